@@ -1,0 +1,1 @@
+"""The machinery under every flow. Pure but for ``loop``, which is the one door to asyncio."""

@@ -1,0 +1,81 @@
+"""Chain: an island as described in a flow: what feeds it, then its stages."""
+
+from collections.abc import Iterator
+from functools import reduce
+from operator import mul
+from typing import Any, cast
+
+from .demand import UNBOUNDED
+from .fusion import Loop, Shape, fused
+from .heads import AsyncHead, Head, PullHead, PushHead
+from .inline import Applied
+
+__all__ = ("Chain",)
+
+_FEEDS: dict[type, Any] = {PullHead: "pull", PushHead: "push", AsyncHead: "aiter"}
+
+
+class Chain:
+    """Immutable. One chain serves any number of subscriptions, and remembers its loops."""
+
+    __slots__ = ("_loops", "applied", "arguments", "awaits", "head", "ratio")
+
+    def __init__(self, head: Head, applied: tuple[Applied, ...] = ()) -> None:
+        self.head = head
+        self.applied = applied
+        self.arguments = tuple(value for each in applied for value in each.arguments)
+        self.awaits = isinstance(head, AsyncHead) or any(each.stage.awaits for each in applied)
+        self.ratio = self._ratio()
+        self._loops: dict[tuple[str, str], Loop] = {}
+
+    def then(self, stage: Applied) -> "Chain":
+        """The chain with one more stage."""
+        return Chain(self.head, (*self.applied, stage))
+
+    @property
+    def pulled(self) -> bool:
+        """Whether it can be iterated without waiting for anything."""
+        return isinstance(self.head, PullHead) and not self.awaits
+
+    def loop(self, mode: str, delivery: str) -> Loop:
+        """The generated loop for one way of running it."""
+        found = self._loops.get((mode, delivery))
+        if found is None:
+            stages = tuple(each.stage for each in self.applied)
+            feed = _FEEDS[type(self.head)]
+            shape = Shape(feed, cast("Any", mode), cast("Any", delivery), self.head.checked, stages)
+            found = self._loops[mode, delivery] = fused(shape)
+        return found
+
+    def iterate(self) -> Iterator[Any]:
+        """One pass over a pulled chain, as a plain iterator."""
+        head = cast("PullHead", self.head)
+        if head.checked and not self.applied:
+            return head.open()
+        run = self.loop("gen", "yield").run
+        return cast("Iterator[Any]", run(None, head.open(), None, *self.arguments))
+
+    # -- what is known of it ----------------------------------------------------------------------
+    def _ratio(self) -> int:
+        """How many elements it takes in for one delivery, for the demand sent upstream."""
+        return min(reduce(mul, (each.stage.takes or 1 for each in self.applied), 1), UNBOUNDED)
+
+    def window(self, mode: str) -> int:
+        """How much may be on its way from upstream."""
+        if any(each.stage.many for each in self.applied):
+            return 1  # one element may become any number
+        window = self.head.window if isinstance(self.head, PushHead) else 0
+        if not window:
+            return UNBOUNDED
+        # A task takes long over its chunk: smaller ones let upstream work meanwhile.
+        return window if mode == "sync" else max(1, window // 4)
+
+    def trail(self) -> str:
+        """Its operators in one line, for messages."""
+        return " → ".join([self.head.name, *map(str, self.applied)])
+
+    def annotate(self, error: BaseException) -> None:
+        """Note on *error* through which flow it came, unless it says so already."""
+        note = f"in the flow: {self.trail()}"
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)

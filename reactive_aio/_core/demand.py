@@ -1,0 +1,48 @@
+"""Demand: what was requested and is not yet delivered, saturating at 2**63-1 (rule 3.17)."""
+
+from typing import Final
+
+from ..errors import IllegalDemand
+
+__all__ = ("UNBOUNDED", "Demand", "positive")
+
+UNBOUNDED: Final = 2**63 - 1
+"""A demand this large is never used up: it is not counted any more."""
+
+
+def positive(n: object) -> int:
+    """Return *n* if it may be requested; otherwise raise `IllegalDemand` (rule 3.9)."""
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise IllegalDemand(n)
+    return int(n)
+
+
+class Demand:
+    """A counter of outstanding demand, for coordinators and sources; an island counts inline."""
+
+    __slots__ = ("outstanding",)
+
+    def __init__(self, outstanding: int = 0) -> None:
+        self.outstanding = outstanding
+
+    def __bool__(self) -> bool:
+        return self.outstanding > 0
+
+    def __repr__(self) -> str:
+        return f"<Demand {'unbounded' if self.unbounded else self.outstanding}>"
+
+    @property
+    def unbounded(self) -> bool:
+        return self.outstanding == UNBOUNDED
+
+    def add(self, n: int) -> None:
+        """Count *n* more; *n* has been checked by `positive`."""
+        self.outstanding = min(self.outstanding + n, UNBOUNDED)
+
+    def take(self, at_most: int) -> int:
+        """Use up to *at_most* of it and return how much that was."""
+        if self.outstanding == UNBOUNDED:
+            return at_most
+        taken = min(at_most, self.outstanding)
+        self.outstanding -= taken
+        return taken

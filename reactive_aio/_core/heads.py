@@ -1,0 +1,66 @@
+"""What an island is fed by: an iterator, an asynchronous iterator, or a source that pushes."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from ..spec import Subscription
+
+__all__ = ("AsyncHead", "Head", "Inlet", "PullHead", "PushHead")
+
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+class Inlet(Protocol[T_contra]):
+    """Where a pushing source hands its elements in; to be used on the loop's thread only."""
+
+    def push(self, elements: list[T_contra], /) -> None:
+        """Hand over *elements*: no more than are requested and not yet handed over (rule 1.1)."""
+        ...
+
+    def complete(self) -> None:
+        """Complete, behind the elements handed over before."""
+        ...
+
+    def fail(self, error: BaseException, /) -> None:
+        """Fail, behind the elements handed over before."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PullHead:
+    """An iterator for each subscription: pulled, and fused with the stages to the end."""
+
+    name: str
+    open: Callable[[], Iterator[Any]]
+    checked: bool = False
+    """Whether its elements are known not to be None."""
+    holds: int | None = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AsyncHead:
+    """An asynchronous iterator for each subscription, iterated inside the subscription's task."""
+
+    name: str
+    open: Callable[[], AsyncIterator[Any]]
+    checked: bool = False
+    holds: int | None = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PushHead:
+    """A source that hands elements to an `Inlet` as demand reaches it."""
+
+    name: str
+    open: "Callable[[Inlet[Any]], Subscription]"
+    holds: int | None = 0
+    checked: bool = False
+    upstreams: tuple[Any, ...] = ()
+    """The flows it draws from, for bound() and explain()."""
+    window: int = 0
+    """The most that an island asks for at a time; 0 when its demand goes through as it is."""
+
+
+Head = PullHead | AsyncHead | PushHead

@@ -1,0 +1,82 @@
+"""Inline stages: the few lines that an operator contributes to its island's loop.
+
+An `Inline` is text, not code to call: `fusion` writes the lines of all stages of a chain into one
+loop. The element is ``x``; ``$name`` is an argument or a local of this stage alone. Besides plain
+Python, a line may be one of these directives:
+
+``drop``            this element goes no further
+``last``            the flow completes once this element (``x``) has been passed on
+``done``            the flow completes now
+``emit EXPR``       pass EXPR on
+``emit each EXPR``  pass on every element of the iterable EXPR, as demand allows
+
+Without an ``emit`` line, ``x`` as the lines leave it is passed on. ``end`` may emit what is left
+when the elements from upstream have ended; there ``x`` means nothing.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from textwrap import dedent
+
+__all__ = ("DIRECTIVES", "Applied", "Inline", "describe")
+
+DIRECTIVES = re.compile(r"^(?P<pad> *)(?P<word>drop|last|done|emit each|emit)\b ?(?P<rest>.*)$")
+_NAME = re.compile(r"\$(\w+)")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inline:
+    """One operator's lines. Make it once, at module level: loops are cached by its identity."""
+
+    name: str
+    each: str = ""
+    params: tuple[str, ...] = ()
+    start: str = ""
+    end: str = ""
+    takes: int = 1
+    """How many elements this stage takes at the most for one it passes on; 0 when unknown."""
+    many: bool = field(init=False)
+    stops: bool = field(init=False)
+    awaits: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        for part in ("start", "each", "end"):
+            object.__setattr__(self, part, dedent(getattr(self, part)).strip("\n"))
+        words = {match["word"] for match in self._directives(self.each)}
+        object.__setattr__(self, "many", "emit" in words or "emit each" in words)
+        object.__setattr__(self, "stops", "last" in words)
+        object.__setattr__(self, "awaits", bool(re.search(r"\bawait\b", self.each + self.end)))
+
+    @staticmethod
+    def _directives(text: str) -> Iterator[re.Match[str]]:
+        return (found for line in text.splitlines() if (found := DIRECTIVES.match(line)))
+
+    def lines(self, part: str, index: int) -> list[str]:
+        """The lines of *part* with every ``$name`` made unique to the stage's place."""
+        return _NAME.sub(rf"\1_{index}", getattr(self, part)).splitlines()
+
+    def arguments(self, index: int) -> list[str]:
+        return [f"{param}_{index}" for param in self.params]
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """An inline stage with its arguments, as it stands in a flow."""
+
+    stage: Inline
+    arguments: tuple[object, ...] = ()
+    holds: int | None = 0
+    """How many elements it holds at most; None when nothing limits it."""
+
+    def __str__(self) -> str:
+        return f"{self.stage.name}({', '.join(map(describe, self.arguments))})"
+
+
+def describe(value: object) -> str:
+    """A short name for an argument, for trails and plans."""
+    name = getattr(value, "__qualname__", None)
+    if isinstance(name, str):
+        return name.rpartition("<locals>.")[2]
+    text = repr(value)
+    return text if len(text) <= 24 else f"{text[:20]}…{text[-3:]}"

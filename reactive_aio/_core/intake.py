@@ -1,0 +1,115 @@
+"""Intake: where an island takes pushed elements in, and turns its demand into requests upstream."""
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ..errors import RuleViolation
+from .demand import UNBOUNDED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..spec import Subscription
+
+__all__ = ("Intake",)
+
+T = TypeVar("T")
+
+
+class Intake(Generic[T]):
+    """The `Inlet` of one island.
+
+    It asks upstream only when the island has run dry, for what the island still has to deliver
+    less what is on its way; so what a filter drops is asked for again without any accounting per
+    element. *window* caps what is on its way, *ratio* says how many elements one delivery takes.
+    """
+
+    __slots__ = ("_buffer", "_error", "_ratio", "_wake", "_window", "ended", "outstanding", "upstream")
+
+    def __init__(self, wake: "Callable[[], None]", window: int, ratio: int) -> None:
+        self._wake = wake
+        self._window = window
+        self._ratio = ratio
+        self._buffer: list[T] = []
+        self._error: BaseException | None = None
+        self.outstanding = 0
+        self.ended = False
+        self.upstream: Subscription | None = None
+
+    # -- for the source -------------------------------------------------------------------------
+    def push(self, elements: list[T], /) -> None:
+        """Take *elements* in; more than were requested fail the flow (rule 1.1)."""
+        if self.ended:
+            return
+        self.outstanding -= len(elements)
+        if self.outstanding < 0:
+            excess, self.outstanding = -self.outstanding, 0
+            upstream, self.upstream = self.upstream, None
+            if upstream is not None:
+                upstream.cancel()
+            what = f"the source sent {excess} more than were requested; it has been cancelled"
+            self.fail(RuleViolation("1.1", what))
+            return
+        self._buffer += elements
+        self._wake()
+
+    def complete(self) -> None:
+        """Let the flow complete behind what is here."""
+        if not self.ended:
+            self.ended = True
+            self._wake()
+
+    def fail(self, error: BaseException, /) -> None:
+        """Let the flow fail behind what is here."""
+        if not self.ended:
+            self.ended = True
+            self._error = error
+            self._wake()
+
+    # -- for the island -------------------------------------------------------------------------
+    @property
+    def news(self) -> bool:
+        """Whether `take` has something to tell."""
+        return bool(self._buffer) or self.ended
+
+    def take(self, at_most: int) -> list[T] | None:
+        """Return elements, or none yet (``[]``), or that there are no more (``None``)."""
+        buffer = self._buffer
+        if len(buffer) > at_most:
+            chunk = buffer[:at_most]
+            del buffer[:at_most]
+            return chunk
+        if buffer:
+            self._buffer = []
+            return buffer
+        if not self.ended:
+            return buffer
+        if self._error is not None:
+            raise self._error
+        return None
+
+    def ask(self, room: float) -> None:
+        """Request what *room* deliveries still need; called when there is nothing to take."""
+        upstream = self.upstream
+        if upstream is None or self.ended or room <= 0:
+            return
+        wanted = int(min(room * self._ratio, self._window, UNBOUNDED))
+        need = wanted - self.outstanding
+        # Topping up an unbounded demand would be a request for every few elements.
+        if need > 0 and self.outstanding < UNBOUNDED // 2:
+            self.outstanding += need
+            upstream.request(need)
+
+    def close(self) -> Any:
+        """Cancel what is upstream and return it; whatever it still pushes is ignored."""
+        live = not self.ended
+        self.ended = True
+        self._wake = _nobody
+        self._buffer = []
+        upstream, self.upstream = self.upstream, None
+        if upstream is not None and live:
+            upstream.cancel()
+        return upstream
+
+
+def _nobody() -> None:
+    """Wake no one: the island has closed."""

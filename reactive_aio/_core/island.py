@@ -1,0 +1,500 @@
+"""Islands: one subscription, from where elements enter to where the subscriber gets them.
+
+`Island` acts out what the table in `lifecycle` decides and holds every guard of the contract of
+signals, once, for all operators: serial delivery (1.3), one terminal signal (1.7), demand (1.1,
+3.9), cancellation (3.5 to 3.7), forgetting the subscriber (3.13), a subscriber that raises (2.13),
+the context of the subscriber, and threads. `SyncIsland` runs a generated generator in whoever
+calls; `TaskIsland` runs a generated coroutine in the subscription's one task.
+"""
+
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from types import GeneratorType
+from typing import Any, Final, cast
+
+from ..errors import Interrupted
+from ..spec import Subscriber
+from .chain import Chain
+from .demand import positive
+from .fusion import DRY, HOLD, TURN, WAIT, Done, SubscriberRaised
+from .heads import AsyncHead, PullHead, PushHead
+from .intake import Intake
+from .lifecycle import TABLE, Action, Input, Phase
+from .loop import CancelledError, Door, Future, Task, settled, turn
+from .pace import SLICE, perf_counter
+
+__all__ = ("Batched", "Island", "SyncIsland", "TaskIsland")
+
+_NEVER: Final = float("-inf")
+_ENDED: Final = -1
+_IDLE: Final = Phase.IDLE
+# Iterators that know how many elements they have left, so that on_complete can follow the last
+# demanded element at once (1.5) without looking ahead.
+_EXACT: Final = frozenset(type(iter(c)) for c in ((), [], {}, "", b"", range(0), range(1 << 70)))
+
+
+class Batched:
+    """An internal subscriber that has its elements appended, and is told when a batch is over."""
+
+    __slots__ = ()
+    fill: Callable[[Any], None]
+
+    def flush(self) -> None:
+        """Take notice of what was appended."""
+        raise NotImplementedError
+
+
+class Island:
+    """One subscription. `request` and `cancel` may be called from any thread, at any time."""
+
+    __slots__ = (
+        "__weakref__",
+        "after",
+        "chain",
+        "dead",
+        "door",
+        "emitted",
+        "error",
+        "fault",
+        "intake",
+        "late",
+        "leaving",
+        "limit",
+        "looked",
+        "loop",
+        "pause",
+        "pending",
+        "phase",
+        "src",
+        "subscriber",
+        "task",
+        "until",
+    )
+    mode = "sync"
+
+    def __init__(self, chain: Chain, subscriber: Subscriber[Any], delivery: str, door: Door) -> None:
+        self.door = door
+        self.chain = chain
+        self.loop = chain.loop(self.mode, delivery)
+        self.subscriber: Subscriber[Any] | None = subscriber
+        self.after = subscriber.flush if isinstance(subscriber, Batched) else None
+        self.phase = Phase.OPENING
+        self.limit: float = 0  # requested since the beginning; -inf once it must not deliver
+        self.emitted = 0  # delivered since the beginning, as far as the drain has told
+        self.dead = False
+        self.late = False
+        self.until = self.looked = 0.0
+        self.pause = WAIT
+        self.error: BaseException | None = None
+        self.fault = False
+        self.src: Any = None
+        self.intake: Intake[Any] | None = None
+        self.pending: Awaitable[None] | None = None
+        self.task: Task[Any] | None = None
+        self.leaving: Any = None
+
+    def __repr__(self) -> str:
+        return f"<subscription {self.phase.name.lower()} {self.chain.trail()}>"
+
+    # -- the subscription: any thread -------------------------------------------------------------
+    def request(self, n: int, /) -> None:
+        # The addition is atomic under the GIL, and the drain looks at the limit again after it has
+        # said that it is idle; so the thread need only be asked for when somebody must be woken.
+        # docs/decisions/0004 says why, and what it saves.
+        if n.__class__ is not int or n < 1:
+            self._unusual(n)
+            return
+        self.limit += n
+        if self.phase is _IDLE:
+            self._wake(Input.REQUEST)
+
+    def cancel(self) -> None:
+        self.dead = True
+        if self.door.here:
+            self.limit = _NEVER
+            self._wake(Input.CANCEL)
+        else:
+            self.door.soon_threadsafe(self.cancel)
+
+    async def aclose(self) -> None:
+        """Cancel, and wait until the source has cleaned up after itself."""
+        self.cancel()
+        if self.task is not None and not self.door.inside(self.task):
+            await settled(self.task)
+        leaving, self.leaving = self.leaving, None
+        if hasattr(leaving, "aclose"):
+            await leaving.aclose()
+
+    def _unusual(self, n: object) -> None:
+        """3.9, and subclasses of int."""
+        try:
+            usual = positive(n)
+        except ValueError as error:
+            if self.door.here:
+                self._refuse(error)
+            else:
+                self.door.soon_threadsafe(self._refuse, error)
+        else:
+            self.request(usual)
+
+    def _refuse(self, error: ValueError) -> None:
+        if not self.dead:
+            self.error, self.fault, self.dead, self.limit = error, True, True, _NEVER
+            self._wake(Input.FAULT)
+
+    def _wake(self, happened: Input) -> None:
+        """Let *happened* take effect on the loop's thread, in the subscriber's context."""
+        if not self.door.here:
+            self.door.soon_threadsafe(self._enter, happened)
+        elif self.phase is _IDLE:
+            self.door.context.run(self._enter, happened)
+        else:
+            self._enter(happened)
+
+    def woken(self) -> None:
+        """Upstream has news."""
+        if self.phase is _IDLE:
+            self._wake(Input.WAKE)
+
+    # -- acting on the table ----------------------------------------------------------------------
+    def _step(self, happened: Input) -> Action:
+        self.phase, action = TABLE[self.phase, happened]
+        return action
+
+    def _enter(self, happened: Input) -> None:
+        match self._step(happened):
+            case Action.DRAIN:
+                self._run()
+            case Action.RECHECK:
+                if self._ready():
+                    self._enter(Input.WAKE)
+            case Action.INTERRUPT:
+                self._interrupt()
+            case Action.RELEASE:
+                self._release()
+            case Action.TERMINATE:
+                self._terminate()
+            case Action.NOTHING:
+                pass
+
+    def _ready(self) -> bool:
+        if self.intake is not None and self.pause == DRY:
+            return self.intake.news
+        return self.limit > self.emitted
+
+    def _run(self) -> None:
+        raise NotImplementedError
+
+    def _interrupt(self) -> None:
+        raise NotImplementedError
+
+    # -- beginning --------------------------------------------------------------------------------
+    def begin(self) -> None:
+        """Send on_subscribe (1.9); open the source once it has returned (1.3)."""
+        self.door.context.run(self._begin)
+
+    def _begin(self) -> None:
+        subscriber = cast("Subscriber[Any]", self.subscriber)
+        try:
+            signalled = subscriber.on_subscribe(self)
+        except Exception as error:  # noqa: BLE001 - whatever it raised is reported (2.13)
+            self._raised("on_subscribe", error)
+            return
+        if signalled is not None and self.holds(signalled):
+            self._hold("on_subscribe", self._opened)
+        else:
+            self._opened()
+
+    def _opened(self) -> None:
+        if self.dead:
+            self._enter(Input.PAUSED)
+            return
+        try:
+            self._open()
+        except Exception as error:  # noqa: BLE001 - a source that cannot open fails the flow (1.4)
+            self.error = error
+            self._enter(Input.FINISHED)
+        else:
+            self._enter(Input.FINISHED if self.exhausted() else Input.PAUSED)
+
+    def _open(self) -> None:
+        head = self.chain.head
+        if isinstance(head, PullHead):
+            self.src = head.open()
+        elif isinstance(head, PushHead):
+            chain = self.chain
+            self.intake = intake = Intake(self.woken, chain.window(self.mode), chain.ratio)
+            self.pause, self.src = DRY, intake.take
+            upstream = head.open(intake)
+            # The source may have ended, or the subscriber have cancelled, while it opened.
+            if self.intake is None:
+                upstream.cancel()
+            else:
+                intake.upstream = upstream
+                intake.ask(self.limit)
+
+    def exhausted(self) -> bool:
+        """Whether the source is known to have ended, with nothing left to emit."""
+        src = self.src
+        return src.__class__ in _EXACT and not self.loop.has_end and not src.__length_hint__()
+
+    # -- ending -----------------------------------------------------------------------------------
+    def _raised(self, signal: str, error: BaseException) -> None:
+        """2.13: a subscriber that raises is cancelled, and somebody is told."""
+        self.dead, self.limit, self.error, self.fault = True, _NEVER, None, False
+        self._step(Input.CANCEL)
+        self._enter(Input.FINISHED)
+        self.door.report(
+            f"rule 2.13: the subscriber raised in {signal}; its subscription is cancelled "
+            f"({self.chain.trail()})",
+            error,
+            rule="2.13",
+            flow=self.chain.trail(),
+        )
+
+    def _release(self) -> None:
+        """Cancel upstream, run the source's cleanup and drop every reference (3.13)."""
+        src, intake, self.src, self.intake = self.src, self.intake, None, None
+        self.dead, self.limit = True, _NEVER
+        self.subscriber = self.after = self.pending = None
+        try:
+            if intake is not None:
+                self.leaving = intake.close()
+            elif isinstance(src, GeneratorType):
+                src.close()
+        except Exception as error:  # noqa: BLE001 - cancel() must not raise (3.15)
+            self._dropped(error)
+
+    def _dropped(self, error: BaseException) -> None:
+        trail = self.chain.trail()
+        self.door.report(f"an error after the end of a flow ({trail})", error, flow=trail)
+
+    def _terminate(self) -> None:
+        silent = self.dead and not self.fault
+        error, subscriber = self.error, self.subscriber
+        self.error = None
+        self._release()
+        if subscriber is None:
+            return
+        if silent:
+            if error is not None:
+                self._dropped(error)
+            return
+        try:
+            if error is None:
+                signalled = subscriber.on_complete()
+            else:
+                self.chain.annotate(error)
+                signalled = subscriber.on_error(error)
+        except Exception as raised:  # noqa: BLE001
+            self._raised("on_complete" if error is None else "on_error", raised)
+            return
+        if signalled is not None and self.holds(signalled):
+            self._hold("its terminal signal", _nothing)
+
+    # -- signals to await -------------------------------------------------------------------------
+    def holds(self, signalled: object) -> bool:
+        """Whether a signal returned something to await before the next one (1.3)."""
+        if isawaitable(signalled):
+            self.pending = signalled
+            return True
+        return False
+
+    def _hold(self, signal: str, then: Callable[[], None]) -> None:
+        task = self.door.spawn(self._held(signal, then), f"{signal} of {self.chain.trail()}")
+        self.task = self.task or task
+
+    async def _held(self, signal: str, then: Callable[[], None]) -> None:
+        pending, self.pending = cast("Awaitable[None]", self.pending), None
+        self.task = None
+        try:
+            await pending
+        except CancelledError:
+            self.error, self.fault = Interrupted(f"the task of {signal} was cancelled"), True
+            self._enter(Input.FINISHED)
+            raise
+        except Exception as error:  # noqa: BLE001
+            self._raised(signal, error)
+        else:
+            then()
+
+
+def _nothing() -> None:
+    """Nothing follows a terminal signal (1.7)."""
+
+
+class SyncIsland(Island):
+    """A subscription whose stages and signals are synchronous: no task, no future, no lock.
+
+    Should a signal return an awaitable all the same, the drain rests in a task until it is done.
+    """
+
+    __slots__ = ("drain",)
+
+    def __init__(self, chain: Chain, subscriber: Subscriber[Any], delivery: str, door: Door) -> None:
+        super().__init__(chain, subscriber, delivery, door)
+        self.drain: Any = None
+
+    def _start(self) -> Any:
+        subscriber = cast("Any", self.subscriber)
+        on_next = subscriber.fill if self.after is not None else subscriber.on_next
+        self.drain = drain = self.loop.run(self, self.src, on_next, *self.chain.arguments)
+        return drain
+
+    def _run(self) -> None:
+        """Run the drain until it has to wait, and return when nobody has to."""
+        drain = self.drain or self._start()
+        self.looked = perf_counter()
+        self.until = self.looked + SLICE
+        while True:
+            try:
+                pause = next(drain, _ENDED)
+            except SubscriberRaised as raised:
+                self._raised("on_next", raised.error)
+                return
+            except Exception as error:  # noqa: BLE001 - a stage or the source failed (1.4)
+                self.error, pause = error, _ENDED
+            except BaseException:
+                self._step(Input.CANCEL)
+                self._enter(Input.FINISHED)
+                raise
+            if self.after is not None:
+                self.after()
+            if pause == _ENDED or self.dead or (pause == WAIT and self.exhausted()):
+                self._enter(Input.FINISHED)
+                return
+            if pause == TURN:
+                self.door.soon(self._resume)
+                return
+            if pause == HOLD:
+                self._hold("on_next", self._resume)
+                return
+            if pause == DRY and self.intake is not None:
+                self.intake.ask(self.limit - self.emitted)
+            self.pause = pause
+            action = self._step(Input.PAUSED)
+            if action is not Action.RECHECK:
+                self._terminate()
+                return
+            if not self._ready():
+                return
+            self._step(Input.WAKE)
+
+    def _resume(self) -> None:
+        if self.dead:
+            self._enter(Input.FINISHED)
+        else:
+            self._run()
+
+    def _interrupt(self) -> None:
+        """Nothing to do: the drain looks at the flag after each signal."""
+
+    def _release(self) -> None:
+        drain, self.drain = self.drain, None
+        if drain is not None:
+            drain.close()
+        super()._release()
+
+
+class TaskIsland(Island):
+    """A subscription with something to await: one task for all of it, started by demand."""
+
+    __slots__ = ("signalling", "waiter")
+    mode = "task"
+
+    def __init__(self, chain: Chain, subscriber: Subscriber[Any], delivery: str, door: Door) -> None:
+        super().__init__(chain, subscriber, delivery, door)
+        self.waiter: Future[Any] | None = None
+        self.signalling = False
+
+    def _run(self) -> None:
+        if self.waiter is not None:
+            if not self.waiter.done():
+                self.waiter.set_result(None)
+        elif self.task is None:
+            self.task = self.door.spawn(self._main(), self.chain.trail())
+
+    async def _main(self) -> None:
+        try:
+            await self._drain()
+        except CancelledError:
+            if self.dead:
+                return
+            self.error = Interrupted("the task of this subscription was cancelled from outside")
+            raise
+        except SubscriberRaised as raised:
+            self._raised("on_next", raised.error)
+        except Exception as error:  # noqa: BLE001 - a stage or the source failed (1.4)
+            self.error = error
+        finally:
+            self._enter(Input.FINISHED)
+
+    async def _drain(self) -> None:
+        self.looked = perf_counter()
+        self.until = self.looked + SLICE
+        head = self.chain.head
+        src = head.open() if isinstance(head, AsyncHead) else self.src
+        on_next = cast("Subscriber[Any]", self.subscriber).on_next
+        try:
+            await self.loop.run(self, src, on_next, *self.chain.arguments)
+        finally:
+            if isinstance(head, AsyncHead) and hasattr(src, "aclose"):
+                await src.aclose()
+
+    # -- called by the drain ----------------------------------------------------------------------
+    async def demand(self, emitted: int) -> None:
+        """Wait until there is demand."""
+        self.emitted = emitted
+        self.pause = WAIT
+        while self.limit <= emitted:
+            if self.dead or self.exhausted():
+                raise Done
+            await self._wait()
+
+    async def elements(self, emitted: int) -> None:
+        """Wait until there are elements, or no more."""
+        self.emitted = emitted
+        self.pause = DRY
+        intake = cast("Intake[Any]", self.intake)
+        intake.ask(self.limit - emitted)
+        while not intake.news:
+            await self._wait()
+            intake.ask(self.limit - emitted)
+
+    async def _wait(self) -> None:
+        if self._step(Input.PAUSED) is not Action.RECHECK:
+            self.phase = Phase.CLOSING  # the drain unwinds; its end terminates
+            raise Done
+        self.waiter = self.door.future()
+        if self._ready():
+            self._enter(Input.WAKE)
+        try:
+            await self.waiter
+        finally:
+            self.waiter = None
+
+    async def turn(self) -> None:
+        """Give everybody else a turn."""
+        await turn()
+        self.looked = perf_counter()
+        self.until = self.looked + SLICE
+
+    async def held(self, signalled: object) -> None:
+        """Await what a signal returned, if it can be awaited."""
+        if isawaitable(signalled):
+            self.signalling = True
+            try:
+                await signalled
+            except Exception as error:
+                raise SubscriberRaised(error) from error
+            self.signalling = False
+
+    # -- ending -----------------------------------------------------------------------------------
+    def _interrupt(self) -> None:
+        """End what a stage or the source awaits; but a signal runs to its end (1.3)."""
+        if self.task is not None and not self.signalling and not self.door.inside(self.task):
+            self.task.cancel()
+
+    def _release(self) -> None:
+        super()._release()
+        self._interrupt()

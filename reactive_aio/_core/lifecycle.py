@@ -1,0 +1,87 @@
+"""The life of one subscription as a table: (phase, input) → (next phase, action).
+
+The table decides, `island` acts. Nothing here calls anybody, so re-entrancy has nothing to trip
+over: a signal that arrives while a drain is at work finds the phase DRAINING and is only recorded.
+
+::
+
+    OPENING ──paused──▶ IDLE ◀──paused── DRAINING        on_subscribe runs in OPENING
+       │                 │ ──request/wake──▶ │
+       └──cancel/fault──▶ CLOSING ◀──────────┘           told to end, somebody still at work
+                         │ paused/finished
+                         ▼
+                       CLOSED
+"""
+
+from enum import IntEnum
+
+__all__ = ("TABLE", "Action", "Input", "Phase", "step")
+
+
+class Phase(IntEnum):
+    """Where a subscription stands. Only in DRAINING and OPENING may a signal be under way."""
+
+    OPENING = 0
+    IDLE = 1
+    DRAINING = 2
+    CLOSING = 3
+    CLOSED = 4
+
+
+class Input(IntEnum):
+    """What can happen to it."""
+
+    REQUEST = 0  # downstream asked for more
+    WAKE = 1  # upstream has more, or has ended
+    CANCEL = 2  # downstream wants no more
+    FAULT = 3  # downstream broke a rule that must be answered by on_error (3.9)
+    PAUSED = 4  # the drain (or on_subscribe) returned: no demand, or no elements
+    FINISHED = 5  # the drain ended: source exhausted, failed, or the subscriber raised
+
+
+class Action(IntEnum):
+    """What the driver must do now, after the phase has been settled."""
+
+    NOTHING = 0
+    DRAIN = 1  # run the drain
+    RECHECK = 2  # look again: demand or elements may have come while the drain was leaving
+    INTERRUPT = 3  # make the drain at work return soon
+    RELEASE = 4  # silently: cancel upstream, drop every reference (3.13)
+    TERMINATE = 5  # release, then send the terminal signal (1.4, 1.5)
+
+
+P, I, A = Phase, Input, Action
+
+TABLE: dict[tuple[Phase, Input], tuple[Phase, Action]] = {
+    (P.OPENING, I.REQUEST): (P.OPENING, A.NOTHING),  # nothing before on_subscribe returned (1.3)
+    (P.OPENING, I.WAKE): (P.OPENING, A.NOTHING),
+    (P.OPENING, I.CANCEL): (P.CLOSING, A.NOTHING),
+    (P.OPENING, I.FAULT): (P.CLOSING, A.NOTHING),
+    (P.OPENING, I.PAUSED): (P.IDLE, A.RECHECK),
+    (P.OPENING, I.FINISHED): (P.CLOSED, A.TERMINATE),
+    (P.IDLE, I.REQUEST): (P.DRAINING, A.DRAIN),
+    (P.IDLE, I.WAKE): (P.DRAINING, A.DRAIN),
+    (P.IDLE, I.CANCEL): (P.CLOSED, A.RELEASE),
+    (P.IDLE, I.FAULT): (P.CLOSED, A.TERMINATE),
+    (P.IDLE, I.PAUSED): (P.IDLE, A.NOTHING),
+    (P.IDLE, I.FINISHED): (P.CLOSED, A.TERMINATE),
+    (P.DRAINING, I.REQUEST): (P.DRAINING, A.NOTHING),  # an addition, no recursion (3.3)
+    (P.DRAINING, I.WAKE): (P.DRAINING, A.NOTHING),
+    (P.DRAINING, I.CANCEL): (P.CLOSING, A.INTERRUPT),
+    (P.DRAINING, I.FAULT): (P.CLOSING, A.INTERRUPT),
+    (P.DRAINING, I.PAUSED): (P.IDLE, A.RECHECK),
+    (P.DRAINING, I.FINISHED): (P.CLOSED, A.TERMINATE),
+    (P.CLOSING, I.REQUEST): (P.CLOSING, A.NOTHING),  # 3.6
+    (P.CLOSING, I.WAKE): (P.CLOSING, A.NOTHING),
+    (P.CLOSING, I.CANCEL): (P.CLOSING, A.NOTHING),  # 3.7
+    (P.CLOSING, I.FAULT): (P.CLOSING, A.NOTHING),
+    (P.CLOSING, I.PAUSED): (P.CLOSED, A.TERMINATE),
+    (P.CLOSING, I.FINISHED): (P.CLOSED, A.TERMINATE),
+} | {(P.CLOSED, happened): (P.CLOSED, A.NOTHING) for happened in Input}  # 1.7, 3.6, 3.7
+"""Total: every phase answers every input. TERMINATE out of CLOSING sends the fault, if one is
+recorded, and is silent after a cancellation."""
+
+
+def step(phase: Phase, happened: Input) -> tuple[Phase, Action]:
+    """Return the next phase and what to do about it."""
+    return TABLE[phase, happened]

@@ -1,0 +1,114 @@
+"""The one door to asyncio: scheduling, waking from a thread, hopping to an executor, reporting.
+
+A subscription belongs to the event loop on which it was made. Everything here is called on that
+loop's thread, except what is named ``…_threadsafe`` or says so.
+"""
+
+import asyncio
+from asyncio import AbstractEventLoop, Future, Handle, Task, TimerHandle
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from concurrent.futures import Executor
+from contextlib import suppress
+from contextvars import Context, copy_context
+from sys import version_info
+from threading import get_ident
+from types import coroutine
+from typing import Any, Final, TypeVar
+
+from ..errors import NoRunningLoop
+
+__all__ = (
+    "AbstractEventLoop",
+    "CancelledError",
+    "Door",
+    "Future",
+    "Handle",
+    "Task",
+    "TimerHandle",
+    "turn",
+)
+
+T = TypeVar("T")
+CancelledError = asyncio.CancelledError
+
+# An eager task saves a turn of the loop for the one task that a subscription may need.
+_EAGER: Final[dict[str, Any]] = {"eager_start": True} if version_info >= (3, 12) else {}
+
+# A task that only its own callbacks refer to may be collected while it is pending.
+_tasks: set[Task[Any]] = set()
+
+
+@coroutine
+def turn() -> Generator[None, None, None]:
+    """Give the loop one turn."""
+    yield
+
+
+class Door:
+    """What one subscription needs of the loop it was made on."""
+
+    __slots__ = ("context", "loop", "thread")
+
+    def __init__(self, what: str = "subscribe()") -> None:
+        loop = asyncio._get_running_loop()  # noqa: SLF001 - documented, and never raises
+        if loop is None:
+            raise NoRunningLoop(what)
+        self.loop = loop
+        self.thread = get_ident()
+        self.context: Context = copy_context()
+
+    # -- scheduling -----------------------------------------------------------------------------
+    @property
+    def here(self) -> bool:
+        """Whether the caller is on the loop's thread."""
+        return get_ident() == self.thread
+
+    def now(self) -> float:
+        """The loop's clock, in seconds; virtual where the loop's time is."""
+        return self.loop.time()
+
+    def soon(self, callback: Callable[..., object], *args: object) -> Handle:
+        """Call back in the next turn, in the subscription's context."""
+        return self.loop.call_soon(callback, *args, context=self.context)
+
+    def soon_threadsafe(self, callback: Callable[..., object], *args: object) -> None:
+        """The same from any thread. A loop that is closed has nobody left to call."""
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(callback, *args, context=self.context)
+
+    def later(self, seconds: float, callback: Callable[..., object], *args: object) -> TimerHandle:
+        return self.loop.call_later(seconds, callback, *args, context=self.context)
+
+    def future(self) -> Future[Any]:
+        return self.loop.create_future()
+
+    # -- tasks ----------------------------------------------------------------------------------
+    def spawn(self, work: Coroutine[Any, Any, Any], name: str, *, eager: bool = False) -> Task[Any]:
+        """Start a task in the subscription's context; it is kept alive until it ends."""
+        extra = _EAGER if eager else {}
+        task: Task[Any] = Task(work, loop=self.loop, name=name, context=self.context, **extra)
+        if not task.done():
+            _tasks.add(task)
+            task.add_done_callback(_tasks.discard)
+        return task
+
+    def inside(self, task: Task[Any] | None) -> bool:
+        """Whether the caller runs in *task*."""
+        return task is not None and asyncio.current_task(self.loop) is task
+
+    # -- threads --------------------------------------------------------------------------------
+    def hop(self, executor: Executor | None, work: Callable[..., T], *args: object) -> Future[T]:
+        """Run *work* on an executor's thread, in the subscription's context."""
+        # A context can be entered by one thread at a time, and the loop's thread uses ours.
+        context = self.context.copy()
+        return self.loop.run_in_executor(executor, context.run, work, *args)
+
+    # -- reporting ------------------------------------------------------------------------------
+    def report(self, message: str, error: BaseException, **details: object) -> None:
+        """Tell the loop's exception handler what nobody else can be told (rule 2.13)."""
+        self.loop.call_exception_handler({"message": message, "exception": error, **details})
+
+
+async def settled(*work: Awaitable[Any]) -> None:
+    """Wait until all of *work* is done, whatever its outcome."""
+    await asyncio.gather(*work, return_exceptions=True)

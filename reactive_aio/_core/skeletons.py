@@ -1,0 +1,184 @@
+"""The loops that `fusion` fills in: where elements come from, and how demand bounds them.
+
+A line in capitals stands for lines of the chain or of the mode (`WAYS`):
+
+``BULK``     one element through the stages; demand is accounted after the batch
+``COUNTED``  the same, and each delivery is counted
+``CHECKED``  the same, and demand is looked at before each delivery (one in, many out)
+``WAIT``     pause until there is demand; ``CHECK``: if there is none; ``DRY``: until there are elements
+``TURN``     look at the clock; give the loop a turn when the time slice is over
+"""
+
+from typing import Final
+
+__all__ = ("SKELETONS", "WAYS")
+
+# Bulk batches leave at least one element of demand over. So `emitted` may be wrong only when the
+# source has ended, and then the next look at it finds nothing and ends the loop.
+_PULL: Final = """
+while True:
+    room = S.limit - emitted
+    if room > 8:
+        size = batch if batch < room else room - 1
+        dropped = 0
+        x = END
+        for x in islice(src, size):
+            BULK
+        if x is END:
+            break
+        emitted += size - dropped
+        TURN
+    elif room > 0:
+        x = END
+        for x in islice(src, batch):
+            COUNTED
+            if emitted >= S.limit:
+                break
+        else:
+            if x is END:
+                break
+            TURN
+    else:
+        WAIT
+"""
+
+_PULL_MANY: Final = """
+CHECK
+while True:
+    x = END
+    for x in islice(src, batch):
+        CHECKED
+        CHECK
+    if x is END:
+        break
+    TURN
+"""
+
+_PUSH: Final = """
+while True:
+    chunk = src(batch)
+    if not chunk:
+        if chunk is None:
+            break
+        DRY
+        continue
+    size = len(chunk)
+    if S.limit - emitted >= size:
+        dropped = 0
+        for x in chunk:
+            BULK
+        emitted += size - dropped
+    else:
+        for x in chunk:
+            CHECK
+            COUNTED
+    TURN
+"""
+
+_PUSH_MANY: Final = """
+while True:
+    chunk = src(batch)
+    if not chunk:
+        if chunk is None:
+            break
+        DRY
+        continue
+    for x in chunk:
+        CHECK
+        CHECKED
+    TURN
+"""
+
+_AITER: Final = """
+CHECK
+left = batch
+async for x in src:
+    if not left:
+        TURN
+        left = batch
+    left -= 1
+    COUNTED
+    CHECK
+"""
+
+_AITER_MANY: Final = _AITER.replace("COUNTED", "CHECKED")
+
+_ITERATE: Final = """
+while True:
+    x = END
+    for x in islice(src, batch):
+        BULK
+    if x is END:
+        break
+    TURN
+"""
+
+_PLAIN: Final = """
+for x in src:
+    BULK
+"""
+
+SKELETONS: Final[dict[str, tuple[str, str]]] = {
+    # for chains of at most one out for one in, and for others
+    "pull": (_PULL, _PULL_MANY),
+    "push": (_PUSH, _PUSH_MANY),
+    "aiter": (_AITER, _AITER_MANY),
+    "agen": (_ITERATE, _ITERATE),
+    "gen": (_PLAIN, _PLAIN),
+}
+
+_CALL = """
+try:
+    r = on_next(x)
+except Exception as error:
+    raise SubscriberRaised(error) from error
+"""
+
+_AWAIT = """
+S.signalling = True
+try:
+    await on_next(x)
+except Exception as error:
+    raise SubscriberRaised(error) from error
+S.signalling = False
+"""
+
+
+def _lines(text: str) -> list[str]:
+    return text.strip().splitlines()
+
+
+_COUNTING = ["emitted = 0", "batch = 8"]
+
+WAYS: Final[dict[str, dict[str, list[str]]]] = {
+    "sync": {
+        "prologue": _COUNTING,
+        "WAIT": _lines("S.emitted = emitted\nyield WAIT"),
+        "CHECK": _lines("while emitted >= S.limit:\n    S.emitted = emitted\n    yield WAIT"),
+        "DRY": _lines("S.emitted = emitted\nyield DRY"),
+        "TURN": _lines("batch = pace(S, batch)\nif S.late: yield TURN"),
+        "deliver call": [*_lines(_CALL), "if r is not None and S.holds(r): yield HOLD"],
+        "deliver fill": ["on_next(x)"],
+    },
+    "task": {
+        "prologue": _COUNTING,
+        "WAIT": ["await S.demand(emitted)"],
+        "CHECK": _lines("if emitted >= S.limit:\n    await S.demand(emitted)"),
+        "DRY": ["await S.elements(emitted)"],
+        "TURN": _lines("batch = pace(S, batch)\nif S.late: await S.turn()"),
+        "deliver call": [*_lines(_CALL), "if r is not None: await S.held(r)"],
+        "deliver await": _lines(_AWAIT),
+    },
+    "agen": {
+        "prologue": ["batch = 8"],
+        "CHECK": [],
+        "TURN": _lines("batch = pace(S, batch)\nif S.late: await S.turn()"),
+        "deliver yield": ["yield x"],
+    },
+    "gen": {
+        "prologue": [],
+        "CHECK": [],
+        "TURN": [],
+        "deliver yield": ["yield x"],
+    },
+}

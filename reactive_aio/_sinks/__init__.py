@@ -1,0 +1,1 @@
+"""Where elements end: ``async for``, and the awaitable terminal operators."""

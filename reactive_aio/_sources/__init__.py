@@ -1,0 +1,1 @@
+"""Where elements come from: families of sources, one function each."""

