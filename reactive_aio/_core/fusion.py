@@ -6,7 +6,8 @@ arguments of the stages are arguments of the loop. The loop is
 * a generator (``sync``) that yields why it pauses, when every stage is synchronous: its state
   stays in fast locals, a re-entrant ``request`` is one addition, nothing recurses (rule 3.3);
 * a coroutine (``task``) when something in it is awaited;
-* an async generator (``agen``) for ``async for`` over a synchronous island, and a plain generator
+* an async generator (``agen``) for ``async for`` over a synchronous island, or a generator that
+  says when it is time for a turn (``turns``), where those are faster, and a plain generator
   (``gen``) where one island is an iterator inside another.
 
 Demand bounds what is *pulled*: with room for n elements at most n are taken from the source, so a
@@ -36,7 +37,7 @@ TURN: Final = 2  # the time slice is over
 HOLD: Final = 3  # the subscriber returned something to await
 
 Feed = Literal["pull", "push", "aiter"]
-Mode = Literal["sync", "task", "agen", "gen"]
+Mode = Literal["sync", "task", "agen", "turns", "gen"]
 
 
 class Shape(NamedTuple):
@@ -120,7 +121,7 @@ class _Writer:
         self.way = WAYS[shape.mode]
 
     def text(self) -> str:
-        iterated = self.shape.mode in ("agen", "gen")
+        iterated = self.shape.mode in ("agen", "turns", "gen")
         skeleton = SKELETONS[self.shape.mode if iterated else self.shape.feed][self.many]
         args = [arg for i, s in enumerate(self.stages, 1) for arg in s.arguments(i)]
         starts = [line for i, s in enumerate(self.stages, 1) for line in s.lines("start", i)]

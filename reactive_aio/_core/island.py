@@ -146,10 +146,8 @@ class Island:
         """Let *happened* take effect on the loop's thread, in the subscriber's context."""
         if not self.door.here:
             self.door.soon_threadsafe(self._enter, happened)
-        elif self.phase is _IDLE:
-            self.door.context.run(self._enter, happened)
         else:
-            self._enter(happened)
+            self.door.enter(self._enter, happened)
 
     def woken(self) -> None:
         """Upstream has news."""
@@ -191,7 +189,7 @@ class Island:
     # -- beginning --------------------------------------------------------------------------------
     def begin(self) -> None:
         """Send on_subscribe (1.9); open the source once it has returned (1.3)."""
-        self.door.context.run(self._begin)
+        self.door.enter(self._begin)
 
     def _begin(self) -> None:
         subscriber = cast("Subscriber[Any]", self.subscriber)
@@ -225,13 +223,8 @@ class Island:
             chain = self.chain
             self.intake = intake = Intake(self.woken, chain.window(self.mode), chain.ratio)
             self.pause, self.src = DRY, intake.take
-            upstream = head.open(intake)
-            # The source may have ended, or the subscriber have cancelled, while it opened.
-            if self.intake is None:
-                upstream.cancel()
-            else:
-                intake.upstream = upstream
-                intake.ask(self.limit)
+            intake.upstream = head.open(intake)
+            intake.ask(self.limit)
 
     def exhausted(self) -> bool:
         """Whether the source is known to have ended, with nothing left to emit."""

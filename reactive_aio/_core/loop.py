@@ -10,10 +10,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import Context, copy_context
-from sys import version_info
 from threading import get_ident
 from types import coroutine
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from ..errors import NoRunningLoop
 
@@ -31,9 +30,6 @@ __all__ = (
 T = TypeVar("T")
 CancelledError = asyncio.CancelledError
 
-# An eager task saves a turn of the loop for the one task that a subscription may need.
-_EAGER: Final[dict[str, Any]] = {"eager_start": True} if version_info >= (3, 12) else {}
-
 # A task that only its own callbacks refer to may be collected while it is pending.
 _tasks: set[Task[Any]] = set()
 
@@ -45,9 +41,9 @@ def turn() -> Generator[None, None, None]:
 
 
 class Door:
-    """What one subscription needs of the loop it was made on."""
+    """What one subscription needs of the loop it was made on, and the context it was made in."""
 
-    __slots__ = ("context", "loop", "thread")
+    __slots__ = ("context", "entered", "loop", "thread")
 
     def __init__(self, what: str = "subscribe()") -> None:
         loop = asyncio._get_running_loop()  # noqa: SLF001 - documented, and never raises
@@ -56,6 +52,7 @@ class Door:
         self.loop = loop
         self.thread = get_ident()
         self.context: Context = copy_context()
+        self.entered = False
 
     # -- scheduling -----------------------------------------------------------------------------
     @property
@@ -63,33 +60,43 @@ class Door:
         """Whether the caller is on the loop's thread."""
         return get_ident() == self.thread
 
+    def enter(self, work: Callable[..., object], *args: object) -> None:
+        """Run *work* now, in the subscription's context; a context cannot be entered twice."""
+        if self.entered:
+            work(*args)
+            return
+        self.entered = True
+        try:
+            self.context.run(work, *args)
+        finally:
+            self.entered = False
+
     def now(self) -> float:
         """The loop's clock, in seconds; virtual where the loop's time is."""
         return self.loop.time()
 
     def soon(self, callback: Callable[..., object], *args: object) -> Handle:
         """Call back in the next turn, in the subscription's context."""
-        return self.loop.call_soon(callback, *args, context=self.context)
+        return self.loop.call_soon(self.enter, callback, *args)
 
     def soon_threadsafe(self, callback: Callable[..., object], *args: object) -> None:
         """The same from any thread. A loop that is closed has nobody left to call."""
         with suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(callback, *args, context=self.context)
+            self.loop.call_soon_threadsafe(self.enter, callback, *args)
 
     def later(self, seconds: float, callback: Callable[..., object], *args: object) -> TimerHandle:
-        return self.loop.call_later(seconds, callback, *args, context=self.context)
+        """Call back after *seconds*, in the subscription's context."""
+        return self.loop.call_later(seconds, self.enter, callback, *args)
 
     def future(self) -> Future[Any]:
         return self.loop.create_future()
 
     # -- tasks ----------------------------------------------------------------------------------
-    def spawn(self, work: Coroutine[Any, Any, Any], name: str, *, eager: bool = False) -> Task[Any]:
-        """Start a task in the subscription's context; it is kept alive until it ends."""
-        extra = _EAGER if eager else {}
-        task: Task[Any] = Task(work, loop=self.loop, name=name, context=self.context, **extra)
-        if not task.done():
-            _tasks.add(task)
-            task.add_done_callback(_tasks.discard)
+    def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> Task[Any]:
+        """Start a task in a copy of the subscription's context; it is kept alive until it ends."""
+        task: Task[Any] = Task(work, loop=self.loop, name=name, context=self.context.copy())
+        _tasks.add(task)
+        task.add_done_callback(_tasks.discard)
         return task
 
     def inside(self, task: Task[Any] | None) -> bool:
@@ -99,8 +106,7 @@ class Door:
     # -- threads --------------------------------------------------------------------------------
     def hop(self, executor: Executor | None, work: Callable[..., T], *args: object) -> Future[T]:
         """Run *work* on an executor's thread, in the subscription's context."""
-        # A context can be entered by one thread at a time, and the loop's thread uses ours.
-        context = self.context.copy()
+        context = self.context.copy()  # one thread at a time may be in a context
         return self.loop.run_in_executor(executor, context.run, work, *args)
 
     # -- reporting ------------------------------------------------------------------------------

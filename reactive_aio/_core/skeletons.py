@@ -124,6 +124,7 @@ SKELETONS: Final[dict[str, tuple[str, str]]] = {
     "push": (_PUSH, _PUSH_MANY),
     "aiter": (_AITER, _AITER_MANY),
     "agen": (_ITERATE, _ITERATE),
+    "turns": (_ITERATE, _ITERATE),
     "gen": (_PLAIN, _PLAIN),
 }
 
@@ -173,6 +174,12 @@ WAYS: Final[dict[str, dict[str, list[str]]]] = {
         "prologue": ["batch = 8"],
         "CHECK": [],
         "TURN": _lines("batch = pace(S, batch)\nif S.late: await S.turn()"),
+        "deliver yield": ["yield x"],
+    },
+    "turns": {
+        "prologue": ["batch = 8"],
+        "CHECK": [],
+        "TURN": _lines("batch = pace(S, batch)\nif S.late: yield TURN"),
         "deliver yield": ["yield x"],
     },
     "gen": {

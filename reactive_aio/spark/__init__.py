@@ -1,0 +1,20 @@
+"""Spark and asyncio: the rows of a DataFrame under demand. Needs the extra ``spark``.
+
+Importing this package imports neither PySpark nor a JVM; that happens when something is used.
+"""
+
+from .dataframe import from_dataframe
+from .failures import SparkSessionLost, UnsupportedDataFrame
+from .java import Java, JavaNotFound, ensure_java, find_java
+from .session import local_session
+
+__all__ = (
+    "Java",
+    "JavaNotFound",
+    "SparkSessionLost",
+    "UnsupportedDataFrame",
+    "ensure_java",
+    "find_java",
+    "from_dataframe",
+    "local_session",
+)

@@ -1,5 +1,8 @@
-"""Tools for tests of asynchronous streams; none of them needs a test framework."""
+"""Tools to test flows with: probes, marble diagrams, a loop with virtual time.
 
-from reactive_aio.testing.virtual_time import Deadlock, VirtualTimeLoop
+Nothing here imports the runtime, so that it judges strangers and ourselves alike.
+"""
 
-__all__ = ["Deadlock", "VirtualTimeLoop"]
+from .probes import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
+
+__all__ = ("AsyncSubscriberProbe", "PublisherProbe", "SubscriberProbe")

@@ -1,0 +1,36 @@
+"""Operators with something to await: coroutine functions, one at a time or several at once."""
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from .._core.coordinator import Arm, Coordinator
+from .._core.demand import positive
+from .._core.loop import CancelledError, Future, Task
+from ..stage import Inlet, Inline, from_push
+
+if TYPE_CHECKING:
+    from ..flow import Flow
+    from ..spec import Subscription
+
+__all__ = ("filter_async", "map_async")
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_MAP = Inline(
+    "map_async",
+    params=("mapper",),
+    each="""
+    x = await $mapper(x)
+    if x is None:
+        raise no_element("map_async")
+    """,
+)
+
+
+def map_async(
+    source: "Flow[T]",
+    mapper: Callable[[T], Awaitable[R]],
+) -> "Flow[R]":
+    return source.via(_MAP, mapper)

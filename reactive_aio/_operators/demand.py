@@ -1,0 +1,87 @@
+"""Operators about demand: boundaries, and what to do with elements nobody has asked for."""
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .._core.coordinator import Arm, Coordinator
+from .._core.demand import positive
+from ..stage import Inlet, from_push
+
+if TYPE_CHECKING:
+    from ..flow import Flow
+    from ..spec import Subscription
+
+__all__ = ("boundary",)
+
+T = TypeVar("T")
+
+
+def boundary(source: "Flow[T]", size: int = 256, *, refill: float = 0.75) -> "Flow[T]":
+    """Let upstream and downstream run apart, with at most *size* elements between them.
+
+    ::
+
+        a--b--c--|
+        .boundary(2)
+        a--b--c--|
+
+    Upstream works ahead, up to *size* elements, from the first request on; both sides give the
+    loop a turn when they hand over. When *refill* of the elements has been consumed, as many are
+    requested again.
+
+    Demand: batched (*size*, refill at *refill* of it).
+    Completes: when the source completes, behind the elements held.
+    Fails: when the source fails, behind the elements held.
+    Cancels: when the subscriber cancels; the elements held are discarded.
+    Holds: *size* elements.
+    Rules: 1.1, 3.4
+    """
+    size = positive(size)
+
+    def open(inlet: Inlet[T]) -> "Subscription":  # noqa: A001
+        return _Boundary(inlet, source, size, max(1, int(size * refill)))
+
+    return from_push(
+        open, name=f"boundary({size})", holds=size, checked=True, upstreams=(source,), window=size
+    )
+
+
+class _Boundary(Coordinator[T]):
+    """Lends chunks downstream: what is lent counts as held until more is asked for."""
+
+    def __init__(self, inlet: Inlet[T], source: "Flow[T]", size: int, mark: int) -> None:
+        super().__init__(inlet)
+        self._source = source
+        self._size = size
+        self._mark = mark
+        self._lent = self._freed = 0
+        self._soon = False
+
+    def started(self) -> None:
+        self._arm = self.arm(self._source)
+        self.door.soon(self._arm.request, self._size)
+
+    def demanded(self) -> None:
+        self._freed += self._lent
+        self._lent = 0
+        if self._freed >= self._mark and not self._arm.ended:
+            self.door.soon(self._arm.request, self._freed)
+            self._freed = 0
+        self._lend()
+
+    def arrived(self, arm: Arm[Any]) -> None:
+        if not self._soon:
+            self._soon = True
+            self.door.soon(self.serial.submit, self._lend)
+
+    def completed(self, arm: Arm[Any]) -> None:
+        self._lend()
+
+    def failed(self, arm: Arm[Any], error: BaseException) -> None:
+        self._lend()
+
+    def _lend(self) -> None:
+        self._soon = False
+        chunk = self._arm.take(min(self.demand.outstanding, self._size))
+        self._lent += len(chunk)
+        self.emit(chunk)
+        self.finish_after(self._arm)

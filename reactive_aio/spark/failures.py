@@ -1,0 +1,165 @@
+"""What goes wrong in Spark, in words that a caller can act on.
+
+At run time PySpark raises one type for everything: ``Py4JJavaError``, "An error occurred while
+calling o57.getResult". What happened stands somewhere in the Java exception's chain of causes;
+`explained` finds it and makes PySpark's own, public exception of it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, cast
+
+from ..errors import MissingExtra, ReactiveError
+
+if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrame
+
+__all__ = (
+    "SparkSessionLost",
+    "UnsupportedDataFrame",
+    "check",
+    "explained",
+    "require_pyspark",
+    "telling",
+)
+
+_REMEDY = (
+    "Nothing can be read from it any more: make a new session with SparkSession.builder, build the "
+    "DataFrame on it, and subscribe to a new from_dataframe(). Rows already delivered are valid, "
+    "but they are not all there are."
+)
+
+
+class SparkSessionLost(ReactiveError, ConnectionError):
+    """The Spark session under a flow was stopped, or its JVM is gone; the message says which."""
+
+
+class UnsupportedDataFrame(ReactiveError, TypeError):
+    """A DataFrame whose rows cannot be read under demand; the message says what to do instead."""
+
+
+def require_pyspark() -> None:
+    """Raise an error that names the extra, unless PySpark can be imported."""
+    try:
+        import pyspark.sql  # noqa: F401 - the import is the question
+    except ImportError as error:
+        raise MissingExtra("reactive_aio.spark", "spark") from error
+
+
+def check(df: object) -> None:
+    """Raise unless *df* is a DataFrame whose rows can be read under demand."""
+    if type(df).__module__.startswith("pyspark.sql.connect."):
+        raise UnsupportedDataFrame(
+            "from_dataframe() cannot read a DataFrame of Spark Connect yet: its server computes "
+            "the whole result however little is asked for. Use a classic session, made with "
+            "SparkSession.builder.master(...) rather than .remote(...), and unset SPARK_REMOTE."
+        )
+    require_pyspark()
+    from pyspark.sql import DataFrame
+
+    if not isinstance(df, DataFrame):
+        kind = type(df).__name__
+        raise UnsupportedDataFrame(
+            f"from_dataframe() needs a pyspark.sql.DataFrame, got {kind!r}. For other iterables "
+            "use from_iterable(), or from_thread() if they block."
+        )
+    with telling(df):
+        streaming = df.isStreaming
+    if streaming:
+        raise UnsupportedDataFrame(
+            "from_dataframe() cannot read a streaming DataFrame: it has no end, so it has no "
+            "rows to iterate over. Read one micro-batch at a time: "
+            "df.writeStream.foreachBatch(function) calls function with an ordinary DataFrame."
+        )
+
+
+@contextmanager
+def telling(df: "DataFrame") -> Iterator[None]:
+    """Let what is raised inside say what happened. Then, and only then, it asks the JVM."""
+    try:
+        yield
+    except Exception as error:
+        reason = explained(error, df)
+        if reason is error:
+            raise
+        raise reason from error
+
+
+def explained(error: Exception, df: "DataFrame") -> Exception:
+    """Return what *error* means, or *error* itself if it speaks for itself."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    lost = _lost(df)
+    if lost is not None:
+        return SparkSessionLost(f"{lost} {_REMEDY}")
+    with suppress(Exception):  # the JVM may die while it is asked about this
+        if isinstance(error, Py4JJavaError):
+            return _from_java(error)
+        if isinstance(error, PySparkException):
+            return _plain(error)
+    if isinstance(error, (Py4JError, EOFError, ConnectionError, BrokenPipeError)):
+        return SparkSessionLost(f"The connection to Spark's JVM broke: {error}. {_REMEDY}")
+    return error
+
+
+def _lost(df: "DataFrame") -> str | None:
+    """Say how the session was lost, or None if it lives."""
+    context: Any = df.sparkSession.sparkContext
+    process = getattr(getattr(context, "_gateway", None), "proc", None)
+    if process is not None and _has_ended(process):
+        return (
+            f"The JVM of the Spark session has died (process {process.pid}, exit status "
+            f"{process.returncode}); it may have been killed, or have run out of memory: see "
+            "the log, and spark.driver.memory."
+        )
+    if context._jsc is None or _is_stopped(context):
+        return "The Spark session of this DataFrame has been stopped (SparkSession.stop())."
+    return None
+
+
+def _has_ended(process: Any) -> bool:
+    return process.poll() is not None
+
+
+def _is_stopped(context: Any) -> bool:
+    try:
+        return bool(context._jsc.sc().isStopped())
+    except Exception:
+        return False  # not known; the error at hand says more
+
+
+def _from_java(error: Any) -> Exception:
+    """The first exception in the chain of causes that PySpark has a type for."""
+    from pyspark.errors import UnknownException
+    from pyspark.errors.exceptions.captured import convert_exception
+
+    top = convert_exception(error.java_exception)
+    typed = (each for each in _causes(top) if not isinstance(each, UnknownException))
+    return _plain(next(typed, top))
+
+
+def _causes(error: Any) -> "Iterator[PySparkException]":
+    while error is not None:
+        yield error
+        error = getattr(error, "_cause", None)
+
+
+def _plain(error: "PySparkException") -> "PySparkException":
+    """The same exception without a hand in the JVM: it can be printed on the loop, and later.
+
+    PySpark's captured exceptions ask the JVM, and block, whenever they are printed. Their public
+    base classes, which are what callers name in ``except``, hold plain text.
+    """
+    from pyspark.errors.exceptions import base
+
+    text = getattr(error, "_desc", None)
+    if text is None:
+        return error
+    kinds = (kind for kind in type(error).__mro__ if kind.__module__ == base.__name__)
+    condition = error.getCondition()
+    parameters = error.getMessageParameters()
+    if condition is not None:
+        text = cast("str", text).removeprefix(f"[{condition}] ")
+    return next(kinds)(message=text, errorClass=condition, messageParameters=parameters)

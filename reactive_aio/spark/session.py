@@ -1,0 +1,79 @@
+"""A Spark session on this machine, quiet and on a Java that was found for it."""
+
+import logging
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from .failures import require_pyspark
+from .java import ensure_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ("local_session",)
+
+_QUIET: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Loopback only: no look-up of the host's name, and nothing listens to the network.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_LOGGING: Final = Path(__file__).with_name("quiet.log4j2.properties")
+# They print every failed query to stderr as JSON, although it is raised as well.
+_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+def local_session(
+    name: str = "reactive_aio", *, cores: int | None = None, config: Mapping[str, str] | None = None
+) -> "SparkSession":
+    """Start Spark inside this program, or return the session that already runs.
+
+    It finds a Java (`ensure_java`), uses *cores* threads (by default one per processor), runs
+    Python functions with this very Python, logs only errors that nobody else reports, opens no
+    port to the network and no web page; *config* adds settings or overrides these. SIGINT keeps
+    its meaning, so Ctrl-C under ``asyncio.run`` cancels the main task: PySpark would replace the
+    handler by one that blocks the loop and raises in the middle of it.
+
+    Takes some seconds, and blocks: call it before the loop runs, or on a thread.
+    """
+    require_pyspark()
+    from pyspark.sql import SparkSession
+
+    ensure_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else "python3", whichever that is
+    cores = cores or os.cpu_count() or 1
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
+    for key, value in _settings(cores, config or {}).items():
+        builder = builder.config(key, value)
+    for logger in _LOGGERS:
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
+    with _interrupt_kept(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
+        return builder.getOrCreate()
+
+
+def _settings(cores: int, config: Mapping[str, str]) -> dict[str, str]:
+    settings = {**_QUIET, "spark.sql.shuffle.partitions": str(cores), **config}
+    options = f'"-Dlog4j2.configurationFile={_LOGGING}" {config.get(_JAVA_OPTIONS, "")}'
+    return {**settings, _JAVA_OPTIONS: options.strip()}
+
+
+@contextmanager
+def _interrupt_kept() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may set handlers, so PySpark does not either
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
