@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from ._operators import concurrent as _concurrent
 from ._operators import demand as _demand
+from ._operators import meta as _meta
 from ._operators import transform as _transform
 from ._sinks import iterate as _iterate
 from .stage import Fluent
@@ -43,6 +44,8 @@ class Flow(Fluent[T_co]):
     # look
 
     # meta
+    bound = _meta.bound
+    explain = _meta.explain
 
     # end: awaitables and iteration
     __aiter__ = _iterate.iterate

@@ -75,12 +75,14 @@ def from_pull(
     name: str,
     checked: bool = False,
     holds: int | None = 0,
+    upstreams: tuple[Fluent[Any], ...] = (),
 ) -> "Flow[T]":
     """Make a flow of a synchronous iterator, opened for each subscription and pulled by demand.
 
-    The iterator must not block. *checked* promises that it never yields None.
+    The iterator must not block. *checked* promises that it never yields None. *upstreams* are the
+    flows it draws from, if any.
     """
-    return _flow(PullHead(name, open, checked, holds))
+    return _flow(PullHead(name, open, checked, holds, upstreams))
 
 
 def from_async(
@@ -89,12 +91,13 @@ def from_async(
     name: str,
     checked: bool = False,
     holds: int | None = 0,
+    upstreams: tuple[Fluent[Any], ...] = (),
 ) -> "Flow[T]":
     """Make a flow of an asynchronous iterator, opened for each subscription inside its task.
 
     It is advanced only while there is demand; its ``aclose`` is awaited at the end.
     """
-    return _flow(AsyncHead(name, open, checked, holds))
+    return _flow(AsyncHead(name, open, checked, holds, upstreams))
 
 
 def from_push(

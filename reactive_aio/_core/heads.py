@@ -37,6 +37,8 @@ class PullHead:
     checked: bool = False
     """Whether its elements are known not to be None."""
     holds: int | None = 0
+    upstreams: tuple[Any, ...] = ()
+    """The flows it draws from, for bound() and explain()."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +49,7 @@ class AsyncHead:
     open: Callable[[], AsyncIterator[Any]]
     checked: bool = False
     holds: int | None = 0
+    upstreams: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +61,6 @@ class PushHead:
     holds: int | None = 0
     checked: bool = False
     upstreams: tuple[Any, ...] = ()
-    """The flows it draws from, for bound() and explain()."""
     window: int = 0
     """The most that an island asks for at a time; 0 when its demand goes through as it is."""
 
