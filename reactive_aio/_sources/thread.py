@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import count
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Generic, TypeGuard, TypeVar, cast
 from weakref import ref
 
 from .._core.demand import UNBOUNDED
@@ -69,10 +69,17 @@ def from_thread(
     """
 
     def begin() -> Begun[T]:
-        iterable = source if isinstance(source, Iterable) else source()
+        iterable = source() if _makes(source) else cast("Iterable[T]", source)
         return iterable, None if interrupt is None else partial(interrupt, iterable)
 
     return threaded(begin, name="from_thread", chunk=chunk)
+
+
+def _makes(
+    source: Iterable[T] | Callable[[], Iterable[T]],
+) -> TypeGuard[Callable[[], Iterable[T]]]:
+    """Whether it is a function to call; an iterable that can be called as well is iterated."""
+    return callable(source) and not isinstance(source, Iterable)
 
 
 def threaded(begin: Callable[[], Begun[T]], *, name: str, chunk: int) -> "Flow[T]":

@@ -7,9 +7,9 @@ an iterator that is left half-way must not unpickle the rest of its partition in
 happens to drop it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import uuid4
 
 from .._sources.thread import Begun, threaded
@@ -18,7 +18,7 @@ from .leaving import leave
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame, Row, SparkSession
 
     from ..flow import Flow
 
@@ -70,10 +70,12 @@ def from_dataframe(df: "DataFrame", *, chunk: int = 1024) -> "Flow[Row]":
 
 def _inherit(df: "DataFrame") -> _Inherit:
     """Local properties belong to a thread, and the jobs will be started on another one."""
-    from pyspark.util import inheritable_thread_target
+    from pyspark import util
 
+    untyped = cast("Any", util)
+    inheriting: Callable[[SparkSession], _Inherit] = untyped.inheritable_thread_target
     with telling(df):
-        return cast("_Inherit", inheritable_thread_target(df.sparkSession))
+        return inheriting(df.sparkSession)
 
 
 class _Job:
@@ -109,12 +111,12 @@ class _Job:
 
 
 @contextmanager
-def _tagged(context: "SparkContext", tag: str) -> Iterator[None]:
+def _tagged(context: "SparkContext", tag: str) -> Generator[None, None, None]:
     """Tag the jobs of what is begun here: they keep what was set in the thread that began them.
 
     The thread may be shared (``PYSPARK_PIN_THREAD=false``), so it gets everything back.
     """
-    before = context.getLocalProperty(_INTERRUPT)
+    before = cast("str", context.getLocalProperty(_INTERRUPT))  # or None, which removes it
     context.addJobTag(tag)
     context.setLocalProperty(_INTERRUPT, "true")  # else a cancelled task keeps its slot to its end
     try:

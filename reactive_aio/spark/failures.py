@@ -5,9 +5,11 @@ calling o57.getResult". What happened stands somewhere in the Java exception's c
 `explained` finds it and makes PySpark's own, public exception of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, cast
+from importlib import import_module
+from subprocess import TimeoutExpired
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..errors import MissingExtra, ReactiveError
 
@@ -24,7 +26,8 @@ __all__ = (
     "telling",
 )
 
-_REMEDY = (
+_EXIT_SECONDS: Final = 1.0
+_REMEDY: Final = (
     "Nothing can be read from it any more: make a new session with SparkSession.builder, build the "
     "DataFrame on it, and subscribe to a new from_dataframe(). Rows already delivered are valid, "
     "but they are not all there are."
@@ -42,7 +45,7 @@ class UnsupportedDataFrame(ReactiveError, TypeError):
 def require_pyspark() -> None:
     """Raise an error that names the extra, unless PySpark can be imported."""
     try:
-        import pyspark.sql  # noqa: F401 - the import is the question
+        import_module("pyspark.sql")
     except ImportError as error:
         raise MissingExtra("reactive_aio.spark", "spark") from error
 
@@ -75,7 +78,7 @@ def check(df: object) -> None:
 
 
 @contextmanager
-def telling(df: "DataFrame") -> Iterator[None]:
+def telling(df: "DataFrame") -> Generator[None, None, None]:
     """Let what is raised inside say what happened. Then, and only then, it asks the JVM."""
     try:
         yield
@@ -91,7 +94,8 @@ def explained(error: Exception, df: "DataFrame") -> Exception:
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
-    lost = _lost(df)
+    broken = isinstance(error, (EOFError, ConnectionError)) or "Network" in type(error).__name__
+    lost = _lost(df, wait=_EXIT_SECONDS if broken else 0)
     if lost is not None:
         return SparkSessionLost(f"{lost} {_REMEDY}")
     with suppress(Exception):  # the JVM may die while it is asked about this
@@ -99,16 +103,16 @@ def explained(error: Exception, df: "DataFrame") -> Exception:
             return _from_java(error)
         if isinstance(error, PySparkException):
             return _plain(error)
-    if isinstance(error, (Py4JError, EOFError, ConnectionError, BrokenPipeError)):
+    if broken or isinstance(error, Py4JError):
         return SparkSessionLost(f"The connection to Spark's JVM broke: {error}. {_REMEDY}")
     return error
 
 
-def _lost(df: "DataFrame") -> str | None:
+def _lost(df: "DataFrame", wait: float) -> str | None:
     """Say how the session was lost, or None if it lives."""
     context: Any = df.sparkSession.sparkContext
     process = getattr(getattr(context, "_gateway", None), "proc", None)
-    if process is not None and _has_ended(process):
+    if process is not None and _has_ended(process, wait):
         return (
             f"The JVM of the Spark session has died (process {process.pid}, exit status "
             f"{process.returncode}); it may have been killed, or have run out of memory: see "
@@ -119,7 +123,10 @@ def _lost(df: "DataFrame") -> str | None:
     return None
 
 
-def _has_ended(process: Any) -> bool:
+def _has_ended(process: Any, wait: float) -> bool:
+    """Its sockets close a little before it has ended."""
+    with suppress(TimeoutExpired):
+        process.wait(timeout=wait)
     return process.poll() is not None
 
 
@@ -162,4 +169,5 @@ def _plain(error: "PySparkException") -> "PySparkException":
     parameters = error.getMessageParameters()
     if condition is not None:
         text = cast("str", text).removeprefix(f"[{condition}] ")
-    return next(kinds)(message=text, errorClass=condition, messageParameters=parameters)
+    plain = cast("type[PySparkException]", next(kinds))
+    return plain(message=text, errorClass=condition, messageParameters=parameters)

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -68,7 +68,7 @@ def _settings(cores: int, config: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def _interrupt_kept() -> Iterator[None]:
+def _interrupt_kept() -> Generator[None, None, None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may set handlers, so PySpark does not either
         return
