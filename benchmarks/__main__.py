@@ -1,0 +1,46 @@
+"""``python -m benchmarks``: measure every question, or the ones named, and print tables."""
+
+import argparse
+import asyncio
+import importlib
+import platform
+import sys
+
+from .runner import Question, measure, table
+
+QUESTIONS = ("fused_chain", "async_for", "boundary", "map_async", "stop_and_wait")
+
+
+def main() -> None:
+    """Parse the arguments, run on the loop asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("questions", nargs="*", default=QUESTIONS, metavar="QUESTION",
+                        help=f"of {', '.join(QUESTIONS)}; all by default")  # fmt: skip
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--scale", type=float, default=1.0, help="of the number of elements")
+    parser.add_argument("--uvloop", action="store_true")
+    options = parser.parse_args()
+    unknown = set(options.questions) - set(QUESTIONS)
+    if unknown:
+        parser.error(f"no such question: {', '.join(sorted(unknown))}")
+    name = "uvloop" if options.uvloop else "asyncio"
+    print(f"{platform.python_implementation()} {platform.python_version()}, {name}, "
+          f"{options.rounds} rounds\n")  # fmt: skip
+    for each in options.questions:
+        question: Question = importlib.import_module(f"benchmarks.{each}").question
+        rows = _run(question, options.rounds, options.scale, uvloop=options.uvloop)
+        print(table(question, rows), flush=True)
+
+
+def _run(question: Question, rounds: int, scale: float, *, uvloop: bool):  # noqa: ANN202
+    work = measure(question, rounds=rounds, scale=scale)
+    if not uvloop:
+        return asyncio.run(work)
+    import uvloop as loops  # noqa: PLC0415 - only when asked for
+
+    with asyncio.Runner(loop_factory=loops.new_event_loop) as runner:
+        return runner.run(work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

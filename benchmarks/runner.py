@@ -1,0 +1,87 @@
+"""Runs the cases of a question interleaved, and reports medians and ratios to its limit.
+
+A question is a module with a `question` (a `Question`). Its first case is the limit: hand-written
+code that makes the same calls of the user's functions, and nothing else. Every case returns a
+checksum that must equal the limit's, so that none can win by doing less.
+"""
+
+import gc
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+Case = Callable[[int], Awaitable[int]]
+
+
+@dataclass
+class Question:
+    """A question, the cases that answer it, and how many elements each handles."""
+
+    text: str
+    elements: int
+    cases: dict[str, Case] = field(default_factory=dict[str, Case])
+    goals: dict[str, float] = field(default_factory=dict[str, float])
+
+    def case(self, name: str, *, goal: float | None = None) -> Callable[[Case], Case]:
+        """Add a case; *goal* is the ratio to the limit that it is meant to reach."""
+
+        def add(function: Case) -> Case:
+            self.cases[name] = function
+            if goal is not None:
+                self.goals[name] = goal
+            return function
+
+        return add
+
+
+@dataclass(frozen=True)
+class Row:
+    """The answer of one case: median CPU time per element, median of the rounds' ratios."""
+
+    name: str
+    nanoseconds: float
+    ratio: float
+    goal: float | None
+
+
+async def measure(question: Question, *, rounds: int, scale: float) -> list[Row]:
+    """Run every case once a round, after one round that does not count."""
+    count = max(1000, int(question.elements * scale))
+    times: dict[str, list[float]] = {name: [] for name in question.cases}
+    for number in range(rounds + 1):
+        expected: int | None = None
+        for name, case in question.cases.items():
+            gc.collect()
+            before = time.process_time()
+            checksum = await case(count)
+            took = time.process_time() - before
+            if expected is None:
+                expected = checksum
+            if checksum != expected:
+                raise AssertionError(f"{name}: checksum {checksum}, the limit's is {expected}")
+            if number:
+                times[name].append(took / count * 1e9)
+    return _rows(question, times)
+
+
+def _rows(question: Question, times: dict[str, list[float]]) -> list[Row]:
+    limit = times[next(iter(times))]
+    return [
+        Row(
+            name,
+            statistics.median(took),
+            statistics.median(mine / floor for mine, floor in zip(took, limit, strict=True)),
+            question.goals.get(name),
+        )
+        for name, took in times.items()
+    ]
+
+
+def table(question: Question, rows: list[Row]) -> str:
+    """The rows as a Markdown table."""
+    lines = [f"### {question.text}", "", "| case | ns/element | × limit | reach |", "|---|--:|--:|--:|"]
+    for row in rows:
+        goal = f"≤ {row.goal}" if row.goal is not None else ""
+        lines.append(f"| {row.name} | {row.nanoseconds:.0f} | {row.ratio:.2f} | {goal} |")
+    return "\n".join([*lines, ""])

@@ -1,0 +1,36 @@
+"""What does ``request(1)`` from inside ``on_next`` cost?"""
+
+from reactive_aio import range as flow_range
+
+from .runner import Question
+from .subscribers import OneByOne, Summing
+
+question = Question("request(1) from on_next", 1_000_000)
+
+
+class Requesting(Summing):
+    """Calls one method that adds to a number, as request does at the least."""
+
+    __slots__ = ("demand", "me")
+
+    def request(self, n: int) -> None:
+        self.demand += n
+
+    def on_next(self, element: int) -> None:
+        self.total += element
+        self.me.request(1)
+
+
+@question.case("limit: for loop, on_next and one method call")
+async def limit(count: int) -> int:
+    subscriber = Requesting()
+    subscriber.me, subscriber.demand = subscriber, 0
+    on_next = subscriber.on_next
+    for element in range(count):
+        on_next(element)
+    return subscriber.total
+
+
+@question.case("request(1) from on_next", goal=1.7)
+async def inside(count: int) -> int:
+    return await OneByOne().over(flow_range(count))
