@@ -102,11 +102,20 @@ class Outside:
 
 
 def is_parked(frame: FrameType) -> bool:
-    if frame.f_code is not CONDITION_WAIT or frame.f_locals.get("timeout") is not None:
+    waiting = condition_wait(frame)
+    if waiting is None or waiting.f_locals.get("timeout") is not None:
         return False
     # The waiter's lock is held as long as nobody has notified it.
-    waiter = frame.f_locals.get("waiter")
+    waiter = waiting.f_locals.get("waiter")
     return waiter is not None and bool(waiter.locked())
+
+
+def condition_wait(frame: FrameType) -> FrameType | None:
+    """The frame of ``Condition.wait`` if *frame* is it, or a tool's wrapper of a lock inside it."""
+    for candidate in (frame, frame.f_back):
+        if candidate is not None and candidate.f_code is CONDITION_WAIT:
+            return candidate
+    return None
 
 
 def is_idle(frame: FrameType) -> bool:

@@ -1,0 +1,1 @@
+"""Tests of `reactive_aio.testing`."""

@@ -1,0 +1,256 @@
+"""The loop whose clock jumps: time, order, threads, sockets, and who is to blame for a deadlock."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+import pytest
+
+from reactive_aio.testing.virtual_time import Deadlock, VirtualTimeLoop
+
+pytestmark = pytest.mark.virtual_time
+
+DAY = 24 * 3600.0
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(2) as pool:
+        yield pool
+
+
+@pytest.fixture
+def processes() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        yield pool
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def deadlock_of(main: Callable[[], Coroutine[Any, Any, object]]) -> str:
+    """The message with which *main* is given up."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner, pytest.raises(Deadlock) as caught:
+        runner.run(main())
+    return str(caught.value)
+
+
+class TestTime:
+    async def test_starts_at_zero_and_jumps_to_the_next_timer(self) -> None:
+        assert isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
+        began = time.monotonic()
+        assert now() == 0
+        await asyncio.sleep(3600)
+        assert now() == 3600
+        assert time.monotonic() - began < 10
+
+    async def test_jumps_over_more_than_the_longest_single_wait(self) -> None:
+        await asyncio.sleep(400 * DAY)
+        assert now() == pytest.approx(400 * DAY)
+
+    async def test_small_steps_on_a_large_clock_arrive(self) -> None:
+        await asyncio.sleep(1e9)
+        for _ in range(100):
+            await asyncio.sleep(0.1)
+        assert now() == pytest.approx(1e9 + 10, abs=1e-3)
+
+    async def test_timers_fire_in_order_of_their_time(self) -> None:
+        fired: list[tuple[str, float]] = []
+        loop = asyncio.get_running_loop()
+        for name, delay in [("c", 3.0), ("a", 1.0), ("b", 2.0)]:
+            loop.call_later(delay, lambda name=name: fired.append((name, now())))
+        await asyncio.sleep(5)
+        assert fired == [("a", 1.0), ("b", 2.0), ("c", 3.0)]
+
+    async def test_a_busy_loop_makes_no_time_pass(self) -> None:
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        assert now() == 0
+
+    async def test_timeouts_expire_in_virtual_time(self) -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(90):
+                await asyncio.Event().wait()
+        assert now() == 90
+
+
+class TestThreads:
+    async def test_executor_work_holds_the_clock(self) -> None:
+        late = asyncio.create_task(asyncio.sleep(60))
+        assert await asyncio.to_thread(work_for_a_while) == "done"
+        assert now() == 0
+        late.cancel()
+
+    async def test_a_thread_of_the_test_holds_the_clock(self) -> None:
+        loop, woken = asyncio.get_running_loop(), asyncio.Event()
+
+        def run() -> None:
+            time.sleep(0.02)
+            loop.call_soon_threadsafe(woken.set)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        async with asyncio.timeout(1):
+            await woken.wait()
+        assert now() == 0
+        thread.join()
+
+    async def test_a_thread_that_waits_for_the_loop_does_not_hold_the_clock(self) -> None:
+        go = threading.Event()
+        waiter = asyncio.create_task(asyncio.to_thread(go.wait))
+        await asyncio.sleep(60)
+        assert now() == 60
+        go.set()
+        assert await waiter
+
+    async def test_a_thread_that_was_just_woken_holds_the_clock(self) -> None:
+        go = threading.Event()
+
+        def run() -> str:
+            go.wait()
+            return work_for_a_while()
+
+        waiter = asyncio.create_task(asyncio.to_thread(run))
+        await asyncio.sleep(60)
+        go.set()
+        async with asyncio.timeout(1):
+            assert await waiter == "done"
+        assert now() == 60
+
+    async def test_the_idle_workers_of_a_pool_do_not_hold_the_clock(
+        self, pool: ThreadPoolExecutor
+    ) -> None:
+        await asyncio.get_running_loop().run_in_executor(pool, work_for_a_while)
+        await asyncio.sleep(60)
+        assert now() == 60
+
+    async def test_a_cancelled_call_holds_the_clock_until_its_thread_is_done(self) -> None:
+        begun, done = threading.Event(), threading.Event()
+
+        def run() -> None:
+            begun.set()
+            time.sleep(0.02)
+            done.set()
+
+        call = asyncio.get_running_loop().run_in_executor(None, run)
+        while not begun.is_set():
+            await asyncio.sleep(0)
+        call.cancel()
+        await asyncio.sleep(60)
+        assert done.is_set()
+
+    async def test_errors_of_the_executor_come_back(self) -> None:
+        with pytest.raises(ZeroDivisionError):
+            await asyncio.to_thread(divmod, 1, 0)
+        pool = ThreadPoolExecutor(1)
+        pool.shutdown()
+        with pytest.raises(RuntimeError, match="shutdown"):
+            await asyncio.get_running_loop().run_in_executor(pool, work_for_a_while)
+        await asyncio.sleep(60)
+        assert now() == 60
+
+    async def test_calls_that_queue_for_a_worker_hold_the_clock(
+        self, pool: ThreadPoolExecutor
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        calls = [loop.run_in_executor(pool, work_for_a_while) for _ in range(10)]
+        async with asyncio.timeout(1):
+            await asyncio.gather(*calls)
+        assert now() == 0
+
+    async def test_a_process_pool_is_waited_for(self, processes: ProcessPoolExecutor) -> None:
+        async with asyncio.timeout(1):
+            call = asyncio.get_running_loop().run_in_executor(processes, divmod, 7, 2)
+            assert await call == (3, 1)
+        assert now() == 0
+
+
+class TestSockets:
+    async def test_data_from_the_same_loop_needs_no_time(self) -> None:
+        left, right = socket.socketpair()
+        reader, back = await asyncio.open_connection(sock=left)
+        _, writer = await asyncio.open_connection(sock=right)
+        for _ in range(10):
+            writer.write(b"ping\n")
+            async with asyncio.timeout(1):
+                assert await reader.readline() == b"ping\n"
+        assert now() == 0
+        for end in (writer, back):
+            end.close()
+            await end.wait_closed()
+
+    async def test_without_a_timer_a_socket_is_waited_for(self) -> None:
+        left, right = socket.socketpair()
+        left.setblocking(False)
+        with left, right:
+            thread = threading.Thread(target=lambda: (time.sleep(0.02), right.sendall(b"x")))
+            thread.start()
+            assert await asyncio.get_running_loop().sock_recv(left, 1) == b"x"
+            thread.join()
+
+
+class TestDeadlock:
+    def test_names_each_waiting_task_and_its_place(self) -> None:
+        async def inner() -> None:
+            await asyncio.Event().wait()
+
+        async def main() -> None:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(inner(), name="the forgotten one")
+
+        message = deadlock_of(main)
+        assert message.startswith("deadlock at 0 s of virtual time")
+        assert "the forgotten one: " in message
+        assert "inner: await asyncio.Event().wait()" in message
+        assert __file__ in message
+
+    def test_comes_after_the_last_timer(self) -> None:
+        async def main() -> None:
+            await asyncio.sleep(30)
+            await asyncio.Event().wait()
+
+        assert deadlock_of(main).startswith("deadlock at 30 s")
+
+    def test_names_the_threads_that_wait_for_the_loop(self) -> None:
+        go = threading.Event()
+        thread = threading.Thread(target=go.wait, name="producer")
+
+        async def main() -> None:
+            thread.start()
+            await asyncio.Event().wait()
+
+        try:
+            assert "threads that wait for the loop: producer" in deadlock_of(main)
+        finally:
+            go.set()
+            thread.join()
+
+    def test_is_told_of_a_loop_without_tasks(self) -> None:
+        loop = VirtualTimeLoop()
+        with pytest.raises(Deadlock, match="no task is left"):
+            loop.run_forever()
+        loop.close()
+
+    def test_leaves_a_loop_that_can_be_cleaned_up(self) -> None:
+        cleaned: list[str] = []
+
+        async def main() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(1)
+                cleaned.append("yes")
+
+        deadlock_of(main)
+        assert cleaned == ["yes"]
+
+
+def work_for_a_while() -> str:
+    time.sleep(0.02)
+    return "done"
