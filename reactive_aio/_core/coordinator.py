@@ -7,6 +7,7 @@ What an operator does is decided in the methods that it overrides; they are call
 on the loop, in the subscriber's context, through one `SerialExecutor`.
 """
 
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from ..errors import NotAnElement, RuleViolation
@@ -119,7 +120,7 @@ class Arm(Batched, Generic[T]):
 
     def flush(self) -> None:
         if self.elements and not self.ended:
-            self._owner.serial.submit(self._owner.arrived, self)
+            self._owner.submit(self._owner.arrived, self)
 
     def on_error(self, error: BaseException) -> None:
         if error is None:
@@ -128,14 +129,14 @@ class Arm(Batched, Generic[T]):
             self._owner.door.soon_threadsafe(self.on_error, error)
         elif not self.ended:
             self.ended, self.error = True, error
-            self._owner.serial.submit(self._owner.failed, self, error)
+            self._owner.submit(self._owner.failed, self, error)
 
     def on_complete(self) -> None:
         if not self._owner.door.here:
             self._owner.door.soon_threadsafe(self.on_complete)
         elif not self.ended:
             self.ended = True
-            self._owner.serial.submit(self._owner.completed, self)
+            self._owner.submit(self._owner.completed, self)
 
 
 class Coordinator(Generic[R]):
@@ -148,6 +149,7 @@ class Coordinator(Generic[R]):
         """Downstream's demand that has not been met yet."""
         self.arms: dict[Arm[Any], None] = {}
         self.serial = SerialExecutor(bound=None, door=self.door, on_error=self._broken)
+        self.submit: Callable[..., object] = self.serial.submit
         self.closed = False
         self._started = False
         self._leaving: list[Arm[Any]] = []
@@ -218,7 +220,7 @@ class Coordinator(Generic[R]):
     def request(self, n: int, /) -> None:
         if not self.closed:
             self.demand.add(n)
-            self.serial.submit(self._demanded)
+            self.submit(self._demanded)
 
     def _demanded(self) -> None:
         if not self._started:

@@ -1,5 +1,6 @@
 """Operators about demand: boundaries, and what to do with elements nobody has asked for."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._core.coordinator import Arm, Coordinator
@@ -54,24 +55,37 @@ class _Boundary(Coordinator[T]):
         self._size = size
         self._mark = mark
         self._lent = self._freed = 0
-        self._soon = False
+        self._lending = False  # a hand-over is on its way
+        # Each decision here settles its state before it calls anybody, and calls one at its end:
+        # nothing can overtake anything, so that the trampoline would only cost time.
+        self.submit = _at_once
 
     def started(self) -> None:
         self._arm = self.arm(self._source)
-        self.door.soon(self._arm.request, self._size)
+        self._freed = self._size
+        self._refill()
 
     def demanded(self) -> None:
         self._freed += self._lent
         self._lent = 0
+        self._refill()
+        self._lend()
+
+    def _refill(self) -> None:
         if self._freed >= self._mark and not self._arm.ended:
-            self.door.soon(self._arm.request, self._freed)
-            self._freed = 0
+            freed, self._freed = self._freed, 0
+            self._lending = True
+            self.door.soon(self._request, freed)
+
+    def _request(self, n: int) -> None:
+        """Let a synchronous upstream produce in this turn, and hand over when it has returned."""
+        self._arm.request(n)
         self._lend()
 
     def arrived(self, arm: Arm[Any]) -> None:
-        if not self._soon:
-            self._soon = True
-            self.door.soon(self.serial.submit, self._lend)
+        if not self._lending:
+            self._lending = True
+            self.door.soon(self._lend)
 
     def completed(self, arm: Arm[Any]) -> None:
         self._lend()
@@ -80,8 +94,12 @@ class _Boundary(Coordinator[T]):
         self._lend()
 
     def _lend(self) -> None:
-        self._soon = False
+        self._lending = False
         chunk = self._arm.take(min(self.demand.outstanding, self._size))
         self._lent += len(chunk)
         self.emit(chunk)
         self.finish_after(self._arm)
+
+
+def _at_once(decision: Callable[..., object], *args: object) -> None:
+    decision(*args)
