@@ -4,7 +4,7 @@ import os
 
 from hypothesis import settings
 
-# `quiet` before `loops`, which imports it: pytest rewrites the assertions of what it imports itself.
+# `quiet` before `loops`, which imports it: pytest wants to be the first to import a plugin.
 pytest_plugins = (
     "tests.harness.quiet",
     "tests.harness.loops",

@@ -18,9 +18,10 @@ import threading
 from collections.abc import Callable
 from concurrent import futures
 from types import CodeType, FrameType
-from typing import TypeVar
+from typing import TypeVar, TypeVarTuple
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 CONDITION_WAIT: CodeType = threading.Condition.wait.__code__
 POOL_MODULE = futures.ThreadPoolExecutor.__module__
@@ -36,10 +37,10 @@ class Call:
         # Its future is done: it has its result, or was cancelled while the thread went on.
         self.delivered = False
 
-    def around(self, function: Callable[..., T]) -> Callable[..., T]:
+    def around(self, function: Callable[[*Ts], T]) -> Callable[[*Ts], T]:
         """*function*, noting the thread that runs it."""
 
-        def call(*args: object) -> T:
+        def call(*args: *Ts) -> T:
             self._thread = threading.get_ident()
             try:
                 return function(*args)

@@ -3,12 +3,14 @@
 import asyncio
 import linecache
 from collections.abc import Iterator
-from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType
+from types import FrameType
 
 
 def where_tasks_wait(loop: asyncio.AbstractEventLoop) -> list[str]:
     """One paragraph for each unfinished task of *loop*, oldest first."""
-    tasks = sorted(asyncio.all_tasks(loop), key=lambda task: (len(task.get_name()), task.get_name()))
+    tasks = sorted(
+        asyncio.all_tasks(loop), key=lambda task: (len(task.get_name()), task.get_name())
+    )
     if not tasks:
         return ["no task is left: the loop was told to run for ever"]
     return ["waiting tasks:", *(line for task in tasks for line in describe(task))]
@@ -29,17 +31,22 @@ def locations(awaitable: object) -> Iterator[str]:
 
 
 def frames(awaitable: object) -> Iterator[FrameType]:
-    while True:
-        inner: object
-        if isinstance(awaitable, CoroutineType):
-            frame, inner = awaitable.cr_frame, awaitable.cr_await
-        elif isinstance(awaitable, GeneratorType):
-            frame, inner = awaitable.gi_frame, awaitable.gi_yieldfrom
-        elif isinstance(awaitable, AsyncGeneratorType):
-            frame, inner = awaitable.ag_frame, awaitable.ag_await
-        else:
-            return
-        if frame is None:
-            return
+    while (frame := frame_of(awaitable)) is not None:
         yield frame
-        awaitable = inner
+        awaitable = awaited_by(awaitable)
+
+
+def frame_of(awaitable: object) -> FrameType | None:
+    for name in ("cr_frame", "gi_frame", "ag_frame"):
+        if hasattr(awaitable, name):
+            frame: FrameType | None = getattr(awaitable, name)
+            return frame
+    return None
+
+
+def awaited_by(awaitable: object) -> object:
+    for name in ("cr_await", "gi_yieldfrom", "ag_await"):
+        if hasattr(awaitable, name):
+            inner: object = getattr(awaitable, name)
+            return inner
+    return None

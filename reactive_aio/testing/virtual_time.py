@@ -27,7 +27,7 @@ import asyncio
 import selectors
 from collections.abc import Callable
 from concurrent import futures
-from typing import TypeVar, TypeVarTuple, Unpack
+from typing import TypeVar, TypeVarTuple
 
 from reactive_aio.testing._outside import Outside
 from reactive_aio.testing._waiting import where_tasks_wait
@@ -53,7 +53,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._now = 0.0
         self._outside = Outside()
-        super().__init__(_IdleSelector(self._idle))
+        self._watched = _IdleSelector(self._idle)
+        super().__init__(self._watched)
         self._clock_resolution = RESOLUTION
 
     def time(self) -> float:
@@ -62,8 +63,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self,
         executor: futures.Executor | None,
-        func: Callable[[Unpack[Ts]], T],
-        *args: Unpack[Ts],
+        func: Callable[[*Ts], T],
+        *args: *Ts,
     ) -> asyncio.Future[T]:
         call = self._outside.begin()
         # A process pool pickles its functions, and a wrapped one cannot be.
@@ -89,7 +90,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
             self._now += timeout
             return []
         # One descriptor is the loop's own, by which threads wake it.
-        if len(self._selector.get_map()) > 1:
+        if len(self._watched.get_map()) > 1:
             return poll(None)
         raise Deadlock(self._deadlock_report())
 

@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 import traceback
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,10 +125,10 @@ def settled(request: pytest.FixtureRequest, watch: Watch) -> None:
 async def no_task_is_left(request: pytest.FixtureRequest) -> AsyncIterator[None]:
     yield
     for _ in range(TURNS_TO_SETTLE):
-        if not (left := other_tasks()):
+        if not other_tasks():
             return
         await asyncio.sleep(0)
-    if left and not has_failed(request):
+    if (left := other_tasks()) and not has_failed(request):
         pytest.fail(f"tasks are left: {left}", pytrace=False)
 
 
@@ -154,13 +154,14 @@ def belongs_to_others(thread: threading.Thread) -> bool:
 
 def has_failed(request: pytest.FixtureRequest) -> bool:
     """What a failed test leaves behind follows from its failure."""
-    return request.node.stash.get(TEST_FAILED, False)
+    item: pytest.Item = request.node
+    return item.stash.get(TEST_FAILED, False)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item,
-) -> Iterator[None]:
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if report.failed:
         item.stash[TEST_FAILED] = True

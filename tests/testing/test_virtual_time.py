@@ -63,8 +63,12 @@ class TestTime:
     async def test_timers_fire_in_order_of_their_time(self) -> None:
         fired: list[tuple[str, float]] = []
         loop = asyncio.get_running_loop()
+
+        def fire(name: str) -> None:
+            fired.append((name, now()))
+
         for name, delay in [("c", 3.0), ("a", 1.0), ("b", 2.0)]:
-            loop.call_later(delay, lambda name=name: fired.append((name, now())))
+            loop.call_later(delay, fire, name)
         await asyncio.sleep(5)
         assert fired == [("a", 1.0), ("b", 2.0), ("c", 3.0)]
 
@@ -139,7 +143,7 @@ class TestThreads:
             done.set()
 
         call = asyncio.get_running_loop().run_in_executor(None, run)
-        while not begun.is_set():
+        while not begun.is_set():  # noqa: ASYNC110 - set by a thread; and no time may pass
             await asyncio.sleep(0)
         call.cancel()
         await asyncio.sleep(60)
@@ -188,8 +192,13 @@ class TestSockets:
     async def test_without_a_timer_a_socket_is_waited_for(self) -> None:
         left, right = socket.socketpair()
         left.setblocking(False)
+
+        def send() -> None:
+            time.sleep(0.02)
+            right.sendall(b"x")
+
         with left, right:
-            thread = threading.Thread(target=lambda: (time.sleep(0.02), right.sendall(b"x")))
+            thread = threading.Thread(target=send)
             thread.start()
             assert await asyncio.get_running_loop().sock_recv(left, 1) == b"x"
             thread.join()

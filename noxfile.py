@@ -1,0 +1,245 @@
+"""Everything the project does by command: checks, tests, the demo, examples, benchmarks.
+
+    python3 noxfile.py -s tests           on a machine with nothing but Python
+    nox -s tests -- -k virtual_time       with nox; what follows `--` goes to the tool
+    nox                                   what CI runs
+
+Run as a script, this file finds nox or installs it into `.venv/`, and starts it. Its first part
+therefore avoids syntax younger than Python 3.6, so that an old Python gets an answer and not a
+SyntaxError.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+WINDOWS = os.name == "nt"
+OLDEST_PYTHON = (3, 11)
+OLDEST_NOX = (2025, 5, 1)
+# The Python that runs this script is the one under test, wherever nox itself lives.
+PYTHON_VARIABLE = "REACTIVE_AIO_PYTHON"
+
+# --- finding nox, or getting it ---------------------------------------------------------------
+
+
+def start_nox(arguments: "list[str]") -> int:
+    """Run nox with *arguments*, from this Python if it has nox, else from `.venv/`."""
+    problem = python_problem(sys.version_info[:2])
+    if problem:
+        return give_up(problem)
+    python = sys.executable
+    if not has_nox(python):
+        python = in_environment(os.path.join(HERE, ".venv"), "python")
+        if not has_nox(python):
+            problem = install_nox(python)
+            if problem:
+                return give_up(problem)
+    os.environ.setdefault(PYTHON_VARIABLE, sys.executable)
+    command = [python, "-m", "nox", "-f", os.path.join(HERE, "noxfile.py"), *arguments]
+    if not WINDOWS:
+        # Taking this process's place leaves one process less between Ctrl-C and the session.
+        os.execv(python, command)
+    return subprocess.call(command)
+
+
+def python_problem(version: "tuple[int, int]") -> str:
+    if version >= OLDEST_PYTHON:
+        return ""
+    needed, found = ("{}.{}".format(*pair) for pair in (OLDEST_PYTHON, version))
+    return f"Python {needed} or newer is needed; this is {found} ({sys.executable})"
+
+
+def venv_problem() -> str:
+    from importlib.util import find_spec
+
+    missing = [name for name in ("venv", "ensurepip") if find_spec(name) is None]
+    if not missing:
+        return ""
+    return (
+        f"this Python ({sys.executable}) cannot make virtual environments:"
+        f" it lacks the module {' and '.join(missing)}.\n"
+        "On Debian and Ubuntu: apt install python3-venv. Or run this file with another Python."
+    )
+
+
+def has_nox(python: str) -> bool:
+    """Whether *python* exists, works, is young enough, and has a nox that is."""
+    if not os.path.exists(python):
+        return False
+    code = (
+        "import sys, importlib.metadata as m; import nox; "
+        "v = tuple(int(n) for n in m.version('nox').split('.')[:3]); "
+        f"sys.exit(not (v >= {OLDEST_NOX} and sys.version_info >= {OLDEST_PYTHON}))"
+    )
+    return subprocess.call([python, "-c", code], stderr=subprocess.DEVNULL) == 0
+
+
+def install_nox(python: str) -> str:
+    """Make `.venv/` unless there is one that works, and nox in it; return what is wrong, if so."""
+    place = os.path.join(HERE, ".venv")
+    if not runs(python):
+        problem = venv_problem()
+        if problem:
+            return problem
+        print("making .venv/ for nox", flush=True)
+        if subprocess.call([sys.executable, "-m", "venv", "--clear", place]) != 0:
+            return "could not make .venv/ (see above)"
+    print("installing nox into .venv/", flush=True)
+    nox = "nox>={}.{}.{}".format(*OLDEST_NOX)
+    if subprocess.call([python, "-m", "pip", "install", "--quiet", nox]) != 0 or not has_nox(
+        python
+    ):
+        return "could not install nox into .venv/ (see above)"
+    return ""
+
+
+def runs(python: str) -> bool:
+    code = f"import sys; sys.exit(sys.version_info < {OLDEST_PYTHON})"
+    return os.path.exists(python) and subprocess.call([python, "-c", code]) == 0
+
+
+def in_environment(place: str, program: str) -> str:
+    if WINDOWS:
+        return os.path.join(place, "Scripts", program + ".exe")
+    return os.path.join(place, "bin", program)
+
+
+def give_up(problem: str) -> int:
+    print("noxfile.py: " + problem, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(start_nox(sys.argv[1:]))
+
+# --- the sessions -----------------------------------------------------------------------------
+# From here on nox runs this file, with a Python that is young enough.
+
+from pathlib import Path
+
+import nox
+import nox.project
+
+ROOT = Path(HERE)
+PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
+
+nox.needs_version = ">={}.{}.{}".format(*OLDEST_NOX)
+nox.options.sessions = ["lint", "types", "layers", "tests"]
+
+# A person may stop the demo with Ctrl-C: it then cancels its Spark job and closes its database.
+TIME_TO_STOP = 30
+
+
+class Room:
+    """One environment, shared by the sessions that name it.
+
+    nox would make one for each session. Spark alone fills half a gigabyte, so the sessions that
+    need it share one, and each adds what it needs on top.
+    """
+
+    def __init__(self, session: nox.Session, name: str) -> None:
+        self.session = session
+        base = os.environ.get(PYTHON_VARIABLE, sys.executable)
+        ask = "import sys; print('{}.{}'.format(*sys.version_info))"
+        version = subprocess.run([base, "-c", ask], capture_output=True, text=True, check=True)
+        self.place = ROOT / ".nox" / f"{name}-{version.stdout.strip()}"
+        self.python = in_environment(str(self.place), "python")
+        if not runs(self.python):
+            session.run(
+                sys.executable,
+                "-m",
+                "virtualenv",
+                "--quiet",
+                "--clear",
+                "--python",
+                base,
+                str(self.place),
+                external=True,
+            )
+
+    def install(self, *groups: str, extras: str = "") -> "Room":
+        """Install dependency groups, and the project itself if *extras* are named."""
+        wanted = [*nox.project.dependency_groups(PYPROJECT, *groups)]
+        wanted += ["-e", f".[{extras}]"] if extras else []
+        # pip takes seconds to find that nothing is to be done; this takes none, and no network.
+        fingerprint = hashlib.sha256(repr((wanted, PYPROJECT)).encode()).hexdigest()[:16]
+        mark = self.place / f"installed-{fingerprint}"
+        if not mark.exists():
+            self.run("pip", "install", "--quiet", "--disable-pip-version-check", *wanted)
+            mark.touch()
+        return self
+
+    def run(self, module: str, *arguments: str) -> None:
+        self.session.run(self.python, "-m", module, *arguments, external=True)
+
+    def program(self, name: str, *arguments: str) -> None:
+        self.session.run(in_environment(str(self.place), name), *arguments, external=True)
+
+    def script(self, path: Path, *arguments: str) -> None:
+        self.session.run(
+            self.python,
+            str(path.relative_to(ROOT)),
+            *arguments,
+            external=True,
+            interrupt_timeout=TIME_TO_STOP,
+            terminate_timeout=TIME_TO_STOP,
+        )
+
+
+@nox.session(venv_backend="none")
+def lint(session: nox.Session) -> None:
+    """Ruff: rules and formatting. `-- --fix` repairs what can be."""
+    room = Room(session, "checks").install("lint")
+    room.run("ruff", "check", *session.posargs)
+    room.run("ruff", "format", *([] if "--fix" in session.posargs else ["--check"]))
+
+
+@nox.session(venv_backend="none")
+def types(session: nox.Session) -> None:
+    """mypy and pyright, both strict; and every public name has its type."""
+    room = Room(session, "work").install("types", "test", "demo", extras="all")
+    room.run("mypy", *session.posargs)
+    room.run("pyright", "--pythonpath", room.python, *session.posargs)
+    room.run(
+        "pyright", "--pythonpath", room.python, "--verifytypes", "reactive_aio", "--ignoreexternal"
+    )
+
+
+@nox.session(venv_backend="none")
+def layers(session: nox.Session) -> None:
+    """Who may import whom."""
+    room = Room(session, "checks").install("layers")
+    room.program("lint-imports", "--no-cache", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def tests(session: nox.Session) -> None:
+    """pytest, on every loop. `-- -k name` runs some of them."""
+    room = Room(session, "work").install("test", "demo", extras="all")
+    room.run("pytest", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
+def demo(session: nox.Session) -> None:
+    """The main job: flights from Spark into a database. `-- --help` lists its options."""
+    room = Room(session, "work").install("demo", extras="spark")
+    room.script(ROOT / "examples" / "flights_ingest.py", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
+def examples(session: nox.Session) -> None:
+    """Every example, one after the other; or those named after `--`."""
+    room = Room(session, "work").install("demo", extras="all")
+    found = sorted((ROOT / "examples").glob("[!_]*.py"))
+    for path in found:
+        if not session.posargs or path.stem in session.posargs or path.name in session.posargs:
+            room.script(path)
+
+
+@nox.session(venv_backend="none", default=False)
+def bench(session: nox.Session) -> None:
+    """Nanoseconds per element, as a ratio to the bare loop measured in the same run."""
+    room = Room(session, "work").install("bench", extras="uvloop")
+    room.run("benchmarks", *session.posargs)
