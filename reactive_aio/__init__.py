@@ -6,6 +6,17 @@ terminal operator or ``subscribe``.
 """
 
 from ._core.executor import SerialExecutor
+from ._sources.values import (
+    defer,
+    empty,
+    error,
+    from_callable,
+    from_iterable,
+    generate,
+    just,
+    never,
+    range,
+)
 from .flow import Flow
 from .spec import Processor, Publisher, Subscriber, Subscription
 
@@ -16,4 +27,13 @@ __all__ = (
     "SerialExecutor",
     "Subscriber",
     "Subscription",
+    "defer",
+    "empty",
+    "error",
+    "from_callable",
+    "from_iterable",
+    "generate",
+    "just",
+    "never",
+    "range",
 )

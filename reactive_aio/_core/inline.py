@@ -17,6 +17,7 @@ when the elements from upstream have ended; there ``x`` means nothing.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from reprlib import repr as short_repr
 from textwrap import dedent
 
 __all__ = ("DIRECTIVES", "Applied", "Inline", "describe")
@@ -78,5 +79,5 @@ def describe(value: object) -> str:
     name = getattr(value, "__qualname__", None)
     if isinstance(name, str):
         return name.rpartition("<locals>.")[2]
-    text = repr(value)
+    text = short_repr(value)  # looks at a few elements only of a large container
     return text if len(text) <= 24 else f"{text[:20]}…{text[-3:]}"

@@ -1,0 +1,271 @@
+"""Sources of values that are at hand, or computed when they are asked for."""
+
+from builtins import range as builtin_range
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import repeat
+from typing import TYPE_CHECKING, Never, SupportsIndex, TypeVar, cast, overload
+
+from .._core.door import INERT
+from .._core.inline import describe
+from ..coerce import Source, deferred, iterated
+from ..errors import NotAnElement
+from ..stage import Inlet, Inline, from_pull, from_push
+
+if TYPE_CHECKING:
+    from ..flow import Flow
+    from ..spec import Subscription
+
+__all__ = (
+    "defer",
+    "empty",
+    "error",
+    "from_callable",
+    "from_iterable",
+    "generate",
+    "just",
+    "never",
+    "range",
+)
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+_CALL = Inline(
+    "call",
+    params=("function",),
+    each="""
+    x = $function()
+    if x is None:
+        raise no_element("from_callable")
+    last
+    """,
+)
+
+
+def just(*elements: T) -> "Flow[T]":
+    """Emit the given elements.
+
+    ::
+
+        just("a", "b")
+        a--b|
+
+    Demand: pulled, one element for one requested.
+    Completes: with the last element.
+    Fails: never.
+    Cancels: at once.
+    Holds: nothing.
+    Rules: 1.1, 1.5, 2.13
+    """
+    if any(element is None for element in elements):
+        raise NotAnElement("just() got None, which is not an element; leave it out")
+    shown = [describe(element) for element in elements[:3]]
+    name = ", ".join([*shown, "…"] if len(elements) > 3 else shown)
+    return from_pull(partial(iter, elements), name=f"just({name})", checked=True)
+
+
+def empty() -> "Flow[Never]":
+    """Complete without an element.
+
+    ::
+
+        empty()
+        |
+
+    Demand: none needed.
+    Completes: at once.
+    Fails: never.
+    Cancels: at once.
+    Holds: nothing.
+    Rules: 1.5
+    """
+    return from_pull(partial(iter, ()), name="empty()", checked=True)
+
+
+def never() -> "Flow[Never]":
+    """Emit nothing, and do not end.
+
+    ::
+
+        never()
+        ---
+
+    Demand: accepted; nothing comes of it.
+    Completes: never.
+    Fails: never.
+    Cancels: at once.
+    Holds: nothing.
+    Rules: 3.13
+    """
+
+    def open(_inlet: Inlet[Never]) -> "Subscription":
+        return INERT
+
+    return from_push(open, name="never()", checked=True)
+
+
+def error(cause: Exception | Callable[[], Exception]) -> "Flow[Never]":
+    """Fail at once, with *cause* or, if that is a function or a class, with what it returns.
+
+    ::
+
+        error(ValueError)
+        X
+
+    A function is called for each subscription, so that each gets an exception of its own.
+
+    Demand: none needed.
+    Completes: never.
+    Fails: at once.
+    Cancels: at once.
+    Holds: nothing.
+    Rules: 1.4
+    """
+    if not isinstance(cause, Exception) and not callable(cause):
+        raise TypeError(f"error: cause must be an Exception or make one, not {describe(cause)}")
+    # Each subscription would add its own frames to a shared exception.
+    traceback = cause.__traceback__ if isinstance(cause, Exception) else None
+
+    def open() -> Iterator[Never]:
+        if isinstance(cause, Exception):
+            raise cause.with_traceback(traceback)
+        made = cast("object", cause())
+        if isinstance(made, Exception):
+            raise made
+        raise TypeError(f"error: {describe(cause)} made no Exception but {describe(made)}")
+
+    return from_pull(open, name=f"error({describe(cause)})", checked=True)
+
+
+def defer(factory: Callable[[], Source[T]]) -> "Flow[T]":
+    """Ask *factory* for a source with each subscription, and emit what that emits.
+
+    ::
+
+        defer(lambda: just("a", "b"))
+        a--b|
+
+    It may return whatever can be read as a flow: a flow, a publisher, an iterable or an
+    asynchronous one. It is called when the flow is subscribed to, in the subscriber's context.
+
+    Demand: passed through, at most 256 at a time.
+    Completes: when the source made completes.
+    Fails: when *factory* raises or returns something else, or the source made fails.
+    Cancels: the source made is cancelled.
+    Holds: 256 elements, which were requested and wait for a slow subscriber; what the source made
+        holds comes on top.
+    Rules: 1.1, 1.4
+    """
+    if not callable(factory):
+        raise TypeError(f"defer: factory must be a function that makes a flow, not {factory!r}")
+    return deferred(factory, name="defer")
+
+
+def from_iterable(iterable: Iterable[T]) -> "Flow[T]":
+    """Emit what an iterable yields; it must not block (for one that does, see ``from_thread``).
+
+    ::
+
+        from_iterable("abc")
+        a--b--c|
+
+    Each subscription iterates anew. An iterator, which can be iterated only once, serves the first
+    subscription; the next ones fail with `AlreadySubscribed`.
+
+    Demand: pulled, one element for one requested.
+    Completes: when the iterable ends: with the last element where its iterator knows how many it
+        has left (lists, tuples, strings, ranges), otherwise when asked for one more.
+    Fails: when the iterable raises, or yields None.
+    Cancels: at once; a generator is closed.
+    Holds: nothing.
+    Rules: 1.1, 1.11, 2.13
+    """
+    given = cast("object", iterable)
+    if not isinstance(given, Iterable):
+        raise TypeError(
+            f"from_iterable: {describe(given)} ({type(given).__name__}) is not an iterable; "
+            "use from_aiter for an asynchronous one, just for an element"
+        )
+    return iterated(iterable)
+
+
+def from_callable(function: Callable[[], T]) -> "Flow[T]":
+    """Call *function* for each subscription, and emit what it returns.
+
+    ::
+
+        from_callable(lambda: "a")
+        a|
+
+    It must not block. For a coroutine function, use ``from_awaitable``.
+
+    Demand: the function is called with the first request.
+    Completes: with the element.
+    Fails: when the function raises, or returns None.
+    Cancels: at once.
+    Holds: nothing.
+    Rules: 1.4, 2.13
+    """
+    if not callable(function):
+        raise TypeError(f"from_callable: {function!r} cannot be called; use just for an element")
+    calls: Callable[[], Iterator[object]] = partial(repeat, function)
+    return from_pull(calls, name="from_callable", checked=True).via(_CALL, function)
+
+
+def generate(step: Callable[[S], tuple[T, S] | None], initial: S) -> "Flow[T]":
+    """Emit elements that are computed one from another, as demand asks for them.
+
+    ::
+
+        generate(lambda n: (n, n * 2) if n < 9 else None, 1)
+        1--2--4--8--|
+
+    ``step(state)`` returns the next element and the state to compute the one after it from, or
+    None to complete. Each subscription starts with *initial*; where that is mutable, make one for
+    each: ``defer(lambda: generate(step, [...]))``.
+
+    Demand: pulled, one call for one requested.
+    Completes: when *step* returns None.
+    Fails: when *step* raises, returns something else, or its element is None.
+    Cancels: at once.
+    Holds: nothing.
+    Rules: 1.1, 1.4
+    """
+    if not callable(step):
+        raise TypeError(f"generate: step must be a function of the state, not {step!r}")
+    return from_pull(partial(_steps, step, initial), name=f"generate({describe(step)})")
+
+
+def _steps(step: Callable[[S], tuple[T, S] | None], state: S) -> Iterator[T]:
+    while (made := step(state)) is not None:
+        try:
+            element, state = made
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"generate: step must return (element, state) or None, not {describe(made)}"
+            ) from None
+        yield element
+
+
+@overload
+def range(stop: SupportsIndex, /) -> "Flow[int]": ...
+@overload
+def range(start: SupportsIndex, stop: SupportsIndex, step: SupportsIndex = 1, /) -> "Flow[int]": ...
+def range(*bounds: SupportsIndex) -> "Flow[int]":
+    """Emit integers: the arguments are those of the built-in ``range``.
+
+    ::
+
+        range(1, 4)
+        1--2--3|
+
+    Demand: pulled, one element for one requested.
+    Completes: with the last element.
+    Fails: never.
+    Cancels: at once.
+    Holds: nothing.
+    Rules: 1.1, 1.5
+    """
+    numbers = cast("Callable[..., Iterable[int]]", builtin_range)(*bounds)
+    return from_pull(partial(iter, numbers), name=repr(numbers), checked=True)
