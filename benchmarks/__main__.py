@@ -4,9 +4,8 @@ import argparse
 import asyncio
 import importlib
 import platform
-import sys
 
-from .runner import Question, measure, table
+from .runner import Question, Row, measure, table
 
 QUESTIONS = ("fused_chain", "async_for", "boundary", "map_async", "stop_and_wait")
 
@@ -32,15 +31,15 @@ def main() -> None:
         print(table(question, rows), flush=True)
 
 
-def _run(question: Question, rounds: int, scale: float, *, uvloop: bool):  # noqa: ANN202
+def _run(question: Question, rounds: int, scale: float, *, uvloop: bool) -> list[Row]:
     work = measure(question, rounds=rounds, scale=scale)
     if not uvloop:
         return asyncio.run(work)
-    import uvloop as loops  # noqa: PLC0415 - only when asked for
+    import uvloop as loops
 
     with asyncio.Runner(loop_factory=loops.new_event_loop) as runner:
         return runner.run(work)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

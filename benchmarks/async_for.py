@@ -15,7 +15,7 @@ async def limit(count: int) -> int:
     async def fused() -> AsyncIterator[int]:
         f, p = increment, even
         for element in range(count):
-            element = f(element)  # noqa: PLW2901
+            element = f(element)
             if p(element):
                 yield element
 

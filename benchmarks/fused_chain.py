@@ -21,7 +21,7 @@ async def limit(count: int) -> int:
     subscriber = Summing()
     on_next, f, p = subscriber.on_next, increment, even
     for element in range(count):
-        element = f(element)  # noqa: PLW2901
+        element = f(element)
         if p(element):
             on_next(element)
     return subscriber.total

@@ -80,7 +80,12 @@ def _rows(question: Question, times: dict[str, list[float]]) -> list[Row]:
 
 def table(question: Question, rows: list[Row]) -> str:
     """The rows as a Markdown table."""
-    lines = [f"### {question.text}", "", "| case | ns/element | × limit | reach |", "|---|--:|--:|--:|"]
+    lines = [
+        f"### {question.text}",
+        "",
+        "| case | ns/element | × limit | reach |",
+        "|---|--:|--:|--:|",
+    ]
     for row in rows:
         goal = f"≤ {row.goal}" if row.goal is not None else ""
         lines.append(f"| {row.name} | {row.nanoseconds:.0f} | {row.ratio:.2f} | {goal} |")

@@ -12,6 +12,8 @@ class Requesting(Summing):
     """Calls one method that adds to a number, as request does at the least."""
 
     __slots__ = ("demand", "me")
+    demand: int
+    me: "Requesting"
 
     def request(self, n: int) -> None:
         self.demand += n
@@ -24,7 +26,8 @@ class Requesting(Summing):
 @question.case("limit: for loop, on_next and one method call")
 async def limit(count: int) -> int:
     subscriber = Requesting()
-    subscriber.me, subscriber.demand = subscriber, 0
+    subscriber.me = subscriber
+    subscriber.demand = 0
     on_next = subscriber.on_next
     for element in range(count):
         on_next(element)

@@ -1,4 +1,7 @@
-"""The subscribers that benchmarks deliver to. Slots: an instance dict would blur what is measured."""
+"""The subscribers that benchmarks deliver to.
+
+They have slots: an instance dict would blur what is measured.
+"""
 
 import asyncio
 
@@ -73,5 +76,7 @@ class Coroutine(Summing):
 
     __slots__ = ()
 
-    async def on_next(self, element: int) -> None:
+    async def on_next(  # type: ignore[override]  # each method is def or async def
+        self, element: int
+    ) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         self.total += element

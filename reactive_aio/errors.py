@@ -6,8 +6,6 @@ Sorted by who is at fault: the caller (``IllegalDemand``, ``NotAnElement``, ``Al
 ``Interrupted``).
 """
 
-from typing import ClassVar
-
 __all__ = (
     "AlreadySubscribed",
     "EmptyFlow",
@@ -34,7 +32,7 @@ class ReactiveError(Exception):
 class IllegalDemand(ReactiveError, ValueError):
     """``request(n)`` with an *n* that is not a positive ``int`` (rule 3.9)."""
 
-    rule: ClassVar[str] = "3.9"
+    rule: str | None = "3.9"
 
     def __init__(self, n: object) -> None:
         super().__init__(

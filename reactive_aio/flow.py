@@ -6,10 +6,12 @@ and immutable: an operator returns a new one, and every subscription starts anew
 
 from typing import TypeVar
 
-from ._operators import concurrent as _concurrent
-from ._operators import demand as _demand
-from ._operators import meta as _meta
-from ._operators import transform as _transform
+from ._operators import (
+    concurrent as _concurrent,
+    demand as _demand,
+    meta as _meta,
+    transform as _transform,
+)
 from ._sinks import iterate as _iterate
 from .stage import Fluent
 
@@ -47,7 +49,7 @@ class Flow(Fluent[T_co]):
     bound = _meta.bound
     explain = _meta.explain
 
-    # end: awaitables and iteration
+    # end
     __aiter__ = _iterate.iterate
     stream = _iterate.stream
 

@@ -70,7 +70,7 @@ def _flow(head: Head) -> "Flow[Any]":
 
 
 def from_pull(
-    open: Callable[[], Iterator[T]],  # noqa: A002 - what it does
+    open: Callable[[], Iterator[T]],
     *,
     name: str,
     checked: bool = False,
@@ -86,7 +86,7 @@ def from_pull(
 
 
 def from_async(
-    open: Callable[[], AsyncIterator[T]],  # noqa: A002
+    open: Callable[[], AsyncIterator[T]],
     *,
     name: str,
     checked: bool = False,
@@ -101,7 +101,7 @@ def from_async(
 
 
 def from_push(
-    open: Callable[[Inlet[T]], Subscription],  # noqa: A002
+    open: Callable[[Inlet[T]], Subscription],
     *,
     name: str,
     holds: int | None = 0,

@@ -7,8 +7,7 @@ What an operator does is decided in the methods that it overrides; they are call
 on the loop, in the subscriber's context, through one `SerialExecutor`.
 """
 
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import NotAnElement, RuleViolation
 from ..spec import Publisher, Subscription
@@ -17,6 +16,9 @@ from .executor import SerialExecutor
 from .heads import Inlet
 from .island import Batched
 from .loop import Door
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ("Arm", "Coordinator")
 
@@ -53,7 +55,7 @@ class Arm(Batched, Generic[T]):
         """Subscribe to *publisher*; one that raises there has failed (1.9)."""
         try:
             publisher.subscribe(self)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             self.on_error(error)
         return self
 
@@ -90,8 +92,7 @@ class Arm(Batched, Generic[T]):
 
     # -- the subscriber ---------------------------------------------------------------------------
     def on_subscribe(self, subscription: Subscription) -> None:
-        if subscription is None:
-            raise NotAnElement("on_subscribe(None): a subscription is needed")
+        _present(subscription, "on_subscribe(None): a subscription is needed")
         if self._subscription is not None or self.ended:
             subscription.cancel()  # 2.5
             return
@@ -100,8 +101,7 @@ class Arm(Batched, Generic[T]):
             subscription.request(self.outstanding)
 
     def on_next(self, element: T) -> None:
-        if element is None:
-            raise NotAnElement("on_next(None): None is not an element")
+        _present(element, "on_next(None): None is not an element")
         if not self._owner.door.here:
             self._owner.door.soon_threadsafe(self.on_next, element)
         elif not self.ended:
@@ -123,8 +123,7 @@ class Arm(Batched, Generic[T]):
             self._owner.submit(self._owner.arrived, self)
 
     def on_error(self, error: BaseException) -> None:
-        if error is None:
-            raise NotAnElement("on_error(None): an exception is needed")
+        _present(error, "on_error(None): an exception is needed")
         if not self._owner.door.here:
             self._owner.door.soon_threadsafe(self.on_error, error)
         elif not self.ended:
@@ -137,6 +136,11 @@ class Arm(Batched, Generic[T]):
         elif not self.ended:
             self.ended = True
             self._owner.submit(self._owner.completed, self)
+
+
+def _present(argument: object, otherwise: str) -> None:
+    if argument is None:
+        raise NotAnElement(otherwise)
 
 
 class Coordinator(Generic[R]):

@@ -29,8 +29,11 @@ def subscribe(chain: Chain, subscriber: Any) -> None:
     elif chain.awaits:
         TaskIsland(chain, subscriber, "call", door).begin()
     else:
-        delivery = "fill" if isinstance(subscriber, Batched) else "call"
-        SyncIsland(chain, subscriber, delivery, door).begin()
+        SyncIsland(chain, subscriber, _delivery(subscriber), door).begin()
+
+
+def _delivery(subscriber: object) -> str:
+    return "fill" if isinstance(subscriber, Batched) else "call"
 
 
 def admit(subscriber: Any) -> bool:

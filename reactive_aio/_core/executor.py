@@ -75,7 +75,7 @@ class SerialExecutor:
             signal, args = job
             try:
                 result = signal(*args)
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:
                 self._failed(error)
             else:
                 if result is not None and isawaitable(result):
@@ -90,7 +90,7 @@ class SerialExecutor:
     async def _finish(self, result: Awaitable[object]) -> None:
         try:
             await result
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             self._failed(error)
         finally:
             self._task = None

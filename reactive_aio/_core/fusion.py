@@ -26,8 +26,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from ..errors import NotAnElement
 from .inline import DIRECTIVES, Inline
-from .skeletons import SKELETONS, WAYS
 from .pace import pace
+from .skeletons import SKELETONS, WAYS
 
 __all__ = ("DRY", "HOLD", "TURN", "WAIT", "Loop", "Shape", "SubscriberRaised", "fused")
 
@@ -104,7 +104,7 @@ def fused(shape: Shape) -> Loop:
         "TURN": TURN,
         "HOLD": HOLD,
     }
-    exec(compile(source, name, "exec"), space)  # noqa: S102 - text of this package only
+    exec(compile(source, name, "exec"), space)
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     ended = any(stage.end for stage in shape.stages)
     return Loop(space["loop"], source, ended)

@@ -9,13 +9,13 @@ if TYPE_CHECKING:
 
 __all__ = ("AsyncHead", "Head", "Inlet", "PullHead", "PushHead")
 
-T_contra = TypeVar("T_contra", contravariant=True)
+T = TypeVar("T")
 
 
-class Inlet(Protocol[T_contra]):
+class Inlet(Protocol[T]):
     """Where a pushing source hands its elements in; to be used on the loop's thread only."""
 
-    def push(self, elements: list[T_contra], /) -> None:
+    def push(self, elements: list[T], /) -> None:
         """Hand over *elements*: no more than are requested and not yet handed over (rule 1.1)."""
         ...
 

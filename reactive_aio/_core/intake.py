@@ -23,7 +23,16 @@ class Intake(Generic[T]):
     element. *window* caps what is on its way, *ratio* says how many elements one delivery takes.
     """
 
-    __slots__ = ("_buffer", "_error", "_ratio", "_wake", "_window", "ended", "outstanding", "upstream")
+    __slots__ = (
+        "_buffer",
+        "_error",
+        "_ratio",
+        "_wake",
+        "_window",
+        "ended",
+        "outstanding",
+        "upstream",
+    )
 
     def __init__(self, wake: "Callable[[], None]", window: int, ratio: int) -> None:
         self._wake = wake

@@ -7,7 +7,7 @@ the context of the subscriber, and threads. `SyncIsland` runs a generated genera
 calls; `TaskIsland` runs a generated coroutine in the subscription's one task.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from inspect import isawaitable
 from types import GeneratorType
 from typing import Any, Final, cast
@@ -30,7 +30,8 @@ _ENDED: Final = -1
 _IDLE: Final = Phase.IDLE
 # Iterators that know how many elements they have left, so that on_complete can follow the last
 # demanded element at once (1.5) without looking ahead.
-_EXACT: Final = frozenset(type(iter(c)) for c in ((), [], {}, "", b"", range(0), range(1 << 70)))
+_SIZED: tuple[Iterable[Any], ...] = ((), [], {}, "", b"", range(0), range(1 << 70))
+_EXACT: Final = frozenset(type(iter(sized)) for sized in _SIZED)
 
 
 class Batched:
@@ -72,7 +73,9 @@ class Island:
     )
     mode = "sync"
 
-    def __init__(self, chain: Chain, subscriber: Subscriber[Any], delivery: str, door: Door) -> None:
+    def __init__(
+        self, chain: Chain, subscriber: Subscriber[Any], delivery: str, door: Door
+    ) -> None:
         self.door = door
         self.chain = chain
         self.loop = chain.loop(self.mode, delivery)
@@ -195,7 +198,7 @@ class Island:
         subscriber = cast("Subscriber[Any]", self.subscriber)
         try:
             signalled = subscriber.on_subscribe(self)
-        except Exception as error:  # noqa: BLE001 - whatever it raised is reported (2.13)
+        except Exception as error:
             self._raised("on_subscribe", error)
             return
         if signalled is not None and self.holds(signalled):
@@ -209,7 +212,7 @@ class Island:
             return
         try:
             self._open()
-        except Exception as error:  # noqa: BLE001 - a source that cannot open fails the flow (1.4)
+        except Exception as error:
             self.error = error
             self._enter(Input.FINISHED)
         else:
@@ -221,15 +224,18 @@ class Island:
             self.src = head.open()
         elif isinstance(head, PushHead):
             chain = self.chain
-            self.intake = intake = Intake(self.woken, chain.window(self.mode), chain.ratio)
+            intake: Intake[Any] = Intake(self.woken, chain.window(self.mode), chain.ratio)
+            self.intake = intake
             self.pause, self.src = DRY, intake.take
             intake.upstream = head.open(intake)
             intake.ask(self.limit)
 
     def exhausted(self) -> bool:
         """Whether the source is known to have ended, with nothing left to emit."""
-        src = self.src
-        return src.__class__ in _EXACT and not self.loop.has_end and not src.__length_hint__()
+        src: Any = self.src
+        if type(src) not in _EXACT or self.loop.has_end:
+            return False
+        return not src.__length_hint__()
 
     # -- ending -----------------------------------------------------------------------------------
     def _raised(self, signal: str, error: BaseException) -> None:
@@ -255,7 +261,7 @@ class Island:
                 self.leaving = intake.close()
             elif isinstance(src, GeneratorType):
                 src.close()
-        except Exception as error:  # noqa: BLE001 - cancel() must not raise (3.15)
+        except Exception as error:
             self._dropped(error)
 
     def _dropped(self, error: BaseException) -> None:
@@ -279,7 +285,7 @@ class Island:
             else:
                 self.chain.annotate(error)
                 signalled = subscriber.on_error(error)
-        except Exception as raised:  # noqa: BLE001
+        except Exception as raised:
             self._raised("on_complete" if error is None else "on_error", raised)
             return
         if signalled is not None and self.holds(signalled):
@@ -306,7 +312,7 @@ class Island:
             self.error, self.fault = Interrupted(f"the task of {signal} was cancelled"), True
             self._enter(Input.FINISHED)
             raise
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             self._raised(signal, error)
         else:
             then()
@@ -324,7 +330,9 @@ class SyncIsland(Island):
 
     __slots__ = ("drain",)
 
-    def __init__(self, chain: Chain, subscriber: Subscriber[Any], delivery: str, door: Door) -> None:
+    def __init__(
+        self, chain: Chain, subscriber: Subscriber[Any], delivery: str, door: Door
+    ) -> None:
         super().__init__(chain, subscriber, delivery, door)
         self.drain: Any = None
 
@@ -345,7 +353,7 @@ class SyncIsland(Island):
             except SubscriberRaised as raised:
                 self._raised("on_next", raised.error)
                 return
-            except Exception as error:  # noqa: BLE001 - a stage or the source failed (1.4)
+            except Exception as error:
                 self.error, pause = error, _ENDED
             except BaseException:
                 self._step(Input.CANCEL)
@@ -395,7 +403,9 @@ class TaskIsland(Island):
     __slots__ = ("signalling", "waiter")
     mode = "task"
 
-    def __init__(self, chain: Chain, subscriber: Subscriber[Any], delivery: str, door: Door) -> None:
+    def __init__(
+        self, chain: Chain, subscriber: Subscriber[Any], delivery: str, door: Door
+    ) -> None:
         super().__init__(chain, subscriber, delivery, door)
         self.waiter: Future[Any] | None = None
         self.signalling = False
@@ -417,7 +427,7 @@ class TaskIsland(Island):
             raise
         except SubscriberRaised as raised:
             self._raised("on_next", raised.error)
-        except Exception as error:  # noqa: BLE001 - a stage or the source failed (1.4)
+        except Exception as error:
             self.error = error
         finally:
             self._enter(Input.FINISHED)
@@ -432,7 +442,7 @@ class TaskIsland(Island):
             await self.loop.run(self, src, on_next, *self.chain.arguments)
         finally:
             if isinstance(head, AsyncHead) and hasattr(src, "aclose"):
-                await src.aclose()
+                await cast("Any", src).aclose()
 
     # -- called by the drain ----------------------------------------------------------------------
     async def demand(self, emitted: int) -> None:

@@ -50,33 +50,36 @@ class Action(IntEnum):
     TERMINATE = 5  # release, then send the terminal signal (1.4, 1.5)
 
 
-P, I, A = Phase, Input, Action
+P, A = Phase, Action
 
 TABLE: dict[tuple[Phase, Input], tuple[Phase, Action]] = {
-    (P.OPENING, I.REQUEST): (P.OPENING, A.NOTHING),  # nothing before on_subscribe returned (1.3)
-    (P.OPENING, I.WAKE): (P.OPENING, A.NOTHING),
-    (P.OPENING, I.CANCEL): (P.CLOSING, A.NOTHING),
-    (P.OPENING, I.FAULT): (P.CLOSING, A.NOTHING),
-    (P.OPENING, I.PAUSED): (P.IDLE, A.RECHECK),
-    (P.OPENING, I.FINISHED): (P.CLOSED, A.TERMINATE),
-    (P.IDLE, I.REQUEST): (P.DRAINING, A.DRAIN),
-    (P.IDLE, I.WAKE): (P.DRAINING, A.DRAIN),
-    (P.IDLE, I.CANCEL): (P.CLOSED, A.RELEASE),
-    (P.IDLE, I.FAULT): (P.CLOSED, A.TERMINATE),
-    (P.IDLE, I.PAUSED): (P.IDLE, A.NOTHING),
-    (P.IDLE, I.FINISHED): (P.CLOSED, A.TERMINATE),
-    (P.DRAINING, I.REQUEST): (P.DRAINING, A.NOTHING),  # an addition, no recursion (3.3)
-    (P.DRAINING, I.WAKE): (P.DRAINING, A.NOTHING),
-    (P.DRAINING, I.CANCEL): (P.CLOSING, A.INTERRUPT),
-    (P.DRAINING, I.FAULT): (P.CLOSING, A.INTERRUPT),
-    (P.DRAINING, I.PAUSED): (P.IDLE, A.RECHECK),
-    (P.DRAINING, I.FINISHED): (P.CLOSED, A.TERMINATE),
-    (P.CLOSING, I.REQUEST): (P.CLOSING, A.NOTHING),  # 3.6
-    (P.CLOSING, I.WAKE): (P.CLOSING, A.NOTHING),
-    (P.CLOSING, I.CANCEL): (P.CLOSING, A.NOTHING),  # 3.7
-    (P.CLOSING, I.FAULT): (P.CLOSING, A.NOTHING),
-    (P.CLOSING, I.PAUSED): (P.CLOSED, A.TERMINATE),
-    (P.CLOSING, I.FINISHED): (P.CLOSED, A.TERMINATE),
+    (P.OPENING, Input.REQUEST): (
+        P.OPENING,
+        A.NOTHING,
+    ),  # nothing before on_subscribe returned (1.3)
+    (P.OPENING, Input.WAKE): (P.OPENING, A.NOTHING),
+    (P.OPENING, Input.CANCEL): (P.CLOSING, A.NOTHING),
+    (P.OPENING, Input.FAULT): (P.CLOSING, A.NOTHING),
+    (P.OPENING, Input.PAUSED): (P.IDLE, A.RECHECK),
+    (P.OPENING, Input.FINISHED): (P.CLOSED, A.TERMINATE),
+    (P.IDLE, Input.REQUEST): (P.DRAINING, A.DRAIN),
+    (P.IDLE, Input.WAKE): (P.DRAINING, A.DRAIN),
+    (P.IDLE, Input.CANCEL): (P.CLOSED, A.RELEASE),
+    (P.IDLE, Input.FAULT): (P.CLOSED, A.TERMINATE),
+    (P.IDLE, Input.PAUSED): (P.IDLE, A.NOTHING),
+    (P.IDLE, Input.FINISHED): (P.CLOSED, A.TERMINATE),
+    (P.DRAINING, Input.REQUEST): (P.DRAINING, A.NOTHING),  # an addition, no recursion (3.3)
+    (P.DRAINING, Input.WAKE): (P.DRAINING, A.NOTHING),
+    (P.DRAINING, Input.CANCEL): (P.CLOSING, A.INTERRUPT),
+    (P.DRAINING, Input.FAULT): (P.CLOSING, A.INTERRUPT),
+    (P.DRAINING, Input.PAUSED): (P.IDLE, A.RECHECK),
+    (P.DRAINING, Input.FINISHED): (P.CLOSED, A.TERMINATE),
+    (P.CLOSING, Input.REQUEST): (P.CLOSING, A.NOTHING),  # 3.6
+    (P.CLOSING, Input.WAKE): (P.CLOSING, A.NOTHING),
+    (P.CLOSING, Input.CANCEL): (P.CLOSING, A.NOTHING),  # 3.7
+    (P.CLOSING, Input.FAULT): (P.CLOSING, A.NOTHING),
+    (P.CLOSING, Input.PAUSED): (P.CLOSED, A.TERMINATE),
+    (P.CLOSING, Input.FINISHED): (P.CLOSED, A.TERMINATE),
 } | {(P.CLOSED, happened): (P.CLOSED, A.NOTHING) for happened in Input}  # 1.7, 3.6, 3.7
 """Total: every phase answers every input. TERMINATE out of CLOSING sends the fault, if one is
 recorded, and is silent after a cancellation."""

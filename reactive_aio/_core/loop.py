@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import Context, copy_context
+from functools import partial
 from threading import get_ident
 from types import coroutine
 from typing import Any, TypeVar
@@ -46,7 +47,7 @@ class Door:
     __slots__ = ("context", "entered", "loop", "thread")
 
     def __init__(self, what: str = "subscribe()") -> None:
-        loop = asyncio._get_running_loop()  # noqa: SLF001 - documented, and never raises
+        loop = asyncio._get_running_loop()
         if loop is None:
             raise NoRunningLoop(what)
         self.loop = loop
@@ -107,7 +108,7 @@ class Door:
     def hop(self, executor: Executor | None, work: Callable[..., T], *args: object) -> Future[T]:
         """Run *work* on an executor's thread, in the subscription's context."""
         context = self.context.copy()  # one thread at a time may be in a context
-        return self.loop.run_in_executor(executor, context.run, work, *args)
+        return self.loop.run_in_executor(executor, partial(context.run, work, *args))
 
     # -- reporting ------------------------------------------------------------------------------
     def report(self, message: str, error: BaseException, **details: object) -> None:

@@ -5,7 +5,8 @@ A line in capitals stands for lines of the chain or of the mode (`WAYS`):
 ``BULK``     one element through the stages; demand is accounted after the batch
 ``COUNTED``  the same, and each delivery is counted
 ``CHECKED``  the same, and demand is looked at before each delivery (one in, many out)
-``WAIT``     pause until there is demand; ``CHECK``: if there is none; ``DRY``: until there are elements
+``WAIT``     pause until there is demand; ``CHECK``: only if there is none
+``DRY``      pause until there are elements
 ``TURN``     look at the clock; give the loop a turn when the time slice is over
 """
 

@@ -38,7 +38,7 @@ def boundary(source: "Flow[T]", size: int = 256, *, refill: float = 0.75) -> "Fl
     """
     size = positive(size)
 
-    def open(inlet: Inlet[T]) -> "Subscription":  # noqa: A001
+    def open(inlet: Inlet[T]) -> "Subscription":
         return _Boundary(inlet, source, size, max(1, int(size * refill)))
 
     return from_push(
@@ -61,7 +61,7 @@ class _Boundary(Coordinator[T]):
         self.submit = _at_once
 
     def started(self) -> None:
-        self._arm = self.arm(self._source)
+        self._arm: Arm[T] = self.arm(self._source)
         self._freed = self._size
         self._refill()
 

@@ -28,7 +28,7 @@ class SubscriberProbe(Generic[T]):
         """Every subscription ever received; a second one is cancelled (rule 2.5)."""
         self._ended = asyncio.Event()
 
-    # -- by hand ----------------------------------------------------------------------------------
+    # -- by hand -----------------------------------------------------------------------------------
     @property
     def subscription(self) -> Subscription:
         """The subscription; an AssertionError when on_subscribe has not come."""
@@ -74,11 +74,11 @@ class SubscriberProbe(Generic[T]):
 
     async def received(self, count: int) -> list[Any]:
         """Wait until *count* signals have come, or the terminal one; return all signals."""
-        while len(self.signals) < count and not self.ended:
+        while len(self.signals) < count and not self.ended:  # noqa: ASYNC110 - one turn at a time
             await asyncio.sleep(0)
         return self.signals
 
-    # -- the subscriber -----------------------------------------------------------------------------
+    # -- the subscriber ----------------------------------------------------------------------------
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self.subscriptions.append(subscription)
         if len(self.subscriptions) > 1:
@@ -152,7 +152,7 @@ class PublisherProbe(Generic[T]):
             raise AssertionError("nobody has subscribed")
         return self.subscribers[-1]
 
-    # -- the publisher, which is its own subscription -----------------------------------------------
+    # -- the publisher, which is its own subscription ----------------------------------------------
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         self.subscribers.append(subscriber)
         subscriber.on_subscribe(self)
@@ -164,7 +164,7 @@ class PublisherProbe(Generic[T]):
     def cancel(self) -> None:
         self.cancelled += 1
 
-    # -- by hand --------------------------------------------------------------------------------------
+    # -- by hand -----------------------------------------------------------------------------------
     def emit(self, *elements: T) -> None:
         for element in elements:
             self.subscriber.on_next(element)
