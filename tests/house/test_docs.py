@@ -1,0 +1,202 @@
+"""The documents are true: their code runs, their commands exist, their links lead somewhere.
+
+A block opened by ```` ```python ```` is run as a program of its own, with ``await`` at top level
+allowed, warnings as errors, and what it prints compared with the ```` ```output ```` block right
+after it, if there is one. ```` ```python spark ```` runs with the Spark tests. In blocks of shell,
+the sessions and files named must exist.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")]
+)
+SHELL = {"sh", "bash", "console", "shell"}
+FENCE = re.compile(r"^( *)```([^\n`]*)\n(.*?)^\1``` *$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)|!\[[^\]\n]*\]\(([^)\s]+)\)")
+SESSIONS_CALLED = re.compile(r"nox(?:file\.py)?\b.*? -s ((?:\w+ ?)+)")
+PATHS = re.compile(r"(?<![\w/.])((?:\.ci|examples|docs|benchmarks|tests)/[\w./-]+)")
+
+# Runs a block as a program, so that its coroutines, threads and handlers end with it.
+RUNNER = """
+import ast, asyncio, inspect, sys
+source, name = sys.stdin.read(), sys.argv[1]
+code = compile(source, name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+scope = {"__name__": "__main__"}
+if code.co_flags & inspect.CO_COROUTINE:
+    async def main():
+        await eval(code, scope)
+    asyncio.run(main())
+else:
+    exec(code, scope)
+"""
+
+
+@dataclass(frozen=True)
+class Block:
+    document: Path
+    line: int
+    info: tuple[str, ...]
+    text: str
+    output: str | None
+
+    def __str__(self) -> str:
+        return f"{self.document.relative_to(ROOT)}:{self.line}"
+
+
+def blocks(document: Path) -> Iterator[Block]:
+    text = document.read_text("utf-8")
+    found = list(FENCE.finditer(text))
+    for fence, after in zip_longest(found, found[1:]):
+        output = None
+        if after and after[2].strip() == "output" and not text[fence.end() : after.start()].strip():
+            output = after[3]
+        line = text.count("\n", 0, fence.start()) + 1
+        yield Block(document, line, tuple(fence[2].split()), unindent(fence), output)
+
+
+def unindent(fence: re.Match[str]) -> str:
+    return re.sub(f"^{fence[1]}", "", fence[3], flags=re.MULTILINE)
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"`[^`\n]*`", "", FENCE.sub("", text))
+
+
+BLOCKS = [block for document in DOCUMENTS for block in blocks(document)]
+PROGRAMS = [
+    pytest.param(block, marks=[pytest.mark.spark] if "spark" in block.info else [], id=str(block))
+    for block in BLOCKS
+    if block.info[:1] == ("python",)
+]
+SHELLS = [
+    pytest.param(block, id=str(block))
+    for block in BLOCKS
+    if block.info[:1] and block.info[0] in SHELL
+]
+
+
+@pytest.mark.parametrize("block", PROGRAMS)
+def test_code_runs(block: Block, tmp_path: Path) -> None:
+    assert set(block.info) <= {"python", "spark"}
+    ended = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", RUNNER, str(block)],
+        input="\n" * block.line + block.text,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=50,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    if "spark" not in block.info:
+        # An error that reached nobody is reported there, and nowhere else.
+        assert ended.stderr == ""
+    if block.output is not None:
+        assert ended.stdout == block.output
+
+
+@pytest.mark.parametrize("block", SHELLS)
+def test_commands_name_what_exists(block: Block) -> None:
+    sessions = set(re.findall(r"^def (\w+)\(session", (ROOT / "noxfile.py").read_text(), re.M))
+    for line in block.text.splitlines():
+        if called := re.search(r"nox(?:file\.py)?\b.*? -s ((?:\w+ ?)+)", line.partition(" -- ")[0]):
+            assert set(called[1].split()) <= sessions
+        for path in re.findall(
+            r"(?<![\w/.])((?:\.ci|examples|docs|benchmarks|tests)/[\w./-]+)", line
+        ):
+            assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(document: Path) -> None:
+    for link in LINK.finditer(without_code(document.read_text("utf-8"))):
+        target = link[1] or link[2]
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (document.parent / path) if path else document
+        assert file.exists(), target
+        if anchor and file.suffix == ".md":
+            assert anchor in anchors(file), target
+
+
+def anchors(document: Path) -> set[str]:
+    """The names that forges give to headings."""
+    headings = re.findall(r"^#+ +(.*?) *#*$", FENCE.sub("", document.read_text("utf-8")), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_there_are_documents() -> None:
+    assert ROOT / "README.md" in DOCUMENTS
+
+
+class TestOfTheseTests:
+    """They would see a lie."""
+
+    def block(self, tmp_path: Path, text: str) -> Block:
+        document = tmp_path / "page.md"
+        document.write_text(text, "utf-8")
+        return next(blocks(document))
+
+    def test_blocks_know_their_line_their_info_and_their_output(self, tmp_path: Path) -> None:
+        block = self.block(tmp_path, "a\n\n  ```python spark\n  1\n  ```\n\n```output\n2\n```\n")
+        assert (block.line, block.info, block.text) == (3, ("python", "spark"), "1\n")
+        assert block.output == "2\n"
+
+    @pytest.mark.parametrize(
+        "code",
+        [
+            "raise ValueError",
+            "await missing()",
+            "import warnings; warnings.warn('x')",
+            "import asyncio\nasync def f(): pass\nf()",
+        ],
+    )
+    def test_failing_code_fails(self, code: str, tmp_path: Path) -> None:
+        block = Block(ROOT / "README.md", 1, ("python",), code, None)
+        with pytest.raises(AssertionError):
+            test_code_runs(block, tmp_path)
+
+    def test_wrong_output_fails(self, tmp_path: Path) -> None:
+        code = "import asyncio\nawait asyncio.sleep(0)\nprint(1)"
+        test_code_runs(Block(ROOT / "README.md", 1, ("python",), code, "1\n"), tmp_path)
+        with pytest.raises(AssertionError):
+            test_code_runs(Block(ROOT / "README.md", 1, ("python",), code, "2\n"), tmp_path)
+
+    @pytest.mark.parametrize(
+        "command",
+        ["nox -s missing", "python3 noxfile.py -s tests missing", "python examples/no.py"],
+    )
+    def test_a_missing_command_fails(self, command: str) -> None:
+        block = Block(ROOT / "README.md", 1, ("sh",), command, None)
+        with pytest.raises(AssertionError):
+            test_commands_name_what_exists(block)
+
+    def test_a_command_with_arguments_passes(self) -> None:
+        command = "$ python3 noxfile.py -s lint types -- -s missing\n.ci/run"
+        test_commands_name_what_exists(Block(ROOT / "README.md", 1, ("console",), command, None))
+
+    @pytest.mark.parametrize("link", ["no.md", "#no", "../no/", "page.md#no"])
+    def test_a_dead_link_fails(self, link: str, tmp_path: Path) -> None:
+        document = tmp_path / "page.md"
+        document.write_text(f"# A `page`, here\n[x]({link})\n", "utf-8")
+        with pytest.raises(AssertionError):
+            test_links_lead_somewhere(document)
+
+    def test_a_live_link_passes(self, tmp_path: Path) -> None:
+        document = tmp_path / "page.md"
+        text = "# A `page`, here\n[x](#a-page-here) [y](https://a.b/c) `[z](no.md)` [w](page.md)\n"
+        document.write_text(text, "utf-8")
+        test_links_lead_somewhere(document)

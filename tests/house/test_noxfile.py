@@ -1,0 +1,161 @@
+"""noxfile.py starts on a machine that has nothing, and says clearly why if it cannot."""
+
+import ast
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NOXFILE = ROOT / "noxfile.py"
+SOURCE = NOXFILE.read_text("utf-8")
+# What runs before nox is there, and on any Python.
+FIRST_PART, SECOND_PART = SOURCE.split("# --- the sessions")
+
+
+@pytest.fixture
+def bootstrap(tmp_path: Path) -> ModuleType:
+    """The first part as a module of a project in *tmp_path*."""
+    path = tmp_path / "noxfile.py"
+    path.write_text(FIRST_PART, "utf-8")
+    spec = importlib.util.spec_from_file_location("bootstrap", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Commands:
+    """Stands where subprocess and os.execv are, and plays a machine."""
+
+    def __init__(self, *, nox_in: set[str], pip_works: bool = True) -> None:
+        self.nox_in = nox_in
+        self.pip_works = pip_works
+        self.run: list[list[str]] = []
+        self.started: list[str] = []
+
+    def call(self, command: list[str], **_: Any) -> int:
+        self.run.append(command)
+        if "import nox" in command[-1]:
+            return int(command[0] not in self.nox_in)
+        if "venv" in command:
+            python = Path(command[-1], "bin", "python")
+            python.parent.mkdir(parents=True)
+            python.touch()
+        if "pip" in command and self.pip_works:
+            self.nox_in.add(command[0])
+        return int("pip" in command and not self.pip_works)
+
+    def execv(self, _: str, command: list[str]) -> None:
+        self.started = command
+        raise SystemExit(0)
+
+    def installed(self) -> list[str]:
+        return [command[-1] for command in self.run if "pip" in command]
+
+
+def play(bootstrap: ModuleType, machine: Commands, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Start the script on *machine*; what it exits with."""
+    monkeypatch.setattr(bootstrap.subprocess, "call", machine.call)
+    monkeypatch.setattr(bootstrap.os, "execv", machine.execv)
+    monkeypatch.setattr(bootstrap, "WINDOWS", False)
+    monkeypatch.setenv("REACTIVE_AIO_PYTHON", "so that it is as before after the test")
+    monkeypatch.delenv("REACTIVE_AIO_PYTHON")
+    with pytest.raises(SystemExit) as end:
+        sys.exit(bootstrap.start_nox(["-s", "tests", "--", "-k", "x"]))
+    code = end.value.code
+    assert isinstance(code, int)
+    return code
+
+
+def test_nox_of_this_python_is_used_if_there_is_one(
+    bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Commands(nox_in={sys.executable})
+    assert play(bootstrap, machine, monkeypatch) == 0
+    assert machine.started[:3] == [sys.executable, "-m", "nox"]
+    assert machine.started[-4:] == ["tests", "--", "-k", "x"]
+    assert machine.installed() == []
+
+
+def test_without_nox_it_is_installed_beside_the_project(
+    bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = Commands(nox_in=set())
+    assert play(bootstrap, machine, monkeypatch) == 0
+    assert machine.started[0] == str(tmp_path / ".venv" / "bin" / "python")
+    (requirement,) = machine.installed()
+    assert requirement.startswith("nox>=")
+    # The sessions test the Python that was asked, not the one that holds nox.
+    assert os.environ["REACTIVE_AIO_PYTHON"] == sys.executable
+
+
+def test_the_second_start_installs_nothing(
+    bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Commands(nox_in=set())
+    play(bootstrap, machine, monkeypatch)
+    machine.run.clear()
+    assert play(bootstrap, machine, monkeypatch) == 0
+    assert not any("venv" in command or "pip" in command for command in machine.run)
+
+
+def test_a_failed_installation_is_reported(
+    bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert play(bootstrap, Commands(nox_in=set(), pip_works=False), monkeypatch) == 2
+    assert "could not install nox" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("missing", ["venv", "ensurepip"])
+def test_a_python_without_venv_is_told_what_to_install(
+    missing: str,
+    bootstrap: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def find_spec(name: str) -> object:
+        return None if name == missing else object()
+
+    monkeypatch.setattr(importlib.util, "find_spec", find_spec)
+    assert play(bootstrap, Commands(nox_in=set()), monkeypatch) == 2
+    message = capfd.readouterr().err
+    assert f"lacks the module {missing}" in message
+    assert "apt install python3-venv" in message
+
+
+def test_an_old_python_is_told_its_age(bootstrap: ModuleType) -> None:
+    assert bootstrap.python_problem((3, 11)) == ""
+    assert bootstrap.python_problem((3, 6)).startswith(
+        "Python 3.11 or newer is needed; this is 3.6"
+    )
+
+
+def test_an_old_python_can_read_the_file_up_to_that_message() -> None:
+    # The whole file, as Python compiles all of it first.
+    ast.parse(SOURCE, feature_version=(3, 7))
+    assert "from __future__" not in SOURCE
+    for node in ast.walk(ast.parse(FIRST_PART)):
+        if isinstance(node, ast.arg) and node.annotation is not None:
+            assert not isinstance(node.annotation, ast.Subscript), "evaluated at once: quote it"
+
+
+def test_every_session_tells_what_it_does() -> None:
+    sessions = re.findall(r'@nox\.session.*\ndef (\w+)\(.*\n    """', SOURCE)
+    assert sessions == ["lint", "types", "layers", "tests", "demo", "examples", "bench"]
+    assert len(sessions) == SECOND_PART.count("@nox.session")
+
+
+def test_nox_reads_the_file_and_the_defaults_are_what_ci_runs() -> None:
+    pytest.importorskip("nox")
+    command = [sys.executable, "-m", "nox", "-f", str(NOXFILE), "--list-sessions"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"^\* (\w+)", listed, re.MULTILINE) == ["lint", "types", "layers", "tests"]
+    assert re.findall(r"^- (\w+)", listed, re.MULTILINE) == ["demo", "examples", "bench"]

@@ -1,0 +1,77 @@
+"""What pyproject.toml promises is what the project is."""
+
+import re
+import tomllib
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PROJECT: dict[str, Any] = PYPROJECT["project"]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+GROUPS: dict[str, list[Any]] = PYPROJECT["dependency-groups"]
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[^\w.-]", requirement)[0] for requirement in requirements}
+
+
+def classified_pythons() -> list[str]:
+    found = (re.fullmatch(r".* :: (3\.\d+)", line) for line in PROJECT["classifiers"])
+    return [match[1] for match in found if match]
+
+
+def test_the_oldest_python_is_the_same_everywhere() -> None:
+    oldest = classified_pythons()[0]
+    assert PROJECT["requires-python"] == f">={oldest}"
+    assert PYPROJECT["tool"]["mypy"]["python_version"] == oldest
+    assert PYPROJECT["tool"]["pyright"]["pythonVersion"] == oldest
+    major, minor = oldest.split(".")
+    assert f"OLDEST_PYTHON = ({major}, {minor})\n" in (ROOT / "noxfile.py").read_text("utf-8")
+
+
+def test_the_classified_pythons_have_no_gap() -> None:
+    minors = [int(version.partition(".")[2]) for version in classified_pythons()]
+    assert minors == list(range(minors[0], minors[-1] + 1))
+
+
+def test_the_core_needs_anyio_only() -> None:
+    assert names(PROJECT["dependencies"]) == {"anyio"}
+
+
+def test_the_extra_all_names_all_others() -> None:
+    (line,) = EXTRAS["all"]
+    named = re.fullmatch(r"reactive-aio\[(.*)\]", line)
+    assert named
+    assert set(named[1].split(",")) == set(EXTRAS) - {"all"}
+
+
+def test_the_group_dev_includes_all_others() -> None:
+    assert {entry["include-group"] for entry in GROUPS["dev"]} == set(GROUPS) - {"dev"}
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        *PROJECT["dependencies"],
+        *(line for extra in EXTRAS.values() for line in extra if "reactive-aio" not in line),
+        *(line for group in GROUPS.values() for line in group if isinstance(line, str)),
+    ],
+)
+def test_every_requirement_has_a_lower_bound_and_no_place(requirement: str) -> None:
+    assert re.match(r"[\w.-]+(\[\w+\])?[>=]=\d", requirement)
+    assert "@" not in requirement
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (ROOT / "reactive_aio" / "py.typed").read_bytes() == b""
+    assert "Typing :: Typed" in PROJECT["classifiers"]
+
+
+def test_what_the_metadata_refers_to_exists() -> None:
+    for name in [PROJECT["readme"], *PROJECT["license-files"]]:
+        assert (ROOT / name).is_file()
+    import_module(PROJECT["name"].replace("-", "_"))
