@@ -121,7 +121,7 @@ class _Feed(Generic[T]):
         self.pulled = 0
         self.ready: deque[T] = deque()
         self.cancelled = self.parked = self.posted = self.finished = False
-        self.error: BaseException | None = None
+        self.error: Exception | None = None
         # Weak: a subscription that everybody has forgotten ends its thread (see __del__ there).
         self.owner: Callable[[], _ThreadSubscription[T] | None] = lambda: None
         # A lock used as a bell: ringing needs no lock of its own, so that the garbage collector
@@ -147,7 +147,7 @@ class _Feed(Generic[T]):
         try:
             self._pull()
         except BaseException as error:
-            self.error = error
+            self.error = _as_failure(error)
         self.finished = True
         self._post()
 
@@ -221,6 +221,15 @@ class _Feed(Generic[T]):
             self.thread.join(_REPEAT)
 
 
+def _as_failure(error: BaseException) -> Exception:
+    """What would mean something else on the loop (its end, the end of an iterator) is wrapped."""
+    if isinstance(error, Exception) and not isinstance(error, (StopIteration, StopAsyncIteration)):
+        return error
+    failure = RuntimeError(f"the iterable raised {error!r}")
+    failure.__cause__ = error
+    return failure
+
+
 class _ThreadSubscription(Generic[T]):
     """The loop's side of one subscription."""
 
@@ -257,7 +266,7 @@ class _ThreadSubscription(Generic[T]):
         if finished:
             self._end(feed.error)
 
-    def _end(self, error: BaseException | None) -> None:
+    def _end(self, error: Exception | None) -> None:
         inlet, self._inlet = self._inlet, None
         if inlet is None:
             return  # cancelled while the last elements were pushed

@@ -1,0 +1,371 @@
+"""from_thread: a blocking iterable on a thread of its own."""
+
+import asyncio
+import gc
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reactive_aio._core.demand import UNBOUNDED
+from reactive_aio._sources.thread import from_thread
+from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
+from tests.harness.quiet import Context
+
+if TYPE_CHECKING:
+    from reactive_aio.flow import Flow
+
+LONG_ENOUGH = 0.05  # for something to happen that must not
+
+
+async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - of another thread's state
+            await asyncio.sleep(0.001)
+
+
+def threads() -> list[str]:
+    return [each.name for each in threading.enumerate() if "from_thread" in each.name]
+
+
+async def no_thread() -> None:
+    await until(lambda: not threads())
+
+
+class Steps:
+    """Yields 0, 1, 2 …, notes on which thread, and can be made to block or to fail."""
+
+    def __init__(self, stop: int = 10) -> None:
+        self.stop = stop
+        self.pulled = 0
+        self.threads = set[int]()
+        self.closed_on: int | None = None
+        self.gate = threading.Event()
+        self.gate.set()
+        self.error: Exception | None = None
+
+    def __call__(self) -> Iterator[int]:
+        try:
+            for number in range(self.stop):
+                self.threads.add(threading.get_ident())
+                self.gate.wait()
+                if self.error is not None:
+                    raise self.error
+                self.pulled += 1
+                yield number
+        finally:
+            self.closed_on = threading.get_ident()
+
+
+async def test_emits_what_the_iterable_yields_and_completes() -> None:
+    probe = SubscriberProbe[int](UNBOUNDED).subscribed_to(from_thread(range(5000)))
+    assert await probe.end() == [*range(5000), "|"]
+
+
+async def test_the_loop_iterates_nothing_itself() -> None:
+    steps = Steps()
+    await SubscriberProbe[int](UNBOUNDED).subscribed_to(from_thread(steps)).end()
+    assert len(steps.threads) == 1
+    assert threading.get_ident() not in steps.threads
+    assert steps.closed_on in steps.threads
+
+
+async def test_an_empty_iterable_completes() -> None:
+    assert await SubscriberProbe[int](1).subscribed_to(from_thread(())).end() == ["|"]
+
+
+async def test_every_subscription_iterates_anew() -> None:
+    flow = from_thread(Steps(3))
+    for _ in range(2):
+        assert await SubscriberProbe[int](9).subscribed_to(flow).end() == [0, 1, 2, "|"]
+
+
+async def test_two_subscriptions_have_a_thread_each() -> None:
+    steps = Steps(5)
+    probes = [SubscriberProbe[int](2).subscribed_to(from_thread(steps)) for _ in range(2)]
+    for probe in probes:
+        await until(lambda probe=probe: len(probe.elements) == 2)
+    assert len(steps.threads) == 2
+    for probe in probes:
+        probe.cancel()
+    await no_thread()
+
+
+async def test_starts_nothing_before_demand() -> None:
+    steps = Steps()
+    probe = SubscriberProbe[int]().subscribed_to(from_thread(steps))
+    await asyncio.sleep(LONG_ENOUGH)
+    assert (steps.pulled, threads()) == (0, [])
+    probe.cancel()
+
+
+@pytest.mark.parametrize("demand", [1, 3, 7])
+async def test_pulls_exactly_what_was_requested(demand: int) -> None:
+    steps = Steps(100)
+    probe = SubscriberProbe[int]().subscribed_to(from_thread(steps))
+    for round_ in range(1, 4):
+        probe.request(demand)
+        await until(lambda round_=round_: len(probe.elements) == round_ * demand)
+        await asyncio.sleep(LONG_ENOUGH)
+        assert steps.pulled == round_ * demand
+    probe.cancel()
+
+
+async def test_demand_from_inside_on_next_is_an_addition() -> None:
+    probe = SubscriberProbe[int](1, again=1).subscribed_to(from_thread(range(500)))
+    assert await probe.end() == [*range(500), "|"]
+
+
+async def test_a_slow_iterable_hands_over_each_element_at_once() -> None:
+    gate = threading.Event()
+
+    def numbers() -> Iterator[int]:
+        yield 0
+        gate.wait()
+        yield 1
+
+    probe = SubscriberProbe[int](UNBOUNDED).subscribed_to(from_thread(numbers))
+    await until(lambda: probe.elements == [0])
+    gate.set()
+    assert await probe.end() == [0, 1, "|"]
+
+
+async def test_a_slow_subscriber_slows_the_thread_down() -> None:
+    steps = Steps(100_000)
+    probe = AsyncSubscriberProbe[int](UNBOUNDED, turns=2)
+    from_thread(steps, chunk=16).subscribe(probe)
+    highest = 0
+    for _ in range(300):
+        await asyncio.sleep(0)
+        highest = max(highest, steps.pulled - len(probe.elements))
+    assert probe.elements
+    assert highest <= 16 + 1  # the one that is being delivered
+    probe.cancel()
+
+
+async def test_fails_with_what_the_iterable_raises_behind_its_elements() -> None:
+    def bad() -> Iterator[int]:
+        yield 1
+        raise KeyError("oh")
+
+    signals = await SubscriberProbe[int](9).subscribed_to(from_thread(bad)).end()
+    assert signals[0] == 1
+    assert isinstance(signals[1], KeyError)
+
+
+async def test_fails_when_the_iterable_cannot_be_made() -> None:
+    error = ValueError("no")
+
+    def make() -> Iterable[int]:
+        raise error
+
+    signals = await SubscriberProbe[int](1).subscribed_to(from_thread(make)).end()
+    assert signals == [error]
+
+
+@pytest.mark.parametrize("error", [StopIteration("no"), SystemExit(3), KeyboardInterrupt()])
+async def test_what_would_end_a_loop_or_an_iterator_is_wrapped(error: BaseException) -> None:
+    def make() -> Iterable[int]:
+        raise error
+
+    signals = await SubscriberProbe[int](1).subscribed_to(from_thread(make)).end()
+    assert isinstance(signals[0], RuntimeError)
+    assert signals[0].__cause__ is error
+
+
+async def test_none_is_not_an_element() -> None:
+    probe = SubscriberProbe[Any](9).subscribed_to(from_thread([1, None]))
+    signals = await probe.end()
+    assert signals[0] == 1
+    assert isinstance(signals[1], TypeError)
+
+
+async def test_cancelling_lets_a_sleeping_thread_close_the_generator() -> None:
+    steps = Steps()
+    probe = SubscriberProbe[int](2).subscribed_to(from_thread(steps))
+    await until(lambda: len(probe.elements) == 2)
+    probe.cancel()
+    await no_thread()
+    assert steps.closed_on in steps.threads
+
+
+async def test_nothing_arrives_after_a_cancellation() -> None:
+    probe = SubscriberProbe[int](UNBOUNDED).subscribed_to(from_thread(Steps(10**9)))
+    await until(lambda: probe.elements)
+    probe.cancel()
+    seen = len(probe.elements)
+    await no_thread()
+    assert len(probe.elements) == seen
+    assert not probe.ended
+
+
+async def test_cancelling_before_demand_needs_no_thread() -> None:
+    steps = Steps()
+    SubscriberProbe[int]().subscribed_to(from_thread(steps)).cancel()
+    await asyncio.sleep(LONG_ENOUGH)
+    assert (steps.pulled, threads()) == (0, [])
+
+
+async def test_cancelling_returns_at_once_while_a_call_blocks() -> None:
+    steps = Steps()
+    steps.gate.clear()
+    probe = SubscriberProbe[int](1).subscribed_to(from_thread(steps))
+    await until(lambda: steps.threads)
+    began = time.perf_counter()
+    probe.cancel()
+    assert time.perf_counter() - began < 0.05
+    assert threads()
+    steps.gate.set()
+    await no_thread()
+
+
+async def test_interrupt_ends_a_call_that_blocks() -> None:
+    steps = Steps()
+    steps.gate.clear()
+    given = list[Any]()
+
+    def interrupt(iterable: Iterable[int]) -> None:
+        given.append(iterable)
+        if len(given) == 3:  # it is called again until the call has returned
+            steps.error = OSError("interrupted")
+            steps.gate.set()
+
+    probe = SubscriberProbe[int](1).subscribed_to(from_thread(steps, interrupt=interrupt))
+    await until(lambda: steps.threads)
+    probe.cancel()
+    await no_thread()
+    assert len(given) == 3
+    assert len(set(map(id, given))) == 1
+    assert not probe.signals  # the error of the interruption is nobody's business
+
+
+async def test_interrupt_reaches_an_iterable_that_is_still_being_made() -> None:
+    made, interrupted = threading.Event(), threading.Event()
+
+    def make() -> Iterator[int]:
+        made.wait()
+        interrupted.wait()
+        return iter([1])
+
+    flow = from_thread(make, interrupt=lambda _: interrupted.set())
+    probe = SubscriberProbe[int](1).subscribed_to(flow)
+    await until(threads)
+    probe.cancel()
+    made.set()
+    interrupted.set()
+    await no_thread()
+    assert not probe.signals
+
+
+async def test_a_sleeping_thread_is_not_interrupted() -> None:
+    calls = list[object]()
+    probe = SubscriberProbe[int](1).subscribed_to(from_thread([1, 2], interrupt=calls.append))
+    await until(lambda: probe.elements)
+    await asyncio.sleep(LONG_ENOUGH)
+    probe.cancel()
+    await no_thread()
+    assert calls == []
+
+
+async def test_an_interrupt_that_raises_is_reported(expects_loop_errors: list[Context]) -> None:
+    steps = Steps()
+    steps.gate.clear()
+
+    def interrupt(_: Iterable[int]) -> None:
+        raise RuntimeError("cannot")
+
+    probe = SubscriberProbe[int](1).subscribed_to(from_thread(steps, interrupt=interrupt))
+    await until(lambda: steps.threads)
+    probe.cancel()
+    await until(lambda: expects_loop_errors)
+    steps.gate.set()
+    await no_thread()
+    assert "interrupting" in str(expects_loop_errors[0]["message"])
+
+
+async def test_a_close_that_raises_is_reported(expects_loop_errors: list[Context]) -> None:
+    def numbers() -> Iterator[int]:
+        try:
+            while True:
+                yield 1
+        finally:
+            raise RuntimeError("cannot close")
+
+    probe = SubscriberProbe[int](1).subscribed_to(from_thread(numbers))
+    await until(lambda: probe.elements)
+    probe.cancel()
+    await until(lambda: expects_loop_errors)
+    assert "closing" in str(expects_loop_errors[0]["message"])
+    await no_thread()
+
+
+async def test_aclose_waits_until_the_generator_is_closed() -> None:
+    steps = Steps(10**9)
+    async with from_thread(steps).stream() as numbers:
+        async for _ in numbers:
+            break
+    assert steps.closed_on in steps.threads
+
+
+async def test_break_ends_the_thread() -> None:
+    async for number in from_thread(Steps(10**9)):
+        if number == 3:
+            break
+    await no_thread()
+
+
+async def first_element_of(flow: "Flow[int]") -> None:
+    """Takes one and forgets the subscription."""
+    probe = SubscriberProbe[int](1).subscribed_to(flow)
+    await until(lambda: probe.elements)
+
+
+async def test_a_subscription_that_is_forgotten_ends_its_thread() -> None:
+    steps = Steps()
+    await first_element_of(from_thread(steps))
+    await until(lambda: not gc.collect() and not threads())
+    assert steps.closed_on in steps.threads
+
+
+SETTING = ContextVar("SETTING", default="unset")
+
+
+async def test_the_subscribers_context_is_in_force_on_the_thread() -> None:
+    def read() -> Iterator[str]:
+        yield SETTING.get()
+
+    flow = from_thread(read)
+    SETTING.set("of the subscriber")
+    assert await SubscriberProbe[str](2).subscribed_to(flow).end() == ["of the subscriber", "|"]
+
+
+async def test_a_loop_that_closes_under_it_does_not_keep_the_thread() -> None:
+    steps = Steps(10**9)
+
+    def other() -> None:
+        asyncio.run(first_element_of(from_thread(steps)))
+
+    await asyncio.to_thread(other)
+    await until(lambda: not gc.collect() and not threads())
+
+
+@pytest.mark.parametrize("chunk", [0, -1, True])
+def test_a_chunk_has_at_least_one_element(chunk: int) -> None:
+    with pytest.raises(ValueError, match="chunk must be"):
+        from_thread([1], chunk=chunk)
+
+
+def test_it_holds_nothing() -> None:
+    assert from_thread([1]).bound().total == 0
+
+
+async def test_a_system_without_threads_fails_the_flow(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    signals = await SubscriberProbe[int](1).subscribed_to(from_thread([1])).end()
+    assert isinstance(signals[0], RuntimeError)
