@@ -12,8 +12,11 @@ class Requesting(Summing):
     """Calls one method that adds to a number, as request does at the least."""
 
     __slots__ = ("demand", "me")
-    demand: int
-    me: "Requesting"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.me = self
+        self.demand = 0
 
     def request(self, n: int) -> None:
         self.demand += n
@@ -26,8 +29,6 @@ class Requesting(Summing):
 @question.case("limit: for loop, on_next and one method call")
 async def limit(count: int) -> int:
     subscriber = Requesting()
-    subscriber.me = subscriber
-    subscriber.demand = 0
     on_next = subscriber.on_next
     for element in range(count):
         on_next(element)

@@ -20,6 +20,7 @@ them. No text of a user gets into it, only names; values are passed as arguments
 import linecache
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
 from itertools import count, islice
 from typing import Any, Final, Literal, NamedTuple
@@ -31,10 +32,18 @@ from .skeletons import SKELETONS, WAYS
 
 __all__ = ("DRY", "HOLD", "TURN", "WAIT", "Loop", "Shape", "SubscriberRaised", "fused")
 
-WAIT: Final = 0  # no demand
-DRY: Final = 1  # no elements
-TURN: Final = 2  # the time slice is over
-HOLD: Final = 3  # the subscriber returned something to await
+
+
+class Pause(Enum):
+    """Why a loop pauses. Never an int: in one mode a pause is told from an element by identity."""
+
+    WAIT = "no demand"
+    DRY = "no elements"
+    TURN = "the time slice is over"
+    HOLD = "the subscriber returned something to await"
+
+
+WAIT, DRY, TURN, HOLD = Pause
 
 Feed = Literal["pull", "push", "aiter"]
 Mode = Literal["sync", "task", "agen", "turns", "gen"]

@@ -16,7 +16,7 @@ from ..errors import Interrupted
 from ..spec import Subscriber
 from .chain import Chain
 from .demand import positive
-from .fusion import DRY, HOLD, TURN, WAIT, Done, SubscriberRaised
+from .fusion import DRY, HOLD, TURN, WAIT, Done, Pause, SubscriberRaised
 from .heads import AsyncHead, PullHead, PushHead
 from .intake import Intake
 from .lifecycle import TABLE, Action, Input, Phase
@@ -26,7 +26,6 @@ from .pace import SLICE, perf_counter
 __all__ = ("Batched", "Island", "SyncIsland", "TaskIsland")
 
 _NEVER: Final = float("-inf")
-_ENDED: Final = -1
 _IDLE: Final = Phase.IDLE
 # Iterators that know how many elements they have left, so that on_complete can follow the last
 # demanded element at once (1.5) without looking ahead.
@@ -87,7 +86,7 @@ class Island:
         self.dead = False
         self.late = False
         self.until = self.looked = 0.0
-        self.pause = WAIT
+        self.pause: Pause = WAIT
         self.error: BaseException | None = None
         self.fault = False
         self.src: Any = None
@@ -179,7 +178,7 @@ class Island:
                 pass
 
     def _ready(self) -> bool:
-        if self.intake is not None and self.pause == DRY:
+        if self.intake is not None and self.pause is DRY:
             return self.intake.news
         return self.limit > self.emitted
 
@@ -349,28 +348,28 @@ class SyncIsland(Island):
         self.until = self.looked + SLICE
         while True:
             try:
-                pause = next(drain, _ENDED)
+                pause: Pause | None = next(drain, None)
             except SubscriberRaised as raised:
                 self._raised("on_next", raised.error)
                 return
             except Exception as error:
-                self.error, pause = error, _ENDED
+                self.error, pause = error, None
             except BaseException:
                 self._step(Input.CANCEL)
                 self._enter(Input.FINISHED)
                 raise
             if self.after is not None:
                 self.after()
-            if pause == _ENDED or self.dead or (pause == WAIT and self.exhausted()):
+            if pause is None or self.dead or (pause is WAIT and self.exhausted()):
                 self._enter(Input.FINISHED)
                 return
-            if pause == TURN:
+            if pause is TURN:
                 self.door.soon(self._resume)
                 return
-            if pause == HOLD:
+            if pause is HOLD:
                 self._hold("on_next", self._resume)
                 return
-            if pause == DRY and self.intake is not None:
+            if pause is DRY and self.intake is not None:
                 self.intake.ask(self.limit - self.emitted)
             self.pause = pause
             action = self._step(Input.PAUSED)
@@ -448,7 +447,7 @@ class TaskIsland(Island):
     async def demand(self, emitted: int) -> None:
         """Wait until there is demand."""
         self.emitted = emitted
-        self.pause = WAIT
+        self.pause: Pause = WAIT
         while self.limit <= emitted:
             if self.dead or self.exhausted():
                 raise Done
