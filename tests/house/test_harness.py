@@ -1,0 +1,106 @@
+"""The harness bites: each kind of fault, made in a test of its own, fails that test."""
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from reactive_aio.testing.virtual_time import VirtualTimeLoop
+from tests.harness.loops import HAS_UVLOOP, REAL_LOOPS, DebugLoop
+from tests.harness.quiet import Context
+
+ROOT = Path(__file__).parents[2]
+FAULTS = "tests/house/faults.py"
+
+COMPLAINTS = {
+    "lost_callback_error": "the loop's exception handler was called",
+    "lost_task_error": "Task exception was never retrieved",
+    "error_log": "logged as ERROR by some.where: something broke",
+    "error_log_without_a_loop": "logged as ERROR by some.where: something broke",
+    "forgotten_coroutine": "coroutine 'endless' was never awaited",
+    "left_task": "tasks are left: [<Task",
+    "left_thread": "a thread is left: <Thread(the left one",
+    "blocking_sleep": "Blocking call to time.sleep",
+    "blocking_lock": "Blocking call to lock.acquire",
+    "blocking_file": "Blocking call to io.BufferedReader.read",
+    "deadlock": "deadlock at 0 s of virtual time",
+    "failing_and_leaving": "the only complaint",
+}
+ONCE = {"error_log_without_a_loop", "deadlock"}
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> list[ElementTree.Element]:
+    """Each run of a test of `faults`, as pytest tells it."""
+    file = tmp_path_factory.mktemp("faults") / "report.xml"
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--junitxml={file}"]
+    subprocess.run(
+        [*command, FAULTS], cwd=ROOT, env=os.environ, check=False, stdout=subprocess.DEVNULL
+    )
+    return list(ElementTree.parse(file).iter("testcase"))
+
+
+def runs_of(report: list[ElementTree.Element], name: str) -> list[ElementTree.Element]:
+    return [case for case in report if case.attrib["name"].partition("[")[0] == f"test_{name}"]
+
+
+@pytest.mark.parametrize("name", COMPLAINTS)
+def test_a_fault_fails_its_test(report: list[ElementTree.Element], name: str) -> None:
+    runs = runs_of(report, name)
+    assert len(runs) == (1 if name in ONCE else len(REAL_LOOPS))
+    for case in runs:
+        (complaint,) = case
+        assert complaint.tag in {"failure", "error"}
+        assert COMPLAINTS[name] in "".join(complaint.itertext()) + complaint.attrib["message"]
+
+
+def test_every_fault_has_its_complaint(report: list[ElementTree.Element]) -> None:
+    faulty = {
+        case.attrib["name"].partition("[")[0].removeprefix("test_")
+        for case in report
+        if case.attrib["classname"].endswith("TestFaulty")
+    }
+    assert faulty == set(COMPLAINTS)
+
+
+def test_what_is_harmless_passes(report: list[ElementTree.Element]) -> None:
+    harmless = [case for case in report if case.attrib["classname"].endswith("TestHarmless")]
+    assert harmless
+    assert [case.attrib["name"] for case in harmless if len(case)] == []
+
+
+async def test_each_loop_has_its_turn() -> None:
+    loop = asyncio.get_running_loop()
+    if type(loop) is DebugLoop:
+        assert loop.get_debug()
+    else:
+        assert HAS_UVLOOP
+        assert type(loop).__module__.startswith("uvloop")
+
+
+@pytest.mark.virtual_time
+async def test_a_test_may_ask_for_virtual_time() -> None:
+    assert type(asyncio.get_running_loop()) is VirtualTimeLoop
+
+
+async def test_expected_loop_errors_are_the_tests_business(
+    expects_loop_errors: list[Context],
+) -> None:
+    def boom() -> None:
+        raise ValueError("expected")
+
+    asyncio.get_running_loop().call_soon(boom)
+    await asyncio.sleep(0)
+    (context,) = expects_loop_errors
+    assert isinstance(context["exception"], ValueError)
+
+
+def test_expected_logs_are_the_tests_business(expects_error_logs: list[logging.LogRecord]) -> None:
+    logging.getLogger("some.where").error("something %s", "broke")
+    (record,) = expects_error_logs
+    assert record.getMessage() == "something broke"
