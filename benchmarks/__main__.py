@@ -7,7 +7,14 @@ import platform
 
 from .runner import Question, Row, measure, table
 
-QUESTIONS = ("fused_chain", "async_for", "boundary", "map_async", "stop_and_wait")
+QUESTIONS = (
+    "fused_chain",
+    "async_for",
+    "boundary",
+    "map_async",
+    "stop_and_wait",
+    "guarantees",
+)
 
 
 def main() -> None:

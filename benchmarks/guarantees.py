@@ -1,0 +1,79 @@
+"""What does each guarantee cost? The generated loop is run with one guard cut out of its text."""
+
+import re
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+from reactive_aio import range as flow_range
+from reactive_aio._core.fusion import Done, SubscriberRaised, no_element
+from reactive_aio._core.pace import pace
+
+from .fused_chain import even, increment, limit
+from .runner import Case, Question
+from .subscribers import Summing
+
+question = Question("What each guarantee costs: the loop of map, filter to on_next", 1_000_000)
+question.case("limit: for loop, the same calls")(limit)
+
+NOT_NONE = r"\n *if x is None:\n *raise no_element\([^)]*\)"
+RAISES = r"try:\n *(r = on_next\(x\)|on_next\(x\))\n *except Exception as error:\n *raise .*error"
+AWAITED = r"\n *if r is not None and S\.holds\(r\): yield HOLD"
+CANCEL = r"\n *if S\.dead: return"
+FAIR = r"\n *batch = pace\(S, batch\)\n *if S\.late: yield TURN"
+GUARDS = {
+    "None is not an element (2.13)": (NOT_NONE, ""),
+    "a subscriber that raises (2.13)": (RAISES, r"\1"),
+    "a signal that must be awaited (1.3)": (AWAITED, ""),
+    "cancel takes effect at once (1.8)": (CANCEL, ""),
+    "the loop gets its turns": (FAIR, "\n                batch = 1024"),
+}
+
+
+class _Drain:
+    """What the loop needs of its subscription, under unbounded demand."""
+
+    __slots__ = ("dead", "emitted", "late", "limit", "looked", "until")
+
+    def __init__(self) -> None:
+        self.dead = self.late = False
+        self.limit = 2**63 - 1
+        self.looked, self.until = 0.0, float("inf")
+
+    def holds(self, signalled: object) -> bool:
+        return signalled is not None
+
+
+def _loop_without(*guards: str) -> Callable[..., Any]:
+    """The loop of the chain, less *guards*."""
+    chain = flow_range(0).map(increment).filter(even).chain
+    text = chain.loop("sync", "call").source
+    for guard in guards:
+        pattern, replacement = GUARDS[guard]
+        text, cut = re.subn(pattern, replacement, text)
+        if not cut:
+            raise LookupError(f"the loop has no such guard any more: {guard}")
+    space: dict[str, Any] = dict.fromkeys(("DRY", "HOLD", "TURN", "WAIT"))
+    space |= {"islice": islice, "pace": pace, "no_element": no_element, "END": object()}
+    space |= {"Done": Done, "SubscriberRaised": SubscriberRaised}
+    exec(text, space)
+    loop: Callable[..., Any] = space["loop"]
+    return loop
+
+
+def _case(*guards: str) -> Case:
+    loop = _loop_without(*guards)
+
+    async def run(count: int) -> int:
+        subscriber = Summing()
+        for _ in loop(_Drain(), iter(range(count)), subscriber.on_next, increment, even):
+            pass
+        return subscriber.total
+
+    return run
+
+
+question.case("the loop with every guard")(_case())
+for _guard in GUARDS:
+    question.case(f"without: {_guard}")(_case(_guard))
+question.case("without any of them")(_case(*GUARDS))
