@@ -155,6 +155,10 @@ class Coordinator(Generic[R]):
         self.serial = SerialExecutor(bound=None, door=self.door, on_error=self._broken)
         self.submit: Callable[..., object] = self.serial.submit
         self.closed = False
+        self.handed = 0
+        """How many elements were handed over since the beginning."""
+        self.settled = 0
+        """How many of those have been processed downstream, as far as it has told."""
         self._started = False
         self._leaving: list[Arm[Any]] = []
 
@@ -164,6 +168,9 @@ class Coordinator(Generic[R]):
 
     def demanded(self) -> None:
         """`demand` has grown; all that was handed over has been processed."""
+
+    def consumed(self) -> None:
+        """`settled` has grown to all that was handed over, without new demand."""
 
     def arrived(self, arm: Arm[Any]) -> None:
         """*arm* holds elements."""
@@ -196,6 +203,7 @@ class Coordinator(Generic[R]):
         """Hand *elements* over; no more than `demand` allows."""
         if elements and not self.closed:
             self.demand.take(len(elements))
+            self.handed += len(elements)
             self.inlet.push(elements)
 
     def complete(self) -> None:
@@ -223,8 +231,15 @@ class Coordinator(Generic[R]):
     # -- the subscription that the island sees ----------------------------------------------------
     def request(self, n: int, /) -> None:
         if not self.closed:
+            self.settled = self.handed
             self.demand.add(n)
             self.submit(self._demanded)
+
+    def processed(self) -> None:
+        """All that was handed over has been processed; the demand stays as it is."""
+        if self.settled < self.handed and not self.closed:
+            self.settled = self.handed
+            self.submit(self.consumed)
 
     def _demanded(self) -> None:
         if not self._started:

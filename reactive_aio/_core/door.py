@@ -26,10 +26,9 @@ def subscribe(chain: Chain, subscriber: Any) -> None:
         return
     if asynchronous:
         TaskIsland(chain, subscriber, "await", door).begin()
-    elif chain.awaits:
-        TaskIsland(chain, subscriber, "call", door).begin()
     else:
-        SyncIsland(chain, subscriber, _delivery(subscriber), door).begin()
+        island = TaskIsland if chain.awaits else SyncIsland
+        island(chain, subscriber, _delivery(subscriber), door).begin()
 
 
 def _delivery(subscriber: object) -> str:

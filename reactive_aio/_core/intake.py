@@ -99,14 +99,16 @@ class Intake(Generic[T]):
     def ask(self, room: float) -> None:
         """Request what *room* deliveries still need; called when there is nothing to take."""
         upstream = self.upstream
-        if upstream is None or self.ended or room <= 0:
+        if upstream is None or self.ended:
             return
-        wanted = int(min(room * self._ratio, self._window, UNBOUNDED))
+        wanted = int(min(max(room, 0) * self._ratio, self._window, UNBOUNDED))
         need = wanted - self.outstanding
         # Topping up an unbounded demand would be a request for every few elements.
         if need > 0 and self.outstanding < UNBOUNDED // 2:
             self.outstanding += need
             upstream.request(need)
+        elif (processed := getattr(upstream, "processed", None)) is not None:
+            processed()
 
     def close(self) -> Any:
         """Cancel what is upstream and return it; whatever it still pushes is ignored."""

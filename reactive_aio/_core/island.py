@@ -399,7 +399,7 @@ class SyncIsland(Island):
 class TaskIsland(Island):
     """A subscription with something to await: one task for all of it, started by demand."""
 
-    __slots__ = ("signalling", "waiter")
+    __slots__ = ("signalling", "told", "waiter")
     mode = "task"
 
     def __init__(
@@ -408,6 +408,7 @@ class TaskIsland(Island):
         super().__init__(chain, subscriber, delivery, door)
         self.waiter: Future[Any] | None = None
         self.signalling = False
+        self.told = False  # a flush is on its way
 
     def _run(self) -> None:
         if self.waiter is not None:
@@ -436,7 +437,8 @@ class TaskIsland(Island):
         self.until = self.looked + SLICE
         head = self.chain.head
         src = head.open() if isinstance(head, AsyncHead) else self.src
-        on_next = cast("Subscriber[Any]", self.subscriber).on_next
+        subscriber = cast("Any", self.subscriber)
+        on_next = subscriber.fill if self.after is not None else subscriber.on_next
         try:
             await self.loop.run(self, src, on_next, *self.chain.arguments)
         finally:
@@ -447,6 +449,7 @@ class TaskIsland(Island):
     async def demand(self, emitted: int) -> None:
         """Wait until there is demand."""
         self.emitted = emitted
+        self._flush()
         self.pause: Pause = WAIT
         while self.limit <= emitted:
             if self.dead or self.exhausted():
@@ -456,6 +459,7 @@ class TaskIsland(Island):
     async def elements(self, emitted: int) -> None:
         """Wait until there are elements, or no more."""
         self.emitted = emitted
+        self._flush()
         self.pause = DRY
         intake = cast("Intake[Any]", self.intake)
         intake.ask(self.limit - emitted)
@@ -477,9 +481,21 @@ class TaskIsland(Island):
 
     async def turn(self) -> None:
         """Give everybody else a turn."""
+        self._flush()
         await turn()
         self.looked = perf_counter()
         self.until = self.looked + SLICE
+
+    def tell(self, emitted: int) -> None:
+        """See to it that what was appended is noticed when the drain rests, wherever it does."""
+        if emitted + 1 < self.limit:  # otherwise it waits for demand next, and flushes then
+            self.told = True
+            self.door.soon(self._flush)
+
+    def _flush(self) -> None:
+        self.told = False
+        if self.after is not None:
+            self.after()
 
     async def held(self, signalled: object) -> None:
         """Await what a signal returned, if it can be awaited."""

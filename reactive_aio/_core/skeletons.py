@@ -169,6 +169,7 @@ WAYS: Final[dict[str, dict[str, list[str]]]] = {
         "DRY": ["await S.elements(emitted)"],
         "TURN": _lines("batch = pace(S, batch)\nif S.late: await S.turn()"),
         "deliver call": [*_lines(_CALL), "if r is not None: await S.held(r)"],
+        "deliver fill": _lines("on_next(x)\nif not S.told: S.tell(emitted)"),
         "deliver await": _lines(_AWAIT),
     },
     "agen": {
