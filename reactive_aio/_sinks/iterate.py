@@ -7,7 +7,7 @@ consumer's task. Everything else is a subscriber that requests what the consumer
 import sys
 from collections import deque
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, cast
 
 from .._core.chain import Chain
 from .._core.demand import positive
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ("Stream", "iterate", "stream")
 
 T = TypeVar("T")
+_LOOK: Final = 16  # elements at hand between looks at the clock
 
 
 def iterate(source: "Fluent[T]") -> AsyncIterator[T]:
@@ -170,8 +171,8 @@ class Stream(Generic[T]):
 class _Receiver(Batched, Generic[T]):
     """The subscriber behind a stream: holds at most *prefetch* elements."""
 
-    __slots__ = ("_ahead", "_door", "_elements", "_ended", "_error", "_prefetch", "_source",
-                 "_subscription", "_waiter", "fill")  # fmt: skip
+    __slots__ = ("_ahead", "_door", "_elements", "_ended", "_error", "_left", "_pace",
+                 "_prefetch", "_source", "_subscription", "_waiter", "fill")  # fmt: skip
 
     def __init__(self, source: "Fluent[T]", prefetch: int) -> None:
         self._source: Fluent[T] | None = source
@@ -183,6 +184,8 @@ class _Receiver(Batched, Generic[T]):
         self._error: BaseException | None = None
         self._subscription: Subscription | None = None
         self._waiter: Future[Any] | None = None
+        self._pace = _Pace()
+        self._left = _LOOK
 
     # -- the consumer's side ----------------------------------------------------------------------
     async def next(self) -> T:
@@ -190,14 +193,24 @@ class _Receiver(Batched, Generic[T]):
         if source is not None:
             self._door = Door("async for")
             source.subscribe(self)
+        self._left -= 1
+        if self._left < 0:
+            await self._fair()
         while not self._elements:
             if self._ended:
                 self._end()
             waiter = self._ask()
             if waiter is not None:
                 await waiter
+                self._pace.until = perf_counter() + SLICE
         self._ahead -= 1
         return self._elements.popleft()
+
+    async def _fair(self) -> None:
+        """A source that always has something at hand must not keep the loop from others."""
+        self._left = _LOOK
+        if perf_counter() >= self._pace.until:
+            await self._pace.turn()
 
     def _end(self) -> NoReturn:
         error, self._error = self._error, None
