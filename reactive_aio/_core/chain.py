@@ -1,6 +1,7 @@
 """Chain: an island as described in a flow: what feeds it, then its stages."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import reduce
 from operator import mul
 from typing import Any, cast
@@ -78,4 +79,5 @@ class Chain:
         """Note on *error* through which flow it came, unless it says so already."""
         note = f"in the flow: {self.trail()}"
         if note not in getattr(error, "__notes__", ()):
-            error.add_note(note)
+            with suppress(Exception):  # an exception may be frozen
+                error.add_note(note)

@@ -41,9 +41,10 @@ class Pause(Enum):
     DRY = "no elements"
     TURN = "the time slice is over"
     HOLD = "the subscriber returned something to await"
+    WITHIN = "no demand, and a stage is not done with its element"
 
 
-WAIT, DRY, TURN, HOLD = Pause
+WAIT, DRY, TURN, HOLD, WITHIN = Pause
 
 Feed = Literal["pull", "push", "aiter"]
 Mode = Literal["sync", "task", "agen", "turns", "gen"]
@@ -112,6 +113,7 @@ def fused(shape: Shape) -> Loop:
         "DRY": DRY,
         "TURN": TURN,
         "HOLD": HOLD,
+        "WITHIN": WITHIN,
     }
     exec(compile(source, name, "exec"), space)
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
@@ -142,6 +144,7 @@ class _Writer:
                 *_indent(1, self.way["prologue"]),
                 *_indent(1, starts),
                 *_indent(1, ["stop = 0"] if self.stops or self._ends() else []),
+                *_indent(1, ["spent = 0"] if self.many else []),
                 "    try:",
                 *_indent(2, body),
                 "    except Done:",
@@ -198,16 +201,23 @@ class _Writer:
             case _:
                 each = found["rest"] if found["word"] == "emit each" else f"({found['rest']},)"
                 rest = self._stage(index + 1, counted=True, check=check)
-                lines = [f"for x in {each}:", *_indent(1, rest)]
+                # What a stage makes of one element may be endless.
+                turn = self._turn_within() if found["word"] == "emit each" else []
+                lines = [f"for x in {each}:", *_indent(1, [*turn, *rest])]
                 lines += ["if stop: raise Done"] * stopping
         return [found["pad"] + line for line in lines]
+
+    def _turn_within(self) -> list[str]:
+        if not self.way["TURN"]:
+            return []
+        return ["spent += 1", "if spent >= batch:", "    spent = 0", *_indent(1, self.way["TURN"])]
 
     def _counts(self) -> bool:
         return self.shape.mode in ("sync", "task")
 
     def _deliver(self, *, counted: bool, check: bool) -> list[str]:
         deliver = self.way[f"deliver {self.shape.delivery}"]
-        out = list(self.way["CHECK"]) if check and self._counts() else []
+        out = list(self.way["WITHIN"]) if check and self._counts() else []
         out += deliver
         if counted and self._counts():
             out.append("emitted += 1")

@@ -10,9 +10,16 @@ if TYPE_CHECKING:
 
     from ..spec import Subscription
 
-__all__ = ("Intake",)
+__all__ = ("Intake", "UpstreamFailed")
 
 T = TypeVar("T")
+
+
+class UpstreamFailed(Exception):
+    """Carries upstream's error through the loop unchanged, be it a StopIteration."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
 
 
 class Intake(Generic[T]):
@@ -93,7 +100,7 @@ class Intake(Generic[T]):
         if not self.ended:
             return buffer
         if self._error is not None:
-            raise self._error
+            raise UpstreamFailed(self._error)
         return None
 
     def ask(self, room: float) -> None:
@@ -106,7 +113,10 @@ class Intake(Generic[T]):
         # Topping up an unbounded demand would be a request for every few elements.
         if need > 0 and self.outstanding < UNBOUNDED // 2:
             self.outstanding += need
-            upstream.request(need)
+            try:
+                upstream.request(need)
+            except Exception as error:  # a source of a user may (3.16)
+                self.fail(error)
         elif (processed := getattr(upstream, "processed", None)) is not None:
             processed()
 

@@ -8,7 +8,8 @@ calls; `TaskIsland` runs a generated coroutine in the subscription's one task.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from inspect import isawaitable
+from functools import partial
+from inspect import isawaitable, iscoroutine
 from types import GeneratorType
 from typing import Any, Final, cast
 
@@ -18,7 +19,7 @@ from .chain import Chain
 from .demand import positive
 from .fusion import DRY, HOLD, TURN, WAIT, Done, Pause, SubscriberRaised
 from .heads import AsyncHead, PullHead, PushHead
-from .intake import Intake
+from .intake import Intake, UpstreamFailed
 from .lifecycle import TABLE, Action, Input, Phase
 from .loop import CancelledError, Door, Future, Task, settled, turn
 from .pace import SLICE, perf_counter
@@ -50,6 +51,7 @@ class Island:
     __slots__ = (
         "__weakref__",
         "after",
+        "asked",
         "chain",
         "dead",
         "door",
@@ -83,6 +85,7 @@ class Island:
         self.phase = Phase.OPENING
         self.limit: float = 0  # requested since the beginning; -inf once it must not deliver
         self.emitted = 0  # delivered since the beginning, as far as the drain has told
+        self.asked: float = 0  # the limit when upstream was asked last
         self.dead = False
         self.late = False
         self.until = self.looked = 0.0
@@ -113,7 +116,7 @@ class Island:
     def cancel(self) -> None:
         self.dead = True
         if self.door.here:
-            self.limit = _NEVER
+            self.limit, self.fault = _NEVER, False
             self._wake(Input.CANCEL)
         else:
             self.door.soon_threadsafe(self.cancel)
@@ -179,8 +182,14 @@ class Island:
 
     def _ready(self) -> bool:
         if self.intake is not None and self.pause is DRY:
-            return self.intake.news
+            # Another thread may have raised the limit after upstream was asked.
+            return self.intake.news or self.limit != self.asked
         return self.limit > self.emitted
+
+    def _ask(self, intake: Intake[Any]) -> None:
+        """Ask upstream for what is left of the demand."""
+        self.asked = limit = self.limit
+        intake.ask(limit - self.emitted)
 
     def _run(self) -> None:
         raise NotImplementedError
@@ -227,7 +236,7 @@ class Island:
             self.intake = intake
             self.pause, self.src = DRY, intake.take
             intake.upstream = head.open(intake)
-            intake.ask(self.limit)
+            self._ask(intake)
 
     def exhausted(self) -> bool:
         """Whether the source is known to have ended, with nothing left to emit."""
@@ -252,9 +261,13 @@ class Island:
 
     def _release(self) -> None:
         """Cancel upstream, run the source's cleanup and drop every reference (3.13)."""
-        src, intake, self.src, self.intake = self.src, self.intake, None, None
         self.dead, self.limit = True, _NEVER
         self.subscriber = self.after = self.pending = None
+        self._leave()
+
+    def _leave(self) -> None:
+        """Cancel upstream and run the source's cleanup."""
+        src, intake, self.src, self.intake = self.src, self.intake, None, None
         try:
             if intake is not None:
                 self.leaving = intake.close()
@@ -299,18 +312,31 @@ class Island:
         return False
 
     def _hold(self, signal: str, then: Callable[[], None]) -> None:
-        task = self.door.spawn(self._held(signal, then), f"{signal} of {self.chain.trail()}")
+        pending, self.pending = cast("Awaitable[None]", self.pending), None
+        name = f"{signal} of {self.chain.trail()}"
+        task = self.door.spawn(self._held(pending, signal, then), name)
+        task.add_done_callback(partial(self._unheld, pending))
         self.task = self.task or task
 
-    async def _held(self, signal: str, then: Callable[[], None]) -> None:
-        pending, self.pending = cast("Awaitable[None]", self.pending), None
+    def _unheld(self, pending: Awaitable[None], task: Task[Any]) -> None:
+        if task.cancelled():
+            if iscoroutine(pending):
+                pending.close()  # it has not begun if the task had not
+            self._lost(task)
+
+    def _lost(self, task: Task[Any]) -> None:
+        """A task is over; one that was cancelled before its first step has not said so."""
+        if self.phase is not Phase.CLOSED:
+            if not self.dead:
+                self.error = Interrupted(f"the task {task.get_name()!r} was cancelled from outside")
+            self.door.enter(self._enter, Input.FINISHED)
+
+    async def _held(
+        self, pending: Awaitable[None], signal: str, then: Callable[[], None]
+    ) -> None:
         self.task = None
         try:
             await pending
-        except CancelledError:
-            self.error, self.fault = Interrupted(f"the task of {signal} was cancelled"), True
-            self._enter(Input.FINISHED)
-            raise
         except Exception as error:
             self._raised(signal, error)
         else:
@@ -327,13 +353,14 @@ class SyncIsland(Island):
     Should a signal return an awaitable all the same, the drain rests in a task until it is done.
     """
 
-    __slots__ = ("drain",)
+    __slots__ = ("drain", "resting")
 
     def __init__(
         self, chain: Chain, subscriber: Subscriber[Any], delivery: str, door: Door
     ) -> None:
         super().__init__(chain, subscriber, delivery, door)
         self.drain: Any = None
+        self.resting = False  # until a turn is over, or what a signal returned
 
     def _start(self) -> Any:
         subscriber = cast("Any", self.subscriber)
@@ -352,6 +379,8 @@ class SyncIsland(Island):
             except SubscriberRaised as raised:
                 self._raised("on_next", raised.error)
                 return
+            except UpstreamFailed as failed:
+                self.error, pause = failed.error, None
             except Exception as error:
                 self.error, pause = error, None
             except BaseException:
@@ -364,13 +393,15 @@ class SyncIsland(Island):
                 self._enter(Input.FINISHED)
                 return
             if pause is TURN:
+                self.resting = True
                 self.door.soon(self._resume)
                 return
             if pause is HOLD:
+                self.resting = True
                 self._hold("on_next", self._resume)
                 return
             if pause is DRY and self.intake is not None:
-                self.intake.ask(self.limit - self.emitted)
+                self._ask(self.intake)
             self.pause = pause
             action = self._step(Input.PAUSED)
             if action is not Action.RECHECK:
@@ -381,13 +412,17 @@ class SyncIsland(Island):
             self._step(Input.WAKE)
 
     def _resume(self) -> None:
+        self.resting = False
         if self.dead:
             self._enter(Input.FINISHED)
         else:
             self._run()
 
     def _interrupt(self) -> None:
-        """Nothing to do: the drain looks at the flag after each signal."""
+        """The drain looks at the flag after each signal; one that rests can end now."""
+        # But a terminal signal waits until the signal under way has ended (1.3).
+        if self.resting and not self.fault:
+            self._enter(Input.FINISHED)
 
     def _release(self) -> None:
         drain, self.drain = self.drain, None
@@ -399,7 +434,7 @@ class SyncIsland(Island):
 class TaskIsland(Island):
     """A subscription with something to await: one task for all of it, started by demand."""
 
-    __slots__ = ("signalling", "told", "waiter")
+    __slots__ = ("begun", "signalling", "told", "waiter")
     mode = "task"
 
     def __init__(
@@ -407,7 +442,7 @@ class TaskIsland(Island):
     ) -> None:
         super().__init__(chain, subscriber, delivery, door)
         self.waiter: Future[Any] | None = None
-        self.signalling = False
+        self.begun = self.signalling = False
         self.told = False  # a flush is on its way
 
     def _run(self) -> None:
@@ -416,8 +451,10 @@ class TaskIsland(Island):
                 self.waiter.set_result(None)
         elif self.task is None:
             self.task = self.door.spawn(self._main(), self.chain.trail())
+            self.task.add_done_callback(self._lost)
 
     async def _main(self) -> None:
+        self.begun = True
         try:
             await self._drain()
         except CancelledError:
@@ -427,6 +464,8 @@ class TaskIsland(Island):
             raise
         except SubscriberRaised as raised:
             self._raised("on_next", raised.error)
+        except UpstreamFailed as failed:
+            self.error = failed.error
         except Exception as error:
             self.error = error
         finally:
@@ -446,13 +485,13 @@ class TaskIsland(Island):
                 await cast("Any", src).aclose()
 
     # -- called by the drain ----------------------------------------------------------------------
-    async def demand(self, emitted: int) -> None:
-        """Wait until there is demand."""
+    async def demand(self, emitted: int, within: bool = False) -> None:
+        """Wait until there is demand; *within* what a stage makes of one element."""
         self.emitted = emitted
         self._flush()
         self.pause: Pause = WAIT
         while self.limit <= emitted:
-            if self.dead or self.exhausted():
+            if self.dead or (not within and self.exhausted()):
                 raise Done
             await self._wait()
 
@@ -462,10 +501,10 @@ class TaskIsland(Island):
         self._flush()
         self.pause = DRY
         intake = cast("Intake[Any]", self.intake)
-        intake.ask(self.limit - emitted)
+        self._ask(intake)
         while not intake.news:
             await self._wait()
-            intake.ask(self.limit - emitted)
+            self._ask(intake)
 
     async def _wait(self) -> None:
         if self._step(Input.PAUSED) is not Action.RECHECK:
@@ -510,8 +549,13 @@ class TaskIsland(Island):
     # -- ending -----------------------------------------------------------------------------------
     def _interrupt(self) -> None:
         """End what a stage or the source awaits; but a signal runs to its end (1.3)."""
-        if self.task is not None and not self.signalling and not self.door.inside(self.task):
+        if self.task is None or self.door.inside(self.task):
+            return
+        if not self.signalling:
             self.task.cancel()
+        self._leave()
+        if not self.begun:  # and so it never will
+            self._enter(Input.FINISHED)
 
     def _release(self) -> None:
         super()._release()

@@ -129,6 +129,9 @@ SKELETONS: Final[dict[str, tuple[str, str]]] = {
     "gen": (_PLAIN, _PLAIN),
 }
 
+# A stage or a source that swallows its cancellation must not cause a signal after it (1.8).
+_ALIVE = ["if S.dead: return"]
+
 _CALL = """
 try:
     r = on_next(x)
@@ -157,6 +160,7 @@ WAYS: Final[dict[str, dict[str, list[str]]]] = {
         "prologue": _COUNTING,
         "WAIT": _lines("S.emitted = emitted\nyield WAIT"),
         "CHECK": _lines("while emitted >= S.limit:\n    S.emitted = emitted\n    yield WAIT"),
+        "WITHIN": _lines("while emitted >= S.limit:\n    S.emitted = emitted\n    yield WITHIN"),
         "DRY": _lines("S.emitted = emitted\nyield DRY"),
         "TURN": _lines("batch = pace(S, batch)\nif S.late: yield TURN"),
         "deliver call": [*_lines(_CALL), "if r is not None and S.holds(r): yield HOLD"],
@@ -166,11 +170,12 @@ WAYS: Final[dict[str, dict[str, list[str]]]] = {
         "prologue": _COUNTING,
         "WAIT": ["await S.demand(emitted)"],
         "CHECK": _lines("if emitted >= S.limit:\n    await S.demand(emitted)"),
+        "WITHIN": _lines("if emitted >= S.limit:\n    await S.demand(emitted, True)"),
         "DRY": ["await S.elements(emitted)"],
         "TURN": _lines("batch = pace(S, batch)\nif S.late: await S.turn()"),
-        "deliver call": [*_lines(_CALL), "if r is not None: await S.held(r)"],
-        "deliver fill": _lines("on_next(x)\nif not S.told: S.tell(emitted)"),
-        "deliver await": _lines(_AWAIT),
+        "deliver call": [*_ALIVE, *_lines(_CALL), "if r is not None: await S.held(r)"],
+        "deliver fill": [*_ALIVE, *_lines("on_next(x)\nif not S.told: S.tell(emitted)")],
+        "deliver await": [*_ALIVE, *_lines(_AWAIT)],
     },
     "agen": {
         "prologue": ["batch = 8"],
