@@ -15,6 +15,7 @@ KEPT: list[object] = []
 """What would be collected, were it not kept."""
 
 LOCK = threading.Lock()
+BRIEF_LOCK = threading.Lock()
 
 
 async def endless() -> None:
@@ -77,6 +78,15 @@ class TestHarmless:
 
     async def test_sleep_in_a_thread(self) -> None:
         await asyncio.to_thread(time.sleep, 0.001)
+
+    async def test_lock_held_briefly(self) -> None:
+        def hold() -> None:
+            with BRIEF_LOCK:
+                time.sleep(0.01)
+
+        threading.Thread(target=hold).start()
+        with BRIEF_LOCK:
+            pass
 
     async def test_late_import(self) -> None:
         import this

@@ -154,7 +154,6 @@ def test_every_session_tells_what_it_does() -> None:
 
 
 def test_nox_reads_the_file_and_the_defaults_are_what_ci_runs() -> None:
-    pytest.importorskip("nox")
     command = [sys.executable, "-m", "nox", "-f", str(NOXFILE), "--list-sessions"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert re.findall(r"^\* (\w+)", listed, re.MULTILINE) == ["lint", "types", "layers", "tests"]

@@ -98,12 +98,10 @@ class TestThreads:
             time.sleep(0.02)
             loop.call_soon_threadsafe(woken.set)
 
-        thread = threading.Thread(target=run)
-        thread.start()
+        threading.Thread(target=run).start()
         async with asyncio.timeout(1):
             await woken.wait()
         assert now() == 0
-        thread.join()
 
     async def test_a_thread_that_waits_for_the_loop_does_not_hold_the_clock(self) -> None:
         go = threading.Event()
@@ -198,10 +196,8 @@ class TestSockets:
             right.sendall(b"x")
 
         with left, right:
-            thread = threading.Thread(target=send)
-            thread.start()
+            threading.Thread(target=send).start()
             assert await asyncio.get_running_loop().sock_recv(left, 1) == b"x"
-            thread.join()
 
 
 class TestDeadlock:
