@@ -18,7 +18,7 @@ from .leaving import leave
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, Row
 
     from ..flow import Flow
 
@@ -59,7 +59,7 @@ def from_dataframe(df: "DataFrame", *, chunk: int = 1024) -> "Flow[Row]":
     for about a millisecond.
     """
     check(df)
-    inherit = _inherit(df)
+    inherit = _inheriting(df)
 
     def begin() -> "Begun[Row]":
         job = _Job(df, inherit)
@@ -68,14 +68,13 @@ def from_dataframe(df: "DataFrame", *, chunk: int = 1024) -> "Flow[Row]":
     return threaded(begin, name="from_dataframe", chunk=chunk)
 
 
-def _inherit(df: "DataFrame") -> _Inherit:
-    """Local properties belong to a thread, and the jobs will be started on another one."""
+def _inheriting(df: "DataFrame") -> _Inherit:
+    """Make what runs a function with the local properties, as they are now, of this thread."""
     from pyspark import util
 
     untyped = cast("Any", util)
-    inheriting: Callable[[SparkSession], _Inherit] = untyped.inheritable_thread_target
     with telling(df):
-        return inheriting(df.sparkSession)
+        return cast("_Inherit", untyped.inheritable_thread_target(df.sparkSession))
 
 
 class _Job:
@@ -89,13 +88,18 @@ class _Job:
     def rows(self) -> "Iterator[Row]":
         """Iterate over the rows, and leave the iteration quickly wherever it is left."""
         with telling(self._df):
-            rows = self._inherit(self._start)()
+            rows = self._inherit(self._start_alone)()
             try:
                 # Not `yield from`: closing this generator would first close that one.
                 for row in rows:  # noqa: UP028
                     yield row
             finally:
                 leave(rows)
+
+    def _start_alone(self) -> "Iterator[Row]":
+        # All that inherit from one thread get the very same object, and would share their tags:
+        # inheriting once more, from this thread, makes a copy.
+        return _inheriting(self._df)(self._start)()
 
     def _start(self) -> "Iterator[Row]":
         with _tagged(self._df.sparkSession.sparkContext, self._tag):

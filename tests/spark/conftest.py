@@ -1,0 +1,97 @@
+"""One Spark session for all tests, and a way to see which jobs a flow has started."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reactive_aio.spark import from_dataframe, local_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+    from reactive_aio import Flow
+
+# Quick to start rather than quick to run.
+FAST = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.python.worker.reuse": "true",
+}
+
+
+@pytest.fixture(scope="session")
+def spark() -> "Iterator[SparkSession]":
+    session = local_session("reactive_aio tests", cores=2, config=FAST)
+    yield session
+    session.stop()
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A flow of a DataFrame whose jobs can be told from all others."""
+
+    flow: "Flow[Row]"
+    spark: "SparkSession"
+    group: str
+
+    async def jobs(self) -> list[int]:
+        """All jobs ever started for it."""
+        return await asyncio.to_thread(self._jobs)
+
+    async def active(self) -> list[int]:
+        """Those that run."""
+        return await asyncio.to_thread(self._active)
+
+    def _jobs(self) -> list[int]:
+        return sorted(self.spark.sparkContext.statusTracker().getJobIdsForGroup(self.group))
+
+    def _active(self) -> list[int]:
+        running = self.spark.sparkContext.statusTracker().getActiveJobsIds()
+        return sorted(set(running) & set(self._jobs()))
+
+
+Observe = Callable[..., Any]
+_groups = count(1)
+
+
+@pytest.fixture
+def observe(spark: "SparkSession") -> Observe:
+    """``await observe(make)``: the flow of the DataFrame that ``make(spark)`` builds.
+
+    What talks to the JVM blocks, so it happens on a thread. The job group is set there and not
+    elsewhere: that the flow's jobs have it shows that local properties are inherited.
+    """
+
+    def begin(make: "Callable[[SparkSession], DataFrame]", options: dict[str, Any]) -> Observed:
+        context, group = spark.sparkContext, f"observed-{next(_groups)}"
+        context.setJobGroup(group, "a test")
+        try:
+            return Observed(from_dataframe(make(spark), **options), spark, group)
+        finally:
+            context.setLocalProperty("spark.jobGroup.id", "")
+
+    async def observed(make: "Callable[[SparkSession], DataFrame]", **options: Any) -> Observed:
+        return await asyncio.to_thread(begin, make, options)
+
+    return observed
+
+
+async def until(condition: Callable[[], Any], seconds: float = 15.0) -> float:
+    """Wait for *condition*, which may be a coroutine function; return how long that took."""
+    began = time.perf_counter()
+    async with asyncio.timeout(seconds):
+        while True:
+            met = condition()
+            if met if not asyncio.iscoroutine(met) else await met:
+                return time.perf_counter() - began
+            await asyncio.sleep(0.005)
+
+
+def bridge_threads() -> list[str]:
+    return [each.name for each in threading.enumerate() if "from_dataframe" in each.name]

@@ -1,0 +1,334 @@
+"""from_dataframe: rows under demand, and what Spark does meanwhile."""
+
+import asyncio
+import os
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reactive_aio._core.demand import UNBOUNDED
+from reactive_aio.spark import UnsupportedDataFrame, from_dataframe
+from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
+
+from .conftest import Observe, Observed, bridge_threads, until
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+pytestmark = pytest.mark.spark
+
+LONG_ENOUGH = 0.3  # for a job to be started that must not be
+
+
+def four_by_ten(spark: "SparkSession") -> "DataFrame":
+    return spark.range(0, 40, 1, 4)
+
+
+def endless_second_half(spark: "SparkSession") -> "DataFrame":
+    """Two partitions of ten rows; the second one takes for ever."""
+    return spark.range(0, 20, 1, 2).selectExpr(
+        "id", "if(id < 10, '', reflect('java.lang.Thread', 'sleep', 600000L)) as slept"
+    )
+
+
+def endless(spark: "SparkSession") -> "DataFrame":
+    return spark.range(0, 10**13, 1, 2).selectExpr("sum(id % 7)")
+
+
+async def freed(observed: Observed) -> float:
+    """Wait until no job runs and no thread is left."""
+
+    async def free() -> bool:
+        return not bridge_threads() and not await observed.active()
+
+    return await until(free)
+
+
+# -- elements -------------------------------------------------------------------------------------
+async def test_the_rows_are_those_of_collect(spark: "SparkSession") -> None:
+    def build() -> "tuple[Any, list[Row]]":
+        df = spark.range(0, 3000, 1, 3).selectExpr(
+            "id",
+            "if(id % 3 = 0, null, id * 0.5) as half",
+            "array(id, null) as several",
+            "named_struct('a', id, 'b', 'x') as inner",
+            "map('k', id) as mapping",
+            "date_add(date'2013-01-01', cast(id as int)) as day",
+            "timestamp'2013-01-01 10:00:00' as moment",
+            "cast(id as decimal(20, 3)) as exact",
+            "cast('b' as binary) as raw",
+        )
+        return from_dataframe(df), df.collect()
+
+    flow, expected = await asyncio.to_thread(build)
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(flow)
+    assert await probe.end() == [*expected, "|"]
+    assert probe.elements[1].inner.b == "x"
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [lambda s: s.range(0), lambda s: s.range(0, 9, 1, 3).where("id > 9")],
+    ids=["no partition", "empty partitions"],
+)
+async def test_an_empty_dataframe_completes(observe: Observe, empty: Any) -> None:
+    observed = await observe(empty)
+    assert await SubscriberProbe[Any](1).subscribed_to(observed.flow).end() == ["|"]
+
+
+@pytest.mark.parametrize(
+    ("odd", "row"),
+    [
+        (lambda s: s.range(1).select(), ()),
+        (lambda s: s.sql("select 1 as a, 2 as a"), (1, 2)),
+        (lambda s: s.sql("select null as a"), (None,)),
+    ],
+    ids=["no column", "two of a name", "null"],
+)
+async def test_odd_rows_are_rows(observe: Observe, odd: Any, row: tuple[Any, ...]) -> None:
+    observed = await observe(odd)
+    assert await SubscriberProbe[Any](9).subscribed_to(observed.flow).end() == [row, "|"]
+
+
+async def test_order_is_kept_through_a_shuffle(observe: Observe) -> None:
+    observed = await observe(lambda s: s.range(0, 500, 1, 4).orderBy("id", ascending=False))
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow)
+    await probe.end()
+    assert [row.id for row in probe.elements] == [*reversed(range(500))]
+
+
+async def test_a_slow_subscriber_gets_every_row(observe: Observe) -> None:
+    observed = await observe(lambda s: s.range(0, 1000, 1, 2), chunk=64)
+    probe = AsyncSubscriberProbe[Any](UNBOUNDED)
+    observed.flow.subscribe(probe)
+    await probe.end()
+    assert len(probe.elements) == 1000
+    assert probe.overlaps == 0
+
+
+# -- demand ---------------------------------------------------------------------------------------
+async def test_no_job_runs_without_demand(observe: Observe) -> None:
+    observed = await observe(four_by_ten)
+    probe = SubscriberProbe[Any]().subscribed_to(observed.flow)
+    await asyncio.sleep(LONG_ENOUGH)
+    assert await observed.jobs() == []
+    assert bridge_threads() == []
+    probe.cancel()
+
+
+async def test_a_partition_is_computed_when_its_first_row_is_due(observe: Observe) -> None:
+    observed = await observe(four_by_ten)
+    probe = SubscriberProbe[Any]().subscribed_to(observed.flow)
+    for demand, jobs in [(1, 1), (9, 1), (1, 2), (9, 2)]:
+        seen = len(probe.elements)
+        probe.request(demand)
+        await until(lambda seen=seen, demand=demand: len(probe.elements) == seen + demand)
+        await asyncio.sleep(LONG_ENOUGH)
+        assert len(await observed.jobs()) == jobs
+    probe.cancel()
+    await freed(observed)
+    assert len(await observed.jobs()) == 2, "partitions 3 and 4 were never wanted"
+
+
+async def test_demand_one_by_one(observe: Observe) -> None:
+    observed = await observe(four_by_ten)
+    probe = SubscriberProbe[Any](1, again=1).subscribed_to(observed.flow)
+    await probe.end()
+    assert [row.id for row in probe.elements] == [*range(40)]
+
+
+async def test_it_holds_nothing_and_says_so(observe: Observe) -> None:
+    assert (await observe(four_by_ten)).flow.bound().total == 0
+
+
+# -- cancellation ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("make", [endless, endless_second_half])
+async def test_cancelling_frees_the_running_job(observe: Observe, make: Any) -> None:
+    observed = await observe(make)
+    probe = SubscriberProbe[Any](11).subscribed_to(observed.flow)
+    await until(observed.active)
+    began = time.perf_counter()
+    probe.cancel()
+    assert time.perf_counter() - began < 0.05, "cancel() returns at once"
+    assert await freed(observed) < 2
+    assert not probe.ended
+
+
+async def test_break_frees_the_running_job(observe: Observe) -> None:
+    observed = await observe(endless_second_half)
+    async for row in observed.flow:
+        if row.id == 8:
+            break
+    assert await freed(observed) < 2
+
+
+async def test_an_exception_in_the_consumer_frees_the_running_job(observe: Observe) -> None:
+    observed = await observe(endless_second_half)
+
+    async def consume() -> None:
+        async for row in observed.flow.boundary(16):  # which asks for the second partition
+            assert row.id < 5
+
+    with pytest.raises(AssertionError):
+        await consume()
+    assert await freed(observed) < 2
+
+
+async def test_cancelling_the_task_frees_the_running_job(observe: Observe) -> None:
+    observed = await observe(endless_second_half)
+
+    async def consume() -> None:
+        async for _ in observed.flow:
+            pass
+
+    task = asyncio.create_task(consume())
+    await until(observed.active)
+    await asyncio.sleep(LONG_ENOUGH)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await freed(observed) < 2
+
+
+async def test_aclose_waits_until_spark_has_let_go(observe: Observe) -> None:
+    observed = await observe(endless_second_half)
+    async with observed.flow.stream(prefetch=16) as rows:
+        async for row in rows:
+            if row.id == 9:
+                break
+    assert await freed(observed) < 0.2
+
+
+async def test_cancelling_before_demand_starts_nothing(observe: Observe) -> None:
+    observed = await observe(four_by_ten)
+    probe = SubscriberProbe[Any]().subscribed_to(observed.flow)
+    probe.cancel()
+    probe.request(5)
+    await asyncio.sleep(LONG_ENOUGH)
+    assert await observed.jobs() == []
+    assert bridge_threads() == []
+
+
+@pytest.mark.parametrize("wait", [0, 0.001, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16])
+async def test_cancelling_while_the_job_is_being_started(observe: Observe, wait: float) -> None:
+    observed = await observe(endless)
+    probe = SubscriberProbe[Any](1).subscribed_to(observed.flow)
+    await asyncio.sleep(wait)
+    probe.cancel()
+    assert await freed(observed) < 2
+    await asyncio.sleep(0.1)
+    assert await observed.active() == [], "no job was started behind the cancellation"
+
+
+async def test_the_rest_of_a_large_partition_is_not_read(observe: Observe) -> None:
+    """PySpark's own way of closing unpickles it: seconds, in whichever thread lets go."""
+    observed = await observe(
+        lambda s: s.range(0, 1_000_000, 1, 1).selectExpr("id", "repeat('x', 50)")
+    )
+    probe = SubscriberProbe[Any](1).subscribed_to(observed.flow)
+    await until(lambda: probe.elements)
+    began = time.perf_counter()
+    probe.cancel()
+    assert time.perf_counter() - began < 0.05
+    assert await freed(observed) < 0.7
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+async def test_no_socket_is_left(observe: Observe) -> None:
+    def sockets() -> int:
+        return sum("socket" in os.readlink(each) for each in _open_files())
+
+    observed = await observe(four_by_ten)
+    before = await asyncio.to_thread(sockets)
+    for demand in (1, 10, 11, 99):
+        probe = SubscriberProbe[Any](demand).subscribed_to(observed.flow)
+        await until(lambda probe=probe, demand=demand: len(probe.elements) >= min(demand, 40))
+        probe.cancel()
+        # Not `freed`: it asks the JVM on threads of its own, which keep their connections.
+        await until(lambda: not bridge_threads())
+    assert await asyncio.to_thread(sockets) == before
+
+
+def _open_files() -> list[str]:
+    folder = f"/proc/{os.getpid()}/fd"
+    return [path for name in os.listdir(folder) if os.path.exists(path := f"{folder}/{name}")]
+
+
+# -- several subscriptions, and the rest of the application ---------------------------------------
+async def test_two_subscriptions_at_once(observe: Observe) -> None:
+    observed = await observe(lambda s: s.range(0, 1000, 1, 2).repartition(3))
+    probes = [SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow) for _ in range(2)]
+    for probe in probes:
+        await probe.end()
+        assert sorted(row.id for row in probe.elements) == [*range(1000)]
+
+
+async def test_cancelling_one_subscription_leaves_the_other(observe: Observe) -> None:
+    observed = await observe(endless)
+    one, other = (SubscriberProbe[Any](1).subscribed_to(observed.flow) for _ in range(2))
+    await until(lambda: _two_run(observed))
+    one.cancel()
+    await asyncio.sleep(LONG_ENOUGH)
+    assert len(await observed.active()) == 1
+    assert not other.ended
+    other.cancel()
+    await freed(observed)
+
+
+async def _two_run(observed: Observed) -> bool:
+    return len(await observed.active()) == 2
+
+
+async def test_a_cancelled_flow_can_be_subscribed_to_again(observe: Observe) -> None:
+    """A DataFrame remembers that the job of its shuffle was cancelled; a flow must not."""
+    gate = "if(id = 3, reflect('java.lang.Thread', 'sleep', 400L), '')"
+    observed = await observe(
+        lambda s: s.range(0, 10, 1, 2).selectExpr("id", f"{gate} as slept").groupBy("id").count()
+    )
+    first = SubscriberProbe[Any](1).subscribed_to(observed.flow)
+    await until(observed.active)
+    first.cancel()
+    await freed(observed)
+    again = SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow)
+    await again.end()
+    assert sorted(row.id for row in again.elements) == [*range(10)]
+
+
+async def test_no_local_property_leaks(spark: "SparkSession", observe: Observe) -> None:
+    def properties() -> list[str | None]:
+        names = ("spark.job.tags", "spark.job.interruptOnCancel")
+        return [spark.sparkContext.getLocalProperty(name) for name in names]
+
+    def as_seen_by_a_new_thread() -> list[str | None]:
+        found = list[str | None]()
+        thread = threading.Thread(target=lambda: found.extend(properties()))
+        thread.start()
+        thread.join()
+        return found
+
+    observed = await observe(four_by_ten)
+    await SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow).end()
+    await until(lambda: not bridge_threads())
+    assert await asyncio.to_thread(as_seen_by_a_new_thread) == [None, None]
+
+
+# -- what cannot be read --------------------------------------------------------------------------
+def test_a_streaming_dataframe_is_refused(spark: "SparkSession") -> None:
+    df = spark.readStream.format("rate").load()
+    with pytest.raises(UnsupportedDataFrame, match="foreachBatch"):
+        from_dataframe(df)
+
+
+def test_a_dataframe_of_spark_connect_is_refused() -> None:
+    connect = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})
+    with pytest.raises(UnsupportedDataFrame, match="Spark Connect"):
+        from_dataframe(connect())
+
+
+def test_anything_else_is_refused(spark: "SparkSession") -> None:
+    wrong: Any = [1, 2]
+    with pytest.raises(UnsupportedDataFrame, match="from_iterable"):
+        from_dataframe(wrong)
