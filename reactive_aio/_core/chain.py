@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import reduce
-from operator import mul
 from typing import Any, cast
 
 from .demand import UNBOUNDED
@@ -19,14 +17,15 @@ _FEEDS: dict[type, Any] = {PullHead: "pull", PushHead: "push", AsyncHead: "aiter
 class Chain:
     """Immutable. One chain serves any number of subscriptions, and remembers its loops."""
 
-    __slots__ = ("_loops", "applied", "arguments", "awaits", "head", "ratio")
+    __slots__ = ("_loops", "applied", "arguments", "asked", "awaits", "head")
 
     def __init__(self, head: Head, applied: tuple[Applied, ...] = ()) -> None:
         self.head = head
         self.applied = applied
         self.arguments = tuple(value for each in applied for value in each.arguments)
         self.awaits = isinstance(head, AsyncHead) or any(each.stage.awaits for each in applied)
-        self.ratio = self._ratio()
+        self.asked = tuple(_asked(applied))
+        """Places that are told of each request, and whom to call: last first, as it travels."""
         self._loops: dict[tuple[str, str], Loop] = {}
 
     def then(self, stage: Applied) -> "Chain":
@@ -36,7 +35,7 @@ class Chain:
     @property
     def pulled(self) -> bool:
         """Whether it can be iterated without waiting for anything."""
-        return isinstance(self.head, PullHead) and not self.awaits
+        return isinstance(self.head, PullHead) and not self.awaits and not self.asked
 
     def loop(self, mode: str, delivery: str) -> Loop:
         """The generated loop for one way of running it."""
@@ -53,14 +52,17 @@ class Chain:
         head = cast("PullHead", self.head)
         if head.checked and not self.applied:
             return head.open()
-        run = self.loop("gen", "yield").run
-        return cast("Iterator[Any]", run(None, head.open(), None, *self.arguments))
+        return cast("Iterator[Any]", self.run("gen", None))
+
+    def run(self, mode: str, pace: object) -> Any:
+        """Run the loop that makes a pulled chain an iterator of the given kind."""
+        loop = self.loop(mode, "yield")
+        head = cast("PullHead", self.head)
+        # Who wants to know how it ended also wants to know that it could not be opened.
+        src = head.open if loop.hooks else head.open()
+        return loop.run(pace, src, None, *self.arguments)
 
     # -- what is known of it ----------------------------------------------------------------------
-    def _ratio(self) -> int:
-        """How many elements it takes in for one delivery, for the demand sent upstream."""
-        return min(reduce(mul, (each.stage.takes or 1 for each in self.applied), 1), UNBOUNDED)
-
     def window(self, mode: str) -> int:
         """How much may be on its way from upstream."""
         if any(each.stage.many for each in self.applied):
@@ -81,3 +83,10 @@ class Chain:
         if note not in getattr(error, "__notes__", ()):
             with suppress(Exception):  # an exception may be frozen
                 error.add_note(note)
+
+
+def _asked(applied: tuple[Applied, ...]) -> Iterator[tuple[int, Any]]:
+    for place in range(len(applied), 0, -1):
+        stage = applied[place - 1].stage
+        if stage.asked:
+            yield place, applied[place - 1].arguments[stage.params.index(stage.asked)]

@@ -6,6 +6,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from ..errors import NoRunningLoop, NotAnElement
+from .asked import ASKED
 from .chain import Chain
 from .island import Batched, SyncIsland, TaskIsland
 from .loop import Door
@@ -24,11 +25,11 @@ def subscribe(chain: Chain, subscriber: Any) -> None:
     except NoRunningLoop as error:
         refuse(subscriber, error)
         return
-    if asynchronous:
-        TaskIsland(chain, subscriber, "await", door).begin()
-    else:
-        island = TaskIsland if chain.awaits else SyncIsland
-        island(chain, subscriber, _delivery(subscriber), door).begin()
+    island = TaskIsland if asynchronous or chain.awaits else SyncIsland
+    if chain.asked:
+        island = ASKED[island]
+    delivery = "await" if asynchronous else _delivery(subscriber)
+    island(chain, subscriber, delivery, door).begin()
 
 
 def _delivery(subscriber: object) -> str:

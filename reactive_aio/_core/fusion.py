@@ -18,6 +18,7 @@ them. No text of a user gets into it, only names; values are passed as arguments
 """
 
 import linecache
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -26,12 +27,13 @@ from itertools import count, islice
 from typing import Any, Literal, NamedTuple
 
 from ..errors import NotAnElement
+from .ending import Ending
 from .inline import DIRECTIVES, Inline
+from .intake import UpstreamFailed
 from .pace import pace
 from .skeletons import SKELETONS, WAYS
 
 __all__ = ("DRY", "HOLD", "TURN", "WAIT", "Loop", "Shape", "SubscriberRaised", "fused")
-
 
 
 class Pause(Enum):
@@ -88,11 +90,14 @@ class Loop:
 
     run: Callable[..., Any]
     source: str
-    has_end: bool
-    """Whether a stage may still emit when the source has ended."""
+    speaks: bool
+    """Whether a stage may have something to say although no element comes."""
+    hooks: Callable[..., Ending] | None
+    """Makes, of the stages' arguments, who is to be told how the flow ends; None for nobody."""
 
 
 _numbers = count(1)
+_PLACE = re.compile(r"  # (\d+)$")
 
 
 @lru_cache(maxsize=1024)
@@ -102,142 +107,224 @@ def fused(shape: Shape) -> Loop:
     number = next(_numbers)
     chain = "-".join(stage.name for stage in shape.stages) or "source"
     name = f"<reactive_aio {shape.mode} {number}: {chain}>"
+    lines = source.splitlines(keepends=True)
+    places = [int(found[1]) if (found := _PLACE.search(line)) else 0 for line in lines]
     space: dict[str, Any] = {
         "islice": islice,
         "Done": Done,
+        "Ending": Ending,
         "SubscriberRaised": SubscriberRaised,
+        "UpstreamFailed": UpstreamFailed,
         "no_element": no_element,
         "pace": pace,
         "END": object(),
+        "PLACES": [0, *places],
         "WAIT": WAIT,
         "DRY": DRY,
         "TURN": TURN,
         "HOLD": HOLD,
         "WITHIN": WITHIN,
     }
+    space |= {each.__name__: each for stage in shape.stages for each in stage.uses}
     exec(compile(source, name, "exec"), space)
-    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-    ended = any(stage.end for stage in shape.stages)
-    return Loop(space["loop"], source, ended)
+    linecache.cache[name] = (len(source), None, lines, name)
+    speaks = any(stage.begin or stage.end or stage.over for stage in shape.stages)
+    return Loop(space["loop"], source, speaks, space.get("hooks"))
 
 
 class _Writer:
-    """Writes one loop. `bulk` tells whether the part being written counts drops, not elements."""
+    """Writes one loop.
+
+    *counted* says that the part being written counts deliveries one by one, *check* that it looks
+    at the demand before each; *within* is the number of the innermost stage that is not done with
+    its element (0 for none): nothing that such a stage or one before it says may cut that short.
+    """
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
         self.stages = shape.stages
         self.many = any(stage.many for stage in self.stages)
+        self.ends = any(stage.end for stage in self.stages)
         self.stops = any(stage.stops for stage in self.stages)
+        self.hooked = any(stage.over for stage in self.stages)
         self.way = WAYS[shape.mode]
+        self.iterated = shape.mode in ("agen", "turns", "gen")
 
     def text(self) -> str:
-        iterated = self.shape.mode in ("agen", "turns", "gen")
-        skeleton = SKELETONS[self.shape.mode if iterated else self.shape.feed][self.many]
-        args = [arg for i, s in enumerate(self.stages, 1) for arg in s.arguments(i)]
-        starts = [line for i, s in enumerate(self.stages, 1) for line in s.lines("start", i)]
-        body = [line for raw in skeleton.splitlines() for line in self._expand(raw)]
+        args = ", ".join(self._all("arguments"))
+        head = ["S", "src", "on_next", *([args] if args else [])]
         keyword = "async def" if self.shape.mode in ("task", "agen") else "def"
         return "\n".join(
             [
-                f"{keyword} loop({', '.join(['S', 'src', 'on_next', *args])}):",
+                *(self._hooks(args) if self.hooked else []),
+                f"{keyword} loop({', '.join(head)}):",
                 *_indent(1, self.way["prologue"]),
-                *_indent(1, starts),
-                *_indent(1, ["stop = 0"] if self.stops or self._ends() else []),
-                *_indent(1, ["spent = 0"] if self.many else []),
-                "    try:",
-                *_indent(2, body),
-                "    except Done:",
-                "        pass",
-                *_indent(1, self._endings()),
+                *_indent(1, self._all("lines", "start")),
+                *_indent(1, ["stop = 0"] if self.stops or self.ends or self.hooked else []),
+                *_indent(1, ["spent = 0"] if self._expands() else []),
+                *_indent(1, self._guarded(args) if self.hooked else self._run()),
                 "",
             ]
         )
 
-    def _ends(self) -> bool:
-        return any(stage.end for stage in self.stages)
+    def _all(self, method: str, *args: object) -> list[str]:
+        numbered = enumerate(self.stages, 1)
+        return [each for i, stage in numbered for each in getattr(stage, method)(*args, i)]
 
+    def _run(self) -> list[str]:
+        kind = 2 if self.many else int(self.ends)
+        feed = self.shape.mode if self.iterated else self.shape.feed
+        skeleton = SKELETONS[feed][kind]
+        body = [line for raw in skeleton.strip().splitlines() for line in self._expand(raw)]
+        run = ["try:", *_indent(1, [*self._beginnings(), *body]), "except Done:", "    pass"]
+        return run + self._endings()
+
+    # -- telling the stages how it ended ----------------------------------------------------------
+    def _hooks(self, args: str) -> list[str]:
+        out = [f"def hooks({args}):"]
+        numbers = [i for i, stage in enumerate(self.stages, 1) if stage.over]
+        for i in numbers:
+            lines = self.stages[i - 1].lines("over", i)
+            out += [f"    def over_{i}(how, error):", *_indent(2, lines)]
+        pairs = ", ".join(f"({i}, over_{i})" for i in numbers)
+        return [*out, f"    return Ending([{pairs}])", ""]
+
+    def _guarded(self, args: str) -> list[str]:
+        opening = f"H = hooks({args})" if self.iterated else "H = S.ending"
+        return [
+            opening,
+            "try:",
+            *(["    src = src()"] if self.iterated else []),
+            *_indent(1, self._run()),
+            "except SubscriberRaised:",
+            "    raise",
+            "except UpstreamFailed as failed:",
+            "    raise UpstreamFailed(H.failed(failed.error, 0))",
+            "except Exception as error:",
+            "    raise H.failed(error, PLACES[error.__traceback__.tb_lineno])",
+            "finally:",
+            "    H.left()",
+        ]
+
+    def _placed(self, lines: list[str], number: int) -> list[str]:
+        """Note where *lines* belong, to tell who raised."""
+        if not self.hooked:
+            return lines
+        return [line if _PLACE.search(line) else f"{line}  # {number}" for line in lines]
+
+    # -- one element ------------------------------------------------------------------------------
     def _expand(self, raw: str) -> Iterable[str]:
         pad, word = raw[: len(raw) - len(raw.lstrip())], raw.strip()
-        if word in ("BULK", "COUNTED"):
-            lines = self._head() + self._stage(0, counted=word == "COUNTED", check=False)
-        elif word == "CHECKED":
-            lines = self._head() + self._stage(0, counted=True, check=True)
-        else:
-            lines = self.way.get(word, [word])
-        return [pad + line for line in lines]
+        return [pad + line for line in self._word(word)]
+
+    def _word(self, word: str) -> list[str]:
+        if word in ("BULK", "COUNTED", "CHECKED"):
+            counted, check = word != "BULK", word == "CHECKED"
+            return self._head() + self._stage(0, 0, counted=counted, check=check)
+        if word in self.way:
+            return [line for each in self.way[word] for line in self._need_or(each)]
+        return [word]
+
+    def _need_or(self, line: str) -> list[str]:
+        if line != "NEED":
+            return [line]
+        out = ["S.asked = limit = S.limit"]
+        wants = [self.stages[i - 1].lines("need", i) for i in range(len(self.stages), 0, -1)]
+        if not any(wants):
+            return [*out, "S.need = limit - emitted"]
+        out += ["need = limit - emitted", "if need > 0:"]
+        return [*out, *_indent(1, [line for want in wants for line in want]), "S.need = need"]
 
     def _head(self) -> list[str]:
         if self.shape.checked:
             return []
         return ["if x is None:", "    raise no_element('the source')"]
 
-    def _stage(self, index: int, *, counted: bool, check: bool) -> list[str]:
+    def _stage(self, index: int, within: int, *, counted: bool, check: bool) -> list[str]:
         """The lines for an element that has reached stage *index* (0-based)."""
         if index == len(self.stages):
-            return self._deliver(counted=counted, check=check)
+            return self._deliver(within, counted=counted, check=check)
         stage = self.stages[index]
         out: list[str] = []
         for line in stage.lines("each", index + 1):
-            out += self._line(line, index, counted=counted, check=check)
-        if not stage.many:
-            out += self._stage(index + 1, counted=counted, check=check)
-        return out
+            out += self._line(line, index, within, counted=counted, check=check)
+        out = self._placed(out, index + 1)
+        if stage.many:
+            return out + self._stopped(within, index + 1)
+        return out + self._stage(index + 1, within, counted=counted, check=check)
 
-    def _line(self, line: str, index: int, *, counted: bool, check: bool) -> list[str]:
+    def _line(self, line: str, index: int, within: int, *, counted: bool, check: bool) -> list[str]:
         found = DIRECTIVES.match(line)
         if found is None:
             return [line]
-        stopping = any(stage.stops for stage in self.stages[:index])
+        number = index + 1
         lines: list[str]
         match found["word"]:
             case "drop":
-                lines = [] if counted or self.many else ["dropped += 1"] * self._counts()
-                lines += ["if stop: raise Done"] * stopping + ["continue"]
+                bulk = not (counted or self.iterated)
+                lines = ["dropped += 1"] * bulk + self._stopped(within, index) + ["continue"]
             case "last":
-                lines = [f"stop = {index + 1}"]
+                lines = [f"stop = {number}"]
             case "done":
-                lines = [f"stop = {index + 1}", "raise Done"]
+                lines = [f"stop = {number}", "raise Done"]
             case _:
                 each = found["rest"] if found["word"] == "emit each" else f"({found['rest']},)"
-                rest = self._stage(index + 1, counted=True, check=check)
+                rest = self._stage(number, number, counted=True, check=check)
                 # What a stage makes of one element may be endless.
                 turn = self._turn_within() if found["word"] == "emit each" else []
-                lines = [f"for x in {each}:", *_indent(1, [*turn, *rest])]
-                lines += ["if stop: raise Done"] * stopping
+                lines = self._placed([f"for x in {each}:"], number)
+                lines += _indent(1, [*turn, *rest])
         return [found["pad"] + line for line in lines]
+
+    def _stopped(self, within: int, index: int) -> list[str]:
+        """End here if a stage up to *index* has said so, and no stage has anything in hand."""
+        if not any(stage.stops for stage in self.stages[within:index]):
+            return []
+        return [f"if stop > {within}: raise Done" if within else "if stop: raise Done"]
+
+    def _expands(self) -> bool:
+        return any("emit each" in s.begin + s.each + s.end for s in self.stages)
 
     def _turn_within(self) -> list[str]:
         if not self.way["TURN"]:
             return []
         return ["spent += 1", "if spent >= batch:", "    spent = 0", *_indent(1, self.way["TURN"])]
 
-    def _counts(self) -> bool:
-        return self.shape.mode in ("sync", "task")
-
-    def _deliver(self, *, counted: bool, check: bool) -> list[str]:
-        deliver = self.way[f"deliver {self.shape.delivery}"]
-        out = list(self.way["WITHIN"]) if check and self._counts() else []
-        out += deliver
-        if counted and self._counts():
+    def _deliver(self, within: int, *, counted: bool, check: bool) -> list[str]:
+        out = list(self.way["WITHIN"]) if check and not self.iterated else []
+        out += self.way[f"deliver {self.shape.delivery}"]
+        if counted and not self.iterated:
             out.append("emitted += 1")
-        if self._counts() and self.shape.delivery != "fill":
+        if not self.iterated and self.shape.delivery != "fill":
             out.append("if S.dead: return")
-        if self.stops:
-            out.append("if stop: raise Done")
-        return out
+        return out + self._stopped(within, len(self.stages))
+
+    # -- before and after the elements ------------------------------------------------------------
+    def _part(self, part: str, index: int) -> list[str]:
+        number = index + 1
+        lines: list[str] = []
+        for line in self.stages[index].lines(part, number):
+            lines += self._line(line, index, number, counted=True, check=True)
+        return self._placed(lines, number)
+
+    def _beginnings(self) -> list[str]:
+        """What stages emit before the first element: the last stage's comes first."""
+        return [line for i in reversed(range(len(self.stages))) for line in self._part("begin", i)]
 
     def _endings(self) -> list[str]:
         """What stages still emit after the elements have ended, first stage first."""
-        out: list[str] = []
-        for index, stage in enumerate(self.stages):
-            if not stage.end:
-                continue
-            lines: list[str] = []
-            for line in stage.lines("end", index + 1):
-                lines += self._line(line, index, counted=True, check=True)
-            out += [f"if stop < {index + 1}:", "    try:", *_indent(2, lines)]
-            out += ["    except Done:", "        pass"]
+        out = ["H.stopped(stop)"] if self.hooked and self.stops else []
+        for number, stage in enumerate(self.stages, 1):
+            if stage.end:
+                lines = _indent(1, self._part("end", number - 1))
+                tried = ["try:", *lines, "except Done:", "    pass"]
+                out += [f"if stop < {number}:", *_indent(1, tried)]
+                if self.hooked and self.stops:
+                    out.append("H.stopped(stop)")
+            if stage.over:
+                out += [] if self.iterated else ["if S.dead: return"]
+                told = [f"H.completed({number})"]
+                out += [f"if stop < {number}:", *_indent(1, self._placed(told, number))]
         return out
 
 

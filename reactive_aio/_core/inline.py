@@ -10,20 +10,23 @@ Python, a line may be one of these directives:
 ``emit EXPR``       pass EXPR on
 ``emit each EXPR``  pass on every element of the iterable EXPR, as demand allows
 
-Without an ``emit`` line, ``x`` as the lines leave it is passed on. ``end`` may emit what is left
-when the elements from upstream have ended; there ``x`` means nothing.
+Without an ``emit`` line, ``x`` as the lines leave it is passed on. ``begin`` may emit what comes
+before the first element from upstream, ``end`` what is left when those have ended; there ``x``
+means nothing.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from reprlib import repr as short_repr
 from textwrap import dedent
+from typing import Any
 
 __all__ = ("DIRECTIVES", "Applied", "Inline", "describe")
 
 DIRECTIVES = re.compile(r"^(?P<pad> *)(?P<word>drop|last|done|emit each|emit)\b ?(?P<rest>.*)$")
 _NAME = re.compile(r"\$(\w+)")
+_TEXTS = ("start", "begin", "each", "end", "need", "over")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,20 +37,32 @@ class Inline:
     each: str = ""
     params: tuple[str, ...] = ()
     start: str = ""
+    """Makes the stage's locals; it must not raise."""
+    begin: str = ""
     end: str = ""
-    takes: int = 1
-    """How many elements this stage takes at the most for one it passes on; 0 when unknown."""
+    need: str = ""
+    """Turns ``need``, what is wanted of this stage, into what it wants of the stages before it.
+
+    It runs only when elements have run out. Without it, what the stage drops is asked for again."""
+    over: str = ""
+    """Runs once when the flow has ended at this place: ``how`` is ``"completed"``, ``"failed"``
+    (with ``error``) or ``"cancelled"``. It sees the parameters, not the stage's locals."""
+    uses: tuple[Callable[..., Any], ...] = ()
+    """Functions and classes that the lines call by their own names."""
+    asked: str = ""
+    """The parameter that is called with each *n* requested of the island."""
     many: bool = field(init=False)
     stops: bool = field(init=False)
     awaits: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        for part in ("start", "each", "end"):
+        for part in _TEXTS:
             object.__setattr__(self, part, dedent(getattr(self, part)).strip("\n"))
         words = {match["word"] for match in self._directives(self.each)}
         object.__setattr__(self, "many", "emit" in words or "emit each" in words)
-        object.__setattr__(self, "stops", "last" in words)
-        object.__setattr__(self, "awaits", bool(re.search(r"\bawait\b", self.each + self.end)))
+        object.__setattr__(self, "stops", "last" in words or "done" in words)
+        text = "\n".join((self.begin, self.each, self.end))
+        object.__setattr__(self, "awaits", bool(re.search(r"\bawait\b", text)))
 
     @staticmethod
     def _directives(text: str) -> Iterator[re.Match[str]]:

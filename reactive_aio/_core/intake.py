@@ -27,13 +27,12 @@ class Intake(Generic[T]):
 
     It asks upstream only when the island has run dry, for what the island still has to deliver
     less what is on its way; so what a filter drops is asked for again without any accounting per
-    element. *window* caps what is on its way, *ratio* says how many elements one delivery takes.
+    element. *window* caps what is on its way.
     """
 
     __slots__ = (
         "_buffer",
         "_error",
-        "_ratio",
         "_wake",
         "_window",
         "ended",
@@ -41,10 +40,9 @@ class Intake(Generic[T]):
         "upstream",
     )
 
-    def __init__(self, wake: "Callable[[], None]", window: int, ratio: int) -> None:
+    def __init__(self, wake: "Callable[[], None]", window: int) -> None:
         self._wake = wake
         self._window = window
-        self._ratio = ratio
         self._buffer: list[T] = []
         self._error: BaseException | None = None
         self.outstanding = 0
@@ -103,18 +101,18 @@ class Intake(Generic[T]):
             raise UpstreamFailed(self._error)
         return None
 
-    def ask(self, room: float) -> None:
-        """Request what *room* deliveries still need; called when there is nothing to take."""
+    def ask(self, need: float) -> None:
+        """Request what is missing of *need*; called when there is nothing to take."""
         upstream = self.upstream
         if upstream is None or self.ended:
             return
-        wanted = int(min(max(room, 0) * self._ratio, self._window, UNBOUNDED))
-        need = wanted - self.outstanding
+        wanted = int(min(max(need, 0), self._window, UNBOUNDED))
+        missing = wanted - self.outstanding
         # Topping up an unbounded demand would be a request for every few elements.
-        if need > 0 and self.outstanding < UNBOUNDED // 2:
-            self.outstanding += need
+        if missing > 0 and self.outstanding < UNBOUNDED // 2:
+            self.outstanding += missing
             try:
-                upstream.request(need)
+                upstream.request(missing)
             except Exception as error:  # a source of a user may (3.16)
                 self.fail(error)
         elif (processed := getattr(upstream, "processed", None)) is not None:

@@ -56,6 +56,7 @@ class Island:
         "dead",
         "door",
         "emitted",
+        "ending",
         "error",
         "fault",
         "intake",
@@ -64,6 +65,7 @@ class Island:
         "limit",
         "looked",
         "loop",
+        "need",
         "pause",
         "pending",
         "phase",
@@ -86,6 +88,8 @@ class Island:
         self.limit: float = 0  # requested since the beginning; -inf once it must not deliver
         self.emitted = 0  # delivered since the beginning, as far as the drain has told
         self.asked: float = 0  # the limit when upstream was asked last
+        self.need: float = 0  # what the stages want of upstream, as far as the drain has told
+        self.ending = self.loop.hooks(*chain.arguments) if self.loop.hooks else None
         self.dead = False
         self.late = False
         self.until = self.looked = 0.0
@@ -136,13 +140,13 @@ class Island:
             usual = positive(n)
         except ValueError as error:
             if self.door.here:
-                self._refuse(error)
+                self._fail(error)
             else:
-                self.door.soon_threadsafe(self._refuse, error)
+                self.door.soon_threadsafe(self._fail, error)
         else:
             self.request(usual)
 
-    def _refuse(self, error: ValueError) -> None:
+    def _fail(self, error: Exception) -> None:
         if not self.dead:
             self.error, self.fault, self.dead, self.limit = error, True, True, _NEVER
             self._wake(Input.FAULT)
@@ -186,11 +190,6 @@ class Island:
             return self.intake.news or self.limit != self.asked
         return self.limit > self.emitted
 
-    def _ask(self, intake: Intake[Any]) -> None:
-        """Ask upstream for what is left of the demand."""
-        self.asked = limit = self.limit
-        intake.ask(limit - self.emitted)
-
     def _run(self) -> None:
         raise NotImplementedError
 
@@ -221,7 +220,7 @@ class Island:
         try:
             self._open()
         except Exception as error:
-            self.error = error
+            self.error = self._unopened(error)
             self._enter(Input.FINISHED)
         else:
             self._enter(Input.FINISHED if self.exhausted() else Input.PAUSED)
@@ -232,18 +231,22 @@ class Island:
             self.src = head.open()
         elif isinstance(head, PushHead):
             chain = self.chain
-            intake: Intake[Any] = Intake(self.woken, chain.window(self.mode), chain.ratio)
+            intake: Intake[Any] = Intake(self.woken, chain.window(self.mode))
             self.intake = intake
             self.pause, self.src = DRY, intake.take
             intake.upstream = head.open(intake)
-            self._ask(intake)
+
+    def _unopened(self, error: Exception) -> Exception:
+        return error if self.ending is None else self.ending.failed(error, 0)
+
+    def spent(self) -> bool:
+        """Whether the source is known to have ended."""
+        src: Any = self.src
+        return type(src) in _EXACT and not src.__length_hint__()
 
     def exhausted(self) -> bool:
-        """Whether the source is known to have ended, with nothing left to emit."""
-        src: Any = self.src
-        if type(src) not in _EXACT or self.loop.has_end:
-            return False
-        return not src.__length_hint__()
+        """Whether, before anything has run, it is known that nothing will come."""
+        return not self.loop.speaks and self.spent()
 
     # -- ending -----------------------------------------------------------------------------------
     def _raised(self, signal: str, error: BaseException) -> None:
@@ -263,6 +266,8 @@ class Island:
         """Cancel upstream, run the source's cleanup and drop every reference (3.13)."""
         self.dead, self.limit = True, _NEVER
         self.subscriber = self.after = self.pending = None
+        if self.ending is not None:
+            self.ending.left()
         self._leave()
 
     def _leave(self) -> None:
@@ -331,9 +336,7 @@ class Island:
                 self.error = Interrupted(f"the task {task.get_name()!r} was cancelled from outside")
             self.door.enter(self._enter, Input.FINISHED)
 
-    async def _held(
-        self, pending: Awaitable[None], signal: str, then: Callable[[], None]
-    ) -> None:
+    async def _held(self, pending: Awaitable[None], signal: str, then: Callable[[], None]) -> None:
         self.task = None
         try:
             await pending
@@ -389,7 +392,7 @@ class SyncIsland(Island):
                 raise
             if self.after is not None:
                 self.after()
-            if pause is None or self.dead or (pause is WAIT and self.exhausted()):
+            if pause is None or self.dead:
                 self._enter(Input.FINISHED)
                 return
             if pause is TURN:
@@ -401,7 +404,7 @@ class SyncIsland(Island):
                 self._hold("on_next", self._resume)
                 return
             if pause is DRY and self.intake is not None:
-                self._ask(self.intake)
+                self.intake.ask(self.need)
             self.pause = pause
             action = self._step(Input.PAUSED)
             if action is not Action.RECHECK:
@@ -475,7 +478,7 @@ class TaskIsland(Island):
         self.looked = perf_counter()
         self.until = self.looked + SLICE
         head = self.chain.head
-        src = head.open() if isinstance(head, AsyncHead) else self.src
+        src = self._source(head) if isinstance(head, AsyncHead) else self.src
         subscriber = cast("Any", self.subscriber)
         on_next = subscriber.fill if self.after is not None else subscriber.on_next
         try:
@@ -484,6 +487,12 @@ class TaskIsland(Island):
             if isinstance(head, AsyncHead) and hasattr(src, "aclose"):
                 await cast("Any", src).aclose()
 
+    def _source(self, head: AsyncHead) -> Any:
+        try:
+            return head.open()
+        except Exception as error:
+            raise self._unopened(error)
+
     # -- called by the drain ----------------------------------------------------------------------
     async def demand(self, emitted: int, within: bool = False) -> None:
         """Wait until there is demand; *within* what a stage makes of one element."""
@@ -491,7 +500,7 @@ class TaskIsland(Island):
         self._flush()
         self.pause: Pause = WAIT
         while self.limit <= emitted:
-            if self.dead or (not within and self.exhausted()):
+            if self.dead or (not within and self.spent()):
                 raise Done
             await self._wait()
 
@@ -501,10 +510,9 @@ class TaskIsland(Island):
         self._flush()
         self.pause = DRY
         intake = cast("Intake[Any]", self.intake)
-        self._ask(intake)
-        while not intake.news:
+        intake.ask(self.need)
+        if not intake.news:
             await self._wait()
-            self._ask(intake)
 
     async def _wait(self) -> None:
         if self._step(Input.PAUSED) is not Action.RECHECK:

@@ -25,6 +25,8 @@ __all__ = (
     "Handle",
     "Task",
     "TimerHandle",
+    "report",
+    "settled",
     "turn",
 )
 
@@ -114,6 +116,14 @@ class Door:
     def report(self, message: str, error: BaseException, **details: object) -> None:
         """Tell the loop's exception handler what nobody else can be told (rule 2.13)."""
         self.loop.call_exception_handler({"message": message, "exception": error, **details})
+
+
+def report(message: str, error: BaseException) -> None:
+    """The same where there is no door: to the loop that runs, or else to the caller."""
+    loop = asyncio._get_running_loop()
+    if loop is None:
+        raise error
+    loop.call_exception_handler({"message": message, "exception": error})
 
 
 async def settled(*work: Awaitable[Any]) -> None:

@@ -5,8 +5,9 @@ A line in capitals stands for lines of the chain or of the mode (`WAYS`):
 ``BULK``     one element through the stages; demand is accounted after the batch
 ``COUNTED``  the same, and each delivery is counted
 ``CHECKED``  the same, and demand is looked at before each delivery (one in, many out)
-``WAIT``     pause until there is demand; ``CHECK``: only if there is none
-``DRY``      pause until there are elements
+``WAIT``     pause until there is demand, or end if the source is known to have ended; ``CHECK``:
+             only if there is none
+``DRY``      ask upstream for what is needed, and pause until there are elements
 ``TURN``     look at the clock; give the loop a turn when the time slice is over
 """
 
@@ -119,14 +120,23 @@ for x in src:
     BULK
 """
 
-SKELETONS: Final[dict[str, tuple[str, str]]] = {
-    # for chains of at most one out for one in, and for others
-    "pull": (_PULL, _PULL_MANY),
-    "push": (_PUSH, _PUSH_MANY),
-    "aiter": (_AITER, _AITER_MANY),
-    "agen": (_ITERATE, _ITERATE),
-    "turns": (_ITERATE, _ITERATE),
-    "gen": (_PLAIN, _PLAIN),
+
+def _counted(skeleton: str) -> str:
+    """The same with `emitted` exact whenever the source ends: what comes then needs room too."""
+    accounts = ("dropped = 0", "emitted += size - dropped")
+    lines = skeleton.replace("BULK", "COUNTED").splitlines()
+    return "\n".join(line for line in lines if line.strip() not in accounts)
+
+
+SKELETONS: Final[dict[str, tuple[str, str, str]]] = {
+    # for chains of at most one out for one in; for those that also emit when the source has ended;
+    # for those of many out for one in
+    "pull": (_PULL, _counted(_PULL), _PULL_MANY),
+    "push": (_PUSH, _counted(_PUSH), _PUSH_MANY),
+    "aiter": (_AITER, _AITER, _AITER_MANY),
+    "agen": (_ITERATE, _ITERATE, _ITERATE),
+    "turns": (_ITERATE, _ITERATE, _ITERATE),
+    "gen": (_PLAIN, _PLAIN, _PLAIN),
 }
 
 # A stage or a source that swallows its cancellation must not cause a signal after it (1.8).
@@ -154,14 +164,15 @@ def _lines(text: str) -> list[str]:
 
 
 _COUNTING = ["emitted = 0", "batch = 8"]
+_WAIT = _lines("S.emitted = emitted\nif S.spent(): raise Done\nyield WAIT")
 
 WAYS: Final[dict[str, dict[str, list[str]]]] = {
     "sync": {
         "prologue": _COUNTING,
-        "WAIT": _lines("S.emitted = emitted\nyield WAIT"),
-        "CHECK": _lines("while emitted >= S.limit:\n    S.emitted = emitted\n    yield WAIT"),
+        "WAIT": _WAIT,
+        "CHECK": ["while emitted >= S.limit:", *("    " + line for line in _WAIT)],
         "WITHIN": _lines("while emitted >= S.limit:\n    S.emitted = emitted\n    yield WITHIN"),
-        "DRY": _lines("S.emitted = emitted\nyield DRY"),
+        "DRY": _lines("NEED\nS.emitted = emitted\nyield DRY"),
         "TURN": _lines("batch = pace(S, batch)\nif S.late: yield TURN"),
         "deliver call": [*_lines(_CALL), "if r is not None and S.holds(r): yield HOLD"],
         "deliver fill": ["on_next(x)"],
@@ -171,7 +182,7 @@ WAYS: Final[dict[str, dict[str, list[str]]]] = {
         "WAIT": ["await S.demand(emitted)"],
         "CHECK": _lines("if emitted >= S.limit:\n    await S.demand(emitted)"),
         "WITHIN": _lines("if emitted >= S.limit:\n    await S.demand(emitted, True)"),
-        "DRY": ["await S.elements(emitted)"],
+        "DRY": _lines("NEED\nawait S.elements(emitted)"),
         "TURN": _lines("batch = pace(S, batch)\nif S.late: await S.turn()"),
         "deliver call": [*_ALIVE, *_lines(_CALL), "if r is not None: await S.held(r)"],
         "deliver fill": [*_ALIVE, *_lines("on_next(x)\nif not S.told: S.tell(emitted)")],

@@ -1,17 +1,12 @@
 """Operators with something to await: coroutine functions, one at a time or several at once."""
 
-from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from .._core.coordinator import Arm, Coordinator
-from .._core.demand import positive
-from .._core.loop import CancelledError, Future, Task
-from ..stage import Inlet, Inline, from_push
+from ..stage import Inline
 
 if TYPE_CHECKING:
     from ..flow import Flow
-    from ..spec import Subscription
 
 __all__ = ("filter_async", "map_async")
 

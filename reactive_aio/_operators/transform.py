@@ -1,17 +1,28 @@
-"""Operators that turn each element into another."""
+"""Operators that turn each element into another, or leave it out."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
 
+from .._core.arguments import element, function, plain, whole
 from ..stage import Inline
 
 if TYPE_CHECKING:
     from ..flow import Flow
 
-__all__ = ("filter", "map")
+__all__ = (
+    "enumerate",
+    "filter",
+    "filter_map",
+    "map",
+    "of_type",
+    "pairwise",
+    "scan",
+    "transform",
+)
 
 T = TypeVar("T")
 R = TypeVar("R")
+S = TypeVar("S")
 
 _MAP = Inline(
     "map",
@@ -32,10 +43,249 @@ _FILTER = Inline(
     """,
 )
 
+_FILTER_MAP = Inline(
+    "filter_map",
+    params=("mapper",),
+    each="""
+    x = $mapper(x)
+    if x is None:
+        drop
+    """,
+)
 
-def map(source: "Flow[T]", mapper: Callable[[T], R]) -> "Flow[R]":  # noqa: A001
+_OF_TYPE = Inline(
+    "of_type",
+    params=("kind",),
+    each="""
+    if not isinstance(x, $kind):
+        drop
+    """,
+)
+
+_SCAN = Inline(
+    "scan",
+    params=("accumulator",),
+    start="$total = END",
+    each="""
+    if $total is not END:
+        x = $accumulator($total, x)
+        if x is None:
+            raise no_element("scan")
+    $total = x
+    """,
+)
+
+_SCAN_SEED = Inline(
+    "scan",
+    params=("accumulator", "seed"),
+    start="$total = $seed",
+    begin="emit $seed",
+    each="""
+    x = $total = $accumulator($total, x)
+    if x is None:
+        raise no_element("scan")
+    """,
+)
+
+_ENUMERATE = Inline(
+    "enumerate",
+    params=("start",),
+    start="$index = $start",
+    each="""
+    x = ($index, x)
+    $index += 1
+    """,
+)
+
+_PAIRWISE = Inline(
+    "pairwise",
+    start="$last = END",
+    each="""
+    if $last is END:
+        $last = x
+        drop
+    x, $last = ($last, x), x
+    """,
+)
+
+
+def map(source: "Flow[T]", mapper: Callable[[T], R]) -> "Flow[R]":
+    """Replace each element by what *mapper* makes of it.
+
+    ::
+
+        a--b--c--|
+        .map(str.upper)
+        A--B--C--|
+
+    Demand: passed through.
+    Completes: when the source completes.
+    Fails: when the source fails, or *mapper* raises or returns None (use ``filter_map``).
+    Cancels: when the subscriber cancels.
+    Holds: nothing.
+    Rules: 2.13
+    """
+    function("map", "mapper", mapper)
     return source.via(_MAP, mapper)
 
 
-def filter(source: "Flow[T]", predicate: Callable[[T], object]) -> "Flow[T]":  # noqa: A001
+@overload
+def filter(source: "Flow[T]", predicate: Callable[[T], TypeGuard[R]]) -> "Flow[R]": ...
+@overload
+def filter(source: "Flow[T]", predicate: Callable[[T], object]) -> "Flow[T]": ...
+def filter(source: "Flow[Any]", predicate: Callable[[Any], object]) -> "Flow[Any]":
+    """Pass on the elements for which *predicate* returns something true.
+
+    ::
+
+        a--B--c--|
+        .filter(str.islower)
+        a-----c--|
+
+    Demand: passed through; what is left out is asked for again.
+    Completes: when the source completes.
+    Fails: when the source fails, or *predicate* raises.
+    Cancels: when the subscriber cancels.
+    Holds: nothing.
+    Rules: 1.1
+    """
+    plain("filter", "predicate", predicate, "use filter_async.")
     return source.via(_FILTER, predicate)
+
+
+def filter_map(source: "Flow[T]", mapper: Callable[[T], R | None]) -> "Flow[R]":
+    """Replace each element by what *mapper* makes of it, and leave out those it maps to None.
+
+    ::
+
+        a--b--c--|
+        .filter_map({"a": "x", "c": "z"}.get)
+        x-----z--|
+
+    Demand: passed through; what is left out is asked for again.
+    Completes: when the source completes.
+    Fails: when the source fails, or *mapper* raises.
+    Cancels: when the subscriber cancels.
+    Holds: nothing.
+    Rules: 1.1, 2.13
+    """
+    plain("filter_map", "mapper", mapper, "use map_async and then filter.")
+    return source.via(_FILTER_MAP, mapper)
+
+
+def of_type(source: "Flow[Any]", kind: type[R]) -> "Flow[R]":
+    """Pass on the elements that are instances of *kind*.
+
+    ::
+
+        a--1--b--|
+        .of_type(int)
+        ---1-----|
+
+    Demand: passed through; what is left out is asked for again.
+    Completes: when the source completes.
+    Fails: when the source fails.
+    Cancels: when the subscriber cancels.
+    Holds: nothing.
+    Rules: 1.1
+    """
+    try:
+        isinstance(None, kind)
+    except TypeError as error:
+        raise TypeError(f"of_type: kind must be a class, not {kind!r}") from error
+    return source.via(_OF_TYPE, kind)
+
+
+@overload
+def scan(source: "Flow[T]", accumulator: Callable[[T, T], T]) -> "Flow[T]": ...
+@overload
+def scan(source: "Flow[T]", accumulator: Callable[[S, T], S], *, seed: S) -> "Flow[S]": ...
+def scan(
+    source: "Flow[Any]", accumulator: Callable[[Any, Any], Any], *, seed: Any = ...
+) -> "Flow[Any]":
+    """Emit the running result of ``accumulator(result, element)``.
+
+    ::
+
+        1--2--3--|
+        .scan(operator.add)
+        1--3--6--|
+
+    The first result is *seed*, emitted before the first element is asked for; without one it is
+    the first element. As with ``itertools.accumulate``. Every subscription starts with the same
+    *seed*: the accumulator should return a new result rather than change the one it got.
+
+    Demand: passed through; the seed takes one of it.
+    Completes: when the source completes.
+    Fails: when the source fails, or *accumulator* raises or returns None.
+    Cancels: when the subscriber cancels.
+    Holds: 1 element, the latest result.
+    Rules: 1.1, 2.13
+    """
+    plain("scan", "accumulator", accumulator, "use map_async before it.")
+    if seed is ...:
+        return source.via(_SCAN, accumulator, holds=1)
+    element("scan", "seed", seed)
+    return source.via(_SCAN_SEED, accumulator, seed, holds=1)
+
+
+def enumerate(source: "Flow[T]", start: int = 0) -> "Flow[tuple[int, T]]":
+    """Number the elements: emit ``(index, element)``, counting from *start*.
+
+    ::
+
+        a--b--c--|
+        .enumerate()
+        (0,a)--(1,b)--(2,c)--|
+
+    Demand: passed through.
+    Completes: when the source completes.
+    Fails: when the source fails.
+    Cancels: when the subscriber cancels.
+    Holds: nothing.
+    Rules: 1.1
+    """
+    return source.via(_ENUMERATE, whole("enumerate", "start", start, least=-(2**63)))
+
+
+def pairwise(source: "Flow[T]") -> "Flow[tuple[T, T]]":
+    """Emit each element together with the one before it.
+
+    ::
+
+        a--b--c--|
+        .pairwise()
+        ---(a,b)--(b,c)--|
+
+    Nothing comes of a source with fewer than two elements.
+
+    Demand: passed through; the first element is asked for again.
+    Completes: when the source completes.
+    Fails: when the source fails.
+    Cancels: when the subscriber cancels.
+    Holds: 1 element.
+    Rules: 1.1
+    """
+    return source.via(_PAIRWISE, holds=1)
+
+
+def transform(source: "Flow[T]", change: "Callable[[Flow[T]], R]") -> R:
+    """Return ``change(flow)``: apply a function that puts operators together, in the chain.
+
+    ::
+
+        a--b--c--|
+        .transform(lambda flow: flow.skip(1).map(str.upper))
+        ---B--C--|
+
+    It runs once, where the flow is put together, and may return anything.
+
+    Demand: decided by what *change* returns, as all that follows.
+    Completes: see there.
+    Fails: see there.
+    Cancels: see there.
+    Holds: nothing of its own.
+    Rules: none
+    """
+    function("transform", "change", change)
+    return change(source)

@@ -83,8 +83,7 @@ def _generate(chain: Chain) -> AsyncIterator[Any]:
     made; asyncio's would close it a turn later, in another task. A synchronous island can be
     closed on the spot.
     """
-    head = cast("Any", chain.head)
-    generator = chain.loop("agen", "yield").run(_Pace(), head.open(), None, *chain.arguments)
+    generator = chain.run("agen", _Pace())
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(firstiter=None, finalizer=_close_now)
     try:
@@ -107,11 +106,8 @@ class _Pulled:
     __slots__ = ("_elements", "_pace")
 
     def __init__(self, chain: Chain) -> None:
-        head = cast("Any", chain.head)
         self._pace = _Pace()
-        self._elements = chain.loop("turns", "yield").run(
-            self._pace, head.open(), None, *chain.arguments
-        )
+        self._elements = chain.run("turns", self._pace)
 
     def __aiter__(self) -> "_Pulled":
         return self

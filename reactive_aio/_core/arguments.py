@@ -1,0 +1,46 @@
+"""Checks of operators' arguments: wrong ones raise at once, where the flow is put together."""
+
+from collections.abc import Callable
+from inspect import iscoroutinefunction
+from typing import Any
+
+from ..errors import NotAnElement
+from .inline import describe
+
+__all__ = ("element", "function", "plain", "whole")
+
+
+def function(operator: str, parameter: str, value: Callable[..., Any]) -> None:
+    """*value* must be callable."""
+    if not callable(value):
+        kind = type(value).__name__
+        raise TypeError(
+            f"{operator}: {parameter} must be a function, not {describe(value)} ({kind})"
+        )
+
+
+def plain(operator: str, parameter: str, value: Callable[..., Any], remedy: str) -> None:
+    """*value* must be a ``def`` function: a coroutine would be taken for its result."""
+    function(operator, parameter, value)
+    call = getattr(value, "__call__", None)  # noqa: B004 - an object whose __call__ is async
+    if iscoroutinefunction(value) or iscoroutinefunction(call):
+        raise TypeError(
+            f"{operator}: {parameter} must be a plain function, and {describe(value)} is a "
+            f"coroutine function; {remedy}"
+        )
+
+
+def whole(operator: str, parameter: str, value: int, *, least: int = 0) -> int:
+    """*value* must be an ``int`` of at least *least*."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        kind = type(value).__name__
+        raise TypeError(f"{operator}: {parameter} must be an int, not {describe(value)} ({kind})")
+    if value < least:
+        raise ValueError(f"{operator}: {parameter} must be at least {least}, not {value}")
+    return value
+
+
+def element(operator: str, parameter: str, value: object) -> None:
+    """*value* must not be None."""
+    if value is None:
+        raise NotAnElement(f"{operator}: {parameter} is None, which is not an element")

@@ -1,0 +1,357 @@
+"""Operators that pass on some of the elements, by their place or because they are new."""
+
+from collections import deque
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from .._core.arguments import plain, whole
+from .._core.inline import describe
+from ..errors import Overflow
+from ..stage import Inline, from_pull
+
+if TYPE_CHECKING:
+    from ..flow import Flow
+
+__all__ = (
+    "distinct",
+    "distinct_until_changed",
+    "skip",
+    "skip_last",
+    "skip_while",
+    "take",
+    "take_last",
+    "take_while",
+)
+
+T = TypeVar("T")
+
+_FIRST_MAP_ASYNC = "use map_async before it, to pair each element with the answer."
+
+_TAKE = Inline(
+    "take",
+    params=("count",),
+    start="$left = $count",
+    each="""
+    $left -= 1
+    if not $left:
+        last
+    """,
+    need="need = min(need, $left)",
+)
+
+_TAKE_WHILE = Inline(
+    "take_while",
+    params=("predicate",),
+    each="""
+    if not $predicate(x):
+        done
+    """,
+)
+
+_TAKE_WHILE_INCLUSIVE = Inline(
+    "take_while",
+    params=("predicate",),
+    each="""
+    if not $predicate(x):
+        last
+    """,
+)
+
+_TAKE_LAST = Inline(
+    "take_last",
+    params=("count",),
+    uses=(deque,),
+    start="$kept = deque(maxlen=$count)",
+    each="""
+    $kept.append(x)
+    drop
+    """,
+    end="emit each $kept",
+)
+
+_SKIP = Inline(
+    "skip",
+    params=("count",),
+    start="$left = $count",
+    each="""
+    if $left:
+        $left -= 1
+        drop
+    """,
+)
+
+_SKIP_WHILE = Inline(
+    "skip_while",
+    params=("predicate",),
+    start="$skips = True",
+    each="""
+    if $skips:
+        if $predicate(x):
+            drop
+        $skips = False
+    """,
+)
+
+_SKIP_LAST = Inline(
+    "skip_last",
+    params=("count",),
+    uses=(deque,),
+    start="$kept = deque()",
+    each="""
+    $kept.append(x)
+    if len($kept) <= $count:
+        drop
+    x = $kept.popleft()
+    """,
+)
+
+
+def unhashable(key: object) -> TypeError:
+    kind = type(key).__name__
+    return TypeError(
+        f"distinct: {describe(key)} ({kind}) cannot be hashed; give a key: distinct(key=...) "
+        "with a function that makes something hashable of an element, such as a tuple"
+    )
+
+
+def too_many_keys(bound: int) -> Overflow:
+    remedy = (
+        "allow for more with max_keys=..., give a coarser key, or use distinct_until_changed "
+        "where equal elements follow each other."
+    )
+    return Overflow("distinct", bound, remedy)
+
+
+_DISTINCT_LINES = """
+    try:
+        $known = {key} in $seen
+    except TypeError as error:
+        raise unhashable({key}) from error
+    if $known:
+        drop
+    if len($seen) == $bound:
+        raise too_many_keys($bound)
+    $seen.add({key})
+"""
+
+_DISTINCT = Inline(
+    "distinct",
+    params=("bound",),
+    uses=(too_many_keys, unhashable),
+    start="$seen = set()",
+    each=_DISTINCT_LINES.format(key="x"),
+)
+
+_DISTINCT_KEY = Inline(
+    "distinct",
+    params=("key", "bound"),
+    uses=(too_many_keys, unhashable),
+    start="$seen = set()",
+    each="    $what = $key(x)" + _DISTINCT_LINES.format(key="$what"),
+)
+
+_CHANGED = Inline(
+    "distinct_until_changed",
+    start="$last = END",
+    each="""
+    if $last is not END and x == $last:
+        drop
+    $last = x
+    """,
+)
+
+_CHANGED_KEY = Inline(
+    "distinct_until_changed",
+    params=("key",),
+    start="$last = END",
+    each="""
+    $what = $key(x)
+    if $last is not END and $what == $last:
+        drop
+    $last = $what
+    """,
+)
+
+
+def take(source: "Flow[T]", count: int) -> "Flow[T]":
+    """Pass on the first *count* elements, then complete.
+
+    ::
+
+        a--b--c--d--|
+        .take(2)
+        a--b|
+
+    With a *count* of 0 the source is not even subscribed to.
+
+    Demand: passed through, never more than what is left of *count*.
+    Completes: with the last of *count* elements, or when the source completes.
+    Fails: when the source fails.
+    Cancels: after *count* elements, or when the subscriber cancels.
+    Holds: nothing.
+    Rules: 1.2, 1.5
+    """
+    if whole("take", "count", count) == 0:
+        return from_pull(partial(iter, ()), name="take(0)", checked=True)
+    return source.via(_TAKE, count)
+
+
+def take_while(
+    source: "Flow[T]", predicate: Callable[[T], object], *, inclusive: bool = False
+) -> "Flow[T]":
+    """Pass on elements as long as *predicate* is true of them, then complete.
+
+    ::
+
+        a--b--C--d--|
+        .take_while(str.islower)
+        a--b--|
+
+    With *inclusive*, the first element of which it is not true is the last one passed on.
+
+    Demand: passed through.
+    Completes: at the first element of which *predicate* is not true, or when the source completes.
+    Fails: when the source fails, or *predicate* raises.
+    Cancels: when it completes before the source does, or when the subscriber cancels.
+    Holds: nothing.
+    Rules: 1.2
+    """
+    plain("take_while", "predicate", predicate, _FIRST_MAP_ASYNC)
+    return source.via(_TAKE_WHILE_INCLUSIVE if inclusive else _TAKE_WHILE, predicate)
+
+
+def take_last(source: "Flow[T]", count: int) -> "Flow[T]":
+    """Pass on the last *count* elements, once the source has completed.
+
+    ::
+
+        a--b--c--d--|
+        .take_last(2)
+        ------------(cd)|
+
+    Demand: passed through; what is not among the last is asked for again.
+    Completes: behind the last element.
+    Fails: when the source fails; what is held is discarded.
+    Cancels: when the subscriber cancels.
+    Holds: *count* elements.
+    Rules: 1.1
+    """
+    return source.via(_TAKE_LAST, whole("take_last", "count", count), holds=count)
+
+
+def skip(source: "Flow[T]", count: int) -> "Flow[T]":
+    """Leave out the first *count* elements.
+
+    ::
+
+        a--b--c--d--|
+        .skip(2)
+        ------c--d--|
+
+    Demand: passed through; what is left out is asked for again.
+    Completes: when the source completes.
+    Fails: when the source fails.
+    Cancels: when the subscriber cancels.
+    Holds: nothing.
+    Rules: 1.1
+    """
+    return source.via(_SKIP, whole("skip", "count", count))
+
+
+def skip_while(source: "Flow[T]", predicate: Callable[[T], object]) -> "Flow[T]":
+    """Leave out elements until *predicate* is false of one; pass on that one and all after it.
+
+    ::
+
+        a--b--C--d--|
+        .skip_while(str.islower)
+        ------C--d--|
+
+    Demand: passed through; what is left out is asked for again.
+    Completes: when the source completes.
+    Fails: when the source fails, or *predicate* raises.
+    Cancels: when the subscriber cancels.
+    Holds: nothing.
+    Rules: 1.1
+    """
+    plain("skip_while", "predicate", predicate, _FIRST_MAP_ASYNC)
+    return source.via(_SKIP_WHILE, predicate)
+
+
+def skip_last(source: "Flow[T]", count: int) -> "Flow[T]":
+    """Leave out the last *count* elements.
+
+    ::
+
+        a--b--c--d--|
+        .skip_last(2)
+        ------a--b--|
+
+    Each element is passed on when *count* more have come.
+
+    Demand: passed through; the first *count* elements are asked for again.
+    Completes: when the source completes.
+    Fails: when the source fails; what is held is discarded, as nobody knows whether it is the last.
+    Cancels: when the subscriber cancels.
+    Holds: *count* elements.
+    Rules: 1.1
+    """
+    return source.via(_SKIP_LAST, whole("skip_last", "count", count), holds=count)
+
+
+def distinct(
+    source: "Flow[T]",
+    key: Callable[[T], Hashable] | None = None,
+    *,
+    max_keys: int | None = 10_000,
+) -> "Flow[T]":
+    """Leave out elements that have been passed on before; with *key*, those with a known key.
+
+    ::
+
+        a--b--a--c--|
+        .distinct()
+        a--b-----c--|
+
+    Elements, or their keys, must be hashable; they are remembered as long as the subscription
+    lives. One more than *max_keys* of them fails the flow with `Overflow`; None allows any number.
+
+    Demand: passed through; what is left out is asked for again.
+    Completes: when the source completes.
+    Fails: when the source fails, *key* raises, an element or key cannot be hashed, or there are too
+        many of them.
+    Cancels: when the subscriber cancels.
+    Holds: *max_keys* elements, or their keys.
+    Rules: 1.1
+    """
+    if max_keys is not None:
+        whole("distinct", "max_keys", max_keys, least=1)
+    if key is None:
+        return source.via(_DISTINCT, max_keys, holds=max_keys)
+    plain("distinct", "key", key, _FIRST_MAP_ASYNC)
+    return source.via(_DISTINCT_KEY, key, max_keys, holds=max_keys)
+
+
+def distinct_until_changed(
+    source: "Flow[T]", key: Callable[[T], object] | None = None
+) -> "Flow[T]":
+    """Leave out elements that equal the one before; with *key*, those whose key does.
+
+    ::
+
+        a--a--b--a--|
+        .distinct_until_changed()
+        a-----b--a--|
+
+    Demand: passed through; what is left out is asked for again.
+    Completes: when the source completes.
+    Fails: when the source fails, or *key* or the comparison raises.
+    Cancels: when the subscriber cancels.
+    Holds: 1 element, or its key.
+    Rules: 1.1
+    """
+    if key is None:
+        return source.via(_CHANGED, holds=1)
+    plain("distinct_until_changed", "key", key, _FIRST_MAP_ASYNC)
+    return source.via(_CHANGED_KEY, key, holds=1)
