@@ -7,7 +7,7 @@ What an operator does is decided in the methods that it overrides; they are call
 on the loop, in the subscriber's context, through one `SerialExecutor`.
 """
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from ..errors import NotAnElement, RuleViolation
 from ..spec import Publisher, Subscription
@@ -78,6 +78,10 @@ class Arm(Batched, Generic[T]):
     def cancel(self) -> None:
         """Cancel it; what it holds is discarded and nothing more is heard of it."""
         self.elements.clear()
+        self.stop()
+
+    def stop(self) -> None:
+        """Cancel it, but keep what it has sent."""
         if not self.ended:
             self.ended = True
             if self._subscription is not None:
@@ -93,12 +97,14 @@ class Arm(Batched, Generic[T]):
     # -- the subscriber ---------------------------------------------------------------------------
     def on_subscribe(self, subscription: Subscription) -> None:
         _present(subscription, "on_subscribe(None): a subscription is needed")
-        if self._subscription is not None or self.ended:
+        if not self._owner.door.here:
+            self._owner.door.soon_threadsafe(self.on_subscribe, subscription)
+        elif self._subscription is not None or self.ended:
             subscription.cancel()  # 2.5
-            return
-        self._subscription = subscription
-        if self.outstanding:
-            subscription.request(self.outstanding)
+        else:
+            self._subscription = subscription
+            if self.outstanding:
+                subscription.request(self.outstanding)
 
     def on_next(self, element: T) -> None:
         _present(element, "on_next(None): None is not an element")
@@ -127,6 +133,8 @@ class Arm(Batched, Generic[T]):
         if not self._owner.door.here:
             self._owner.door.soon_threadsafe(self.on_error, error)
         elif not self.ended:
+            if not isinstance(cast("object", error), BaseException):
+                error = RuleViolation("2.13", f"on_error({error!r}): an exception is needed")
             self.ended, self.error = True, error
             self._owner.submit(self._owner.failed, self, error)
 
@@ -189,6 +197,9 @@ class Coordinator(Generic[R]):
     def arm(self, publisher: Publisher[T], *, request: int = 0, tag: Any = None) -> Arm[T]:
         """Subscribe to one more upstream, requesting *request* elements of it."""
         arm: Arm[T] = Arm(self, tag)
+        if self.closed:  # by an upstream subscribed to a moment ago
+            arm.ended = True
+            return arm
         self.arms[arm] = None
         if request:
             arm.request(request)

@@ -152,7 +152,7 @@ class Island:
         if not self.door.here:
             self.door.soon_threadsafe(self._enter, happened)
         else:
-            self.door.enter(self._enter, happened)
+            self.door.signal(self._enter, happened)
 
     def woken(self) -> None:
         """Upstream has news."""
@@ -331,9 +331,7 @@ class Island:
                 self.error = Interrupted(f"the task {task.get_name()!r} was cancelled from outside")
             self.door.enter(self._enter, Input.FINISHED)
 
-    async def _held(
-        self, pending: Awaitable[None], signal: str, then: Callable[[], None]
-    ) -> None:
+    async def _held(self, pending: Awaitable[None], signal: str, then: Callable[[], None]) -> None:
         self.task = None
         try:
             await pending

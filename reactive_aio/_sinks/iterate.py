@@ -117,11 +117,14 @@ class _Pulled:
         return self
 
     async def __anext__(self) -> Any:
-        for element in self._elements:
-            if element is TURN:
-                await self._pace.turn()
-                continue
-            return element
+        try:
+            for element in self._elements:
+                if element is TURN:
+                    await self._pace.turn()
+                    continue
+                return element
+        except StopAsyncIteration as error:
+            raise RuntimeError("the flow failed with StopAsyncIteration") from error
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
@@ -214,6 +217,9 @@ class _Receiver(Batched, Generic[T]):
 
     def _end(self) -> NoReturn:
         error, self._error = self._error, None
+        if isinstance(error, StopAsyncIteration):
+            # As an asynchronous generator has it: an error must not look like the end.
+            raise RuntimeError("the flow failed with StopAsyncIteration") from error
         if error is not None:
             raise error
         raise StopAsyncIteration
