@@ -30,13 +30,14 @@ class Arm(Batched, Generic[T]):
     """One upstream of a coordinator. What it has requested bounds what it holds."""
 
     __slots__ = ("_owner", "_subscription", "elements", "ended", "error", "fill", "outstanding",
-                 "tag")  # fmt: skip
+                 "tag", "told")  # fmt: skip
 
     def __init__(self, owner: "Coordinator[Any]", tag: Any = None) -> None:
         self._owner = owner
         self._subscription: Subscription | None = None
         self.tag = tag
         """The coordinator's own note about this arm."""
+        self.told = False
         self.elements: list[T] = []
         self.fill = self.elements.append
         self.outstanding = 0
@@ -125,8 +126,8 @@ class Arm(Batched, Generic[T]):
         self.on_error(error)
 
     def flush(self) -> None:
-        if self.elements and not self.ended:
-            self._owner.submit(self._owner.arrived, self)
+        if self.elements and not self.ended and not self.told:
+            self._owner.noticed(self)
 
     def on_error(self, error: BaseException) -> None:
         _present(error, "on_error(None): an exception is needed")
@@ -192,6 +193,13 @@ class Coordinator(Generic[R]):
 
     def stopped(self) -> None:
         """The whole has ended or was cancelled: let timers and the like go."""
+
+    def noticed(self, arm: Arm[Any]) -> None:
+        """*arm* got elements, right now: by default, decide at once.
+
+        One that would rather wait for more of them sets ``arm.told`` and looks at it soon.
+        """
+        self.submit(self.arrived, arm)
 
     # -- acts: what a subclass does ---------------------------------------------------------------
     def arm(self, publisher: Publisher[T], *, request: int = 0, tag: Any = None) -> Arm[T]:

@@ -33,7 +33,6 @@ from .skeletons import SKELETONS, WAYS
 __all__ = ("DRY", "HOLD", "TURN", "WAIT", "Loop", "Shape", "SubscriberRaised", "fused")
 
 
-
 class Pause(Enum):
     """Why a loop pauses. Never an int: in one mode a pause is told from an element by identity."""
 
@@ -142,6 +141,7 @@ class _Writer:
             [
                 f"{keyword} loop({', '.join(['S', 'src', 'on_next', *args])}):",
                 *_indent(1, self.way["prologue"]),
+                *_indent(1, self.way.get(f"prologue {self.shape.delivery}", [])),
                 *_indent(1, starts),
                 *_indent(1, ["stop = 0"] if self.stops or self._ends() else []),
                 *_indent(1, ["spent = 0"] if self.many else []),

@@ -174,7 +174,8 @@ WAYS: Final[dict[str, dict[str, list[str]]]] = {
         "DRY": ["await S.elements(emitted)"],
         "TURN": _lines("batch = pace(S, batch)\nif S.late: await S.turn()"),
         "deliver call": [*_ALIVE, *_lines(_CALL), "if r is not None: await S.held(r)"],
-        "deliver fill": [*_ALIVE, *_lines("on_next(x)\nif not S.told: S.tell(emitted)")],
+        "deliver fill": [*_ALIVE, *_lines("on_next(x)\nif not B.told: B.flush()")],
+        "prologue fill": ["B = S.subscriber"],
         "deliver await": [*_ALIVE, *_lines(_AWAIT)],
     },
     "agen": {

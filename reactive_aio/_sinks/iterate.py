@@ -175,13 +175,14 @@ class _Receiver(Batched, Generic[T]):
     """The subscriber behind a stream: holds at most *prefetch* elements."""
 
     __slots__ = ("_ahead", "_door", "_elements", "_ended", "_error", "_left", "_pace",
-                 "_prefetch", "_source", "_subscription", "_waiter", "fill")  # fmt: skip
+                 "_prefetch", "_source", "_subscription", "_waiter", "fill", "told")  # fmt: skip
 
     def __init__(self, source: "Fluent[T]", prefetch: int) -> None:
         self._source: Fluent[T] | None = source
         self._prefetch = prefetch
         self._elements: deque[T] = deque()
         self.fill = self._elements.append
+        self.told = False
         self._ahead = 0  # requested, and not given to the consumer yet
         self._ended = False
         self._error: BaseException | None = None
