@@ -132,7 +132,10 @@ class _Writer:
 
     def text(self) -> str:
         iterated = self.shape.mode in ("agen", "turns", "gen")
-        skeleton = SKELETONS[self.shape.mode if iterated else self.shape.feed][self.many]
+        feed = self.shape.mode if iterated else self.shape.feed
+        if feed == "aiter" and not any(stage.drops for stage in self.stages):
+            feed = "aiter bulk"
+        skeleton = SKELETONS[feed][self.many]
         args = [arg for i, s in enumerate(self.stages, 1) for arg in s.arguments(i)]
         starts = [line for i, s in enumerate(self.stages, 1) for line in s.lines("start", i)]
         body = [line for raw in skeleton.splitlines() for line in self._expand(raw)]
