@@ -59,6 +59,7 @@ class Arm(Batched, Generic[T]):
         """The owner's own note about this arm."""
         self.told = False
         """Whether the owner knows of elements already and will look by itself."""
+        self.told = False
         self.elements: list[T] = []
         self.fill = self.elements.append
         self.outstanding = 0

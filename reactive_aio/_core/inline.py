@@ -38,6 +38,7 @@ class Inline:
     takes: int = 1
     """How many elements this stage takes at the most for one it passes on; 0 when unknown."""
     many: bool = field(init=False)
+    drops: bool = field(init=False)
     stops: bool = field(init=False)
     awaits: bool = field(init=False)
 
@@ -46,6 +47,7 @@ class Inline:
             object.__setattr__(self, part, dedent(getattr(self, part)).strip("\n"))
         words = {match["word"] for match in self._directives(self.each)}
         object.__setattr__(self, "many", "emit" in words or "emit each" in words)
+        object.__setattr__(self, "drops", "drop" in words)
         object.__setattr__(self, "stops", "last" in words)
         object.__setattr__(self, "awaits", bool(re.search(r"\bawait\b", self.each + self.end)))
 

@@ -102,6 +102,20 @@ async for x in src:
     CHECK
 """
 
+# The same where no stage drops: each element taken is delivered, and one countdown does for all.
+_AITER_BULK: Final = """
+CHECK
+size = left = min(batch, S.limit - emitted)
+async for x in src:
+    BULK
+    left -= 1
+    if not left:
+        emitted += size
+        TURN
+        CHECK
+        size = left = min(batch, S.limit - emitted)
+"""
+
 _AITER_MANY: Final = _AITER.replace("COUNTED", "CHECKED")
 
 _ITERATE: Final = """
@@ -124,6 +138,7 @@ SKELETONS: Final[dict[str, tuple[str, str]]] = {
     "pull": (_PULL, _PULL_MANY),
     "push": (_PUSH, _PUSH_MANY),
     "aiter": (_AITER, _AITER_MANY),
+    "aiter bulk": (_AITER_BULK, _AITER_MANY),
     "agen": (_ITERATE, _ITERATE),
     "turns": (_ITERATE, _ITERATE),
     "gen": (_PLAIN, _PLAIN),
