@@ -120,6 +120,7 @@ if __name__ == "__main__":
 from pathlib import Path
 
 import nox
+import nox.command
 import nox.project
 
 ROOT = Path(HERE)
@@ -174,6 +175,17 @@ class Room:
     def run(self, module: str, *arguments: str) -> None:
         self.session.run(self.python, "-m", module, *arguments, external=True)
 
+    def run_all(self, *commands: list[str]) -> None:
+        """Run each, even if one before it failed: all that is wrong is told at once."""
+        failed: list[str] = []
+        for command in commands:
+            try:
+                self.run(*command)
+            except nox.command.CommandFailed:
+                failed.append(" ".join(command[:2]))
+        if failed:
+            self.session.error(f"failed: {', '.join(failed)}")
+
     def program(self, name: str, *arguments: str) -> None:
         self.session.run(in_environment(str(self.place), name), *arguments, external=True)
 
@@ -192,18 +204,21 @@ class Room:
 def lint(session: nox.Session) -> None:
     """Ruff: rules and formatting. `-- --fix` repairs what can be."""
     room = Room(session, "checks").install("lint")
-    room.run("ruff", "check", *session.posargs)
-    room.run("ruff", "format", *([] if "--fix" in session.posargs else ["--check"]))
+    only_check = [] if "--fix" in session.posargs else ["--check"]
+    room.run_all(["ruff", "check", *session.posargs], ["ruff", "format", *only_check])
 
 
 @nox.session(venv_backend="none")
 def types(session: nox.Session) -> None:
     """mypy and pyright, both strict; and every public name has its type."""
     room = Room(session, "work").install("types", "test", "demo", extras="all")
-    room.run("mypy", *session.posargs)
-    room.run("pyright", "--pythonpath", room.python, *session.posargs)
-    room.run(
-        "pyright", "--pythonpath", room.python, "--verifytypes", "reactive_aio", "--ignoreexternal"
+    pyright = ["pyright", "--pythonpath", room.python]
+    # --verifytypes looks for an installed package, and overlooks one installed as editable.
+    session.env["PYTHONPATH"] = HERE
+    room.run_all(
+        ["mypy", *session.posargs],
+        [*pyright, *session.posargs],
+        [*pyright, "--verifytypes", "reactive_aio", "--ignoreexternal"],
     )
 
 
@@ -232,9 +247,10 @@ def demo(session: nox.Session) -> None:
 def examples(session: nox.Session) -> None:
     """Every example, one after the other; or those named after `--`."""
     room = Room(session, "work").install("demo", extras="all")
-    found = sorted((ROOT / "examples").glob("[!_]*.py"))
-    for path in found:
-        if not session.posargs or path.stem in session.posargs or path.name in session.posargs:
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        asked = not session.posargs or path.stem in session.posargs or path.name in session.posargs
+        # The others are parts of an example.
+        if asked and '__name__ == "__main__"' in path.read_text("utf-8"):
             room.script(path)
 
 

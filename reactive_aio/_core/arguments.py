@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from inspect import iscoroutinefunction
-from typing import Any
+from typing import Any, cast
 
 from ..errors import NotAnElement
 from .inline import describe
@@ -12,7 +12,7 @@ __all__ = ("element", "function", "plain", "whole")
 
 def function(operator: str, parameter: str, value: Callable[..., Any]) -> None:
     """*value* must be callable."""
-    if not callable(value):
+    if not callable(cast("object", value)):
         kind = type(value).__name__
         raise TypeError(
             f"{operator}: {parameter} must be a function, not {describe(value)} ({kind})"

@@ -2,19 +2,18 @@
 
 A coordinator is the upstream of one island: it is told that island's demand and its cancellation,
 and hands elements to its inlet. Each of its own upstreams is an `Arm`, which holds the guards of a
-subscriber (rules 1.1, 1.3, 1.7, 2.5, 2.13) and a buffer of the elements not yet passed on.
+subscriber and a buffer of the elements not yet passed on.
 What an operator does is decided in the methods that it overrides; they are called one at a time,
 on the loop, in the subscriber's context, through one `SerialExecutor`.
 """
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..errors import NotAnElement, RuleViolation
-from ..spec import Publisher, Subscription
-from .demand import UNBOUNDED, Demand
+from ..spec import Publisher
+from .arm import Arm
+from .demand import Demand
 from .executor import SerialExecutor
 from .heads import Inlet
-from .island import Batched
 from .loop import Door
 
 if TYPE_CHECKING:
@@ -24,123 +23,6 @@ __all__ = ("Arm", "Coordinator")
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-class Arm(Batched, Generic[T]):
-    """One upstream of a coordinator. What it has requested bounds what it holds."""
-
-    __slots__ = ("_owner", "_subscription", "elements", "ended", "error", "fill", "outstanding",
-                 "tag")  # fmt: skip
-
-    def __init__(self, owner: "Coordinator[Any]", tag: Any = None) -> None:
-        self._owner = owner
-        self._subscription: Subscription | None = None
-        self.tag = tag
-        """The coordinator's own note about this arm."""
-        self.elements: list[T] = []
-        self.fill = self.elements.append
-        self.outstanding = 0
-        """Requested, and not yet taken out of `elements`."""
-        self.ended = False
-        """No more signals: it completed, failed, or was cancelled."""
-        self.error: BaseException | None = None
-        """What it failed with."""
-
-    def __repr__(self) -> str:
-        state = "ended" if self.ended else f"{self.outstanding} outstanding"
-        return f"<Arm {self.tag!r} {state}, holds {len(self.elements)}>"
-
-    # -- for the coordinator --------------------------------------------------------------------
-    def subscribe(self, publisher: Publisher[T]) -> "Arm[T]":
-        """Subscribe to *publisher*; one that raises there has failed (1.9)."""
-        try:
-            publisher.subscribe(self)
-        except Exception as error:
-            self.on_error(error)
-        return self
-
-    def request(self, n: int) -> None:
-        """Ask for *n* more."""
-        if self.ended:
-            return
-        self.outstanding = min(self.outstanding + n, UNBOUNDED)
-        if self._subscription is not None:
-            self._subscription.request(n)
-
-    def take(self, at_most: int) -> list[T]:
-        """Take up to *at_most* of the elements it holds."""
-        taken = self.elements[:at_most]
-        del self.elements[:at_most]
-        if self.outstanding < UNBOUNDED:
-            self.outstanding -= len(taken)
-        return taken
-
-    def cancel(self) -> None:
-        """Cancel it; what it holds is discarded and nothing more is heard of it."""
-        self.elements.clear()
-        if not self.ended:
-            self.ended = True
-            if self._subscription is not None:
-                self._subscription.cancel()
-
-    async def aclose(self) -> None:
-        """Cancel it and wait for its cleanup."""
-        self.cancel()
-        subscription: Any = self._subscription
-        if hasattr(subscription, "aclose"):
-            await subscription.aclose()
-
-    # -- the subscriber ---------------------------------------------------------------------------
-    def on_subscribe(self, subscription: Subscription) -> None:
-        _present(subscription, "on_subscribe(None): a subscription is needed")
-        if self._subscription is not None or self.ended:
-            subscription.cancel()  # 2.5
-            return
-        self._subscription = subscription
-        if self.outstanding:
-            subscription.request(self.outstanding)
-
-    def on_next(self, element: T) -> None:
-        _present(element, "on_next(None): None is not an element")
-        if not self._owner.door.here:
-            self._owner.door.soon_threadsafe(self.on_next, element)
-        elif not self.ended:
-            self.elements.append(element)
-            if len(self.elements) > self.outstanding:
-                self._overrun()
-            else:
-                self.flush()
-
-    def _overrun(self) -> None:
-        self.elements.pop()
-        error = RuleViolation("1.1", "the publisher sent more than was requested; it is cancelled")
-        if self._subscription is not None:
-            self._subscription.cancel()
-        self.on_error(error)
-
-    def flush(self) -> None:
-        if self.elements and not self.ended:
-            self._owner.submit(self._owner.arrived, self)
-
-    def on_error(self, error: BaseException) -> None:
-        _present(error, "on_error(None): an exception is needed")
-        if not self._owner.door.here:
-            self._owner.door.soon_threadsafe(self.on_error, error)
-        elif not self.ended:
-            self.ended, self.error = True, error
-            self._owner.submit(self._owner.failed, self, error)
-
-    def on_complete(self) -> None:
-        if not self._owner.door.here:
-            self._owner.door.soon_threadsafe(self.on_complete)
-        elif not self.ended:
-            self.ended = True
-            self._owner.submit(self._owner.completed, self)
-
-
-def _present(argument: object, otherwise: str) -> None:
-    if argument is None:
-        raise NotAnElement(otherwise)
 
 
 class Coordinator(Generic[R]):
@@ -185,10 +67,20 @@ class Coordinator(Generic[R]):
     def stopped(self) -> None:
         """The whole has ended or was cancelled: let timers and the like go."""
 
+    def noticed(self, arm: Arm[Any]) -> None:
+        """*arm* got elements, right now: by default, decide at once.
+
+        One that would rather wait for more of them sets ``arm.told`` and looks at it soon.
+        """
+        self.submit(self.arrived, arm)
+
     # -- acts: what a subclass does ---------------------------------------------------------------
     def arm(self, publisher: Publisher[T], *, request: int = 0, tag: Any = None) -> Arm[T]:
         """Subscribe to one more upstream, requesting *request* elements of it."""
         arm: Arm[T] = Arm(self, tag)
+        if self.closed:  # by an upstream subscribed to a moment ago
+            arm.ended = True
+            return arm
         self.arms[arm] = None
         if request:
             arm.request(request)

@@ -1,11 +1,14 @@
 """SerialExecutor: the trampoline on an event loop, for signals that are plain or coroutines."""
 
-from collections.abc import Awaitable, Callable
-from inspect import isawaitable
+from collections.abc import Callable
+from functools import partial
+from inspect import isawaitable, iscoroutine
+from typing import Any
 
-from .loop import Door, Future, Task
+from ..errors import Interrupted
+from .loop import Door, Future, Task, settled, turn
 from .pace import SLICE, perf_counter
-from .serial import State, Trampoline
+from .serial import Job, State, Trampoline
 
 __all__ = ("SerialExecutor",)
 
@@ -24,7 +27,7 @@ class SerialExecutor:
     after about 2 ms of them.
     """
 
-    __slots__ = ("_door", "_idle", "_on_error", "_queue", "_task")
+    __slots__ = ("_door", "_on_error", "_queue", "_task", "_waiters")
 
     def __init__(
         self,
@@ -37,7 +40,7 @@ class SerialExecutor:
         self._queue = Trampoline(bound)
         self._on_error = on_error
         self._task: Task[None] | None = None
-        self._idle: Future[None] | None = None
+        self._waiters: list[Future[Any]] = []
 
     def __repr__(self) -> str:
         return f"<SerialExecutor {self._queue.state.name.lower()}, {len(self._queue)} waiting>"
@@ -53,51 +56,89 @@ class SerialExecutor:
         if not self._door.here:
             self._door.soon_threadsafe(self._run)
         else:
-            self._door.enter(self._run)
+            self._door.signal(self._run)
 
     async def drained(self) -> None:
         """Wait until no signal runs or waits."""
-        while self._queue.state is State.RUNNING:
-            if self._idle is None or self._idle.done():
-                self._idle = self._door.future()
-            await self._idle
+        while self._queue.state is State.RUNNING or self._task is not None:
+            waiter = self._door.future()
+            self._waiters.append(waiter)
+            await waiter
 
     async def aclose(self) -> None:
-        """Drop the signals that wait; let the one that runs come to its end."""
+        """Drop the signals that wait, take no more, and let the one that runs come to its end."""
         self._queue.close()
         task = self._task
         if task is not None and not self._door.inside(task):
-            await task
+            await settled(task)
 
+    # -- the worker: plain signals here, and a task from the first one that must be awaited -------
     def _run(self) -> None:
         until = perf_counter() + SLICE
         while (job := self._queue.take()) is not None:
-            signal, args = job
             try:
-                result = signal(*args)
-            except Exception as error:
-                self._failed(error)
-            else:
-                if result is not None and isawaitable(result):
-                    self._task = self._door.spawn(self._finish(result), "a signal")
-                    return
+                result = self._start(job)
+            except BaseException:
+                self._door.soon(self._run)  # nothing stops the others
+                raise
+            if result is not None and isawaitable(result):
+                self._task = task = self._door.spawn(self._work(result), repr(self))
+                task.add_done_callback(partial(self._worked, result))
+                return
             if perf_counter() >= until:
                 self._door.soon(self._run)
                 return
-        if self._idle is not None and not self._idle.done():
-            self._idle.set_result(None)
+        self._rest()
 
-    async def _finish(self, result: Awaitable[object]) -> None:
+    async def _work(self, result: object) -> None:
+        until = perf_counter() + SLICE
+        job: Job | None
+        while True:
+            if isawaitable(result):
+                try:
+                    await result
+                except Exception as error:
+                    self._failed(error)
+            if perf_counter() >= until:
+                await turn()
+                until = perf_counter() + SLICE
+            if (job := self._queue.take()) is None:
+                break
+            result = self._start(job)
+        self._task = None
+        self._rest()
+
+    def _worked(self, first: object, task: Task[None]) -> None:
+        """Go on after a signal that was cancelled from outside, or that stopped the program."""
+        if not task.cancelled() and task.exception() is None:
+            return
+        if iscoroutine(first):
+            first.close()  # it has not begun if the task had not
+        self._task = None
+        if task.cancelled():
+            self._failed(Interrupted("a signal on a serial executor was cancelled from outside"))
+        self._door.enter(self._run)
+
+    def _start(self, job: Job) -> object:
+        signal, args = job
         try:
-            await result
+            return signal(*args)
         except Exception as error:
             self._failed(error)
-        finally:
-            self._task = None
-            self._door.soon(self._run)
+            return None
+
+    def _rest(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
     def _failed(self, error: Exception) -> None:
         if self._on_error is not None:
-            self._on_error(error)
-        else:
-            self._door.report("a signal on a serial executor raised", error)
+            try:
+                self._on_error(error)
+            except Exception as another:
+                error = another
+            else:
+                return
+        self._door.report("a signal on a serial executor raised", error)

@@ -159,6 +159,7 @@ class _Writer:
                 *(self._hooks(args) if self.hooked else []),
                 f"{keyword} loop({', '.join(head)}):",
                 *_indent(1, self.way["prologue"]),
+                *_indent(1, self.way.get(f"prologue {self.shape.delivery}", [])),
                 *_indent(1, self._all("lines", "start")),
                 *_indent(1, ["stop = 0"] if self.stops or self.ends or self.hooked else []),
                 *_indent(1, ["spent = 0"] if self._expands() else []),
@@ -173,7 +174,9 @@ class _Writer:
 
     def _run(self) -> list[str]:
         kind = 2 if self.many else int(self.ends)
-        feed = self.shape.mode if self.iterated else self.shape.feed
+        feed: str = self.shape.mode if self.iterated else self.shape.feed
+        if feed == "aiter" and not any(stage.drops for stage in self.stages):
+            feed = "aiter bulk"
         skeleton = SKELETONS[feed][kind]
         body = [line for raw in skeleton.strip().splitlines() for line in self._expand(raw)]
         run = ["try:", *_indent(1, [*self._beginnings(), *body]), "except Done:", "    pass"]

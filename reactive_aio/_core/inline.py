@@ -52,6 +52,7 @@ class Inline:
     asked: str = ""
     """The parameter that is called with each *n* requested of the island."""
     many: bool = field(init=False)
+    drops: bool = field(init=False)
     stops: bool = field(init=False)
     awaits: bool = field(init=False)
 
@@ -60,6 +61,7 @@ class Inline:
             object.__setattr__(self, part, dedent(getattr(self, part)).strip("\n"))
         words = {match["word"] for match in self._directives(self.each)}
         object.__setattr__(self, "many", "emit" in words or "emit each" in words)
+        object.__setattr__(self, "drops", "drop" in words)
         object.__setattr__(self, "stops", "last" in words or "done" in words)
         text = "\n".join((self.begin, self.each, self.end))
         object.__setattr__(self, "awaits", bool(re.search(r"\bawait\b", text)))

@@ -35,6 +35,7 @@ class Intake(Generic[T]):
         "_error",
         "_wake",
         "_window",
+        "_wrong",
         "ended",
         "outstanding",
         "upstream",
@@ -46,6 +47,7 @@ class Intake(Generic[T]):
         self._buffer: list[T] = []
         self._error: BaseException | None = None
         self.outstanding = 0
+        self._wrong = False  # upstream broke a rule, and must be cancelled at the end
         self.ended = False
         self.upstream: Subscription | None = None
 
@@ -58,7 +60,9 @@ class Intake(Generic[T]):
         if self.outstanding < 0:
             excess, self.outstanding = -self.outstanding, 0
             upstream, self.upstream = self.upstream, None
-            if upstream is not None:
+            if upstream is None:
+                self._wrong = True  # it is still being opened
+            else:
                 upstream.cancel()
             what = f"the source sent {excess} more than were requested; it has been cancelled"
             self.fail(RuleViolation("1.1", what))
@@ -113,14 +117,15 @@ class Intake(Generic[T]):
             self.outstanding += missing
             try:
                 upstream.request(missing)
-            except Exception as error:  # a source of a user may (3.16)
+            except Exception as error:  # a user's source may raise (3.16)
+                self._wrong = True
                 self.fail(error)
         elif (processed := getattr(upstream, "processed", None)) is not None:
             processed()
 
     def close(self) -> Any:
         """Cancel what is upstream and return it; whatever it still pushes is ignored."""
-        live = not self.ended
+        live = not self.ended or self._wrong
         self.ended = True
         self._wake = _nobody
         self._buffer = []

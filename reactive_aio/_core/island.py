@@ -35,10 +35,16 @@ _EXACT: Final = frozenset(type(iter(sized)) for sized in _SIZED)
 
 
 class Batched:
-    """An internal subscriber that has its elements appended, and is told when a batch is over."""
+    """An internal subscriber that has its elements appended, and is told when a batch is over.
+
+    A synchronous drain flushes when it pauses; a task, which cannot know when what it awaits will
+    suspend it, after each element, unless the subscriber is *told* already.
+    """
 
     __slots__ = ()
     fill: Callable[[Any], None]
+    told: bool
+    """It will look at what was appended, and need not be told again before it has."""
 
     def flush(self) -> None:
         """Take notice of what was appended."""
@@ -156,7 +162,7 @@ class Island:
         if not self.door.here:
             self.door.soon_threadsafe(self._enter, happened)
         else:
-            self.door.enter(self._enter, happened)
+            self.door.signal(self._enter, happened)
 
     def woken(self) -> None:
         """Upstream has news."""
@@ -437,7 +443,7 @@ class SyncIsland(Island):
 class TaskIsland(Island):
     """A subscription with something to await: one task for all of it, started by demand."""
 
-    __slots__ = ("begun", "signalling", "told", "waiter")
+    __slots__ = ("begun", "signalling", "waiter")
     mode = "task"
 
     def __init__(
@@ -446,7 +452,6 @@ class TaskIsland(Island):
         super().__init__(chain, subscriber, delivery, door)
         self.waiter: Future[Any] | None = None
         self.begun = self.signalling = False
-        self.told = False  # a flush is on its way
 
     def _run(self) -> None:
         if self.waiter is not None:
@@ -491,13 +496,12 @@ class TaskIsland(Island):
         try:
             return head.open()
         except Exception as error:
-            raise self._unopened(error)
+            raise self._unopened(error)  # noqa: B904 - as a rule it is the same
 
     # -- called by the drain ----------------------------------------------------------------------
     async def demand(self, emitted: int, within: bool = False) -> None:
         """Wait until there is demand; *within* what a stage makes of one element."""
         self.emitted = emitted
-        self._flush()
         self.pause: Pause = WAIT
         while self.limit <= emitted:
             if self.dead or (not within and self.spent()):
@@ -507,7 +511,6 @@ class TaskIsland(Island):
     async def elements(self, emitted: int) -> None:
         """Wait until there are elements, or no more."""
         self.emitted = emitted
-        self._flush()
         self.pause = DRY
         intake = cast("Intake[Any]", self.intake)
         intake.ask(self.need)
@@ -528,21 +531,9 @@ class TaskIsland(Island):
 
     async def turn(self) -> None:
         """Give everybody else a turn."""
-        self._flush()
         await turn()
         self.looked = perf_counter()
         self.until = self.looked + SLICE
-
-    def tell(self, emitted: int) -> None:
-        """See to it that what was appended is noticed when the drain rests, wherever it does."""
-        if emitted + 1 < self.limit:  # otherwise it waits for demand next, and flushes then
-            self.told = True
-            self.door.soon(self._flush)
-
-    def _flush(self) -> None:
-        self.told = False
-        if self.after is not None:
-            self.after()
 
     async def held(self, signalled: object) -> None:
         """Await what a signal returned, if it can be awaited."""

@@ -5,7 +5,9 @@ loop's thread, except what is named ``…_threadsafe`` or says so.
 """
 
 import asyncio
+import threading
 from asyncio import AbstractEventLoop, Future, Handle, Task, TimerHandle
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -13,7 +15,7 @@ from contextvars import Context, copy_context
 from functools import partial
 from threading import get_ident
 from types import coroutine
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from ..errors import NoRunningLoop
 
@@ -43,6 +45,18 @@ def turn() -> Generator[None, None, None]:
     yield
 
 
+class _Nesting(threading.local):
+    """How deep subscriptions call each other on this thread, and what waits for that to end."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.waiting: deque[tuple[Door, Callable[..., object], tuple[object, ...]]] = deque()
+
+
+_DEEPEST: Final = 24  # a hundred boundaries in a row must not exhaust the stack
+_nesting = _Nesting()
+
+
 class Door:
     """What one subscription needs of the loop it was made on, and the context it was made in."""
 
@@ -68,11 +82,24 @@ class Door:
         if self.entered:
             work(*args)
             return
+        nesting = _nesting
         self.entered = True
+        nesting.depth += 1
         try:
             self.context.run(work, *args)
         finally:
+            nesting.depth -= 1
             self.entered = False
+            if not nesting.depth and nesting.waiting:
+                waiting, nesting.waiting = nesting.waiting, deque()
+                _catch_up(waiting)
+
+    def signal(self, work: Callable[..., object], *args: object) -> None:
+        """The same; but deep inside others, *work* runs when the outermost has returned (3.3)."""
+        if _nesting.depth < _DEEPEST or self.entered:
+            self.enter(work, *args)
+        else:
+            _nesting.waiting.append((self, work, args))
 
     def now(self) -> float:
         """The loop's clock, in seconds; virtual where the loop's time is."""
@@ -126,6 +153,13 @@ def report(message: str, error: BaseException) -> None:
     loop.call_exception_handler({"message": message, "exception": error})
 
 
+def _catch_up(waiting: "deque[tuple[Door, Callable[..., object], tuple[object, ...]]]") -> None:
+    while waiting:
+        door, work, args = waiting.popleft()
+        door.enter(work, *args)
+
+
 async def settled(*work: Awaitable[Any]) -> None:
-    """Wait until all of *work* is done, whatever its outcome."""
-    await asyncio.gather(*work, return_exceptions=True)
+    """Wait until all of *work* is done, whatever its outcome, and cancel none of it."""
+    if work:
+        await asyncio.wait([asyncio.ensure_future(each) for each in work])

@@ -103,6 +103,20 @@ async for x in src:
     CHECK
 """
 
+# The same where no stage drops: each element taken is delivered, and one countdown does for all.
+_AITER_BULK: Final = """
+CHECK
+size = left = min(batch, S.limit - emitted)
+async for x in src:
+    BULK
+    left -= 1
+    if not left:
+        emitted += size
+        TURN
+        CHECK
+        size = left = min(batch, S.limit - emitted)
+"""
+
 _AITER_MANY: Final = _AITER.replace("COUNTED", "CHECKED")
 
 _ITERATE: Final = """
@@ -134,6 +148,7 @@ SKELETONS: Final[dict[str, tuple[str, str, str]]] = {
     "pull": (_PULL, _counted(_PULL), _PULL_MANY),
     "push": (_PUSH, _counted(_PUSH), _PUSH_MANY),
     "aiter": (_AITER, _AITER, _AITER_MANY),
+    "aiter bulk": (_AITER_BULK, _AITER, _AITER_MANY),
     "agen": (_ITERATE, _ITERATE, _ITERATE),
     "turns": (_ITERATE, _ITERATE, _ITERATE),
     "gen": (_PLAIN, _PLAIN, _PLAIN),
@@ -185,7 +200,8 @@ WAYS: Final[dict[str, dict[str, list[str]]]] = {
         "DRY": _lines("NEED\nawait S.elements(emitted)"),
         "TURN": _lines("batch = pace(S, batch)\nif S.late: await S.turn()"),
         "deliver call": [*_ALIVE, *_lines(_CALL), "if r is not None: await S.held(r)"],
-        "deliver fill": [*_ALIVE, *_lines("on_next(x)\nif not S.told: S.tell(emitted)")],
+        "deliver fill": [*_ALIVE, *_lines("on_next(x)\nif not B.told: B.flush()")],
+        "prologue fill": ["B = S.subscriber"],
         "deliver await": [*_ALIVE, *_lines(_AWAIT)],
     },
     "agen": {

@@ -39,31 +39,35 @@ def windows_left(
     return (form(kept[start:]) for start in range(0, len(kept), step))
 
 
-_WINDOWS = {
-    "params": ("size", "step", "partial", "form"),
-    "uses": (windows_left,),
-    # `gap`: how many elements lie between the last window and the next one
-    "start": "$kept, $gap = [], 0",
-    "each": """
-    if $gap:
-        $gap -= 1
-        drop
-    $kept.append(x)
-    if len($kept) < $size:
-        drop
-    x = $form($kept)
-    del $kept[:$step]
-    if $step > $size:
-        $gap = $step - $size
-    """,
-    "end": """
-    if $partial:
-        emit each windows_left($kept, $step, $form)
-    """,
-    "need": "need = (need - 1) * $step + $gap + $size - len($kept)",
-}
-_BUFFER_STEP = Inline("buffer", **_WINDOWS)
-_SLIDING = Inline("sliding_window", **_WINDOWS)
+def _windows(name: str) -> Inline:
+    return Inline(
+        name,
+        params=("size", "step", "partial", "form"),
+        uses=(windows_left,),
+        # `gap`: how many elements lie between the last window and the next one
+        start="$kept, $gap = [], 0",
+        each="""
+        if $gap:
+            $gap -= 1
+            drop
+        $kept.append(x)
+        if len($kept) < $size:
+            drop
+        x = $form($kept)
+        del $kept[:$step]
+        if $step > $size:
+            $gap = $step - $size
+        """,
+        end="""
+        if $partial:
+            emit each windows_left($kept, $step, $form)
+        """,
+        need="need = (need - 1) * $step + $gap + $size - len($kept)",
+    )
+
+
+_BUFFER_STEP = _windows("buffer")
+_SLIDING = _windows("sliding_window")
 
 
 def buffer(source: "Flow[T]", size: int, *, step: int | None = None) -> "Flow[list[T]]":

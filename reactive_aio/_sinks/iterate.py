@@ -113,11 +113,14 @@ class _Pulled:
         return self
 
     async def __anext__(self) -> Any:
-        for element in self._elements:
-            if element is TURN:
-                await self._pace.turn()
-                continue
-            return element
+        try:
+            for element in self._elements:
+                if element is TURN:
+                    await self._pace.turn()
+                    continue
+                return element
+        except StopAsyncIteration as error:
+            raise RuntimeError("the flow failed with StopAsyncIteration") from error
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
@@ -168,13 +171,14 @@ class _Receiver(Batched, Generic[T]):
     """The subscriber behind a stream: holds at most *prefetch* elements."""
 
     __slots__ = ("_ahead", "_door", "_elements", "_ended", "_error", "_left", "_pace",
-                 "_prefetch", "_source", "_subscription", "_waiter", "fill")  # fmt: skip
+                 "_prefetch", "_source", "_subscription", "_waiter", "fill", "told")  # fmt: skip
 
     def __init__(self, source: "Fluent[T]", prefetch: int) -> None:
         self._source: Fluent[T] | None = source
         self._prefetch = prefetch
         self._elements: deque[T] = deque()
         self.fill = self._elements.append
+        self.told = False
         self._ahead = 0  # requested, and not given to the consumer yet
         self._ended = False
         self._error: BaseException | None = None
@@ -210,6 +214,9 @@ class _Receiver(Batched, Generic[T]):
 
     def _end(self) -> NoReturn:
         error, self._error = self._error, None
+        if isinstance(error, StopAsyncIteration):
+            # As an asynchronous generator has it: an error must not look like the end.
+            raise RuntimeError("the flow failed with StopAsyncIteration") from error
         if error is not None:
             raise error
         raise StopAsyncIteration

@@ -27,6 +27,10 @@ async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
             await asyncio.sleep(0.001)
 
 
+async def arrived(probe: SubscriberProbe[Any], count: int) -> None:
+    await until(lambda: len(probe.elements) >= count)
+
+
 def threads() -> list[str]:
     return [each.name for each in threading.enumerate() if "from_thread" in each.name]
 
@@ -87,7 +91,7 @@ async def test_two_subscriptions_have_a_thread_each() -> None:
     steps = Steps(5)
     probes = [SubscriberProbe[int](2).subscribed_to(from_thread(steps)) for _ in range(2)]
     for probe in probes:
-        await until(lambda probe=probe: len(probe.elements) == 2)
+        await arrived(probe, 2)
     assert len(steps.threads) == 2
     for probe in probes:
         probe.cancel()
@@ -108,7 +112,7 @@ async def test_pulls_exactly_what_was_requested(demand: int) -> None:
     probe = SubscriberProbe[int]().subscribed_to(from_thread(steps))
     for round_ in range(1, 4):
         probe.request(demand)
-        await until(lambda round_=round_: len(probe.elements) == round_ * demand)
+        await arrived(probe, round_ * demand)
         await asyncio.sleep(LONG_ENOUGH)
         assert steps.pulled == round_ * demand
     probe.cancel()
@@ -194,7 +198,7 @@ async def test_cancelling_lets_a_sleeping_thread_close_the_generator() -> None:
 
 async def test_nothing_arrives_after_a_cancellation() -> None:
     probe = SubscriberProbe[int](UNBOUNDED).subscribed_to(from_thread(Steps(10**9)))
-    await until(lambda: probe.elements)
+    await arrived(probe, 1)
     probe.cancel()
     seen = len(probe.elements)
     await no_thread()
@@ -263,7 +267,7 @@ async def test_interrupt_reaches_an_iterable_that_is_still_being_made() -> None:
 async def test_a_sleeping_thread_is_not_interrupted() -> None:
     calls = list[object]()
     probe = SubscriberProbe[int](1).subscribed_to(from_thread([1, 2], interrupt=calls.append))
-    await until(lambda: probe.elements)
+    await arrived(probe, 1)
     await asyncio.sleep(LONG_ENOUGH)
     probe.cancel()
     await no_thread()
@@ -295,7 +299,7 @@ async def test_a_close_that_raises_is_reported(expects_loop_errors: list[Context
             raise RuntimeError("cannot close")
 
     probe = SubscriberProbe[int](1).subscribed_to(from_thread(numbers))
-    await until(lambda: probe.elements)
+    await arrived(probe, 1)
     probe.cancel()
     await until(lambda: expects_loop_errors)
     assert "closing" in str(expects_loop_errors[0]["message"])
@@ -320,7 +324,7 @@ async def test_break_ends_the_thread() -> None:
 async def first_element_of(flow: "Flow[int]") -> None:
     """Takes one and forgets the subscription."""
     probe = SubscriberProbe[int](1).subscribed_to(flow)
-    await until(lambda: probe.elements)
+    await arrived(probe, 1)
 
 
 async def test_a_subscription_that_is_forgotten_ends_its_thread() -> None:

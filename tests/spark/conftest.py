@@ -3,14 +3,15 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
 from reactive_aio.spark import from_dataframe, local_session
+from reactive_aio.testing.probes import SubscriberProbe
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -56,7 +57,15 @@ class Observed:
         return sorted(set(running) & set(self._jobs()))
 
 
-Observe = Callable[..., Any]
+Make = Callable[["SparkSession"], "DataFrame"]
+
+
+class Observe(Protocol):
+    """Build a DataFrame and observe the flow of it."""
+
+    def __call__(self, make: Make, *, chunk: int = 1024) -> Awaitable[Observed]: ...
+
+
 _groups = count(1)
 
 
@@ -68,18 +77,23 @@ def observe(spark: "SparkSession") -> Observe:
     elsewhere: that the flow's jobs have it shows that local properties are inherited.
     """
 
-    def begin(make: "Callable[[SparkSession], DataFrame]", options: dict[str, Any]) -> Observed:
+    def begin(make: Make, chunk: int) -> Observed:
         context, group = spark.sparkContext, f"observed-{next(_groups)}"
         context.setJobGroup(group, "a test")
         try:
-            return Observed(from_dataframe(make(spark), **options), spark, group)
+            return Observed(from_dataframe(make(spark), chunk=chunk), spark, group)
         finally:
             context.setLocalProperty("spark.jobGroup.id", "")
 
-    async def observed(make: "Callable[[SparkSession], DataFrame]", **options: Any) -> Observed:
-        return await asyncio.to_thread(begin, make, options)
+    async def observed(make: Make, *, chunk: int = 1024) -> Observed:
+        return await asyncio.to_thread(begin, make, chunk)
 
     return observed
+
+
+async def arrived(probe: SubscriberProbe[Any], count: int) -> None:
+    """Wait until *count* elements have come."""
+    await until(lambda: len(probe.elements) >= count)
 
 
 async def until(condition: Callable[[], Any], seconds: float = 15.0) -> float:

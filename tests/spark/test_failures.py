@@ -12,7 +12,7 @@ from pyspark import errors
 from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio.testing.probes import SubscriberProbe
 
-from .conftest import Observe, bridge_threads, until
+from .conftest import Make, Observe, bridge_threads, until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +32,7 @@ def failing_function(spark: "SparkSession") -> "DataFrame":
     return spark.range(1).selectExpr("fail(id)")
 
 
-FAILURES = [
+FAILURES: list[tuple[Make, type[Exception], str]] = [
     (lambda s: s.range(9).selectExpr("1 / (id - 5)"), errors.ArithmeticException,
      "[DIVIDE_BY_ZERO]"),
     (lambda s: s.range(1).selectExpr("cast(concat('x', id) as int)"), errors.NumberFormatException,
@@ -45,7 +45,7 @@ FAILURES = [
 
 @pytest.mark.parametrize(("make", "kind", "words"), FAILURES)
 async def test_the_error_is_pysparks_own(
-    observe: Observe, make: Any, kind: type[Exception], words: str
+    observe: Observe, make: Make, kind: type[Exception], words: str
 ) -> None:
     from py4j.protocol import Py4JJavaError
 
@@ -55,7 +55,8 @@ async def test_the_error_is_pysparks_own(
     error = probe.error
     assert isinstance(error, kind)
     assert str(error).startswith(words)  # on the loop: printing it asks no JVM
-    assert error.getCondition() == words[1:].partition("]")[0]  # type: ignore[attr-defined]
+    assert isinstance(error, errors.PySparkException)
+    assert error.getCondition() == words[1:].partition("]")[0]
     assert isinstance(error.__cause__, Py4JJavaError)
 
 

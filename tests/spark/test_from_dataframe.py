@@ -13,7 +13,7 @@ from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio.spark import UnsupportedDataFrame, from_dataframe
 from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
 
-from .conftest import Observe, Observed, bridge_threads, until
+from .conftest import Make, Observe, Observed, arrived, bridge_threads, until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -69,26 +69,24 @@ async def test_the_rows_are_those_of_collect(spark: "SparkSession") -> None:
     assert probe.elements[1].inner.b == "x"
 
 
-@pytest.mark.parametrize(
-    "empty",
-    [lambda s: s.range(0), lambda s: s.range(0, 9, 1, 3).where("id > 9")],
-    ids=["no partition", "empty partitions"],
-)
-async def test_an_empty_dataframe_completes(observe: Observe, empty: Any) -> None:
+EMPTY: list[Make] = [lambda s: s.range(0), lambda s: s.range(0, 9, 1, 3).where("id > 9")]
+
+
+@pytest.mark.parametrize("empty", EMPTY, ids=["no row", "empty partitions"])
+async def test_an_empty_dataframe_completes(observe: Observe, empty: Make) -> None:
     observed = await observe(empty)
     assert await SubscriberProbe[Any](1).subscribed_to(observed.flow).end() == ["|"]
 
 
-@pytest.mark.parametrize(
-    ("odd", "row"),
-    [
-        (lambda s: s.range(1).select(), ()),
-        (lambda s: s.sql("select 1 as a, 2 as a"), (1, 2)),
-        (lambda s: s.sql("select null as a"), (None,)),
-    ],
-    ids=["no column", "two of a name", "null"],
-)
-async def test_odd_rows_are_rows(observe: Observe, odd: Any, row: tuple[Any, ...]) -> None:
+ODD: list[tuple[Make, tuple[Any, ...]]] = [
+    (lambda s: s.range(1).select(), ()),
+    (lambda s: s.sql("select 1 as a, 2 as a"), (1, 2)),
+    (lambda s: s.sql("select null as a"), (None,)),
+]
+
+
+@pytest.mark.parametrize(("odd", "row"), ODD, ids=["no column", "two of a name", "null"])
+async def test_odd_rows_are_rows(observe: Observe, odd: Make, row: tuple[Any, ...]) -> None:
     observed = await observe(odd)
     assert await SubscriberProbe[Any](9).subscribed_to(observed.flow).end() == [row, "|"]
 
@@ -125,7 +123,7 @@ async def test_a_partition_is_computed_when_its_first_row_is_due(observe: Observ
     for demand, jobs in [(1, 1), (9, 1), (1, 2), (9, 2)]:
         seen = len(probe.elements)
         probe.request(demand)
-        await until(lambda seen=seen, demand=demand: len(probe.elements) == seen + demand)
+        await arrived(probe, seen + demand)
         await asyncio.sleep(LONG_ENOUGH)
         assert len(await observed.jobs()) == jobs
     probe.cancel()
@@ -146,7 +144,7 @@ async def test_it_holds_nothing_and_says_so(observe: Observe) -> None:
 
 # -- cancellation ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("make", [endless, endless_second_half])
-async def test_cancelling_frees_the_running_job(observe: Observe, make: Any) -> None:
+async def test_cancelling_frees_the_running_job(observe: Observe, make: Make) -> None:
     observed = await observe(make)
     probe = SubscriberProbe[Any](11).subscribed_to(observed.flow)
     await until(observed.active)
@@ -229,7 +227,7 @@ async def test_the_rest_of_a_large_partition_is_not_read(observe: Observe) -> No
         lambda s: s.range(0, 1_000_000, 1, 1).selectExpr("id", "repeat('x', 50)")
     )
     probe = SubscriberProbe[Any](1).subscribed_to(observed.flow)
-    await until(lambda: probe.elements)
+    await arrived(probe, 1)
     began = time.perf_counter()
     probe.cancel()
     assert time.perf_counter() - began < 0.05
@@ -245,7 +243,7 @@ async def test_no_socket_is_left(observe: Observe) -> None:
     before = await asyncio.to_thread(sockets)
     for demand in (1, 10, 11, 99):
         probe = SubscriberProbe[Any](demand).subscribed_to(observed.flow)
-        await until(lambda probe=probe, demand=demand: len(probe.elements) >= min(demand, 40))
+        await arrived(probe, min(demand, 40))
         probe.cancel()
         # Not `freed`: it asks the JVM on threads of its own, which keep their connections.
         await until(lambda: not bridge_threads())
@@ -323,7 +321,7 @@ def test_a_streaming_dataframe_is_refused(spark: "SparkSession") -> None:
 
 
 def test_a_dataframe_of_spark_connect_is_refused() -> None:
-    connect = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})
+    connect: Any = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})
     with pytest.raises(UnsupportedDataFrame, match="Spark Connect"):
         from_dataframe(connect())
 

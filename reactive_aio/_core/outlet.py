@@ -1,0 +1,116 @@
+"""Outlet: a bounded queue in front of one island, for sources that emit when they please.
+
+What has demand goes through at once; the rest waits in the queue, whose policy decides when it is
+full. An end waits behind the elements held. An asynchronous subscriber that asks for everything
+does not make its island a second queue: what it has not processed counts against the bound.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
+
+from ..errors import Overflow
+from .demand import Demand
+from .heads import Inlet
+from .queues import BoundedQueue, Decision, Emission
+
+__all__ = ("Outlet",)
+
+T = TypeVar("T")
+
+_ENDED: Final[Decision[Any]] = Decision(Emission.ENDED)
+_PASSED: Final[Decision[Any]] = Decision(Emission.ACCEPTED)
+
+
+class Outlet(Generic[T]):
+    """The subscription that an island sees, and the end at which a source offers elements."""
+
+    __slots__ = ("_error", "_gone", "_inlet", "_room", "closed", "demand", "ended", "name", "queue")
+
+    def __init__(
+        self,
+        inlet: Inlet[T],
+        queue: BoundedQueue[T],
+        name: str,
+        *,
+        room: Callable[[], object],
+        gone: Callable[["Outlet[T]"], object],
+    ) -> None:
+        self._inlet = inlet
+        self._room = room
+        self._gone = gone
+        self._error: BaseException | None = None
+        self.queue = queue
+        self.name = name
+        self.demand = Demand()
+        self.ended = False
+        """Nothing more is taken in; what is held may still go out."""
+        self.closed = False
+        """The island has been told the end, or has cancelled."""
+
+    # -- for the source -------------------------------------------------------------------------
+    def offer(self, element: T) -> Decision[T]:
+        """Hand *element* over, or let the queue decide."""
+        if self.ended:
+            return _ENDED
+        if self.demand.outstanding and self.queue.passes():
+            self.demand.take(1)
+            self._inlet.push([element])
+            return _PASSED
+        return self.put(element)
+
+    def put(self, element: T) -> Decision[T]:
+        """Let the queue decide; to be followed by `flush`."""
+        if self.ended:
+            return _ENDED
+        decision = self.queue.offer(element)
+        if decision.outcome is Emission.OVERFLOWED:
+            self._overflow()
+        return decision
+
+    def _overflow(self) -> None:
+        self.end(Overflow(self.name, self.queue.bound))
+        self._gone(self)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Take nothing more in; complete or fail behind what is held."""
+        if not self.ended:
+            self.ended = True
+            self._error = error
+            self._finish()
+
+    def flush(self) -> None:
+        """Hand over what there is demand for."""
+        queue, demand = self.queue, self.demand
+        if queue and demand.outstanding and not self.closed:
+            chunk = queue.take(demand.outstanding)
+            demand.take(len(chunk))
+            self._inlet.push(chunk)
+            self._finish()
+
+    def _finish(self) -> None:
+        if self.ended and not self.closed and not self.queue:
+            self.closed = True
+            if self._error is None:
+                self._inlet.complete()
+            else:
+                self._inlet.fail(self._error)
+
+    # -- the subscription that the island sees ----------------------------------------------------
+    def request(self, n: int, /) -> None:
+        self.demand.add(n)
+        self.processed()
+
+    def processed(self) -> None:
+        """All that was handed over has been processed."""
+        queue = self.queue
+        crowded = queue.full
+        queue.settle()
+        self.flush()
+        if crowded and not queue.full:
+            self._room()
+
+    def cancel(self) -> None:
+        if not self.closed:
+            self.ended = self.closed = True
+            self.queue.discard()
+            self._gone(self)

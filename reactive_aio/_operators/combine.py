@@ -1,0 +1,186 @@
+"""Operators that take several sources, one after another or all at once."""
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .._core.demand import positive
+from .._core.heads import Inlet
+from .._core.joining import Joining
+from .._core.switching import Switching
+from ..coerce import WINDOW, Source, to_flow
+from ..stage import from_pull, from_push
+
+if TYPE_CHECKING:
+    from ..flow import Flow
+
+__all__ = ("concat", "concat_with", "merge", "merge_with")
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+def concat(*sources: Source[T]) -> "Flow[T]":
+    """Emit the elements of the first source, when it has completed those of the second, and so on.
+
+    A source is subscribed to when the one before has completed, and is asked for exactly what is
+    then still wanted. Sources that are all synchronous become one iterator.
+
+    ::
+
+        concat([1, 2], [3])
+        (123|)
+
+    Demand: passed through to the source whose turn it is; what is left is carried over.
+    Completes: when the last source completes.
+    Fails: when the source whose turn it is fails; the later ones are not subscribed to.
+    Cancels: that source, when the subscriber cancels.
+    Holds: nothing where all sources are synchronous; else up to 256 elements on their way down.
+    Rules: 1.1, 1.5, 3.13
+    """
+    return _concat([to_flow(source, name="concat") for source in sources], "concat")
+
+
+def concat_with(source: "Flow[T]", *others: Source[U]) -> "Flow[T | U]":
+    """Go on with the elements of *others*, one after another, when this flow has completed.
+
+    ::
+
+        a--b--|
+        .concat_with(["x", "y"])
+        a--b--(xy|)
+
+    Demand: passed through to the source whose turn it is; what is left is carried over.
+    Completes: when the last source completes.
+    Fails: when the source whose turn it is fails; the later ones are not subscribed to.
+    Cancels: that source, when the subscriber cancels.
+    Holds: nothing where all sources are synchronous; else up to 256 elements on their way down.
+    Rules: 1.1, 1.5, 3.13
+    """
+    return _concat(
+        [source, *(to_flow(other, name="concat_with") for other in others)], "concat_with"
+    )
+
+
+def _concat(flows: "list[Flow[Any]]", name: str) -> "Flow[Any]":
+    name, upstreams = f"{name}({len(flows)} sources)", tuple(flows)
+    if all(flow.chain.pulled for flow in flows):
+        return from_pull(partial(_chained, upstreams), name=name, checked=True, upstreams=upstreams)
+    return from_push(
+        lambda inlet: _Concat(inlet, upstreams),
+        name=name,
+        holds=WINDOW,
+        checked=True,
+        upstreams=upstreams,
+        window=WINDOW,
+    )
+
+
+def _chained(flows: "tuple[Flow[Any], ...]") -> Iterator[Any]:
+    for flow in flows:
+        yield from flow.chain.iterate()
+
+
+class _Concat(Switching[Any]):
+    def __init__(self, inlet: Inlet[Any], flows: "tuple[Flow[Any], ...]") -> None:
+        super().__init__(inlet)
+        self._left = iter(flows)
+
+    def begin(self) -> None:
+        self.next_after(None)
+
+    def next_after(self, error: BaseException | None) -> None:
+        following = next(self._left, None) if error is None else None
+        if following is None:
+            self.end(error)
+        else:
+            self.switch(following)
+
+
+def merge(*sources: Source[T], prefetch: int = 256) -> "Flow[T]":
+    """Emit the elements of all sources at once, each as it arrives.
+
+    All sources are subscribed to with the first request. Each may be *prefetch* elements ahead of
+    the subscriber, and gets no further before those have been processed: so a fast one cannot crowd
+    out a slow one. Sources that are all synchronous become one iterator, which takes *prefetch*
+    elements of each in turn.
+
+    ::
+
+        merge([1, 2], [3])
+        (123|)
+
+    Demand: batched for each source (*prefetch*, refill at 75 % of it).
+    Completes: when all sources have completed.
+    Fails: when a source fails, behind the elements that have arrived; the others are cancelled.
+        Several that fail in the same moment: with an ExceptionGroup.
+    Cancels: all sources, when the subscriber cancels; the elements held are discarded.
+    Holds: sources × *prefetch* elements; nothing where all sources are synchronous.
+    Rules: 1.1, 1.3, 1.7
+    """
+    return _merge([to_flow(source, name="merge") for source in sources], prefetch, "merge")
+
+
+def merge_with(source: "Flow[T]", *others: Source[U], prefetch: int = 256) -> "Flow[T | U]":
+    """Emit the elements of this flow and of *others* at once, each as it arrives.
+
+    ::
+
+        a--b-----|
+        .merge_with([1, 2])
+        (a12)--b-----|
+
+    Demand: batched for each source (*prefetch*, refill at 75 % of it).
+    Completes: when all sources have completed.
+    Fails: when a source fails, behind the elements that have arrived; the others are cancelled.
+        Several that fail in the same moment: with an ExceptionGroup.
+    Cancels: all sources, when the subscriber cancels; the elements held are discarded.
+    Holds: sources × *prefetch* elements; nothing where all sources are synchronous.
+    Rules: 1.1, 1.3, 1.7
+    """
+    flows = [source, *(to_flow(other, name="merge_with") for other in others)]
+    return _merge(flows, prefetch, "merge_with")
+
+
+def _merge(flows: "list[Flow[Any]]", prefetch: int, name: str) -> "Flow[Any]":
+    prefetch = positive(prefetch)
+    name, upstreams = f"{name}({len(flows)} sources)", tuple(flows)
+    if all(flow.chain.pulled for flow in flows):
+        return from_pull(
+            partial(_in_turn, upstreams, prefetch), name=name, checked=True, upstreams=upstreams
+        )
+    return from_push(
+        lambda inlet: _Merge(inlet, upstreams, prefetch),
+        name=name,
+        holds=prefetch * len(flows),
+        checked=True,
+        upstreams=upstreams,
+    )
+
+
+def _in_turn(flows: "tuple[Flow[Any], ...]", size: int) -> Iterator[Any]:
+    iterators = [flow.chain.iterate() for flow in flows]
+    try:
+        while iterators:
+            for iterator in tuple(iterators):
+                left = size
+                for element in islice(iterator, size):
+                    left -= 1
+                    yield element
+                if left:
+                    iterators.remove(iterator)
+    finally:
+        for iterator in iterators:
+            if hasattr(iterator, "close"):
+                iterator.close()
+
+
+class _Merge(Joining[Any]):
+    def __init__(self, inlet: Inlet[Any], flows: "tuple[Flow[Any], ...]", prefetch: int) -> None:
+        super().__init__(inlet, prefetch)
+        self._flows = flows
+
+    def started(self) -> None:
+        for flow in self._flows:
+            self.join(flow)
