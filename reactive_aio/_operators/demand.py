@@ -66,10 +66,13 @@ class _Boundary(Coordinator[T]):
         self._refill()
 
     def demanded(self) -> None:
+        self.consumed()
+        self._lend()
+
+    def consumed(self) -> None:
         self._freed += self._lent
         self._lent = 0
         self._refill()
-        self._lend()
 
     def _refill(self) -> None:
         if self._freed >= self._mark and not self._arm.ended:
@@ -88,10 +91,11 @@ class _Boundary(Coordinator[T]):
             self.door.soon(self._lend)
 
     def completed(self, arm: Arm[Any]) -> None:
+        self._arm = arm  # which may have ended while it was subscribed to
         self._lend()
 
     def failed(self, arm: Arm[Any], error: BaseException) -> None:
-        self._lend()
+        self.completed(arm)
 
     def _lend(self) -> None:
         self._lending = False

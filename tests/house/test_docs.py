@@ -2,8 +2,8 @@
 
 A block opened by ```` ```python ```` is run as a program of its own, with ``await`` at top level
 allowed, warnings as errors, and what it prints compared with the ```` ```output ```` block right
-after it, if there is one. ```` ```python spark ```` runs with the Spark tests. In blocks of shell,
-the sessions and files named must exist.
+after it, if there is one. ```` ```python spark ```` belongs into docs/spark.md, whose blocks run
+with the Spark tests. In blocks of shell, the sessions and files named must exist.
 """
 
 import os
@@ -74,10 +74,11 @@ def without_code(text: str) -> str:
 
 
 BLOCKS = [block for document in DOCUMENTS for block in blocks(document)]
+SPARK_PAGE = ROOT / "docs" / "spark.md"
 PROGRAMS = [
-    pytest.param(block, marks=[pytest.mark.spark] if "spark" in block.info else [], id=str(block))
+    pytest.param(block, id=str(block))
     for block in BLOCKS
-    if block.info[:1] == ("python",)
+    if block.info[:1] == ("python",) and block.document != SPARK_PAGE
 ]
 SHELLS = [
     pytest.param(block, id=str(block))
@@ -88,7 +89,7 @@ SHELLS = [
 
 @pytest.mark.parametrize("block", PROGRAMS)
 def test_code_runs(block: Block, tmp_path: Path) -> None:
-    assert set(block.info) <= {"python", "spark"}
+    assert block.info == ("python",)
     ended = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", RUNNER, str(block)],
         input="\n" * block.line + block.text,
@@ -100,9 +101,8 @@ def test_code_runs(block: Block, tmp_path: Path) -> None:
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
-    if "spark" not in block.info:
-        # An error that reached nobody is reported there, and nowhere else.
-        assert ended.stderr == ""
+    # An error that reached nobody is reported there, and nowhere else.
+    assert ended.stderr == ""
     if block.output is not None:
         assert ended.stdout == block.output
 
