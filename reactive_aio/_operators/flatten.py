@@ -1,0 +1,199 @@
+"""flat_map: each element becomes a source of elements, several of them at work at once."""
+
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .._core.arm import Arm
+from .._core.demand import positive
+from .._core.heads import Inlet
+from .._core.inline import describe
+from .._core.joining import Joining
+from .._core.pace import SLICE, pace, perf_counter
+from ..coerce import Source, to_flow
+from ..stage import from_push
+
+if TYPE_CHECKING:
+    from ..flow import Flow
+
+__all__ = ("flat_map",)
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_PLAIN = frozenset((list, tuple, range, set, frozenset, dict, GeneratorType))
+
+
+def flat_map(
+    source: "Flow[T]",
+    mapper: Callable[[T], Source[R]],
+    *,
+    concurrency: int = 16,
+    prefetch: int = 32,
+) -> "Flow[R]":
+    """Make a source of each element, and emit the elements of all of them as they arrive.
+
+    *mapper* returns a flow, a publisher, an iterable or an asynchronous iterable. At most
+    *concurrency* of them are at work at the same time, and each may be *prefetch* elements ahead of
+    the subscriber. One that is synchronous is read only as it is asked for, to its end, before the
+    next is made; ``concurrency=1`` keeps the order of the elements in every case.
+
+    ::
+
+        a--b--c--|
+        .flat_map(lambda x: [x, x.upper()])
+        (aA)--(bB)--(cC)--|
+
+    Demand: batched (*concurrency* upstream; *prefetch*, refill at 75 % of it, for each inner one).
+    Completes: when the source and all inner ones have completed.
+    Fails: when the source, *mapper* or an inner one fails, behind the elements that have arrived;
+        the others are cancelled. Several that fail in the same moment: with an ExceptionGroup.
+    Cancels: the source and all inner ones, when the subscriber cancels.
+    Holds: *concurrency* × *prefetch* elements, and *concurrency* of the source.
+    Rules: 1.1, 1.3, 1.7
+    """
+    concurrency, prefetch = positive(concurrency), positive(prefetch)
+    return from_push(
+        lambda inlet: _FlatMap(inlet, source, mapper, concurrency, prefetch),
+        name=f"flat_map({describe(mapper)}, concurrency={concurrency})",
+        holds=concurrency * (prefetch + 1),
+        upstreams=(source,),
+    )
+
+
+class _FlatMap(Joining[Any]):
+    """Arms for the inner sources that must be waited for; the others are pulled, one at a time."""
+
+    def __init__(
+        self,
+        inlet: Inlet[Any],
+        source: "Flow[Any]",
+        mapper: Callable[[Any], Source[Any]],
+        concurrency: int,
+        prefetch: int,
+    ) -> None:
+        super().__init__(inlet, prefetch)
+        self._source = source
+        self._mapper = mapper
+        self._concurrency = concurrency
+        self._inner: Iterator[Any] | None = None
+        """The last of the sources that are pulled."""
+        self._pulled: Iterator[Any] | None = None
+        """It, and those that follow as long as there are any."""
+        self._account: Arm[Any] = Arm(self)  # under which the ledger knows what was pulled
+        self._account.ended = True  # nobody is to be asked for more
+        self._pull_first = False
+        self._batch = 8
+        self.late, self.looked, self.until = False, 0.0, 0.0  # for `pace`
+
+    # -- decisions --------------------------------------------------------------------------------
+    def started(self) -> None:
+        self._outer: Arm[Any] = self.arm(self._source)
+
+    def noticed(self, arm: Arm[Any]) -> None:
+        if arm is self._outer:
+            self.submit(self.send)
+        else:
+            super().noticed(arm)
+
+    def completed(self, arm: Arm[Any]) -> None:
+        if arm is self._outer:
+            self.send()
+        else:
+            super().completed(arm)
+
+    def failed(self, arm: Arm[Any], error: BaseException) -> None:
+        if arm is self._outer:
+            self.send()  # it has failed when what it sent before has had its turn
+        else:
+            super().failed(arm, error)
+
+    def stopped(self) -> None:
+        self._let_go()
+
+    # -- acts -------------------------------------------------------------------------------------
+    def send(self) -> None:
+        self._ready()
+        room = self.demand.outstanding
+        # Who comes first alternates, so that neither can keep the other waiting for ever.
+        self._pull_first = not self._pull_first
+        chunk = self._pull(room) if self._pull_first else self.waiting(room)
+        room -= len(chunk)
+        chunk += self.waiting(room) if self._pull_first else self._pull(room)
+        self.emit(chunk)
+        self.finish()
+
+    def halt(self, error: BaseException) -> None:
+        self._outer.elements.clear()
+        super().halt(error)
+        self._let_go()
+
+    def account(self, arm: Arm[Any]) -> None:
+        if arm is not self._outer:
+            super().account(arm)
+
+    def finish(self) -> None:
+        outer = self._outer
+        if self._pulled is not None or outer.elements or not outer.ended:
+            return
+        if outer.error is not None and not self.errors:
+            self.halt(outer.error)
+        super().finish()
+
+    def _open(self) -> Iterator[Any] | None:
+        """Make sources of the elements at hand; return the first that is to be pulled."""
+        outer = self._outer
+        while not self.errors and not self.closed:
+            free = self._concurrency - len(self.arms) + (outer in self.arms)
+            if not outer.elements and (missing := free - outer.outstanding) > 0:
+                outer.request(missing)
+            if free <= 0 or not outer.elements:
+                break
+            try:
+                inner = self._mapper(outer.take(1)[0])
+                if inner.__class__ in _PLAIN:
+                    self._inner = iter(inner)
+                    return self._inner
+                flow = to_flow(inner, name="flat_map")
+                if flow.chain.pulled:
+                    self._inner = flow.chain.iterate()
+                    return self._inner
+                self.join(flow)
+            except Exception as error:
+                self.halt(error)
+        return None
+
+    def _pull(self, at_most: int) -> list[Any]:
+        """Take up to *at_most* elements of synchronous sources, within the bound."""
+        chunk: list[Any] = []
+        others = len(self.arms) - (self._outer in self.arms)
+        allowed = (self._concurrency - others) * self.prefetch - self.ledger.holds(self._account)
+        at_most = min(at_most, allowed)
+        self.looked = perf_counter()
+        self.until, self.late = self.looked + SLICE, False
+        while self._ready() and at_most > (before := len(chunk)) and not self.late:
+            piece = min(at_most - before, self._batch)
+            try:
+                chunk.extend(islice(self._pulled, piece))  # keeps what came before an error
+            except Exception as error:
+                self.halt(error)
+            if len(chunk) - before < piece:
+                self._pulled = None
+            self._batch = pace(self, self._batch)
+        if self.late and not chunk:
+            self.submit(self.send)  # the executor gives everybody else a turn in between
+        if chunk:
+            self.ledger.passed(self._account, len(chunk))
+        return chunk
+
+    def _ready(self) -> bool:
+        """Whether there is a source to pull from; opens what can be opened."""
+        if self._pulled is None and (first := self._open()) is not None:
+            self._pulled = chain(first, chain.from_iterable(iter(self._open, None)))
+        return self._pulled is not None
+
+    def _let_go(self) -> None:
+        self._pulled, inner, self._inner = None, self._inner, None
+        if hasattr(inner, "close"):
+            inner.close()
