@@ -32,9 +32,10 @@ def plain(operator: str, parameter: str, value: Callable[..., Any], remedy: str)
 
 def whole(operator: str, parameter: str, value: int, *, least: int = 0) -> int:
     """*value* must be an ``int`` of at least *least*."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        kind = type(value).__name__
-        raise TypeError(f"{operator}: {parameter} must be an int, not {describe(value)} ({kind})")
+    given = cast("object", value)
+    if isinstance(given, bool) or not isinstance(given, int):
+        kind = type(given).__name__
+        raise TypeError(f"{operator}: {parameter} must be an int, not {describe(given)} ({kind})")
     if value < least:
         raise ValueError(f"{operator}: {parameter} must be at least {least}, not {value}")
     return value
