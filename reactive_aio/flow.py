@@ -14,6 +14,7 @@ from ._operators import (
     fill as _fill,
     look as _look,
     meta as _meta,
+    overflow as _overflow,
     select as _select,
     transform as _transform,
 )
@@ -65,6 +66,9 @@ class Flow(Fluent[T_co]):
 
     # demand
     boundary: Final = _demand.boundary
+    on_backpressure_buffer: Final = _overflow.on_backpressure_buffer
+    on_backpressure_drop: Final = _overflow.on_backpressure_drop
+    on_backpressure_latest: Final = _overflow.on_backpressure_latest
 
     # look
     do_on_next: Final = _look.do_on_next
