@@ -6,6 +6,7 @@ terminal operator or ``subscribe``.
 """
 
 from ._core.executor import SerialExecutor
+from ._sources.push import Emitter, create
 from ._sources.values import (
     defer,
     empty,
@@ -18,15 +19,22 @@ from ._sources.values import (
     range,
 )
 from .flow import Flow
+from .processors import Emission, MulticastProcessor, ProcessorStats, UnicastProcessor
 from .spec import Processor, Publisher, Subscriber, Subscription
 
 __all__ = (
+    "Emission",
+    "Emitter",
     "Flow",
+    "MulticastProcessor",
     "Processor",
+    "ProcessorStats",
     "Publisher",
     "SerialExecutor",
     "Subscriber",
     "Subscription",
+    "UnicastProcessor",
+    "create",
     "defer",
     "empty",
     "error",

@@ -39,7 +39,7 @@ class IllegalDemand(ReactiveError, ValueError):
             f"rule 3.9: non-positive subscription request: request({n!r}). "
             "Ask for an int of at least 1; call cancel() to stop."
         )
-        self.n = n
+        self.n: object = n
 
 
 class NotAnElement(ReactiveError, TypeError):
@@ -49,7 +49,7 @@ class NotAnElement(ReactiveError, TypeError):
 
     def __init__(self, message: str, *, rule: str = "2.13") -> None:
         super().__init__(f"rule {rule}: {message}")
-        self.rule = rule
+        self.rule: str | None = rule
 
 
 class AlreadySubscribed(ReactiveError, RuntimeError):
@@ -63,8 +63,8 @@ class RuleViolation(ReactiveError, RuntimeError):
 
     def __init__(self, rule: str, what: str) -> None:
         super().__init__(f"rule {rule} violated: {what}")
-        self.rule = rule
-        self.what = what
+        self.rule: str | None = rule
+        self.what: str = what
 
 
 class NoRunningLoop(ReactiveError, RuntimeError):
@@ -86,7 +86,7 @@ class Overflow(ReactiveError):
             "drop_newest, drop_oldest or latest."
         )
         super().__init__(f"{where} holds {bound} elements, its bound, and got another: {remedy}")
-        self.bound = bound
+        self.bound: int = bound
 
 
 class TimedOut(ReactiveError, TimeoutError):
@@ -116,4 +116,4 @@ class MissingExtra(ReactiveError, ImportError):
         super().__init__(
             f"{feature} needs the extra {extra!r}: pip install 'reactive-aio[{extra}]'"
         )
-        self.extra = extra
+        self.extra: str = extra

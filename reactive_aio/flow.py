@@ -1,10 +1,11 @@
 """Flow: the vocabulary of the package on one page.
 
-Each line binds a function of its family's module; its docstring is the method's. A flow is cold
-and immutable: an operator returns a new one, and every subscription starts anew.
+Each line binds a function of its family's module; its docstring is the method's. (``Final``: a type
+checker then takes the function's type as it is.) A flow is cold and immutable: an operator returns
+a new one, and every subscription starts anew.
 """
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from ._operators import (
     chunk as _chunk,
@@ -13,6 +14,7 @@ from ._operators import (
     fill as _fill,
     look as _look,
     meta as _meta,
+    overflow as _overflow,
     select as _select,
     transform as _transform,
 )
@@ -30,57 +32,60 @@ class Flow(Fluent[T_co]):
     __slots__ = ()
 
     # transform
-    map = _transform.map
-    map_async = _concurrent.map_async
-    filter = _transform.filter
-    filter_map = _transform.filter_map
-    of_type = _transform.of_type
-    scan = _transform.scan
-    enumerate = _transform.enumerate
-    pairwise = _transform.pairwise
-    transform = _transform.transform
+    map: Final = _transform.map
+    map_async: Final = _concurrent.map_async
+    filter: Final = _transform.filter
+    filter_map: Final = _transform.filter_map
+    of_type: Final = _transform.of_type
+    scan: Final = _transform.scan
+    enumerate: Final = _transform.enumerate
+    pairwise: Final = _transform.pairwise
+    transform: Final = _transform.transform
 
     # select
-    take = _select.take
-    take_while = _select.take_while
-    take_last = _select.take_last
-    skip = _select.skip
-    skip_while = _select.skip_while
-    skip_last = _select.skip_last
-    distinct = _select.distinct
-    distinct_until_changed = _select.distinct_until_changed
+    take: Final = _select.take
+    take_while: Final = _select.take_while
+    take_last: Final = _select.take_last
+    skip: Final = _select.skip
+    skip_while: Final = _select.skip_while
+    skip_last: Final = _select.skip_last
+    distinct: Final = _select.distinct
+    distinct_until_changed: Final = _select.distinct_until_changed
 
     # combine
-    start_with = _fill.start_with
-    default_if_empty = _fill.default_if_empty
+    start_with: Final = _fill.start_with
+    default_if_empty: Final = _fill.default_if_empty
 
     # time
 
     # chunk
-    buffer = _chunk.buffer
-    sliding_window = _chunk.sliding_window
+    buffer: Final = _chunk.buffer
+    sliding_window: Final = _chunk.sliding_window
 
     # errors
 
     # demand
-    boundary = _demand.boundary
+    boundary: Final = _demand.boundary
+    on_backpressure_buffer: Final = _overflow.on_backpressure_buffer
+    on_backpressure_drop: Final = _overflow.on_backpressure_drop
+    on_backpressure_latest: Final = _overflow.on_backpressure_latest
 
     # look
-    do_on_next = _look.do_on_next
-    do_on_error = _look.do_on_error
-    do_on_complete = _look.do_on_complete
-    do_on_cancel = _look.do_on_cancel
-    do_on_request = _look.do_on_request
-    do_finally = _look.do_finally
-    log = _look.log
+    do_on_next: Final = _look.do_on_next
+    do_on_error: Final = _look.do_on_error
+    do_on_complete: Final = _look.do_on_complete
+    do_on_cancel: Final = _look.do_on_cancel
+    do_on_request: Final = _look.do_on_request
+    do_finally: Final = _look.do_finally
+    log: Final = _look.log
 
     # meta
-    bound = _meta.bound
-    explain = _meta.explain
+    bound: Final = _meta.bound
+    explain: Final = _meta.explain
 
     # end
-    __aiter__ = _iterate.iterate
-    stream = _iterate.stream
+    __aiter__: Final = _iterate.iterate
+    stream: Final = _iterate.stream
 
 
 Fluent.made_of = Flow

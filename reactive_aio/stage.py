@@ -39,7 +39,7 @@ class Fluent(Generic[T_co]):
     """The class of all flows; `flow` sets it, so that operators need not import it."""
 
     def __init__(self, chain: Chain) -> None:
-        self.chain = chain
+        self.chain: Chain = chain
 
     def __repr__(self) -> str:
         return f"<Flow {self.chain.trail()}>"

@@ -73,7 +73,7 @@ class Arm(Batched, Generic[T]):
         state = "ended" if self.ended else f"{self.outstanding} outstanding"
         return f"<Arm {self.tag!r} {state}, holds {len(self.elements)}>"
 
-    # -- for the owner ------------------------------------------------------------------------------
+    # -- for the owner ---------------------------------------------------------------------------
     def subscribe(self, publisher: Publisher[T]) -> "Arm[T]":
         """Subscribe to *publisher*; one that raises there has failed (1.9)."""
         self._own = True
@@ -121,7 +121,7 @@ class Arm(Batched, Generic[T]):
         if hasattr(subscription, "aclose"):
             await subscription.aclose()
 
-    # -- what may go wrong with a subscription ------------------------------------------------------
+    # -- what may go wrong with a subscription ---------------------------------------------------
     def _ask(self, subscription: Subscription, n: int) -> None:
         try:
             subscription.request(n)
@@ -153,7 +153,7 @@ class Arm(Batched, Generic[T]):
             self._leave(self._subscription)
             self.on_error(error)
 
-    # -- the subscriber -----------------------------------------------------------------------------
+    # -- the subscriber --------------------------------------------------------------------------
     def on_subscribe(self, subscription: Subscription) -> None:
         if cast("object", subscription) is None:
             raise self._none("on_subscribe(None): a subscription is needed")

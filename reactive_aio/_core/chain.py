@@ -20,10 +20,14 @@ class Chain:
     __slots__ = ("_loops", "applied", "arguments", "asked", "awaits", "head")
 
     def __init__(self, head: Head, applied: tuple[Applied, ...] = ()) -> None:
-        self.head = head
-        self.applied = applied
-        self.arguments = tuple(value for each in applied for value in each.arguments)
-        self.awaits = isinstance(head, AsyncHead) or any(each.stage.awaits for each in applied)
+        self.head: Head = head
+        self.applied: tuple[Applied, ...] = applied
+        self.arguments: tuple[object, ...] = tuple(
+            value for each in applied for value in each.arguments
+        )
+        self.awaits: bool = isinstance(head, AsyncHead) or any(
+            each.stage.awaits for each in applied
+        )
         self.asked = tuple(_asked(applied))
         """Places that are told of each request, and whom to call: last first, as it travels."""
         self._loops: dict[tuple[str, str], Loop] = {}

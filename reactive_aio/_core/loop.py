@@ -66,10 +66,10 @@ class Door:
         loop = asyncio._get_running_loop()
         if loop is None:
             raise NoRunningLoop(what)
-        self.loop = loop
-        self.thread = get_ident()
+        self.loop: AbstractEventLoop = loop
+        self.thread: int = get_ident()
         self.context: Context = copy_context()
-        self.entered = False
+        self.entered: bool = False
 
     # -- scheduling -----------------------------------------------------------------------------
     @property

@@ -22,7 +22,11 @@ _PASSED: Final[Decision[Any]] = Decision(Emission.ACCEPTED)
 
 
 class Outlet(Generic[T]):
-    """The subscription that an island sees, and the end at which a source offers elements."""
+    """The subscription that an island sees, and the end at which a source offers elements.
+
+    *room* is called when elements have been processed, or more are wanted; *gone* when nothing is
+    wanted any more: the subscriber has cancelled, or the queue has overflowed.
+    """
 
     __slots__ = ("_error", "_gone", "_inlet", "_room", "closed", "demand", "ended", "name", "queue")
 
@@ -90,6 +94,7 @@ class Outlet(Generic[T]):
     def _finish(self) -> None:
         if self.ended and not self.closed and not self.queue:
             self.closed = True
+            self.queue.settle()
             if self._error is None:
                 self._inlet.complete()
             else:
@@ -102,12 +107,9 @@ class Outlet(Generic[T]):
 
     def processed(self) -> None:
         """All that was handed over has been processed."""
-        queue = self.queue
-        crowded = queue.full
-        queue.settle()
+        self.queue.settle()
         self.flush()
-        if crowded and not queue.full:
-            self._room()
+        self._room()
 
     def cancel(self) -> None:
         if not self.closed:

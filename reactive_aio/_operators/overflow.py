@@ -1,0 +1,201 @@
+"""Operators for elements that nobody has asked for: upstream runs free, what is held is bounded."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .._core.coordinator import Arm, Coordinator
+from .._core.demand import UNBOUNDED
+from .._core.outlet import Outlet
+from .._core.queues import BoundedQueue, Policy, bounded, policy
+from ..stage import Inlet, from_push
+
+if TYPE_CHECKING:
+    from ..flow import Flow
+    from ..spec import Subscription
+
+__all__ = ("on_backpressure_buffer", "on_backpressure_drop", "on_backpressure_latest")
+
+T = TypeVar("T")
+
+_AT_ONCE = 256  # the most that on_backpressure_drop lets an island ask for at a time
+
+
+def on_backpressure_buffer(
+    source: "Flow[T]",
+    bound: int,
+    *,
+    overflow: Policy = "fail",
+    on_drop: Callable[[T], object] | None = None,
+) -> "Flow[T]":
+    """Hold elements that were not asked for, *bound* of them at most.
+
+    ::
+
+        a--b--c--|
+        .on_backpressure_buffer(8)
+        a--b--c--|
+
+    When there is no room, *overflow* says what happens: ``"fail"`` (the flow fails with `Overflow`,
+    behind the elements held), ``"drop_newest"``, ``"drop_oldest"`` or ``"latest"`` (only the latest
+    is held). *on_drop* is called with each element dropped. ``"buffer"`` is not possible here: a
+    source that can wait is better served by ``boundary``.
+
+    Demand: unbounded upstream, from the first request on.
+    Completes: when the source completes, behind the elements held.
+    Fails: when the source fails, behind the elements held; by overflow; when *on_drop* raises.
+    Cancels: when the subscriber cancels; the elements held are discarded.
+    Holds: *bound* elements.
+    Rules: 1.1, 2.8
+    """
+    name = "on_backpressure_buffer"
+    bound, overflow = bounded(bound, name), policy(overflow, name)
+    if overflow == "buffer":
+        raise ValueError(
+            f"{name}: overflow='buffer' would refuse elements that cannot be given back; "
+            "use boundary() to slow the source down, or another policy"
+        )
+    if overflow == "latest":
+        return _backpressured(source, 1, overflow, on_drop, f"{name}({bound})", holds=2, window=1)
+    return _backpressured(source, bound, overflow, on_drop, f"{name}({bound})", holds=bound)
+
+
+def on_backpressure_drop(
+    source: "Flow[T]", *, on_drop: Callable[[T], object] | None = None
+) -> "Flow[T]":
+    """Drop elements that were not asked for.
+
+    ::
+
+        a--b--c--|
+        .on_backpressure_drop()
+        a--b--c--|
+
+    *on_drop* is called with each element dropped.
+
+    Demand: unbounded upstream, from the first request on; of a demand above 256, that many elements
+        at a time are let through to a slow subscriber.
+    Completes: when the source completes.
+    Fails: when the source fails, or *on_drop* raises.
+    Cancels: when the subscriber cancels.
+    Holds: 256 elements, which were asked for and wait for a slow subscriber.
+    Rules: 1.1, 2.8
+    """
+    name = "on_backpressure_drop"
+    return _backpressured(source, 0, "drop_newest", on_drop, name, holds=_AT_ONCE, window=_AT_ONCE)
+
+
+def on_backpressure_latest(
+    source: "Flow[T]", *, on_drop: Callable[[T], object] | None = None
+) -> "Flow[T]":
+    """Of the elements that were not asked for, hold the latest.
+
+    ::
+
+        a--b--c--|
+        .on_backpressure_latest()
+        a--b--c--|
+
+    A subscriber gets one element at a time, and next the latest that has come meanwhile; so what it
+    gets is never older than what it was busy with. *on_drop* is called with each element dropped.
+
+    Demand: unbounded upstream, from the first request on.
+    Completes: when the source completes, behind the element held.
+    Fails: when the source fails, behind the element held; when *on_drop* raises.
+    Cancels: when the subscriber cancels; the element held is discarded.
+    Holds: 2 elements: the one the subscriber works on, and the latest.
+    Rules: 1.1, 2.8
+    """
+    name = "on_backpressure_latest"
+    return _backpressured(source, 1, "latest", on_drop, name, holds=2, window=1)
+
+
+def _backpressured(
+    source: "Flow[T]",
+    bound: int,
+    overflow: Policy,
+    on_drop: Callable[[T], object] | None,
+    name: str,
+    *,
+    holds: int,
+    window: int = 0,
+) -> "Flow[T]":
+    if on_drop is not None and not callable(on_drop):
+        raise TypeError(f"{name}: on_drop must be a function of an element, not {on_drop!r}")
+
+    def open(inlet: Inlet[T]) -> "Subscription":
+        return _Backpressured(inlet, source, BoundedQueue(bound, overflow), name, on_drop)
+
+    return from_push(open, name=name, holds=holds, checked=True, upstreams=(source,), window=window)
+
+
+class _Backpressured(Coordinator[T]):
+    """Takes whatever comes, and lets a queue decide about it.
+
+    Upstream is asked a turn later, so that a synchronous one does not pour out while downstream is
+    still busy asking.
+    """
+
+    def __init__(
+        self,
+        inlet: Inlet[T],
+        source: "Flow[T]",
+        queue: BoundedQueue[T],
+        name: str,
+        on_drop: Callable[[T], object] | None,
+    ) -> None:
+        super().__init__(inlet)
+        self._source = source
+        self._on_drop = on_drop
+        self.outlet = Outlet(inlet, queue, name, room=_nothing, gone=self._overflowed)
+
+    # -- downstream -------------------------------------------------------------------------------
+    def request(self, n: int, /) -> None:
+        if not self._started:
+            self._started = True
+            self.door.soon(self._begin)
+        self.outlet.request(n)
+
+    def processed(self) -> None:
+        self.outlet.processed()
+
+    def _begin(self) -> None:
+        if not self.closed:
+            arm: Arm[T] = Arm(self)
+            arm.fill = self._take  # one by one: a batch of elements would be held by nobody's leave
+            self.arms[arm] = None
+            arm.request(UNBOUNDED)
+            arm.subscribe(self._source)
+
+    def stopped(self) -> None:
+        self.outlet.cancel()
+
+    def fail(self, error: BaseException) -> None:
+        """Stop upstream, and fail behind what is held."""
+        for arm in self.arms:
+            arm.cancel()
+        self.outlet.end(error)
+
+    def _overflowed(self, _: Outlet[T]) -> None:
+        for arm in self.arms:
+            arm.cancel()
+
+    # -- upstream ---------------------------------------------------------------------------------
+    def arrived(self, arm: Arm[Any]) -> None:
+        for element in arm.take(len(arm.elements)):
+            self._take(element)
+
+    def _take(self, element: T) -> None:
+        decision = self.outlet.offer(element)
+        if self._on_drop is not None and decision.dropped is not None:
+            self._on_drop(decision.dropped)
+
+    def completed(self, arm: Arm[Any]) -> None:
+        self.arrived(arm)
+        self.outlet.end(arm.error)
+
+    def failed(self, arm: Arm[Any], error: BaseException) -> None:
+        self.completed(arm)
+
+
+def _nothing() -> None:
+    """Nobody waits for room."""
