@@ -5,9 +5,10 @@ import linecache
 import traceback
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 from itertools import accumulate, islice, pairwise, product
 from operator import add
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, strategies as st
@@ -28,7 +29,8 @@ class Failed(Exception):
 
 
 # -- stages, each with what it means as a generator ------------------------------------------------
-class Stage(NamedTuple):
+@dataclass(frozen=True, repr=False)
+class Stage:
     """An operator of integers."""
 
     name: str
