@@ -43,17 +43,17 @@ async def spec108_is_silent_after_cancel(make: Make) -> None:
     """Cancelled in on_subscribe, in on_next, beside a signal, with and without demand: silence."""
     for kind in KINDS:
         for n in (0, 3):
-            seen = _CancelsAtOnce[kind](n).subscribed_to(make(5))
+            seen = await _CancelsAtOnce[kind](n).subscribed_to(make(5))
             await seen.quiet()
             _silent(seen)
 
-        seen = kind(UNBOUNDED, _cancelling(2)).subscribed_to(make(20))
+        seen = await kind(UNBOUNDED, _cancelling(2)).subscribed_to(make(20))
         await seen.received(2, "1.1")
         await seen.quiet()
         _silent(seen)
 
         for demand in (1, 10):
-            seen = kind(demand).subscribed_to(make(20))
+            seen = await kind(demand).subscribed_to(make(20))
             await seen.received(1, "1.1")  # an asynchronous subscriber is still inside it
             seen.cancel()
             await seen.quiet()
@@ -81,7 +81,7 @@ _CancelsAtOnce: Final[dict[type[Recorder], type[Recorder]]] = {
 async def spec108_infinite_is_silent_after_cancel(make: MakeOne) -> None:
     """An endless stream under unbounded demand stops in the middle of it."""
     for kind in KINDS:
-        seen = kind(UNBOUNDED, _cancelling(3)).subscribed_to(make())
+        seen = await kind(UNBOUNDED, _cancelling(3)).subscribed_to(make())
         await seen.received(3, "1.1")
         await seen.quiet()
         _silent(seen)
@@ -89,7 +89,7 @@ async def spec108_infinite_is_silent_after_cancel(make: MakeOne) -> None:
 
 async def spec305_cancels_from_another_thread(make: Make) -> None:
     """cancel() may be called from any thread; the signals stop soon."""
-    seen = Recorder(2).subscribed_to(make(5))
+    seen = await Recorder(2).subscribed_to(make(5))
     await seen.received(2, "1.1")
     await asyncio.to_thread(seen.cancel)
     await seen.quiet()
@@ -102,7 +102,7 @@ async def spec305_cancels_from_another_thread(make: Make) -> None:
 async def spec306_takes_no_request_after_cancel(make: Make) -> None:
     """Requests after cancel() have no effect, be they right or wrong."""
     for before in (0, 2):
-        seen = Recorder(before).subscribed_to(make(5))
+        seen = await Recorder(before).subscribed_to(make(5))
         await seen.received(before, "1.1")
         seen.cancel()
         for n in (1, 3, UNBOUNDED, 0, -1):
@@ -113,7 +113,7 @@ async def spec306_takes_no_request_after_cancel(make: Make) -> None:
 
 async def spec307_takes_cancel_again(make: Make) -> None:
     """cancel() can be called again and again."""
-    seen = Recorder(1).subscribed_to(make(5))
+    seen = await Recorder(1).subscribed_to(make(5))
     await seen.received(1, "1.1")
     for _ in range(3):
         seen.cancel()
@@ -142,14 +142,14 @@ Held = tuple[Subscription, "weakref.ref[Recorder]"]
 
 
 async def _cancel_unused(make: Make, kind: type[Recorder]) -> Held:
-    seen = kind().subscribed_to(make(3))
+    seen = await kind().subscribed_to(make(3))
     await seen.quiet()
     seen.cancel()
     return seen.subscription, weakref.ref(seen)
 
 
 async def _cancel_used(make: Make, kind: type[Recorder]) -> Held:
-    seen = kind(1).subscribed_to(make(3))
+    seen = await kind(1).subscribed_to(make(3))
     await seen.received(1, "1.1")
     await seen.quiet()
     seen.cancel()
@@ -157,15 +157,14 @@ async def _cancel_used(make: Make, kind: type[Recorder]) -> Held:
 
 
 async def _cancel_begun(make: Make, kind: type[Recorder]) -> Held:
-    seen = kind().subscribed_to(make(3))
-    await seen.until(lambda: seen.subscriptions, "1.9", "on_subscribe has not come")
+    seen = await kind().subscribed_to(make(3))
     seen.request(2)
     seen.cancel()
     return seen.subscription, weakref.ref(seen)
 
 
 async def _complete(make: Make, kind: type[Recorder]) -> Held:
-    seen = kind(9).subscribed_to(make(1))
+    seen = await kind(9).subscribed_to(make(1))
     await seen.end()
     return seen.subscription, weakref.ref(seen)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import get_ident
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from ..errors import RuleViolation
 from ..spec import Publisher, Subscription
@@ -67,13 +67,14 @@ class Recorder:
         self._faults: list[RuleViolation] = []
 
     # -- what the law does ------------------------------------------------------------------------
-    def subscribed_to(self, publisher: Publisher[Any]) -> "Recorder":
-        """Subscribe to *publisher*; it must send on_subscribe before anything else (1.9)."""
+    async def subscribed_to(self, publisher: Publisher[Any]) -> Self:
+        """Subscribe to *publisher*, and wait for on_subscribe, which may come later (1.9)."""
         try:
             publisher.subscribe(self)
         except Exception as error:
-            self.log.append(f"subscribe raised {error!r}")
             raise self.violation("1.9", f"subscribe raised {error!r}") from error
+        await self.until(lambda: self.log, "1.9", "on_subscribe has not come")
+        self.demand(self.log[0] == "on_subscribe", "1.9", "a signal came before on_subscribe")
         return self
 
     @property
@@ -170,10 +171,6 @@ class Recorder:
             rule,
             f"{count} elements were requested, {len(self.elements)} came before the end",
         )
-
-    async def subscribed(self) -> None:
-        """Wait for on_subscribe."""
-        await self.until(lambda: self.subscriptions, "1.9", "on_subscribe has not come")
 
     async def reached(self, count: int, rule: str, what: str) -> None:
         """Wait until *count* elements have come, or the end."""

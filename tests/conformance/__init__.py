@@ -1,0 +1,1 @@
+"""The laws on every source, operator and processor; and the laws themselves on trial."""

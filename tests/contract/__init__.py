@@ -1,0 +1,1 @@
+"""The contract of signals, promise by promise."""

@@ -1,0 +1,1 @@
+"""The pure parts of the core, and what stands on them."""
