@@ -5,6 +5,7 @@ checker then takes the function's type as it is.) A flow is cold and immutable: 
 a new one, and every subscription starts anew.
 """
 
+from collections.abc import AsyncIterator
 from typing import Final, TypeVar
 
 from ._operators import (
@@ -84,8 +85,10 @@ class Flow(Fluent[T_co]):
     explain: Final = _meta.explain
 
     # end
-    __aiter__: Final = _iterate.iterate
     stream: Final = _iterate.stream
+
+    def __aiter__(self) -> AsyncIterator[T_co]:  # a method, or it would not be an AsyncIterable
+        return _iterate.iterate(self)
 
 
 Fluent.made_of = Flow

@@ -1,0 +1,133 @@
+"""buffer sliding_window"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from reactive_aio import Flow, just, range as flow_range
+from reactive_aio.testing import SubscriberProbe
+
+from .ways import WAYS, Failed, Sample, collected, in_every_way
+
+SAMPLES = {
+    "buffer": Sample(lambda f: f.buffer(2), [1, 2, 3], [[1, 2], [3], "|"]),
+    "buffer: even": Sample(lambda f: f.buffer(2), [1, 2], [[1, 2], "|"]),
+    "buffer: one": Sample(lambda f: f.buffer(1), [1, 2], [[1], [2], "|"]),
+    "buffer: empty": Sample(lambda f: f.buffer(2), [], ["|"]),
+    "buffer: failing": Sample(lambda f: f.buffer(2), [1, 2, 3], [[1, 2], Failed], fails=True),
+    "buffer: overlapping": Sample(
+        lambda f: f.buffer(3, step=2), [1, 2, 3, 4, 5], [[1, 2, 3], [3, 4, 5], [5], "|"]
+    ),
+    "buffer: gaps": Sample(lambda f: f.buffer(1, step=2), [1, 2, 3, 4], [[1], [3], "|"]),
+    "sliding_window": Sample(lambda f: f.sliding_window(2), [1, 2, 3], [(1, 2), (2, 3), "|"]),
+    "sliding_window: short": Sample(lambda f: f.sliding_window(4), [1, 2, 3], ["|"]),
+    "sliding_window: partial": Sample(
+        lambda f: f.sliding_window(2, partial=True), [1, 2], [(1, 2), (2,), "|"]
+    ),
+    "sliding_window: step": Sample(
+        lambda f: f.sliding_window(2, step=3), [1, 2, 3, 4, 5], [(1, 2), (4, 5), "|"]
+    ),
+    "sliding_window: failing": Sample(
+        lambda f: f.sliding_window(2), [1, 2], [(1, 2), Failed], fails=True
+    ),
+}
+
+OF_LENGTH: dict[str, Callable[[int], Flow[Any]]] = {
+    "buffer": lambda n: flow_range(3 * n).buffer(3),
+    "buffer: rest": lambda n: flow_range(max(3 * n - 2, 0)).buffer(3),
+    "buffer: pushed": lambda n: flow_range(3 * n).boundary(4).buffer(3),
+    "buffer: step": lambda n: flow_range(2 * n).buffer(3, step=2),
+    "sliding_window": lambda n: flow_range(n + 2 if n else 0).sliding_window(3),
+    "sliding_window: partial": lambda n: flow_range(n).sliding_window(3, partial=True),
+    "sliding_window: pushed": lambda n: flow_range(n + 1).boundary(4).sliding_window(2),
+}
+
+FAILING: dict[str, Callable[[], Flow[Any]]] = {
+    "buffer": lambda: just(1, 0).map(lambda x: 1 / x).buffer(1),
+    "sliding_window": lambda: just(1, 0).map(lambda x: 1 / x).sliding_window(1),
+}
+
+INFINITE: dict[str, Callable[[], Flow[Any]]] = {
+    "buffer": lambda: flow_range(1 << 62).buffer(3),
+    "sliding_window": lambda: flow_range(1 << 62).sliding_window(3),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", SAMPLES)
+async def test_the_same_signals_in_every_way(name: str, way: str) -> None:
+    await in_every_way(SAMPLES[name], way)
+
+
+@pytest.mark.parametrize("name", OF_LENGTH)
+async def test_cancelled_half_way_it_is_silent(name: str) -> None:
+    probe = SubscriberProbe[Any](2).subscribed_to(OF_LENGTH[name](6))
+    await probe.received(2)
+    probe.cancel()
+    probe.request(9)
+    assert len(probe.signals) == 2
+
+
+@given(length=st.integers(0, 20), size=st.integers(1, 6), step=st.integers(1, 6))
+async def test_windows_are_slices(length: int, size: int, step: int) -> None:
+    elements = list(range(length))
+    starts = range(0, length, step)
+    every = [elements[start : start + size] for start in starts]
+    full = [tuple(each) for each in every if len(each) == size]
+    flow = flow_range(length)
+    assert await collected(flow.buffer(size, step=step), "unbounded") == [*every, "|"]
+    windows = flow.sliding_window(size, step=step)
+    assert await collected(windows, "one by one") == [*full, "|"]
+    windows = flow.sliding_window(size, step=step, partial=True)
+    assert await collected(windows, "one by one") == [*map(tuple, every), "|"]
+
+
+async def test_a_full_buffer_completes_with_a_source_that_knows_its_end() -> None:
+    probe = SubscriberProbe[list[int]](2).subscribed_to(flow_range(4).buffer(2))
+    assert probe.signals == [[0, 1], [2, 3], "|"]
+
+
+async def test_the_rest_waits_for_demand() -> None:
+    probe = SubscriberProbe[list[int]](1).subscribed_to(flow_range(3).buffer(2))
+    assert probe.signals == [[0, 1]]
+    probe.request(1)
+    assert probe.signals == [[0, 1], [2], "|"]
+
+
+async def test_every_buffer_is_a_list_of_its_own() -> None:
+    one, two, *_ = await collected(flow_range(4).buffer(2), "unbounded")
+    one.append("changed")
+    assert two == [2, 3]
+
+
+@pytest.mark.parametrize("size", [1, 3, 7])
+async def test_no_more_is_asked_for_than_the_lists_asked_for_take(size: int) -> None:
+    asked: list[int] = []
+    source = flow_range(100).do_on_request(asked.append).boundary(50).do_on_next(lambda _: None)
+    probe = SubscriberProbe[list[int]](2).subscribed_to(source.buffer(size))
+    await probe.received(2)
+    assert probe.elements == [list(range(size)), list(range(size, 2 * size))]
+    assert source.buffer(size).bound().total == 50 + size
+
+
+def test_what_is_held_is_said() -> None:
+    assert just(1).buffer(7).bound().total == 7
+    assert just(1).buffer(7, step=2).bound().total == 7
+    assert just(1).sliding_window(5).bound().total == 5
+
+
+WRONG: dict[str, tuple[Callable[[Flow[int]], object], type[Exception], str]] = {
+    "buffer": (lambda f: f.buffer(0), ValueError, "buffer: size must be at least 1"),
+    "buffer: step": (lambda f: f.buffer(2, step=0), ValueError, "step"),
+    "sliding_window": (lambda f: f.sliding_window(0), ValueError, "size"),
+    "sliding_window: step": (lambda f: f.sliding_window(1, step=0), ValueError, "step"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_arguments_are_refused_where_the_flow_is_put_together(name: str) -> None:
+    assemble, error, message = WRONG[name]
+    with pytest.raises(error, match=message):
+        assemble(just(1))

@@ -1,0 +1,156 @@
+"""map filter filter_map of_type scan enumerate pairwise transform"""
+
+from collections.abc import Callable
+from operator import add
+from typing import Any
+
+import pytest
+
+from reactive_aio import Flow, from_iterable, just, range as flow_range
+from reactive_aio.errors import NotAnElement
+from reactive_aio.testing import SubscriberProbe
+
+from .ways import UNBOUNDED, WAYS, Failed, Sample, collected, in_every_way
+
+
+def fails_at_2(x: int) -> int:
+    if x == 2:
+        raise Failed(x)
+    return x
+
+
+def odd_or_none(x: int) -> int | None:
+    return x if x % 2 else None
+
+
+def no_result(_total: Any, _x: Any) -> Any:
+    return None
+
+
+async def coroutine_function(x: int) -> int:
+    return x
+
+
+SAMPLES = {
+    "map": Sample(lambda f: f.map(str), [1, 2, 3], ["1", "2", "3", "|"]),
+    "map: empty": Sample(lambda f: f.map(str), [], ["|"]),
+    "map: failing function": Sample(lambda f: f.map(fails_at_2), [1, 2, 3], [1, Failed]),
+    "map: failing source": Sample(lambda f: f.map(str), [1], ["1", Failed], fails=True),
+    "map: None": Sample(lambda f: f.map(odd_or_none), [1, 2], [1, NotAnElement]),
+    "filter": Sample(lambda f: f.filter(odd_or_none), [1, 2, 3, 4], [1, 3, "|"]),
+    "filter: nothing": Sample(lambda f: f.filter(lambda _: 0), [1, 2, 3], ["|"]),
+    "filter: failing source": Sample(lambda f: f.filter(bool), [1, 0], [1, Failed], fails=True),
+    "filter: failing function": Sample(lambda f: f.filter(fails_at_2), [1, 2], [1, Failed]),
+    "filter_map": Sample(lambda f: f.filter_map(odd_or_none), [1, 2, 0, 3], [1, 3, "|"]),
+    "filter_map: falsy": Sample(lambda f: f.filter_map(lambda x: x - 1), [1, 2], [0, 1, "|"]),
+    "filter_map: failing": Sample(lambda f: f.filter_map(fails_at_2), [1, 2], [1, Failed]),
+    "of_type": Sample(lambda f: f.of_type(int), ["a", 1, 2.0, True], [1, True, "|"]),
+    "scan": Sample(lambda f: f.scan(add), [1, 2, 3], [1, 3, 6, "|"]),
+    "scan: empty": Sample(lambda f: f.scan(add), [], ["|"]),
+    "scan: seed": Sample(lambda f: f.scan(add, seed=5), [1, 2], [5, 6, 8, "|"]),
+    "scan: seed, empty": Sample(lambda f: f.scan(add, seed=5), [], [5, "|"]),
+    "scan: seed, failing": Sample(lambda f: f.scan(add, seed=5), [1], [5, 6, Failed], fails=True),
+    "scan: None": Sample(lambda f: f.scan(no_result), [1, 2], [1, NotAnElement]),
+    "scan: seed, None": Sample(lambda f: f.scan(no_result, seed=1), [1], [1, NotAnElement]),
+    "enumerate": Sample(lambda f: f.enumerate(), ["a", "b"], [(0, "a"), (1, "b"), "|"]),
+    "enumerate: start": Sample(lambda f: f.enumerate(7), ["a", "b"], [(7, "a"), (8, "b"), "|"]),
+    "pairwise": Sample(lambda f: f.pairwise(), [1, 2, 3], [(1, 2), (2, 3), "|"]),
+    "pairwise: one": Sample(lambda f: f.pairwise(), [1], ["|"]),
+    "pairwise: failing": Sample(lambda f: f.pairwise(), [1, 2], [(1, 2), Failed], fails=True),
+    "transform": Sample(lambda f: f.transform(lambda g: g.map(str)), [1], ["1", "|"]),
+}  # fmt: skip
+
+OF_LENGTH: dict[str, Callable[[int], Flow[Any]]] = {
+    "map": lambda n: flow_range(n).map(str),
+    "map: pushed": lambda n: flow_range(n).boundary(3).map(str),
+    "filter": lambda n: flow_range(2 * n).filter(lambda x: x % 2),
+    "filter: pushed": lambda n: flow_range(2 * n).boundary(3).filter(lambda x: x % 2),
+    "filter_map": lambda n: flow_range(2 * n).filter_map(odd_or_none),
+    "of_type": lambda n: from_iterable([each for i in range(n) for each in (i, "x")]).of_type(int),
+    "scan": lambda n: flow_range(n).scan(add),
+    "scan: seed": lambda n: flow_range(n - 1).scan(add, seed=0) if n else flow_range(0),
+    "enumerate": lambda n: flow_range(n).enumerate(),
+    "pairwise": lambda n: flow_range(n + 1).pairwise(),
+    "transform": lambda n: flow_range(n).transform(lambda flow: flow.map(str)),
+}
+
+FAILING: dict[str, Callable[[], Flow[Any]]] = {
+    "map": lambda: flow_range(5).map(fails_at_2),
+    "filter": lambda: flow_range(5).filter(fails_at_2),
+    "filter_map": lambda: flow_range(5).filter_map(fails_at_2),
+    "scan": lambda: just(1, "a").scan(add),
+}
+
+INFINITE: dict[str, Callable[[], Flow[Any]]] = {
+    "map": lambda: flow_range(1 << 62).map(str),
+    "filter": lambda: flow_range(1 << 62).filter(lambda x: x % 2),
+    "scan": lambda: flow_range(1 << 62).scan(add),
+    "pairwise": lambda: flow_range(1 << 62).pairwise(),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", SAMPLES)
+async def test_the_same_signals_in_every_way(name: str, way: str) -> None:
+    await in_every_way(SAMPLES[name], way)
+
+
+@pytest.mark.parametrize("name", OF_LENGTH)
+async def test_cancelled_half_way_it_is_silent(name: str) -> None:
+    probe = SubscriberProbe[Any](2).subscribed_to(OF_LENGTH[name](6))
+    await probe.received(2)
+    probe.cancel()
+    probe.request(9)
+    assert len(probe.signals) == 2
+
+
+async def test_map_tells_of_filter_map_when_it_gets_none() -> None:
+    [error] = await collected(just(2).map(odd_or_none), "unbounded")
+    assert "filter_map" in str(error)
+
+
+async def test_a_seed_is_emitted_before_anything_is_asked_of_the_source() -> None:
+    asked: list[int] = []
+    flow = flow_range(3).do_on_request(asked.append).boundary(2).scan(add, seed=10)
+    probe = SubscriberProbe[int](1).subscribed_to(flow)
+    assert probe.signals == [10]
+    assert asked == []
+    probe.request(UNBOUNDED)
+    assert await probe.end() == [10, 10, 11, 13, "|"]
+
+
+async def test_each_subscription_scans_and_numbers_anew() -> None:
+    flow = flow_range(3).scan(add).enumerate()
+    first = await collected(flow, "unbounded")
+    assert first == await collected(flow, "async for") == [(0, 0), (1, 1), (2, 3), "|"]
+
+
+def test_transform_returns_whatever_the_function_returns() -> None:
+    assert just(1).transform(lambda flow: flow.bound().total) == 0
+
+
+def test_what_is_held_is_said() -> None:
+    flow = just(1)
+    assert flow.map(str).filter(bool).enumerate().of_type(int).bound().total == 0
+    assert flow.scan(add).bound().total == 1
+    assert flow.scan(add, seed=1).bound().total == 1
+    assert flow.pairwise().bound().total == 1
+
+
+WRONG: dict[str, tuple[Callable[[Flow[int]], object], type[Exception], str]] = {
+    "map": (lambda f: f.map(3), TypeError, "mapper must be a function"),  # type: ignore[arg-type]
+    "filter": (lambda f: f.filter(coroutine_function), TypeError, "filter_async"),
+    "filter_map": (lambda f: f.filter_map(coroutine_function), TypeError, "map_async"),
+    "of_type": (lambda f: f.of_type("int"), TypeError, "kind"),  # type: ignore[arg-type]
+    "scan": (lambda f: f.scan(None), TypeError, "accumulator"),  # type: ignore[call-overload]
+    "scan: None": (lambda f: f.scan(no_result, seed=None), NotAnElement, "seed"),
+    "enumerate": (lambda f: f.enumerate("1"), TypeError, "start"),  # type: ignore[arg-type]
+    "transform": (lambda f: f.transform(1), TypeError, "change"),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_arguments_are_refused_where_the_flow_is_put_together(name: str) -> None:
+    assemble, error, message = WRONG[name]
+    with pytest.raises(error, match=message):
+        assemble(just(1))
