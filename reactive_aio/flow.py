@@ -16,9 +16,10 @@ from ._operators import (
     meta as _meta,
     overflow as _overflow,
     select as _select,
+    sequel as _sequel,
     transform as _transform,
 )
-from ._sinks import iterate as _iterate
+from ._sinks import iterate as _iterate, pick as _pick, terminal as _terminal
 from .stage import Fluent
 
 __all__ = ("Flow",)
@@ -53,6 +54,7 @@ class Flow(Fluent[T_co]):
     distinct_until_changed: Final = _select.distinct_until_changed
 
     # combine
+    then: Final = _sequel.then
     start_with: Final = _fill.start_with
     default_if_empty: Final = _fill.default_if_empty
 
@@ -86,6 +88,21 @@ class Flow(Fluent[T_co]):
     # end
     __aiter__: Final = _iterate.iterate
     stream: Final = _iterate.stream
+    first: Final = _pick.first
+    last: Final = _pick.last
+    single: Final = _pick.single
+    element_at: Final = _pick.element_at
+    reduce: Final = _terminal.reduce
+    to_list: Final = _terminal.to_list
+    to_dict: Final = _terminal.to_dict
+    count: Final = _terminal.count
+    any: Final = _terminal.any
+    all: Final = _terminal.all
+    sum: Final = _pick.sum
+    min: Final = _pick.min
+    max: Final = _pick.max
+    for_each: Final = _terminal.for_each
+    run: Final = _terminal.run
 
 
 Fluent.made_of = Flow
