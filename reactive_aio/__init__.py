@@ -11,8 +11,8 @@ from ._operators.zipped import zip
 from ._sources.asynchronous import from_aiter, from_awaitable, from_queue
 from ._sources.publisher import from_publisher
 from ._sources.push import Emitter, create
-from ._sources.timers import interval, timer
 from ._sources.resource import using
+from ._sources.timers import interval, timer
 from ._sources.values import (
     defer,
     empty,
@@ -60,6 +60,6 @@ __all__ = (
     "never",
     "range",
     "timer",
-    "zip",
     "using",
+    "zip",
 )
