@@ -6,7 +6,13 @@ terminal operator or ``subscribe``.
 """
 
 from ._core.executor import SerialExecutor
+from ._operators.combine import concat, merge
+from ._operators.zipped import zip
+from ._sources.asynchronous import from_aiter, from_awaitable, from_queue
+from ._sources.publisher import from_publisher
 from ._sources.push import Emitter, create
+from ._sources.resource import using
+from ._sources.timers import interval, timer
 from ._sources.values import (
     defer,
     empty,
@@ -20,6 +26,7 @@ from ._sources.values import (
 )
 from .flow import Flow
 from .processors import Emission, MulticastProcessor, ProcessorStats, UnicastProcessor
+from .retry import RetryPolicy
 from .spec import Processor, Publisher, Subscriber, Subscription
 
 __all__ = (
@@ -30,18 +37,29 @@ __all__ = (
     "Processor",
     "ProcessorStats",
     "Publisher",
+    "RetryPolicy",
     "SerialExecutor",
     "Subscriber",
     "Subscription",
     "UnicastProcessor",
+    "concat",
     "create",
     "defer",
     "empty",
     "error",
+    "from_aiter",
+    "from_awaitable",
     "from_callable",
     "from_iterable",
+    "from_publisher",
+    "from_queue",
     "generate",
+    "interval",
     "just",
+    "merge",
     "never",
     "range",
+    "timer",
+    "using",
+    "zip",
 )

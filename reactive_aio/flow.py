@@ -10,16 +10,22 @@ from typing import Final, TypeVar
 
 from ._operators import (
     chunk as _chunk,
+    combine as _combine,
     concurrent as _concurrent,
     demand as _demand,
+    errors as _errors,
     fill as _fill,
+    flatten as _flatten,
     look as _look,
     meta as _meta,
     overflow as _overflow,
     select as _select,
+    sequel as _sequel,
+    time as _time,
     transform as _transform,
+    zipped as _zipped,
 )
-from ._sinks import iterate as _iterate
+from ._sinks import iterate as _iterate, pick as _pick, terminal as _terminal
 from .stage import Fluent
 
 __all__ = ("Flow",)
@@ -36,10 +42,12 @@ class Flow(Fluent[T_co]):
     map: Final = _transform.map
     map_async: Final = _concurrent.map_async
     filter: Final = _transform.filter
+    filter_async: Final = _concurrent.filter_async
     filter_map: Final = _transform.filter_map
     of_type: Final = _transform.of_type
     scan: Final = _transform.scan
     enumerate: Final = _transform.enumerate
+    flat_map: Final = _flatten.flat_map
     pairwise: Final = _transform.pairwise
     transform: Final = _transform.transform
 
@@ -54,16 +62,25 @@ class Flow(Fluent[T_co]):
     distinct_until_changed: Final = _select.distinct_until_changed
 
     # combine
+    concat_with: Final = _combine.concat_with
+    merge_with: Final = _combine.merge_with
+    zip_with: Final = _zipped.zip_with
+    then: Final = _sequel.then
     start_with: Final = _fill.start_with
     default_if_empty: Final = _fill.default_if_empty
 
     # time
+    timeout: Final = _time.timeout
 
     # chunk
     buffer: Final = _chunk.buffer
+    buffer_timeout: Final = _time.buffer_timeout
     sliding_window: Final = _chunk.sliding_window
 
     # errors
+    on_error_resume: Final = _errors.on_error_resume
+    on_error_return: Final = _errors.on_error_return
+    retry: Final = _errors.retry
 
     # demand
     boundary: Final = _demand.boundary
@@ -86,6 +103,21 @@ class Flow(Fluent[T_co]):
 
     # end
     stream: Final = _iterate.stream
+    first: Final = _pick.first
+    last: Final = _pick.last
+    single: Final = _pick.single
+    element_at: Final = _pick.element_at
+    reduce: Final = _terminal.reduce
+    to_list: Final = _terminal.to_list
+    to_dict: Final = _terminal.to_dict
+    count: Final = _terminal.count
+    any: Final = _terminal.any
+    all: Final = _terminal.all
+    sum: Final = _pick.sum
+    min: Final = _pick.min
+    max: Final = _pick.max
+    for_each: Final = _terminal.for_each
+    run: Final = _terminal.run
 
     def __aiter__(self) -> AsyncIterator[T_co]:  # a method, or it would not be an AsyncIterable
         return _iterate.iterate(self)

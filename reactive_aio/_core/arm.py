@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from ..errors import NotAnElement, ReactiveError, RuleViolation
 from ..spec import Publisher, Subscription
+from .batched import Batched
 from .demand import UNBOUNDED
-from .island import Batched
 from .loop import Door
 
 if TYPE_CHECKING:

@@ -3,7 +3,9 @@
 from typing import Final
 
 from .demand import positive
-from .island import Island, SyncIsland, TaskIsland
+from .island import Island
+from .sync_island import SyncIsland
+from .task_island import TaskIsland
 
 __all__ = ("ASKED",)
 

@@ -7,9 +7,11 @@ from weakref import WeakKeyDictionary
 
 from ..errors import NoRunningLoop, NotAnElement
 from .asked import ASKED
+from .batched import Batched
 from .chain import Chain
-from .island import Batched, SyncIsland, TaskIsland
 from .loop import Door
+from .sync_island import SyncIsland
+from .task_island import TaskIsland
 
 __all__ = ("INERT", "admit", "refuse", "subscribe")
 

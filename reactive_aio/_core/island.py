@@ -15,16 +15,16 @@ from typing import Any, Final, cast
 
 from ..errors import Interrupted
 from ..spec import Subscriber
+from .batched import Batched
 from .chain import Chain
 from .demand import positive
-from .fusion import DRY, HOLD, TURN, WAIT, Done, Pause, SubscriberRaised
-from .heads import AsyncHead, PullHead, PushHead
-from .intake import Intake, UpstreamFailed
+from .fusion import DRY, WAIT, Pause
+from .heads import PullHead, PushHead
+from .intake import Intake
 from .lifecycle import TABLE, Action, Input, Phase
-from .loop import CancelledError, Door, Future, Task, settled, turn
-from .pace import SLICE, perf_counter
+from .loop import Door, Task, settled
 
-__all__ = ("Batched", "Island", "SyncIsland", "TaskIsland")
+__all__ = ("Island",)
 
 _NEVER: Final = float("-inf")
 _IDLE: Final = Phase.IDLE
@@ -32,23 +32,6 @@ _IDLE: Final = Phase.IDLE
 # demanded element at once (1.5) without looking ahead.
 _SIZED: tuple[Iterable[Any], ...] = ((), [], {}, "", b"", range(0), range(1 << 70))
 _EXACT: Final = frozenset(type(iter(sized)) for sized in _SIZED)
-
-
-class Batched:
-    """An internal subscriber that has its elements appended, and is told when a batch is over.
-
-    A synchronous drain flushes when it pauses; a task, which cannot know when what it awaits will
-    suspend it, after each element, unless the subscriber is *told* already.
-    """
-
-    __slots__ = ()
-    fill: Callable[[Any], None]
-    told: bool
-    """It will look at what was appended, and need not be told again before it has."""
-
-    def flush(self) -> None:
-        """Take notice of what was appended."""
-        raise NotImplementedError
 
 
 class Island:
@@ -354,208 +337,3 @@ class Island:
 
 def _nothing() -> None:
     """Nothing follows a terminal signal (1.7)."""
-
-
-class SyncIsland(Island):
-    """A subscription whose stages and signals are synchronous: no task, no future, no lock.
-
-    Should a signal return an awaitable all the same, the drain rests in a task until it is done.
-    """
-
-    __slots__ = ("drain", "resting")
-
-    def __init__(
-        self, chain: Chain, subscriber: Subscriber[Any], delivery: str, door: Door
-    ) -> None:
-        super().__init__(chain, subscriber, delivery, door)
-        self.drain: Any = None
-        self.resting = False  # until a turn is over, or what a signal returned
-
-    def _start(self) -> Any:
-        subscriber = cast("Any", self.subscriber)
-        on_next = subscriber.fill if self.after is not None else subscriber.on_next
-        self.drain = drain = self.loop.run(self, self.src, on_next, *self.chain.arguments)
-        return drain
-
-    def _run(self) -> None:
-        """Run the drain until it has to wait, and return when nobody has to."""
-        drain = self.drain or self._start()
-        self.looked = perf_counter()
-        self.until = self.looked + SLICE
-        while True:
-            try:
-                pause: Pause | None = next(drain, None)
-            except SubscriberRaised as raised:
-                self._raised("on_next", raised.error)
-                return
-            except UpstreamFailed as failed:
-                self.error, pause = failed.error, None
-            except Exception as error:
-                self.error, pause = error, None
-            except BaseException:
-                self._step(Input.CANCEL)
-                self._enter(Input.FINISHED)
-                raise
-            if self.after is not None:
-                self.after()
-            if pause is None or self.dead:
-                self._enter(Input.FINISHED)
-                return
-            if pause is TURN:
-                self.resting = True
-                self.door.soon(self._resume)
-                return
-            if pause is HOLD:
-                self.resting = True
-                self._hold("on_next", self._resume)
-                return
-            if pause is DRY and self.intake is not None:
-                self.intake.ask(self.need)
-            self.pause = pause
-            action = self._step(Input.PAUSED)
-            if action is not Action.RECHECK:
-                self._terminate()
-                return
-            if not self._ready():
-                return
-            self._step(Input.WAKE)
-
-    def _resume(self) -> None:
-        self.resting = False
-        if self.dead:
-            self._enter(Input.FINISHED)
-        else:
-            self._run()
-
-    def _interrupt(self) -> None:
-        """The drain looks at the flag after each signal; one that rests can end now."""
-        # But a terminal signal waits until the signal under way has ended (1.3).
-        if self.resting and not self.fault:
-            self._enter(Input.FINISHED)
-
-    def _release(self) -> None:
-        drain, self.drain = self.drain, None
-        if drain is not None:
-            drain.close()
-        super()._release()
-
-
-class TaskIsland(Island):
-    """A subscription with something to await: one task for all of it, started by demand."""
-
-    __slots__ = ("begun", "signalling", "waiter")
-    mode = "task"
-
-    def __init__(
-        self, chain: Chain, subscriber: Subscriber[Any], delivery: str, door: Door
-    ) -> None:
-        super().__init__(chain, subscriber, delivery, door)
-        self.waiter: Future[Any] | None = None
-        self.begun = self.signalling = False
-
-    def _run(self) -> None:
-        if self.waiter is not None:
-            if not self.waiter.done():
-                self.waiter.set_result(None)
-        elif self.task is None:
-            self.task = self.door.spawn(self._main(), self.chain.trail())
-            self.task.add_done_callback(self._lost)
-
-    async def _main(self) -> None:
-        self.begun = True
-        try:
-            await self._drain()
-        except CancelledError:
-            if self.dead:
-                return
-            self.error = Interrupted("the task of this subscription was cancelled from outside")
-            raise
-        except SubscriberRaised as raised:
-            self._raised("on_next", raised.error)
-        except UpstreamFailed as failed:
-            self.error = failed.error
-        except Exception as error:
-            self.error = error
-        finally:
-            self._enter(Input.FINISHED)
-
-    async def _drain(self) -> None:
-        self.looked = perf_counter()
-        self.until = self.looked + SLICE
-        head = self.chain.head
-        src = self._source(head) if isinstance(head, AsyncHead) else self.src
-        subscriber = cast("Any", self.subscriber)
-        on_next = subscriber.fill if self.after is not None else subscriber.on_next
-        try:
-            await self.loop.run(self, src, on_next, *self.chain.arguments)
-        finally:
-            if isinstance(head, AsyncHead) and hasattr(src, "aclose"):
-                await cast("Any", src).aclose()
-
-    def _source(self, head: AsyncHead) -> Any:
-        try:
-            return head.open()
-        except Exception as error:
-            raise self._unopened(error)  # noqa: B904 - as a rule it is the same
-
-    # -- called by the drain ----------------------------------------------------------------------
-    async def demand(self, emitted: int, within: bool = False) -> None:
-        """Wait until there is demand; *within* what a stage makes of one element."""
-        self.emitted = emitted
-        self.pause: Pause = WAIT
-        while self.limit <= emitted:
-            if self.dead or (not within and self.spent()):
-                raise Done
-            await self._wait()
-
-    async def elements(self, emitted: int) -> None:
-        """Wait until there are elements, or no more."""
-        self.emitted = emitted
-        self.pause = DRY
-        intake = cast("Intake[Any]", self.intake)
-        intake.ask(self.need)
-        if not intake.news:
-            await self._wait()
-
-    async def _wait(self) -> None:
-        if self._step(Input.PAUSED) is not Action.RECHECK:
-            self.phase = Phase.CLOSING  # the drain unwinds; its end terminates
-            raise Done
-        self.waiter = self.door.future()
-        if self._ready():
-            self._enter(Input.WAKE)
-        try:
-            await self.waiter
-        finally:
-            self.waiter = None
-
-    async def turn(self) -> None:
-        """Give everybody else a turn."""
-        await turn()
-        self.looked = perf_counter()
-        self.until = self.looked + SLICE
-
-    async def held(self, signalled: object) -> None:
-        """Await what a signal returned, if it can be awaited."""
-        if isawaitable(signalled):
-            self.signalling = True
-            try:
-                await signalled
-            except Exception as error:
-                raise SubscriberRaised(error) from error
-            self.signalling = False
-
-    # -- ending -----------------------------------------------------------------------------------
-    def _interrupt(self) -> None:
-        """End what a stage or the source awaits; but a signal runs to its end (1.3)."""
-        if self.task is None or self.door.inside(self.task):
-            return
-        if not self.signalling:
-            self.task.cancel()
-        self._leave()
-        if not self.begun:  # and so it never will
-            self._enter(Input.FINISHED)
-
-    def _release(self) -> None:
-        super()._release()
-        self._interrupt()

@@ -6,7 +6,7 @@ loop's thread, except what is named ``…_threadsafe`` or says so.
 
 import asyncio
 import threading
-from asyncio import AbstractEventLoop, Future, Handle, Task, TimerHandle
+from asyncio import AbstractEventLoop, Future, Handle, Task, TimerHandle, shield
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Executor
@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar
 from ..errors import NoRunningLoop
 
 __all__ = (
+    "QUEUE_SHUT_DOWN",
     "AbstractEventLoop",
     "CancelledError",
     "Door",
@@ -29,11 +30,15 @@ __all__ = (
     "TimerHandle",
     "report",
     "settled",
+    "shield",
     "turn",
 )
 
 T = TypeVar("T")
 CancelledError = asyncio.CancelledError
+_shut_down: type[Exception] | None = getattr(asyncio, "QueueShutDown", None)
+QUEUE_SHUT_DOWN: tuple[type[Exception], ...] = () if _shut_down is None else (_shut_down,)
+"""What a queue raises that was shut down, from Python 3.13 on."""
 
 # A task that only its own callbacks refer to may be collected while it is pending.
 _tasks: set[Task[Any]] = set()

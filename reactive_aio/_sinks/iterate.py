@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, cast
 from .._core.chain import Chain
 from .._core.demand import positive
 from .._core.fusion import TURN
-from .._core.island import Batched
+from .._core.batched import Batched
 from .._core.loop import Door, Future, turn
 from .._core.pace import SLICE, perf_counter
 
@@ -60,7 +60,7 @@ def stream(source: "Fluent[T]", *, prefetch: int = 1) -> "Stream[T]":
     return Stream(source, positive(prefetch))
 
 
-class _Pace:
+class Pace:
     """The time slice of an iterator; its turns are taken in the consumer's task."""
 
     __slots__ = ("late", "looked", "until")
@@ -83,7 +83,7 @@ def _generate(chain: Chain) -> AsyncIterator[Any]:
     made; asyncio's would close it a turn later, in another task. A synchronous island can be
     closed on the spot.
     """
-    generator = chain.run("agen", _Pace())
+    generator = chain.run("agen", Pace())
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(firstiter=None, finalizer=_close_now)
     try:
@@ -106,7 +106,7 @@ class _Pulled:
     __slots__ = ("_elements", "_pace")
 
     def __init__(self, chain: Chain) -> None:
-        self._pace = _Pace()
+        self._pace = Pace()
         self._elements = chain.run("turns", self._pace)
 
     def __aiter__(self) -> "_Pulled":
@@ -184,7 +184,7 @@ class _Receiver(Batched, Generic[T]):
         self._error: BaseException | None = None
         self._subscription: Subscription | None = None
         self._waiter: Future[Any] | None = None
-        self._pace = _Pace()
+        self._pace = Pace()
         self._left = _LOOK
 
     # -- the consumer's side ----------------------------------------------------------------------

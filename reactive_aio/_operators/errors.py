@@ -1,0 +1,246 @@
+"""Operators about failure: something else instead, or the same again."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from random import random
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from .._core.heads import Inlet
+from .._core.inline import describe
+from .._core.switching import Switching
+from ..coerce import WINDOW, Source, to_flow
+from ..errors import NotAnElement, RetriesExhausted
+from ..retry import RetryPolicy
+from ..spec import Publisher
+from ..stage import Fluent, from_pull, from_push
+
+if TYPE_CHECKING:
+    from .._core.arm import Arm
+    from .._core.loop import TimerHandle
+    from ..flow import Flow
+
+__all__ = ("on_error_resume", "on_error_return", "retry")
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+Errors = type[BaseException] | tuple[type[BaseException], ...]
+
+_REMEMBERED: Final = 10  # failed attempts that the last error tells of
+
+
+def on_error_resume(
+    source: "Flow[T]",
+    fallback: Source[U] | Callable[[BaseException], Source[U]],
+    *,
+    only: Errors = Exception,
+) -> "Flow[T | U]":
+    """When the source fails, go on with another one.
+
+    *fallback* is a flow (or a publisher, an iterable, an asynchronous iterable), or a function that
+    gets the error and returns one. Errors that are not instances of *only* are passed on.
+
+    ::
+
+        a--b--#
+        .on_error_resume(["x", "y"])
+        a--b--(xy|)
+
+    Demand: passed through; what is left when the source fails is asked of *fallback*.
+    Completes: when the source completes, or else *fallback*.
+    Fails: when *fallback* does, when the function raises, or with an error that is not *only*.
+    Cancels: the one that is at work, when the subscriber cancels.
+    Holds: nothing where both are synchronous; else up to 256 elements on their way down.
+    Rules: 1.4, 1.7, 3.13
+    """
+    _check(only)
+    made: Callable[[BaseException], Flow[Any]]
+    upstreams: tuple[Flow[Any], ...] = (source,)
+    unknown: Any = fallback
+    if isinstance(unknown, (Fluent, Publisher, Iterable)) or not callable(unknown):
+        other: Flow[Any] = to_flow(unknown, name="on_error_resume")
+        upstreams = (source, other)
+        made = partial(_the_same, other)
+        name = f"on_error_resume({other.chain.trail()})"
+    else:
+        made = partial(_made, unknown)
+        name = f"on_error_resume({describe(unknown)})"
+    if all(flow.chain.pulled for flow in upstreams) and len(upstreams) == 2:
+        return from_pull(
+            partial(_resumed, *upstreams, only), name=name, checked=True, upstreams=upstreams
+        )
+    return from_push(
+        lambda inlet: _Resume(inlet, source, made, only),
+        name=name,
+        holds=WINDOW,
+        checked=True,
+        upstreams=upstreams,
+        window=WINDOW,
+    )
+
+
+def on_error_return(source: "Flow[T]", value: U, *, only: Errors = Exception) -> "Flow[T | U]":
+    """When the source fails, emit *value* and complete.
+
+    ::
+
+        a--b--#
+        .on_error_return("x")
+        a--b--(x|)
+
+    Demand: passed through; *value* waits for demand like any element.
+    Completes: when the source completes, or else behind *value*.
+    Fails: with an error that is not an instance of *only*.
+    Cancels: when the subscriber cancels.
+    Holds: nothing where the source is synchronous; else up to 256 elements on their way down.
+    Rules: 1.4, 1.7
+    """
+    if value is None:
+        raise NotAnElement("on_error_return(None): None is not an element")
+    return on_error_resume(source, (value,), only=only)
+
+
+def _check(only: object) -> None:
+    kinds = only if isinstance(only, tuple) else (only,)
+    if not kinds or not all(isinstance(kind, type) for kind in cast("tuple[object, ...]", kinds)):
+        raise TypeError(f"only must be an exception type or a tuple of them, not {only!r}")
+
+
+def _the_same(other: "Flow[Any]", error: BaseException) -> "Flow[Any]":
+    return other
+
+
+def _made(function: Callable[[BaseException], Source[Any]], error: BaseException) -> "Flow[Any]":
+    return to_flow(function(error), name="on_error_resume")
+
+
+def _resumed(source: "Flow[Any]", other: "Flow[Any]", only: Errors) -> Iterator[Any]:
+    try:
+        yield from source.chain.iterate()
+    except GeneratorExit:
+        raise
+    except only:
+        pass
+    else:
+        return
+    yield from other.chain.iterate()
+
+
+class _Resume(Switching[Any]):
+    def __init__(
+        self,
+        inlet: Inlet[Any],
+        source: "Flow[Any]",
+        fallback: "Callable[[BaseException], Flow[Any]]",
+        only: Errors,
+    ) -> None:
+        super().__init__(inlet)
+        self._source = source
+        self._fallback: Callable[[BaseException], Flow[Any]] | None = fallback
+        self._only = only
+
+    def begin(self) -> None:
+        self.switch(self._source)
+
+    def next_after(self, error: BaseException | None) -> None:
+        fallback, self._fallback = self._fallback, None
+        if error is None or fallback is None or not isinstance(error, self._only):
+            self.end(error)
+        else:
+            try:
+                self.switch(fallback(error))
+            except Exception as raised:
+                raised.__context__ = error
+                self.end(raised)
+
+
+def retry(source: "Flow[T]", policy: RetryPolicy | int = 3) -> "Flow[T]":
+    """When the source fails, subscribe to it again, as *policy* allows.
+
+    An int is the number of attempts, with the first one, without waiting in between. Every
+    subscription has its own attempts and its own budget of time. A cold source starts over: what
+    the failed attempt had emitted comes again.
+
+    ::
+
+        a--b--#
+        .retry(2)
+        a--b--a--b--#
+
+    Demand: passed through; what is left when an attempt fails is asked of the next one.
+    Completes: when an attempt completes.
+    Fails: when *policy* gives up: with RetriesExhausted, whose cause is the last error and whose
+        notes tell of the attempts; with the error itself if *policy* does not cover it.
+    Cancels: the attempt that is at work, or the wait for the next one.
+    Holds: up to 256 elements on their way down.
+    Rules: 1.1, 1.4, 1.7
+    """
+    policy = RetryPolicy.of(policy)
+    return from_push(
+        lambda inlet: _Retry(inlet, source, policy),
+        name=f"retry({policy})",
+        holds=WINDOW,
+        checked=True,
+        upstreams=(source,),
+        window=WINDOW,
+    )
+
+
+class _Retry(Switching[Any]):
+    def __init__(self, inlet: Inlet[Any], source: "Flow[Any]", policy: RetryPolicy) -> None:
+        super().__init__(inlet)
+        self._source = source
+        self._policy = policy
+        self._attempt = 0
+        self._began = self.door.now()
+        self._failures: deque[str] = deque(maxlen=_REMEMBERED)
+        self._timer: TimerHandle | None = None
+
+    # -- decisions --------------------------------------------------------------------------------
+    def begin(self) -> None:
+        self._began = self.door.now()
+        self._try()
+
+    def arrived(self, arm: "Arm[Any]") -> None:
+        if self._policy.reset and arm.elements:
+            self._attempt, self._began = 1, self.door.now()
+            self._failures.clear()
+        super().arrived(arm)
+
+    def next_after(self, error: BaseException | None) -> None:
+        if error is None:
+            self.complete()
+            return
+        self._failures.append(f"attempt {self._attempt}: {error!r}")
+        elapsed = self.door.now() - self._began
+        wait = self._policy.decide(self._attempt, error, elapsed, random())
+        if wait is None:
+            self._give_up(error, elapsed)
+        elif wait == 0:
+            self._try()
+        else:
+            self._timer = self.door.later(wait, self.submit, self._try)
+
+    def stopped(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # -- acts -------------------------------------------------------------------------------------
+    def _try(self) -> None:
+        if not self.closed:
+            self._attempt += 1
+            self.switch(self._source)
+
+    def _give_up(self, error: BaseException, elapsed: float) -> None:
+        if not self._policy.covers(error) or self._policy.attempts == 1:
+            self.fail(error)
+            return
+        exhausted = RetriesExhausted(
+            f"all {self._attempt} attempts failed, within {elapsed:.3g} s; the last one with "
+            f"{error!r}"
+        )
+        exhausted.__cause__ = error
+        for failure in self._failures:
+            exhausted.add_note(failure)
+        self.fail(exhausted)

@@ -1,0 +1,343 @@
+"""Terminal operators that use all elements up; each awaits the end of the flow."""
+
+from collections.abc import Callable, Hashable
+from inspect import isawaitable, iscoroutine, iscoroutinefunction
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
+
+from .._core import arguments
+from .._core.arguments import plain, whole
+from .._core.inline import Inline, describe
+from ..errors import EmptyFlow, TooManyElements
+from .outcome import NOTHING, outcome
+
+if TYPE_CHECKING:
+    from ..stage import Fluent
+
+__all__ = ("all", "any", "count", "for_each", "reduce", "run", "to_dict", "to_list")
+
+T = TypeVar("T")
+R = TypeVar("R")
+A = TypeVar("A")
+K = TypeVar("K", bound=Hashable)
+
+LIMIT: Final = 1_000_000
+"""The most elements that are gathered in memory, unless another limit is given."""
+
+_FIRST_MAP_ASYNC = "use map_async before it"
+
+_FOLD = Inline(
+    "reduce",
+    params=("reducer", "seed"),
+    start="$value = $seed",
+    each="""
+    $value = $reducer($value, x)
+    drop
+    """,
+    end="""
+    if $value is None:
+        raise no_element("reduce")
+    emit $value
+    """,
+)
+
+_REDUCE = Inline(
+    "reduce",
+    params=("reducer",),
+    start="$value = None",
+    each="""
+    if $value is None:
+        $value = x
+    else:
+        $value = $reducer($value, x)
+        if $value is None:
+            raise no_element("reduce")
+    drop
+    """,
+    end="""
+    if $value is not None:
+        emit $value
+    """,
+)
+
+
+def too_long(limit: int) -> TooManyElements:
+    return TooManyElements(
+        f"to_list: the flow has more than limit={limit} elements; give a larger limit, take(n) of "
+        "them, or work on them one by one: for_each, reduce, async for"
+    )
+
+
+_TO_LIST = Inline(
+    "to_list",
+    params=("limit",),
+    uses=(too_long,),
+    start="""
+    $found = []
+    $add = $found.append
+    $left = $limit
+    """,
+    each="""
+    if not $left:
+        raise too_long($limit)
+    $left -= 1
+    $add(x)
+    drop
+    """,
+    end="emit $found",
+)
+
+
+def too_many_keys(limit: int) -> TooManyElements:
+    return TooManyElements(
+        f"to_dict: the flow has more than limit={limit} keys; give a larger limit, or work on the "
+        "elements one by one: for_each, reduce, async for"
+    )
+
+
+_TO_DICT = Inline(
+    "to_dict",
+    params=("key", "value", "limit"),
+    uses=(too_many_keys,),
+    start="$found = {}",
+    each="""
+    $found[$key(x)] = x if $value is None else $value(x)
+    if len($found) > $limit:
+        raise too_many_keys($limit)
+    drop
+    """,
+    end="emit $found",
+)
+
+_COUNT = Inline(
+    "count",
+    start="$count = 0",
+    each="""
+    $count += 1
+    drop
+    """,
+    end="emit $count",
+)
+
+_ANY = Inline(
+    "any",
+    params=("predicate",),
+    each="""
+    if not $predicate(x):
+        drop
+    x = True
+    last
+    """,
+    end="emit False",
+)
+
+_ALL = Inline(
+    "all",
+    params=("predicate",),
+    each="""
+    if $predicate(x):
+        drop
+    x = False
+    last
+    """,
+    end="emit True",
+)
+
+
+def not_awaited(result: object) -> None:
+    if isawaitable(result):
+        if iscoroutine(result):
+            result.close()
+        raise TypeError(
+            f"for_each: the function returned {describe(result)}, which is to be awaited, but is "
+            "not a coroutine function; write it with async def"
+        )
+
+
+_EACH = Inline(
+    "for_each",
+    params=("function",),
+    uses=(not_awaited,),
+    start="$count = 0",
+    each="""
+    $result = $function(x)
+    if $result is not None:
+        not_awaited($result)
+    $count += 1
+    drop
+    """,
+    end="emit $count",
+)
+
+_EACH_ASYNC = Inline(
+    "for_each",
+    params=("function",),
+    start="$count = 0",
+    each="""
+    await $function(x)
+    $count += 1
+    drop
+    """,
+    end="emit $count",
+)
+
+_IGNORE = Inline("ignore", each="drop")
+
+
+@overload
+async def reduce(source: "Fluent[T]", reducer: Callable[[T, T], T]) -> T: ...
+@overload
+async def reduce(source: "Fluent[T]", reducer: Callable[[A, T], A], seed: A) -> A: ...
+async def reduce(
+    source: "Fluent[Any]", reducer: Callable[[Any, Any], Any], seed: Any = NOTHING
+) -> Any:
+    """Combine all elements into one value: ``reducer(so_far, element)``.
+
+    It begins with *seed*, which is also the value of a flow without elements; each call begins with
+    the same one, so give one that the reducer does not change. Without *seed* it begins with the
+    first element, and raises `EmptyFlow` if there is none.
+
+    Demand: unbounded.
+    Completes: returns when the flow completes.
+    Fails: raises what the flow failed with, or *reducer* raised.
+    Cancels: when its task is cancelled.
+    Holds: one value.
+    Rules: 2.1
+    """
+    plain("reduce", "reducer", reducer, _FIRST_MAP_ASYNC)
+    if seed is not NOTHING:
+        return await outcome(source.via(_FOLD, reducer, seed))
+    found = await outcome(source.via(_REDUCE, reducer))
+    if found is NOTHING:
+        error = EmptyFlow("reduce: the flow has no elements; give a seed to return then")
+        source.chain.annotate(error)
+        raise error
+    return found
+
+
+async def to_list(source: "Fluent[T]", *, limit: int = LIMIT) -> list[T]:
+    """Gather all elements in a list.
+
+    More than *limit* elements raise `TooManyElements`: what gathers without a limit fills the
+    memory some day.
+
+    Demand: unbounded.
+    Completes: returns when the flow completes.
+    Fails: raises what the flow failed with, or `TooManyElements`.
+    Cancels: when its task is cancelled, and at more than *limit* elements.
+    Holds: *limit* elements.
+    Rules: 2.1
+    """
+    whole("to_list", "limit", limit)
+    found = await outcome(source.via(_TO_LIST, limit, holds=limit))
+    return cast("list[T]", found)
+
+
+@overload
+async def to_dict(
+    source: "Fluent[T]", key: Callable[[T], K], *, limit: int = LIMIT
+) -> dict[K, T]: ...
+@overload
+async def to_dict(
+    source: "Fluent[T]", key: Callable[[T], K], value: Callable[[T], R], *, limit: int = LIMIT
+) -> dict[K, R]: ...
+async def to_dict(
+    source: "Fluent[Any]",
+    key: Callable[[Any], Any],
+    value: Callable[[Any], Any] | None = None,
+    *,
+    limit: int = LIMIT,
+) -> dict[Any, Any]:
+    """Gather the elements, or ``value(element)``, in a dict by ``key(element)``.
+
+    Of several with the same key the last one stays, as in any dict. More than *limit* keys raise
+    `TooManyElements`.
+
+    Demand: unbounded.
+    Completes: returns when the flow completes.
+    Fails: raises what the flow failed with or a function raised, or `TooManyElements`.
+    Cancels: when its task is cancelled, and at more than *limit* keys.
+    Holds: *limit* elements.
+    Rules: 2.1
+    """
+    plain("to_dict", "key", key, _FIRST_MAP_ASYNC)
+    if value is not None:
+        plain("to_dict", "value", value, _FIRST_MAP_ASYNC)
+    whole("to_dict", "limit", limit)
+    stage = source.via(_TO_DICT, key, value, limit, holds=limit)
+    return cast("dict[Any, Any]", await outcome(stage))
+
+
+async def count(source: "Fluent[object]") -> int:
+    """Count the elements.
+
+    Demand: unbounded.
+    Completes: returns when the flow completes.
+    Fails: raises what the flow failed with.
+    Cancels: when its task is cancelled.
+    Holds: nothing.
+    Rules: 2.1
+    """
+    return cast("int", await outcome(source.via(_COUNT)))
+
+
+async def any(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> bool:
+    """Tell whether *predicate* holds for an element; by default, whether one is true.
+
+    Demand: unbounded, until the answer is known.
+    Completes: returns True at the first such element, False when the flow completes.
+    Fails: raises what the flow failed with, or *predicate* raised.
+    Cancels: at the first such element, and when its task is cancelled.
+    Holds: nothing.
+    Rules: 2.1
+    """
+    plain("any", "predicate", predicate, _FIRST_MAP_ASYNC)
+    return cast("bool", await outcome(source.via(_ANY, predicate)))
+
+
+async def all(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> bool:
+    """Tell whether *predicate* holds for every element; by default, whether all are true.
+
+    Demand: unbounded, until the answer is known.
+    Completes: returns False at the first other element, True when the flow completes.
+    Fails: raises what the flow failed with, or *predicate* raised.
+    Cancels: at the first other element, and when its task is cancelled.
+    Holds: nothing.
+    Rules: 2.1
+    """
+    plain("all", "predicate", predicate, _FIRST_MAP_ASYNC)
+    return cast("bool", await outcome(source.via(_ALL, predicate)))
+
+
+async def for_each(source: "Fluent[T]", function: Callable[[T], object]) -> int:
+    """Call *function* with each element, and return how many there were.
+
+    What a coroutine function returns is awaited before the next element is looked at; to have
+    several at once, use ``map_async(function, concurrency=n)``.
+
+    Demand: unbounded; elements come one at a time.
+    Completes: returns when the flow completes.
+    Fails: raises what the flow failed with, or *function* raised.
+    Cancels: when its task is cancelled.
+    Holds: nothing.
+    Rules: 1.3, 2.1
+    """
+    arguments.function("for_each", "function", function)
+    call = getattr(function, "__call__", None)  # noqa: B004 - an object whose __call__ is async
+    if iscoroutinefunction(function) or iscoroutinefunction(call):
+        stage = source.via(_EACH_ASYNC, function)
+    else:
+        stage = source.via(_EACH, function)
+    return cast("int", await outcome(stage))
+
+
+async def run(source: "Fluent[object]") -> None:
+    """Use the flow up for what it does on its way, and ignore its elements.
+
+    Demand: unbounded.
+    Completes: returns when the flow completes.
+    Fails: raises what the flow failed with.
+    Cancels: when its task is cancelled.
+    Holds: nothing.
+    Rules: 2.1
+    """
+    await outcome(source.via(_IGNORE))

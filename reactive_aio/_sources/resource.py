@@ -1,0 +1,177 @@
+"""A flow that needs a resource: a connection, a file, a lock."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from .._core.arguments import plain
+from .._core.inline import describe
+from .._core.loop import CancelledError, Future, settled
+from .._core.relay import Relay
+from ..coerce import WINDOW, Source, to_flow
+from ..errors import Interrupted
+from ..stage import Inlet, from_push
+
+if TYPE_CHECKING:
+    from .._core.arm import Arm
+    from .._core.loop import Task
+    from ..flow import Flow
+    from ..spec import Subscription
+
+__all__ = ("using",)
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Manager = AbstractContextManager[R, Any] | AbstractAsyncContextManager[R, Any]
+
+
+def using(resource: Callable[[], Manager[R]], flow: Callable[[R], Source[T]]) -> "Flow[T]":
+    """Emit what is made from a resource, and release that exactly once when it is not needed.
+
+    ::
+
+        using(open_something, lambda it: from_iterable("abc"))
+        a--b--c--|
+
+    ``resource()`` makes a context manager, ``with`` or ``async with`` (that one is preferred, and
+    entered and left in one task), for each subscription, with its first request. What it enters is
+    given to *flow*, which makes whatever can be read as a flow. It is left before the terminal
+    signal is passed on, and after what *flow* made has cleaned up; as in a ``with`` statement, it
+    sees the error of a flow that failed and may swallow it (the flow then completes), and what it
+    raises itself fails the flow.
+
+    Demand: passed through, at most 256 at a time.
+    Completes: when the flow made completes, and the resource has been released.
+    Fails: when a function or the context manager raises, or the flow made fails.
+    Cancels: the flow made is cancelled and the resource released: at once if both are synchronous;
+        otherwise ``aclose`` waits for it.
+    Holds: 256 elements, which were requested and wait for a slow subscriber.
+    Rules: 1.4, 3.13
+    """
+    plain("using", "resource", resource, "give a function that makes a context manager")
+    plain("using", "flow", flow, "give a function that makes a flow")
+
+    def open(inlet: Inlet[T]) -> "Subscription":
+        return _Using(inlet, resource, flow)
+
+    return from_push(
+        open, name=f"using({describe(resource)})", holds=WINDOW, checked=True, window=WINDOW
+    )
+
+
+class _Using(Relay[T]):
+    """Holds the resource of one subscription."""
+
+    def __init__(
+        self,
+        inlet: Inlet[T],
+        resource: Callable[[], Manager[Any]],
+        flow: Callable[[Any], Source[T]],
+    ) -> None:
+        super().__init__(inlet)
+        self._resource = resource
+        self._flow = flow
+        self._entered: AbstractContextManager[Any, Any] | None = None
+        self._keeper: Task[None] | None = None
+        self._release: Future[BaseException | None] | None = None
+        self._at_once = False  # whether the flow made has nothing to wait for
+
+    # -- entering ---------------------------------------------------------------------------------
+    def started(self) -> None:
+        manager = cast("Any", self._resource())
+        if hasattr(manager, "__aenter__") and hasattr(manager, "__aexit__"):
+            self._keeper = self.door.spawn(self._keep(manager), "the resource of using()")
+        elif hasattr(manager, "__enter__") and hasattr(manager, "__exit__"):
+            value = manager.__enter__()
+            self._entered = manager
+            self._open(value)
+        else:
+            kind = type(manager).__name__
+            raise TypeError(f"using: resource returned {kind}, which is not a context manager")
+
+    def _open(self, value: Any) -> None:
+        try:
+            made = self._flow(value)
+            source = to_flow(made, name="using")
+            self._at_once = source.chain.pulled
+            self.attach(source)
+        except Exception as error:
+            self._leave(error)
+
+    async def _keep(self, manager: AbstractAsyncContextManager[Any, Any]) -> None:
+        """Enter and leave in one task, as cancel scopes and task groups need it."""
+        try:
+            async with manager as value:
+                if not self.closed:
+                    self._release = self.door.future()
+                    self.submit(self._open, value)
+                    error = await self._release
+                    if error is not None:
+                        raise error
+                if self.upstream is not None:
+                    await self.upstream.aclose()
+        except CancelledError:
+            if not self.closed:
+                self.submit(self.fail, Interrupted("the task of using() was cancelled"))
+            raise
+        except Exception as error:
+            self.submit(self._left, error)
+        else:
+            self.submit(self._left, None)
+
+    # -- leaving ----------------------------------------------------------------------------------
+    def arrived(self, arm: "Arm[Any]") -> None:
+        self.emit(arm.take(self.demand.outstanding))
+        if arm.ended:
+            self._leave(arm.error)
+
+    def _leave(self, error: BaseException | None) -> None:
+        """Release the resource; go on with `_left`."""
+        manager, self._entered = self._entered, None
+        if self._release is not None:
+            if not self._release.done():
+                self._release.set_result(error)
+        elif manager is not None:
+            self._left(_exit(manager, error))
+
+    def _left(self, error: BaseException | None) -> None:
+        if not self.closed:
+            self.complete() if error is None else self.fail(error)
+        elif error is not None:
+            self.door.report("releasing the resource of using() raised", error)
+
+    def stopped(self) -> None:
+        if self._keeper is not None and self._release is None:
+            self._keeper.cancel()  # it is still entering
+        elif self._entered is not None and not self._at_once:
+            manager, self._entered = self._entered, None
+            self._keeper = self.door.spawn(self._wait_and_exit(manager), "leaving using()")
+        else:
+            self._leave(None)
+
+    async def _wait_and_exit(self, manager: AbstractContextManager[Any, Any]) -> None:
+        try:
+            if self.upstream is not None:
+                await self.upstream.aclose()
+        finally:
+            self._left(_exit(manager, None))
+
+    async def aclose(self) -> None:
+        await super().aclose()
+        if self._keeper is not None and not self.door.inside(self._keeper):
+            await settled(self._keeper)
+
+
+def _exit(
+    manager: AbstractContextManager[Any, Any], error: BaseException | None
+) -> BaseException | None:
+    """Leave *manager*; return the error to go on with, if any."""
+    try:
+        if error is None:
+            manager.__exit__(None, None, None)
+            return None
+        swallowed = manager.__exit__(type(error), error, error.__traceback__)
+    except Exception as raised:
+        return raised
+    return None if swallowed else error

@@ -1,0 +1,158 @@
+"""Sources that a clock drives: the loop's, so that virtual time holds for them as well."""
+
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
+
+from .._core.duration import Duration, seconds
+from .._core.heads import Inlet
+from .._core.loop import Door
+from ..errors import NotAnElement
+from ..stage import from_push
+
+if TYPE_CHECKING:
+    from .._core.loop import TimerHandle
+    from ..flow import Flow
+
+__all__ = ("interval", "timer")
+
+T = TypeVar("T")
+
+_POLICIES: Final = ("latest", "drop_newest")
+
+
+def interval(
+    period: Duration,
+    *,
+    initial_delay: Duration | None = None,
+    overflow: Literal["latest", "drop_newest"] = "latest",
+) -> "Flow[int]":
+    """Emit 0, 1, 2 … at a fixed rate: every *period*, first after *initial_delay* (one *period*).
+
+    The clock starts with the first request and does not drift: a late tick makes the next ones no
+    later. A tick that nobody has asked for waits for the next request, where a later tick takes its
+    place (``overflow="latest"``), or is dropped at once (``"drop_newest"``). Numbers count ticks,
+    not elements, so that a gap tells how many were missed. Ticks that a busy loop could not make in
+    time count as one, the last of them.
+
+    ::
+
+        interval(3)
+        ---0--1--2--
+
+    Demand: obeyed; the clock goes on without it, and *overflow* says what becomes of its ticks.
+    Completes: never.
+    Fails: never.
+    Cancels: stops the clock.
+    Holds: one tick with ``overflow="latest"``, else nothing.
+    Rules: 1.1, 3.5
+    """
+    every = seconds(period, "period")
+    first = every if initial_delay is None else seconds(initial_delay, "initial_delay", zero=True)
+    if overflow not in _POLICIES:
+        raise ValueError(f"overflow must be one of {_POLICIES}, not {overflow!r}")
+    keep = overflow == "latest"
+    return from_push(
+        lambda inlet: _Clock(inlet, first, every, keep),
+        name=f"interval({every:g})",
+        holds=int(keep),
+        checked=True,
+        window=1,
+    )
+
+
+class _Clock:
+    """Asked for one tick at a time: a subscriber that is busy has not asked for the next."""
+
+    def __init__(self, inlet: Inlet[int], first: float, every: float, keep: bool) -> None:
+        self._inlet = inlet
+        self._door = Door("interval")
+        self._first = first
+        self._every = every
+        self._keep = keep
+        self._origin: float | None = None
+        self._next = 0  # the tick that the timer is set for
+        self._missed: int | None = None
+        self._wanted = False
+        self._timer: TimerHandle | None = None
+
+    def request(self, n: int, /) -> None:
+        self._wanted = True
+        if self._origin is None:
+            self._origin = self._door.now() + self._first
+            self._set()
+        elif self._missed is not None:
+            self._emit(self._missed)
+
+    def cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _at(self, tick: int) -> float:
+        """When *tick* is due, reckoned from the first, so that errors do not add up."""
+        return (self._origin or 0.0) + tick * self._every
+
+    def _set(self) -> None:
+        delay = max(0.0, self._at(self._next) - self._door.now())
+        self._timer = self._door.later(delay, self._tick)
+
+    def _tick(self) -> None:
+        # A timer may come early by as much as the loop's clock resolves.
+        late = self._door.now() - self._at(self._next)
+        tick = self._next + max(0, int(late / self._every))
+        self._next = tick + 1
+        self._set()
+        if self._wanted:
+            self._emit(tick)
+        elif self._keep:
+            self._missed = tick
+
+    def _emit(self, tick: int) -> None:
+        self._wanted, self._missed = False, None
+        self._inlet.push([tick])
+
+
+@overload
+def timer(delay: Duration) -> "Flow[int]": ...
+@overload
+def timer(delay: Duration, value: T) -> "Flow[T]": ...
+def timer(delay: Duration, value: Any = 0) -> "Flow[Any]":
+    """Emit *value* once, *delay* after the first request, and complete.
+
+    ::
+
+        timer(3)
+        ---(0|)
+
+    Demand: the first request starts the clock.
+    Completes: behind *value*.
+    Fails: never.
+    Cancels: stops the clock.
+    Holds: nothing.
+    Rules: 1.1, 1.5, 3.5
+    """
+    wait = seconds(delay, "delay", zero=True)
+    if value is None:
+        raise NotAnElement("timer(delay, None): None is not an element")
+    return from_push(
+        lambda inlet: _Alarm(inlet, wait, value), name=f"timer({wait:g})", checked=True, window=1
+    )
+
+
+class _Alarm:
+    def __init__(self, inlet: Inlet[Any], wait: float, value: object) -> None:
+        self._inlet = inlet
+        self._wait = wait
+        self._value = value
+        self._door = Door("timer")
+        self._timer: TimerHandle | None = None
+
+    def request(self, n: int, /) -> None:
+        if self._timer is None:
+            self._timer = self._door.later(self._wait, self._ring)
+
+    def cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _ring(self) -> None:
+        self._inlet.push([self._value])
+        self._inlet.complete()

@@ -1,0 +1,97 @@
+"""When to try again, and when to give up: `RetryPolicy`, which decides and does nothing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ._core.duration import Duration, seconds
+
+__all__ = ("RetryPolicy",)
+
+Errors = type[BaseException] | tuple[type[BaseException], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How often, how soon and after which errors `retry` subscribes again.
+
+    ::
+
+        RetryPolicy(attempts=5, delay=0.1, factor=2, maximum=10, jitter=0.5, only=OSError)
+
+    waits 0.1, 0.2, 0.4 and 0.8 seconds, each shortened at random by up to a half, between at most
+    five attempts, and gives up at once when the error is not an `OSError`.
+    """
+
+    attempts: int | None = 3
+    """How many attempts there are, with the first; None for no limit (then set *within*)."""
+    delay: Duration = 0.0
+    """How long to wait before the second attempt."""
+    factor: float = 2.0
+    """By what each wait is longer than the one before."""
+    maximum: Duration = 60.0
+    """The longest wait."""
+    jitter: float = 0.5
+    """How much of each wait is random, from 0 (none of it) to 1 (all of it)."""
+    only: Errors | Callable[[BaseException], object] = Exception
+    """Which errors are worth another attempt: their types, or a predicate."""
+    within: Duration | None = None
+    """The time for all attempts: none starts later than that after the first one did."""
+    reset: bool = False
+    """Whether an element that arrives makes up for the failures before it: all starts anew."""
+
+    def __post_init__(self) -> None:
+        attempts: object = self.attempts
+        if attempts is not None:
+            if isinstance(attempts, bool) or not isinstance(attempts, int):
+                raise TypeError(f"attempts must be an int or None, not {attempts!r}")
+            if attempts < 1:
+                raise ValueError(f"attempts must be at least 1 (the first one), not {attempts}")
+        if self.factor < 1:
+            raise ValueError(f"factor must be at least 1, not {self.factor}")
+        if not 0 <= self.jitter <= 1:
+            raise ValueError(f"jitter must be between 0 and 1, not {self.jitter}")
+        seconds(self.delay, "delay", zero=True)
+        seconds(self.maximum, "maximum", zero=True)
+        if self.within is not None:
+            seconds(self.within, "within")
+        if not (isinstance(self.only, (type, tuple)) or callable(self.only)):
+            raise TypeError(f"only must be exception types or a predicate, not {self.only!r}")
+
+    def __str__(self) -> str:
+        return "unlimited" if self.attempts is None else f"{self.attempts} attempts"
+
+    def covers(self, error: BaseException) -> bool:
+        """Whether *error* is worth another attempt."""
+        only = self.only
+        if isinstance(only, (type, tuple)):
+            return isinstance(error, only)
+        return bool(only(error))
+
+    def backoff(self, attempt: int, random: float) -> float:
+        """How long to wait after *attempt* (from 1), with *random* in [0, 1)."""
+        delay, maximum = seconds(self.delay, "", zero=True), seconds(self.maximum, "", zero=True)
+        try:
+            wait = min(delay * self.factor ** (attempt - 1), maximum)
+        except OverflowError:
+            wait = maximum if delay else 0.0
+        return wait * (1 - self.jitter * random)
+
+    def decide(
+        self, attempt: int, error: BaseException, elapsed: float, random: float
+    ) -> float | None:
+        """Say how long to wait before trying again, or None to give up.
+
+        *attempt* (from 1) has failed with *error*, *elapsed* seconds after the first one began;
+        *random* is a random number in [0, 1). Pure: the same arguments give the same answer.
+        """
+        if not self.covers(error) or (self.attempts is not None and attempt >= self.attempts):
+            return None
+        wait = self.backoff(attempt, random)
+        if self.within is not None and elapsed + wait > seconds(self.within, ""):
+            return None
+        return wait
+
+    @classmethod
+    def of(cls, policy: "RetryPolicy | int") -> "RetryPolicy":
+        """A policy as it is; an int is the number of attempts, without waiting."""
+        return policy if isinstance(policy, RetryPolicy) else cls(attempts=policy)

@@ -1,0 +1,52 @@
+"""The shape of the house: files and functions that can be read, and its own words."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = sorted((ROOT / "reactive_aio").rglob("*.py"))
+LONGEST_FILE = 400
+LONGEST_FUNCTION = 40  # lines of code, without the docstring
+# Words of other houses for what the specification has a word for.
+FOREIGN = re.compile(
+    r"\b(observables?|observers?|dispos(?:e|able|ed)|unsubscribe)\b", re.IGNORECASE
+)
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    first = function.body[0]
+    documented = ast.get_docstring(function) is not None
+    start = (first.end_lineno or first.lineno) + 1 if documented else first.lineno
+    return (function.end_lineno or start) - start + 1
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", PACKAGE, ids=name)
+def test_files_and_functions_are_short(path: Path) -> None:
+    text = path.read_text()
+    assert text.count("\n") <= LONGEST_FILE
+    long = {f.name: length(f) for f in functions(ast.parse(text)) if length(f) > LONGEST_FUNCTION}
+    assert not long
+
+
+@pytest.mark.parametrize("path", PACKAGE, ids=name)
+def test_the_words_are_those_of_the_specification(path: Path) -> None:
+    assert not FOREIGN.findall(path.read_text())
+
+
+@pytest.mark.parametrize("path", PACKAGE, ids=name)
+def test_every_module_says_what_it_is_for(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text()))
