@@ -78,7 +78,7 @@ FAILING: dict[str, Callable[[], Flow[Any]]] = {
     "map": lambda: flow_range(5).map(fails_at_2),
     "filter": lambda: flow_range(5).filter(fails_at_2),
     "filter_map": lambda: flow_range(5).filter_map(fails_at_2),
-    "scan": lambda: just(1, "a").scan(add),
+    "scan": lambda: flow_range(5).scan(lambda _, x: fails_at_2(x)),
 }
 
 INFINITE: dict[str, Callable[[], Flow[Any]]] = {
