@@ -12,6 +12,7 @@ from ._sources.asynchronous import from_aiter, from_awaitable, from_queue
 from ._sources.publisher import from_publisher
 from ._sources.push import Emitter, create
 from ._sources.resource import using
+from ._sources.thread import from_thread
 from ._sources.timers import interval, timer
 from ._sources.values import (
     defer,
@@ -53,6 +54,7 @@ __all__ = (
     "from_iterable",
     "from_publisher",
     "from_queue",
+    "from_thread",
     "generate",
     "interval",
     "just",

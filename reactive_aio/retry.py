@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from ._core.duration import Duration, seconds
 
@@ -40,7 +41,7 @@ class RetryPolicy:
     """Whether an element that arrives makes up for the failures before it: all starts anew."""
 
     def __post_init__(self) -> None:
-        attempts: object = self.attempts
+        attempts = cast("object", self.attempts)
         if attempts is not None:
             if isinstance(attempts, bool) or not isinstance(attempts, int):
                 raise TypeError(f"attempts must be an int or None, not {attempts!r}")

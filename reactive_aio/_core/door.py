@@ -86,7 +86,8 @@ def refuse(subscriber: Any, error: Exception) -> None:
 
     Without a loop nobody can await a signal; then the error is raised.
     """
-    for signalled in (subscriber.on_subscribe(INERT), subscriber.on_error(error)):
+    for signal, argument in ((subscriber.on_subscribe, INERT), (subscriber.on_error, error)):
+        signalled = signal(argument)
         if iscoroutine(signalled):
             signalled.close()
             raise error

@@ -2,19 +2,20 @@
 
 from datetime import timedelta
 from math import isfinite
+from typing import cast
 
 __all__ = ("Duration", "seconds")
 
 Duration = float | timedelta
 
 
-def seconds(value: Duration, name: str, *, zero: bool = False) -> float:
-    """Return *value* in seconds; *name* is its parameter, and *zero* says whether 0 is allowed."""
+def seconds(duration: Duration, name: str, *, zero: bool = False) -> float:
+    """Return *duration* in seconds; *name* is its parameter; with *zero*, it may be 0."""
+    # What callers without a type checker may give is refused here.
+    value = cast("object", duration)
     if isinstance(value, timedelta):
         value = value.total_seconds()
-    # What callers without a type checker may give is refused here.
-    unchecked: object = value
-    if isinstance(unchecked, bool) or not isinstance(unchecked, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{name} must be seconds (a number) or a timedelta, not {value!r}")
     if not isfinite(value) or value < 0 or (value == 0 and not zero):
         least = "0 or more" if zero else "more than 0"

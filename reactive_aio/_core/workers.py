@@ -108,7 +108,8 @@ class Workers(Coordinator[Any]):
         self._over = True
         for seat in self._seats.values():
             seat.dismiss()
-        elements, self._elements = self._elements, None
+        elements: Any = self._elements
+        self._elements = None
         if hasattr(elements, "close"):
             try:
                 elements.close()

@@ -171,7 +171,8 @@ def _in_turn(flows: "tuple[Flow[Any], ...]", size: int) -> Iterator[Any]:
                 if left:
                     iterators.remove(iterator)
     finally:
-        for iterator in iterators:
+        left_over: list[Any] = [*iterators]
+        for iterator in left_over:
             if hasattr(iterator, "close"):
                 iterator.close()
 

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from random import random
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar, cast
 
 from .._core.heads import Inlet
 from .._core.inline import describe
@@ -13,7 +13,7 @@ from ..coerce import WINDOW, Source, to_flow
 from ..errors import NotAnElement, RetriesExhausted
 from ..retry import RetryPolicy
 from ..spec import Publisher
-from ..stage import Fluent, from_pull, from_push
+from ..stage import from_pull, from_push
 
 if TYPE_CHECKING:
     from .._core.arm import Arm
@@ -57,15 +57,14 @@ def on_error_resume(
     _check(only)
     made: Callable[[BaseException], Flow[Any]]
     upstreams: tuple[Flow[Any], ...] = (source,)
-    unknown: Any = fallback
-    if isinstance(unknown, (Fluent, Publisher, Iterable)) or not callable(unknown):
-        other: Flow[Any] = to_flow(unknown, name="on_error_resume")
+    if _is_function(fallback):
+        made = partial(_made, fallback)
+        name = f"on_error_resume({describe(fallback)})"
+    else:
+        other: Flow[Any] = to_flow(cast("Source[Any]", fallback), name="on_error_resume")
         upstreams = (source, other)
         made = partial(_the_same, other)
         name = f"on_error_resume({other.chain.trail()})"
-    else:
-        made = partial(_made, unknown)
-        name = f"on_error_resume({describe(unknown)})"
     if all(flow.chain.pulled for flow in upstreams) and len(upstreams) == 2:
         return from_pull(
             partial(_resumed, *upstreams, only), name=name, checked=True, upstreams=upstreams
@@ -101,9 +100,15 @@ def on_error_return(source: "Flow[T]", value: U, *, only: Errors = Exception) ->
     return on_error_resume(source, (value,), only=only)
 
 
+def _is_function(
+    fallback: Source[Any] | Callable[[BaseException], Source[Any]],
+) -> TypeGuard[Callable[[BaseException], Source[Any]]]:
+    return callable(fallback) and not isinstance(fallback, (Publisher, Iterable))
+
+
 def _check(only: object) -> None:
-    kinds = only if isinstance(only, tuple) else (only,)
-    if not kinds or not all(isinstance(kind, type) for kind in cast("tuple[object, ...]", kinds)):
+    kinds = cast("tuple[object, ...]", only if isinstance(only, tuple) else (only,))
+    if not kinds or not all(isinstance(kind, type) for kind in kinds):
         raise TypeError(f"only must be an exception type or a tuple of them, not {only!r}")
 
 

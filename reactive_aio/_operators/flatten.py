@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .._core.arm import Arm
 from .._core.demand import positive
@@ -22,7 +22,7 @@ __all__ = ("flat_map",)
 T = TypeVar("T")
 R = TypeVar("R")
 
-_PLAIN = frozenset((list, tuple, range, set, frozenset, dict, GeneratorType))
+_PLAIN: frozenset[type[Any]] = frozenset((list, tuple, range, set, frozenset, dict, GeneratorType))
 
 
 def flat_map(
@@ -151,11 +151,11 @@ class _FlatMap(Joining[Any]):
             if free <= 0 or not outer.elements:
                 break
             try:
-                inner = self._mapper(outer.take(1)[0])
+                inner: Any = self._mapper(outer.take(1)[0])
                 if inner.__class__ in _PLAIN:
-                    self._inner = iter(inner)
+                    self._inner = cast("Iterator[Any]", iter(inner))
                     return self._inner
-                flow = to_flow(inner, name="flat_map")
+                flow: Flow[Any] = to_flow(inner, name="flat_map")
                 if flow.chain.pulled:
                     self._inner = flow.chain.iterate()
                     return self._inner
@@ -175,7 +175,7 @@ class _FlatMap(Joining[Any]):
         while self._ready() and at_most > (before := len(chunk)) and not self.late:
             piece = min(at_most - before, self._batch)
             try:
-                chunk.extend(islice(self._pulled, piece))  # keeps what came before an error
+                chunk.extend(islice(self._pulled or (), piece))  # keeps what came before an error
             except Exception as error:
                 self.halt(error)
             if len(chunk) - before < piece:
@@ -194,6 +194,7 @@ class _FlatMap(Joining[Any]):
         return self._pulled is not None
 
     def _let_go(self) -> None:
-        self._pulled, inner, self._inner = None, self._inner, None
+        inner: Any = self._inner
+        self._pulled = self._inner = None
         if hasattr(inner, "close"):
             inner.close()

@@ -59,9 +59,7 @@ def zip(
 ) -> "Flow[tuple[A, B, C, D, E]]": ...
 @overload
 def zip(*sources: Source[A], strict: bool = ..., prefetch: int = ...) -> "Flow[tuple[A, ...]]": ...
-def zip(
-    *sources: Source[Any], strict: bool = False, prefetch: int = 32
-) -> "Flow[Any]":
+def zip(*sources: Source[Any], strict: bool = False, prefetch: int = 32) -> "Flow[Any]":
     """Pair the elements of several sources: a tuple of the first of each, then of the second.
 
     It ends as soon as a source that has ended makes another tuple impossible, and cancels the

@@ -282,10 +282,12 @@ async def _two_run(observed: Observed) -> bool:
 
 async def test_a_cancelled_flow_can_be_subscribed_to_again(observe: Observe) -> None:
     """A DataFrame remembers that the job of its shuffle was cancelled; a flow must not."""
-    gate = "if(id = 3, reflect('java.lang.Thread', 'sleep', 400L), '')"
-    observed = await observe(
-        lambda s: s.range(0, 10, 1, 2).selectExpr("id", f"{gate} as slept").groupBy("id").count()
-    )
+    slept = "if(id = 3, reflect('java.lang.Thread', 'sleep', 400L), '') as slept"
+
+    def shuffled(spark: "SparkSession") -> "DataFrame":
+        return spark.range(0, 10, 1, 2).selectExpr("id", slept).groupBy("id", "slept").count()
+
+    observed = await observe(shuffled)
     first = SubscriberProbe[Any](1).subscribed_to(observed.flow)
     await until(observed.active)
     first.cancel()
