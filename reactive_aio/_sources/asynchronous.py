@@ -57,8 +57,8 @@ def _iterate(make: Callable[[], AsyncIterable[T]]) -> AsyncIterator[T]:
     if iscoroutine(made):
         made.close()
     raise TypeError(
-        f"from_aiter: {describe(make)} returned {type(made).__name__}, which is not an asynchronous "
-        "iterable; a coroutine's result is emitted by from_awaitable"
+        f"from_aiter: {describe(make)} returned {type(made).__name__}, which is not an "
+        "asynchronous iterable; a coroutine's result is emitted by from_awaitable"
     )
 
 
