@@ -1,0 +1,200 @@
+"""using: the resource is released exactly once, whatever happens, and before the end is told."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, cast
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio.spec import Publisher
+from reactive_aio.testing import SubscriberProbe
+
+
+class Resource:
+    """A context manager of either kind that writes down what happens to it."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+
+    @contextmanager
+    def plain(self) -> Iterator[int]:
+        self.log.append("enter")
+        try:
+            yield 3
+        except OSError:
+            self.log.append("error")
+            raise
+        finally:
+            self.log.append("exit")
+
+    @asynccontextmanager
+    async def awaited(self) -> AsyncIterator[int]:
+        await asyncio.sleep(0)
+        self.log.append("enter")
+        try:
+            yield 3
+        except OSError:
+            self.log.append("error")
+            raise
+        finally:
+            await asyncio.sleep(0)
+            self.log.append("exit")
+
+    def of(self, kind: str) -> Callable[[], Any]:
+        return self.plain if kind == "sync" else self.awaited
+
+
+KINDS = pytest.mark.parametrize("kind", ["sync", "async"])
+
+OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
+    "using: sync": lambda n: r.using(Resource().plain, lambda _: r.range(n)),
+    "using: async": lambda n: r.using(Resource().awaited, lambda _: r.range(n)),
+    "using: over a boundary": lambda n: r.using(Resource().plain, lambda _: r.range(n).boundary(2)),
+}
+FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
+    "using: sync": lambda: r.using(Resource().plain, lambda _: r.error(OSError("no"))),
+    "using: async": lambda: r.using(Resource().awaited, lambda _: r.error(OSError("no"))),
+}
+INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
+    "using": lambda: r.using(Resource().awaited, lambda _: r.generate(lambda n: (n, n + 1), 0)),
+}
+
+
+@KINDS
+class TestLife:
+    async def test_nothing_is_entered_before_the_first_request(self, kind: str) -> None:
+        resource = Resource()
+        flow = r.using(resource.of(kind), lambda n: r.range(n))
+        SubscriberProbe[int]().subscribed_to(flow).cancel()
+        assert resource.log == []
+
+    async def test_it_is_left_before_completion_is_told(self, kind: str) -> None:
+        resource = Resource()
+        flow = r.using(resource.of(kind), lambda n: r.range(n))
+        told = flow.do_on_complete(lambda: resource.log.append("told"))
+        assert await told.to_list() == [0, 1, 2]
+        assert resource.log == ["enter", "exit", "told"]
+
+    async def test_it_sees_the_failure_and_is_left_before_that_is_told(self, kind: str) -> None:
+        resource = Resource()
+        flow = r.using(resource.of(kind), lambda _: r.error(OSError("no")))
+        with pytest.raises(OSError, match="no"):
+            await flow.to_list()
+        assert resource.log == ["enter", "error", "exit"]
+
+    async def test_a_flow_function_that_raises_releases_it(self, kind: str) -> None:
+        resource = Resource()
+        with pytest.raises(ZeroDivisionError):
+            await r.using(resource.of(kind), lambda n: r.range(n // 0)).run()
+        assert resource.log == ["enter", "exit"]
+
+    async def test_leaving_early_releases_it_once(self, kind: str) -> None:
+        resource = Resource()
+        assert await r.using(resource.of(kind), lambda n: r.range(n)).first() == 0
+        assert resource.log == ["enter", "exit"]
+
+    async def test_break_and_aclose_release_it_once(self, kind: str) -> None:
+        resource = Resource()
+        async with r.using(resource.of(kind), lambda n: r.range(n)).stream() as elements:
+            async for _ in elements:
+                break
+        assert resource.log == ["enter", "exit"]
+
+    async def test_the_flow_made_cleans_up_before_it(self, kind: str) -> None:
+        resource = Resource()
+
+        async def elements() -> AsyncIterator[int]:
+            try:
+                yield 1
+                yield 2
+            finally:
+                await asyncio.sleep(0)
+                resource.log.append("inner")
+
+        flow = r.using(resource.of(kind), lambda _: r.from_aiter(elements))
+        assert await flow.first() == 1
+        assert resource.log == ["enter", "inner", "exit"]
+
+    async def test_cancelling_the_task_releases_it(self, kind: str) -> None:
+        resource = Resource()
+        task = asyncio.ensure_future(r.using(resource.of(kind), lambda _: r.never()).run())
+        while not resource.log:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert resource.log == ["enter", "exit"]
+
+    async def test_each_subscription_has_its_own(self, kind: str) -> None:
+        resource = Resource()
+        flow = r.using(resource.of(kind), lambda n: [n])
+        assert [await flow.to_list() for _ in range(2)] == [[3], [3]]
+        assert resource.log == ["enter", "exit"] * 2
+
+
+class TestErrors:
+    async def test_a_manager_that_swallows_the_error_completes_the_flow(self) -> None:
+        from contextlib import suppress
+
+        flow = r.using(lambda: suppress(OSError), lambda _: r.error(OSError("no")))
+        assert await flow.to_list() == []
+
+    async def test_what_leaving_raises_fails_the_flow(self) -> None:
+        @contextmanager
+        def brittle() -> Iterator[int]:
+            yield 1
+            raise OSError("release")
+
+        probe = SubscriberProbe[int](5).subscribed_to(r.using(brittle, lambda n: [n]))
+        assert probe.elements == [1]
+        assert isinstance(probe.error, OSError)
+
+    async def test_what_leaving_raises_after_a_cancellation_is_reported(
+        self, expects_loop_errors: list[dict[str, Any]]
+    ) -> None:
+        @contextmanager
+        def brittle() -> Iterator[int]:
+            yield 1
+            raise OSError("release")
+
+        flow = r.using(brittle, lambda _: r.range(5))
+        SubscriberProbe[int](1).subscribed_to(flow).cancel()
+        assert isinstance(expects_loop_errors[0]["exception"], OSError)
+
+    async def test_entering_may_fail(self) -> None:
+        @asynccontextmanager
+        async def closed() -> AsyncIterator[int]:
+            raise OSError("closed")
+            yield 1
+
+        with pytest.raises(OSError, match="closed"):
+            await r.using(closed, lambda n: [n]).run()
+
+    async def test_cancelling_while_it_enters_lets_it_clean_up(self) -> None:
+        log: list[str] = []
+
+        @asynccontextmanager
+        async def slow() -> AsyncIterator[int]:
+            try:
+                log.append("begin")
+                await asyncio.Event().wait()
+                yield 1
+            finally:
+                log.append("end")
+
+        probe = SubscriberProbe[int](1).subscribed_to(r.using(slow, lambda n: [n]))
+        await asyncio.sleep(0)
+        await cast("Any", probe.subscription).aclose()
+        assert log == ["begin", "end"]
+
+    async def test_something_else_is_no_resource(self) -> None:
+        with pytest.raises(TypeError, match="not a context manager"):
+            await r.using(cast("Any", lambda: 5), lambda _: [1]).run()
+
+    def test_functions_are_wanted(self) -> None:
+        with pytest.raises(TypeError, match="using: resource"):
+            r.using(cast("Any", 5), lambda _: [1])
