@@ -144,6 +144,8 @@ class Island:
         """Let *happened* take effect on the loop's thread, in the subscriber's context."""
         if not self.door.here:
             self.door.soon_threadsafe(self._enter, happened)
+        elif happened is Input.REQUEST and self.door.closed:
+            self._fail(Interrupted("the event loop of this subscription is closed"))
         else:
             self.door.signal(self._enter, happened)
 
@@ -307,6 +309,10 @@ class Island:
 
     def _hold(self, signal: str, then: Callable[[], None]) -> None:
         pending, self.pending = cast("Awaitable[None]", self.pending), None
+        if self.door.closed:
+            if iscoroutine(pending):
+                pending.close()  # nobody can await it
+            return
         name = f"{signal} of {self.chain.trail()}"
         task = self.door.spawn(self._held(pending, signal, then), name)
         task.add_done_callback(partial(self._unheld, pending))

@@ -82,6 +82,11 @@ class Door:
         """Whether the caller is on the loop's thread."""
         return get_ident() == self.thread
 
+    @property
+    def closed(self) -> bool:
+        """Whether the loop is closed, so that nothing can be scheduled any more."""
+        return self.loop.is_closed()
+
     def enter(self, work: Callable[..., object], *args: object) -> None:
         """Run *work* now, in the subscription's context; a context cannot be entered twice."""
         if self.entered:

@@ -127,7 +127,7 @@ class TaskIsland(Island):
         """End what a stage or the source awaits; but a signal runs to its end (1.3)."""
         if self.task is None or self.door.inside(self.task):
             return
-        if not self.signalling:
+        if not self.signalling and not self.door.closed:
             self.task.cancel()
         self._leave()
         if not self.begun:  # and so it never will

@@ -1,0 +1,147 @@
+"""Subscribers with one thing to do in one signal, and publishers by hand."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Generator
+from typing import Any
+
+from reactive_aio import Flow, from_iterable
+from reactive_aio.spec import Publisher, Subscription
+from reactive_aio.stage import from_async, from_pull
+from reactive_aio.testing import SubscriberProbe
+
+UNBOUNDED = 2**63 - 1
+
+
+class Acting(SubscriberProbe[Any]):
+    """Calls *act* with itself at the end of each signal named."""
+
+    def __init__(
+        self, request: int = 0, again: int = 0, **acts: Callable[["Acting"], object]
+    ) -> None:
+        super().__init__(request, again=again)
+        self.acts = acts
+
+    def do(self, signal: str) -> object:
+        act = self.acts.get(signal)
+        return None if act is None else act(self)
+
+    def on_subscribe(self, subscription: Subscription, /) -> Any:
+        super().on_subscribe(subscription)
+        return self.do("on_subscribe")
+
+    def on_next(self, element: Any, /) -> Any:
+        super().on_next(element)
+        return self.do("on_next")
+
+    def on_error(self, error: BaseException, /) -> Any:
+        super().on_error(error)
+        return self.do("on_error")
+
+    def on_complete(self) -> Any:
+        super().on_complete()
+        return self.do("on_complete")
+
+
+class AsyncActing(Acting):
+    """The same with ``async def`` signals: *act* runs after a turn, and is awaited if it can be."""
+
+    async def _later(self, signal: str) -> None:
+        await asyncio.sleep(0)
+        result = self.do(signal)
+        if asyncio.iscoroutine(result):
+            await result
+
+    async def on_subscribe(self, subscription: Subscription, /) -> None:
+        SubscriberProbe.on_subscribe(self, subscription)
+        await self._later("on_subscribe")
+
+    async def on_next(self, element: Any, /) -> None:
+        SubscriberProbe.on_next(self, element)
+        await self._later("on_next")
+
+    async def on_error(self, error: BaseException, /) -> None:
+        SubscriberProbe.on_error(self, error)
+        await self._later("on_error")
+
+    async def on_complete(self) -> None:
+        SubscriberProbe.on_complete(self)
+        await self._later("on_complete")
+
+
+BOTH: tuple[type[Acting], ...] = (Acting, AsyncActing)
+
+
+class Source:
+    """Numbers from 0, and whether whoever pulled them has cleaned up."""
+
+    def __init__(self, n: float = float("inf")) -> None:
+        self.n = n
+        self.pulled = 0
+        self.opened = 0
+        self.closed = 0
+
+    def numbers(self) -> Generator[int, None, None]:
+        self.opened += 1
+        try:
+            while self.pulled < self.n:
+                self.pulled += 1
+                yield self.pulled - 1
+        finally:
+            self.closed += 1
+
+    async def _closing(self) -> AsyncIterator[int]:
+        numbers = self.numbers()
+        try:
+            for number in numbers:
+                await asyncio.sleep(0)
+                yield number
+        finally:
+            numbers.close()
+
+    def pull(self) -> Flow[int]:
+        return from_pull(self.numbers, name="numbers")
+
+    def push(self) -> Flow[int]:
+        return self.pull().boundary(4)
+
+    def task(self) -> Flow[int]:
+        return self.pull().map_async(itself)
+
+    def aiter(self) -> Flow[int]:
+        return from_async(self._closing, name="numbers")
+
+    def mixed(self) -> Flow[int]:
+        return self.aiter().boundary(3).map(abs).boundary(2).map_async(itself)
+
+
+async def itself(x: int) -> int:
+    return x
+
+
+SHAPES: dict[str, Callable[[Source], Flow[int]]] = {
+    "pulled": Source.pull,
+    "boundary": Source.push,
+    "task": Source.task,
+    "asynchronous": Source.aiter,
+    "mixed": Source.mixed,
+}
+"""Every way in which elements reach a subscriber."""
+
+
+async def turns(n: int = 10) -> None:
+    for _ in range(n):
+        await asyncio.sleep(0)
+
+
+def tasks() -> set["asyncio.Task[Any]"]:
+    """All but the caller's."""
+    return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]
+
+
+async def collect(publisher: Publisher[Any]) -> list[Any]:
+    """All signals of *publisher* under unbounded demand."""
+    return await SubscriberProbe[Any](UNBOUNDED).subscribed_to(publisher).end()
+
+
+def flow(n: int = 3) -> Flow[int]:
+    return from_iterable(range(n))

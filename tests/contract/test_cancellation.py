@@ -1,0 +1,575 @@
+"""Cancel at every point: silence, cleanup before the next statement, nothing left behind."""
+
+import asyncio
+import gc
+import itertools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from reactive_aio import Flow, from_iterable
+from reactive_aio.errors import Interrupted
+from reactive_aio.stage import from_async, from_pull
+from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
+from reactive_aio.testing.virtual_time import VirtualTimeLoop
+from tests.contract.subscribers import (
+    BOTH,
+    SHAPES,
+    UNBOUNDED,
+    Acting,
+    AsyncActing,
+    Source,
+    flow,
+    itself,
+    tasks,
+    turns,
+)
+
+Shape = Callable[[Source], Flow[int]]
+every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+both = pytest.mark.parametrize("kind", BOTH)
+
+
+# -- cancelling by hand ----------------------------------------------------------------------------
+@every_shape
+@both
+@pytest.mark.parametrize("at", range(6))
+async def test_cancelling_inside_a_signal_silences_and_cleans_up(
+    shape: Shape, kind: type[Acting], at: int
+) -> None:
+    """1.8, 3.12: in on_subscribe (0), and in each on_next."""
+
+    def act(self: Acting) -> None:
+        if len(self.signals) == at:
+            self.cancel()
+
+    source = Source()
+    subscriber = kind(UNBOUNDED, on_subscribe=act, on_next=act)
+    shape(source).subscribe(subscriber)
+    await turns(60)
+    assert subscriber.signals == list(range(at))
+    assert source.closed == source.opened
+    assert tasks() == set()
+
+
+@every_shape
+@both
+async def test_cancelling_after_any_number_of_turns(shape: Shape, kind: type[Acting]) -> None:
+    """1.8, 3.13: whatever is under way at that moment."""
+    for number in range(1, 25):
+        source = Source(8)
+        subscriber = kind(3, again=1)
+        shape(source).subscribe(subscriber)
+        await turns(number)
+        subscriber.cancel()
+        seen = list(subscriber.signals)
+        await turns(40)
+        # A coroutine on_complete may have been called, and begin after the cancellation.
+        assert subscriber.signals in (seen, [*seen, *"|" * (kind is AsyncActing)])
+        assert source.closed == source.opened
+        assert tasks() == set()
+
+
+@settings(max_examples=80)
+@given(
+    st.sampled_from(sorted(SHAPES)),
+    st.booleans(),
+    st.lists(st.tuples(st.sampled_from(["request", "cancel", "turn", "wrong"]), st.integers(1, 3))),
+)
+def test_any_sequence_of_calls_keeps_the_contract(
+    name: str, asynchronous: bool, steps: list[tuple[str, int]]
+) -> None:
+    """1.1, 1.3, 1.7, 1.8, 3.6, 3.7, 3.9: the signals are those of the calls made so far."""
+
+    async def main() -> None:
+        source = Source(6)
+        subscriber = BOTH[asynchronous]()
+        SHAPES[name](source).subscribe(subscriber)
+        await turns(3)
+        requested, cancelled_at, wrong = 0, None, False
+        for step, n in steps:
+            if step == "request":
+                subscriber.request(n)
+                requested += n
+            elif step == "wrong":
+                subscriber.request(0)
+                wrong = True
+            elif step == "cancel":
+                subscriber.cancel()
+                if cancelled_at is None:
+                    cancelled_at = len(subscriber.signals)
+            else:
+                await turns(n)
+            assert len(subscriber.elements) <= requested
+        await turns(150)
+        signals = subscriber.signals
+        if cancelled_at is not None:
+            # A coroutine on_error may have been called, and begin after the cancellation.
+            assert len(signals) - cancelled_at in ({0, 1} if wrong and asynchronous else {0})
+        elif wrong:
+            assert subscriber.ended
+        else:
+            assert subscriber.elements == list(range(min(6, requested)))
+        assert sum(isinstance(each, Exception) or each == "|" for each in signals) <= 1
+        if subscriber.ended or cancelled_at is not None:
+            assert source.closed == source.opened
+            assert not tasks()
+        subscriber.cancel()
+        await turns(30)
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.get_loop().set_exception_handler(lambda *_: None)  # what came after a cancel
+        runner.run(main())
+
+
+@every_shape
+async def test_cancel_before_the_first_step_of_anything(shape: Shape) -> None:
+    """3.13: a task cancelled before its first step runs nothing, not even a finally."""
+    source = Source()
+    subscriber = Acting()
+    shape(source).subscribe(subscriber)
+    subscriber.request(1)
+    subscriber.cancel()
+    held, gone = subscriber.subscription, weakref.ref(subscriber)
+    del subscriber
+    await turns()
+    gc.collect()
+    assert gone() is None or SHAPES["pulled"] is shape
+    assert source.closed == source.opened
+    assert tasks() == set()
+    del held
+
+
+@every_shape
+@both
+async def test_a_subscriber_is_freed_without_the_garbage_collector(
+    shape: Shape, kind: type[Acting]
+) -> None:
+    """3.13: once it is cancelled or has ended, though its subscription is still held."""
+    gc.disable()
+    try:
+        for ending in ("cancel", "complete"):
+            subscriber = kind(1 if ending == "cancel" else 9)
+            shape(Source(3)).subscribe(subscriber)
+            await turns(30)
+            if ending == "cancel":
+                subscriber.cancel()
+            await turns(10)
+            held, gone = subscriber.subscriptions, weakref.ref(subscriber)
+            del subscriber
+            await turns(3)
+            assert gone() is None, ending
+            assert held
+    finally:
+        gc.enable()
+
+
+async def test_cancelling_does_not_cut_a_suspended_on_next() -> None:
+    """DESIGN: what the subscriber does is the subscriber's; it runs to its end."""
+    for made in (flow(9), flow(9).map_async(itself), flow(9).boundary(2)):
+        ended: list[str] = []
+        go = asyncio.Event()
+
+        async def slow(_: Acting, go: asyncio.Event = go, ended: list[str] = ended) -> None:
+            try:
+                await go.wait()
+                ended.append("to its end")
+            except asyncio.CancelledError:
+                ended.append("cut")
+                raise
+
+        for kind in BOTH:
+            subscriber = kind(3, on_next=slow)
+            made.subscribe(subscriber)
+            await turns(15)
+            assert subscriber.signals == [0]
+            subscriber.cancel()
+            await turns()
+            go.set()
+            await turns()
+            assert ended == ["to its end"]
+            assert subscriber.signals == [0]
+            ended.clear()
+            go.clear()
+
+
+async def test_upstream_is_let_go_while_an_on_next_is_still_suspended() -> None:
+    """3.12: cancel() does not wait for the subscriber."""
+    for shape in ("pulled", "boundary"):
+        go = asyncio.Event()
+        source = Source()
+
+        def rest(_: Acting, go: asyncio.Event = go) -> Any:
+            return go.wait()
+
+        subscriber = Acting(3, on_next=rest)
+        SHAPES[shape](source).subscribe(subscriber)
+        await turns(15)
+        subscriber.cancel()
+        assert source.closed == 1
+        go.set()
+        await turns()
+        assert subscriber.signals == [0]
+
+
+async def test_a_drain_that_rests_ends_at_once() -> None:
+    """3.12, cleanup: between two turns nobody waits for the next one."""
+    source = Source()
+    subscriber = SubscriberProbe[int]()
+    source.pull().subscribe(subscriber)
+    subscriber.request(UNBOUNDED)
+    subscriber.cancel()
+    assert source.closed == 1
+
+
+async def test_a_mapper_that_swallows_its_cancellation_causes_no_signal() -> None:
+    """1.8."""
+
+    async def stubborn(x: int) -> int:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            pass
+        return x
+
+    for kind in BOTH:
+        subscriber = kind(5)
+        flow(5).map_async(stubborn).subscribe(subscriber)
+        await turns(5)
+        subscriber.cancel()
+        await turns()
+        assert subscriber.signals == []
+        assert tasks() == set()
+
+
+async def test_a_source_that_swallows_its_cancellation_causes_no_signal() -> None:
+    """1.8."""
+
+    async def stubborn() -> Any:
+        for number in itertools.count():
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                pass
+            yield number
+
+    for kind in BOTH:
+        subscriber = kind(5)
+        from_async(stubborn, name="stubborn").subscribe(subscriber)
+        await turns(5)
+        subscriber.cancel()
+        await turns()
+        assert subscriber.signals == []
+        assert tasks() == set()
+
+
+async def test_a_source_that_fails_while_it_is_cleaned_up_is_told(
+    expects_loop_errors: list[Any],
+) -> None:
+    """3.15: cancel() returns normally, and the error is not lost."""
+
+    def numbers() -> Any:
+        try:
+            yield from itertools.count()
+        finally:
+            raise ValueError("cleanup")
+
+    subscriber = SubscriberProbe[int](2).subscribed_to(from_pull(numbers, name="numbers"))
+    subscriber.cancel()
+    assert [str(each["exception"]) for each in expects_loop_errors] == ["cleanup"]
+    assert subscriber.signals == [0, 1]
+
+
+async def test_a_task_island_told_twice_lets_go_once() -> None:
+    """3.7: and aclose waits for asynchronous cleanup."""
+    cleaned: list[str] = []
+
+    async def numbers() -> Any:
+        try:
+            yield 1
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(0)
+            cleaned.append("cleaned")
+
+    for chain in (
+        from_async(numbers, name="numbers"),
+        from_async(numbers, name="numbers").boundary(2),
+    ):
+        subscriber = SubscriberProbe[int](5).subscribed_to(chain)
+        await subscriber.received(1)
+        subscription: Any = subscriber.subscription
+        subscription.cancel()
+        subscription.cancel()
+        await subscription.aclose()
+        assert cleaned == ["cleaned"]
+        await subscription.aclose()
+        cleaned.clear()
+
+
+async def test_waiting_for_cleanup_can_be_cancelled_and_cancels_nothing() -> None:
+    cleaned: list[str] = []
+    go = asyncio.Event()
+
+    async def numbers() -> Any:
+        try:
+            yield 1
+            await asyncio.sleep(3600)
+        finally:
+            await go.wait()
+            cleaned.append("cleaned")
+
+    subscriber = SubscriberProbe[int](5).subscribed_to(from_async(numbers, name="numbers"))
+    await subscriber.received(1)
+    subscription: Any = subscriber.subscription
+    closing = asyncio.create_task(subscription.aclose())
+    await turns(3)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    go.set()
+    await turns()
+    assert cleaned == ["cleaned"]
+
+
+# -- leaving an async for --------------------------------------------------------------------------
+@every_shape
+@pytest.mark.parametrize("how", ["break", "exception", "return", "cancel", "aclose"])
+async def test_leaving_a_loop_closes_upstream_before_the_next_statement(
+    shape: Shape, how: str
+) -> None:
+    """Cleanup: for an asynchronous source, as soon as its own cleanup allows."""
+    source = Source()
+    closed: list[int] = []
+
+    async def consume() -> None:
+        try:
+            if how == "return":
+                await returning()
+            elif how == "aclose":
+                iterator: Any = shape(source).__aiter__()
+                await iterator.__anext__()
+                await iterator.aclose()
+            else:
+                async for number in shape(source):
+                    if how == "exception":
+                        raise KeyError(number)
+                    if how == "cancel":
+                        await asyncio.sleep(3600)
+                    break
+        except (KeyError, asyncio.CancelledError) as error:
+            closed.append(source.closed)
+            if isinstance(error, asyncio.CancelledError):
+                raise
+        else:
+            closed.append(source.closed)
+
+    async def returning() -> None:
+        async for _ in shape(source):
+            return
+
+    task = asyncio.create_task(consume())
+    await turns(25)
+    if how == "cancel":
+        assert not task.done()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert task.cancelled()
+    else:
+        await task
+    asynchronous = shape in (SHAPES["asynchronous"], SHAPES["mixed"])
+    if not asynchronous or how == "aclose":
+        assert closed == [1]
+    await turns()
+    assert source.closed == source.opened == 1
+    assert tasks() == set()
+
+
+@every_shape
+async def test_cancelling_a_task_that_waits_for_an_element_closes_upstream(shape: Shape) -> None:
+    """CancelledError is never swallowed."""
+    source = Source(3)
+
+    async def consume() -> None:
+        async for _ in shape(source).map_async(forever):
+            raise AssertionError("nothing ever comes")
+
+    task = asyncio.create_task(consume())
+    await turns(25)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await turns()
+    assert source.closed == 1
+    assert tasks() == set()
+
+
+async def forever(x: int) -> int:
+    await asyncio.sleep(3600)
+    return x
+
+
+@every_shape
+async def test_a_stream_waits_for_cleanup(shape: Shape) -> None:
+    source = Source()
+    async with shape(source).stream(prefetch=3) as elements:
+        async for number in elements:
+            if number == 4:
+                break
+    assert source.closed == 1
+    assert tasks() == set()
+
+
+@every_shape
+async def test_a_timed_out_wait_loses_no_element(shape: Shape) -> None:
+    """CancelledError of one `anext` is not the end of the stream."""
+    gate = asyncio.Event()
+
+    async def gated(x: int) -> int:
+        if x == 1:
+            await gate.wait()
+        return x
+
+    async with shape(Source(4)).map_async(gated).stream() as elements:
+        assert await anext(elements) == 0
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(elements), 0.01)
+        gate.set()
+        assert [x async for x in elements] == [1, 2, 3]
+
+
+# -- cancelled from outside, and loops that close --------------------------------------------------
+@pytest.mark.parametrize("shape", ["task", "asynchronous", "mixed"])
+@both
+@pytest.mark.parametrize("begun", [0, 1, 2, 3, 6])
+async def test_a_task_cancelled_from_outside_is_reported(
+    shape: str, kind: type[Acting], begun: int
+) -> None:
+    """errors.Interrupted: the subscriber learns that no more will come."""
+    source = Source()
+    subscriber = kind(UNBOUNDED)
+    SHAPES[shape](source).subscribe(subscriber)
+    await turns(begun)
+    for task in tasks():
+        task.cancel()
+    await turns(60)
+    assert subscriber.ended
+    assert isinstance(subscriber.error, Interrupted)
+    assert source.closed == source.opened
+    assert tasks() == set()
+
+
+@both
+@pytest.mark.parametrize("begun", [0, 1, 2])
+async def test_a_signal_cancelled_from_outside_is_reported(kind: type[Acting], begun: int) -> None:
+    """errors.Interrupted: the first on_next, a coroutine, rests in a task."""
+
+    def rest(self: Acting) -> Any:
+        return asyncio.sleep(3600) if len(self.signals) == 1 else None
+
+    source = Source()
+    subscriber = kind(3, on_next=rest)
+    source.pull().subscribe(subscriber)
+    await turns(begun)
+    for task in tasks():
+        task.cancel()
+    await turns()
+    assert isinstance(subscriber.error, Interrupted)
+    assert source.closed == source.opened
+
+
+async def test_an_on_subscribe_cancelled_from_outside_is_reported() -> None:
+    for begun in (0, 1):
+        subscriber = Acting(3, on_subscribe=lambda self: asyncio.sleep(3600))
+        flow().subscribe(subscriber)
+        await turns(begun)
+        for task in tasks():
+            task.cancel()
+        await turns()
+        assert isinstance(subscriber.error, Interrupted)
+
+
+async def test_a_cancelled_subscriber_hears_of_no_interruption() -> None:
+    """1.8."""
+    subscriber = Acting(3, on_subscribe=lambda self: asyncio.sleep(3600))
+    flow().subscribe(subscriber)
+    await turns()
+    subscriber.cancel()
+    for task in tasks():
+        task.cancel()
+    await turns()
+    assert subscriber.signals == []
+
+
+@every_shape
+@both
+def test_a_loop_that_closes_leaves_nothing_open(shape: Shape, kind: type[Acting]) -> None:
+    """asyncio.run() cancels all tasks at its end; nothing hangs, nothing is left unawaited."""
+    source = Source()
+
+    async def main() -> Acting:
+        subscriber = kind(2)
+        shape(source).subscribe(subscriber)
+        await turns(3)
+        return subscriber
+
+    subscriber = asyncio.run(main())
+    ended = subscriber.ended
+    subscriber.subscription.request(1)  # 3.16
+    subscriber.subscription.cancel()
+    gc.collect()
+    assert source.closed == source.opened
+    if kind is Acting and not ended:
+        assert isinstance(subscriber.error, Interrupted)
+
+
+# -- no task outlives its subscription -------------------------------------------------------------
+@every_shape
+@both
+async def test_no_task_outlives_its_subscription(shape: Shape, kind: type[Acting]) -> None:
+    for ending in ("complete", "cancel", "fail", "raise"):
+
+        def wrong(x: int, ending: str = ending) -> int:
+            if x == 2 and ending == "fail":
+                raise ValueError(x)
+            return x
+
+        def act(self: Acting, ending: str = ending) -> None:
+            if len(self.signals) == 2 and ending == "cancel":
+                self.cancel()
+
+        subscriber = kind(UNBOUNDED, on_next=act)
+        shape(Source(4)).map(wrong).subscribe(subscriber)
+        await turns(60)
+        assert tasks() == set()
+
+
+async def test_abandoned_subscriptions_are_collected() -> None:
+    """No registry keeps what nobody refers to: sources without a task of their own."""
+    source = Source()
+    gone = []
+    for shape in ("pulled", "boundary"):
+        subscriber = Acting(1)
+        SHAPES[shape](source).subscribe(subscriber)
+        await turns()
+        gone.append(weakref.ref(subscriber))
+        del subscriber
+    gc.collect()
+    assert [each() for each in gone] == [None, None]
+    assert source.closed == source.opened
+
+
+async def test_a_flow_that_ran_is_as_small_as_one_that_did_not() -> None:
+    """Nothing of a subscription stays with the flow it was made of."""
+    chain = from_iterable(range(3)).map(abs).boundary(2).map_async(itself)
+    subscriber = AsyncSubscriberProbe[int](9).subscribed_to(chain)
+    await subscriber.end()
+    gone = weakref.ref(subscriber)
+    del subscriber
+    await turns()
+    gc.collect()
+    assert gone() is None

@@ -1,0 +1,505 @@
+"""Names, coroutines and plain methods mixed, None, 3.9, depth 1, and the order of signals."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reactive_aio import Flow, from_iterable, just
+from reactive_aio.errors import NotAnElement
+from reactive_aio.spec import Subscription
+from reactive_aio.stage import from_pull, from_push
+from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
+from tests.contract.subscribers import (
+    BOTH,
+    SHAPES,
+    UNBOUNDED,
+    Acting,
+    Source,
+    collect,
+    flow,
+    turns,
+)
+
+Shape = Callable[[Source], Flow[int]]
+every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+both = pytest.mark.parametrize("kind", BOTH)
+
+
+# -- plain and coroutine methods -------------------------------------------------------------------
+SIGNALS = ("on_subscribe", "on_next", "on_error", "on_complete")
+
+
+def mixed(asynchronous: set[str]) -> tuple[Any, list[str]]:
+    """A subscriber some of whose methods are coroutines, and its log."""
+    log: list[str] = []
+
+    def method(name: str) -> Any:
+        def plain(self: Any, *args: Any) -> None:
+            log.append(name)
+            if name == "on_subscribe":
+                args[0].request(UNBOUNDED)
+
+        async def slow(self: Any, *args: Any) -> None:
+            log.append(f"{name} begins")
+            if name == "on_subscribe":
+                args[0].request(UNBOUNDED)
+            await asyncio.sleep(0)
+            log.append(f"{name} ends")
+
+        return slow if name in asynchronous else plain
+
+    return type("Mixed", (), {name: method(name) for name in SIGNALS})(), log
+
+
+@every_shape
+@pytest.mark.parametrize("number", range(16))
+async def test_each_signal_may_be_plain_or_a_coroutine(shape: Shape, number: int) -> None:
+    """1.3: each is run to its end before the next begins."""
+    asynchronous = {name for bit, name in enumerate(SIGNALS) if number >> bit & 1}
+    subscriber, log = mixed(asynchronous)
+    shape(Source(2)).subscribe(subscriber)
+    expected: list[str] = []
+    for name in ("on_subscribe", "on_next", "on_next", "on_complete"):
+        expected += [f"{name} begins", f"{name} ends"] if name in asynchronous else [name]
+    for _ in range(200):
+        if log == expected:
+            break
+        await asyncio.sleep(0)
+    assert log == expected
+
+
+@every_shape
+async def test_what_a_plain_method_returns_is_awaited_if_it_can_be(shape: Shape) -> None:
+    """1.3: coroutines, futures and tasks alike."""
+    loop = asyncio.get_running_loop()
+    inside = 0
+
+    async def slow() -> None:
+        nonlocal inside
+        inside += 1
+        await asyncio.sleep(0)
+        inside -= 1
+
+    def later() -> "asyncio.Future[None]":
+        future = loop.create_future()
+        loop.call_soon(future.set_result, None)
+        return future
+
+    kinds: list[Callable[[], object]] = [slow, later, lambda: loop.create_task(slow())]
+
+    def act(self: Acting) -> object:
+        assert inside == 0
+        return kinds[len(self.signals) % 3]()
+
+    subscriber = Acting(UNBOUNDED, on_subscribe=act, on_next=act, on_complete=act)
+    shape(Source(7)).subscribe(subscriber)
+    await subscriber.end()
+    await turns()
+    assert subscriber.elements == list(range(7))
+    assert subscriber.completed
+
+
+async def test_what_cannot_be_awaited_means_nothing() -> None:
+    subscriber = Acting(UNBOUNDED, on_next=lambda self: 42, on_complete=lambda self: object())
+    flow(3).subscribe(subscriber)
+    assert subscriber.signals == [0, 1, 2, "|"]
+
+
+@every_shape
+async def test_subscribe_request_and_cancel_return_none(shape: Shape) -> None:
+    subscriber = Acting()
+    subscribed: object = shape(Source(9)).subscribe(subscriber)  # type: ignore[func-returns-value]
+    requested: object = subscriber.subscription.request(1)  # type: ignore[func-returns-value]
+    cancelled: object = subscriber.subscription.cancel()  # type: ignore[func-returns-value]
+    assert (subscribed, requested, cancelled) == (None, None, None)
+    await turns()
+
+
+# -- who is no subscriber --------------------------------------------------------------------------
+async def test_no_subscriber_is_a_type_error_that_names_the_rule() -> None:
+    """1.9."""
+    nobody: Any = None
+    with pytest.raises(TypeError, match=r"rule 1\.9.*subscribe\(None\)"):
+        flow().subscribe(nobody)
+
+
+async def test_something_without_the_methods_is_a_type_error_that_names_them() -> None:
+    class Half:
+        def on_subscribe(self, subscription: object) -> None: ...
+        def on_next(self, element: object) -> None: ...
+
+    wrong: Any = Half()
+    with pytest.raises(TypeError, match=r"1\.9.*'Half'.*on_error, on_complete.*for_each"):
+        flow().subscribe(wrong)
+
+
+def test_without_a_loop_on_error_says_so() -> None:
+    """1.9: on_subscribe first, then the error."""
+
+    class Plain:
+        def __init__(self) -> None:
+            self.signals: list[object] = []
+
+        def on_subscribe(self, subscription: Subscription, /) -> None:
+            subscription.request(1)
+            subscription.cancel()
+            self.signals.append("subscribed")
+
+        def on_next(self, element: object, /) -> None:
+            self.signals.append(element)
+
+        def on_error(self, error: BaseException, /) -> None:
+            self.signals.append(str(error))
+
+        def on_complete(self) -> None:
+            self.signals.append("|")
+
+    subscriber = Plain()
+    flow().subscribe(subscriber)
+    assert subscriber.signals[0] == "subscribed"
+    assert "running asyncio event loop" in str(subscriber.signals[1])
+    assert len(subscriber.signals) == 2
+
+
+def test_without_a_loop_a_coroutine_subscriber_gets_the_error_raised() -> None:
+    class Slow:
+        async def on_subscribe(self, subscription: Subscription, /) -> None: ...
+        async def on_next(self, element: object, /) -> None: ...
+        async def on_error(self, error: BaseException, /) -> None: ...
+        async def on_complete(self) -> None: ...
+
+    with pytest.raises(RuntimeError, match="running asyncio event loop"):
+        flow().subscribe(Slow())
+
+
+# -- None ------------------------------------------------------------------------------------------
+def none_of(x: object) -> Any:
+    return None
+
+
+async def none_async(x: object) -> Any:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("made", "advice"),
+    [
+        (lambda: flow().map(none_of), "map produced None.*filter_map"),
+        (lambda: flow().map_async(none_async), "map_async produced None"),
+        (lambda: from_pull(lambda: iter([1, None]), name="holes"), "the source produced None"),
+        (lambda: flow().boundary(2).map(none_of).boundary(2), "map produced None"),
+    ],
+)
+async def test_none_is_no_element_and_the_error_says_who_made_it(made: Any, advice: str) -> None:
+    """2.13."""
+    *_, error = await collect(made())
+    assert isinstance(error, NotAnElement)
+    with pytest.raises(TypeError, match=advice):
+        raise error
+
+
+async def test_a_pushed_none_fails_the_flow() -> None:
+    def open(inlet: Any) -> Any:
+        class Hand:
+            def request(self, n: int, /) -> None:
+                inlet.push([None])
+
+            def cancel(self) -> None: ...
+
+        return Hand()
+
+    (error,) = await collect(from_push(open, name="hand"))
+    assert isinstance(error, NotAnElement)
+
+
+# -- 3.9 -------------------------------------------------------------------------------------------
+WRONG = [0, -1, -(2**80), True, False, 1.0, 0.5, None, "1", b"1", [1], float("nan"), object()]
+
+
+@every_shape
+@both
+@pytest.mark.parametrize("n", WRONG, ids=lambda n: repr(n)[:12])
+async def test_a_wrong_request_fails_the_flow_and_is_never_raised(
+    shape: Shape, kind: type[Acting], n: Any
+) -> None:
+    """3.9, 3.16."""
+    source = Source()
+    subscriber = kind(1)
+    shape(source).subscribe(subscriber)
+    await subscriber.received(1)
+    subscriber.request(n)
+    await subscriber.end()
+    error = subscriber.error
+    assert isinstance(error, ValueError)
+    assert "3.9" in str(error)
+    assert "non-positive subscription request" in str(error)
+    subscriber.request(5)
+    await turns(30)
+    assert subscriber.signals == [0, error]
+    assert source.closed == source.opened
+
+
+@both
+@pytest.mark.parametrize("signal", ["on_subscribe", "on_next"])
+async def test_a_wrong_request_inside_a_signal_is_answered_after_it(
+    kind: type[Acting], signal: str
+) -> None:
+    """1.3, 3.9."""
+    depth: list[int] = []
+
+    def act(self: Acting) -> None:
+        before = len(self.signals)
+        self.request(0)
+        depth.append(len(self.signals) - before)
+
+    subscriber = kind(2, **{signal: act})
+    flow(9).subscribe(subscriber)
+    await subscriber.end()
+    assert depth == [0]
+    assert isinstance(subscriber.error, ValueError)
+    assert subscriber.elements == ([0] if signal == "on_next" else [])
+
+
+async def test_a_wrong_request_beside_a_suspended_signal_waits_for_its_end() -> None:
+    """1.3, 3.9: on_error does not begin while on_next is under way."""
+    for made in (flow(9), flow(9).map_async(none_async)):
+        go = asyncio.Event()
+        probe = AsyncHolding(go)
+        flow(9).subscribe(probe)
+        del made
+        await turns()
+        probe.request(0)
+        await turns()
+        assert probe.signals == [0]
+        go.set()
+        await probe.end()
+        assert isinstance(probe.error, ValueError)
+        assert not probe.overlaps
+
+
+class AsyncHolding(AsyncSubscriberProbe[int]):
+    """Its on_next rests until it may go on."""
+
+    def __init__(self, go: asyncio.Event) -> None:
+        super().__init__(3)
+        self._go = go
+
+    async def _take_time(self) -> None:
+        await super()._take_time()
+
+    async def on_next(self, element: int, /) -> None:  # type: ignore[override]
+        self.signals.append(element)
+        self._inside += 1
+        await self._go.wait()
+        self._inside -= 1
+
+
+@pytest.mark.parametrize("n", [2**63 - 1, 2**63, 2**200])
+@every_shape
+async def test_huge_requests_are_unbounded_demand(shape: Shape, n: int) -> None:
+    """3.17."""
+    subscriber = Acting(n, again=n)
+    shape(Source(50)).subscribe(subscriber)
+    await subscriber.end()
+    assert subscriber.elements == list(range(50))
+    assert subscriber.completed
+
+
+class Three(int):
+    """A subclass of int is an int."""
+
+
+async def test_a_subclass_of_int_is_demand() -> None:
+    subscriber = Acting(Three(3))
+    flow(9).subscribe(subscriber)
+    assert subscriber.signals == [0, 1, 2]
+
+
+async def test_a_cancellation_after_a_wrong_request_is_silent() -> None:
+    """3.12: both inside one signal; the subscriber wants to hear no more."""
+
+    def act(self: Acting) -> None:
+        self.request(0)
+        self.cancel()
+
+    subscriber = Acting(2, on_next=act)
+    loop = asyncio.get_running_loop()
+    told: list[dict[str, Any]] = []
+    loop.set_exception_handler(lambda _, context: told.append(context))
+    flow(9).subscribe(subscriber)
+    assert subscriber.signals == [0]
+    assert [type(context["exception"]).__name__ for context in told] == ["IllegalDemand"]
+
+
+# -- depth 1 ---------------------------------------------------------------------------------------
+async def test_a_million_requests_in_a_row_do_not_recurse() -> None:
+    """3.3."""
+    subscriber = SubscriberProbe[int](1, again=1)
+    from_iterable(range(1_000_000)).subscribe(subscriber)
+    await subscriber.end()
+    assert len(subscriber.signals) == 1_000_001
+
+
+@every_shape
+async def test_an_element_asked_for_inside_on_next_comes_after_it(shape: Shape) -> None:
+    """3.3: the depth is one, however deep the chain."""
+    depth = deepest = 0
+
+    def act(self: Acting) -> None:
+        nonlocal depth, deepest
+        depth += 1
+        deepest = max(deepest, depth)
+        self.request(1)
+        depth -= 1
+
+    subscriber = Acting(1, on_next=act)
+    chain = shape(Source(300))
+    for _ in range(50):
+        chain = chain.map(abs)
+    chain.subscribe(subscriber)
+    await subscriber.end()
+    assert deepest == 1
+    assert len(subscriber.elements) == 300
+
+
+async def test_a_million_requests_before_anything_comes_are_a_sum() -> None:
+    """3.8, 3.17."""
+    subscriber = SubscriberProbe[int]().subscribed_to(flow(10).boundary(2))
+    for _ in range(1_000_000):
+        subscriber.request(1)
+    await subscriber.end()
+    assert subscriber.elements == list(range(10))
+
+
+async def test_two_hundred_boundaries_in_a_row_do_not_exhaust_the_stack() -> None:
+    """3.3: subscription, elements, completion and cancellation."""
+    chain = from_iterable(range(20))
+    for _ in range(200):
+        chain = chain.boundary(2)
+    assert (await collect(chain)) == [*range(20), "|"]
+    source = Source()
+    chain = source.pull()
+    for _ in range(200):
+        chain = chain.boundary(2)
+    subscriber = SubscriberProbe[int](3).subscribed_to(chain)
+    await subscriber.received(3)
+    subscriber.cancel()
+    assert source.closed == 1
+    assert subscriber.signals == [0, 1, 2]
+
+
+async def test_an_error_passes_two_hundred_boundaries() -> None:
+    def broken() -> Any:
+        yield 1
+        raise ValueError("deep")
+
+    chain: Flow[int] = from_pull(broken, name="broken")
+    for _ in range(200):
+        chain = chain.boundary(2)
+    one, error = await collect(chain)
+    assert one == 1
+    assert str(error) == "deep"
+
+
+# -- the order of signals --------------------------------------------------------------------------
+@every_shape
+@both
+async def test_nothing_comes_before_on_subscribe_has_ended(
+    shape: Shape, kind: type[Acting]
+) -> None:
+    """1.3, 1.9: however early it was asked for."""
+    seen: list[int] = []
+
+    def act(self: Acting) -> None:
+        self.request(5)
+        seen.append(len(self.signals))
+
+    subscriber = kind(3, on_subscribe=act)
+    shape(Source(4)).subscribe(subscriber)
+    await subscriber.end()
+    assert seen == [0]
+    assert subscriber.elements == [0, 1, 2, 3]
+
+
+async def test_completion_needs_no_demand_where_the_end_is_known() -> None:
+    """1.5, 2.9."""
+    subscriber = SubscriberProbe[int]()
+    flow(0).subscribe(subscriber)
+    assert subscriber.signals == ["|"]
+    exact = SubscriberProbe[int](3)
+    flow(3).map(abs).subscribe(exact)
+    assert exact.signals == [0, 1, 2, "|"]
+
+
+async def test_a_failure_needs_no_demand() -> None:
+    """1.4, 2.10: the source cannot even be opened."""
+
+    def cannot() -> Any:
+        raise OSError("closed today")
+
+    for chain in (from_pull(cannot, name="shop"), from_pull(cannot, name="shop").map(abs)):
+        subscriber = SubscriberProbe[int]()
+        chain.subscribe(subscriber)
+        assert isinstance(subscriber.error, OSError)
+
+
+@every_shape
+async def test_the_elements_before_an_error_arrive(shape: Shape) -> None:
+    """1.4: an error overtakes nothing."""
+
+    def wrong(x: int) -> int:
+        if x == 5:
+            raise ValueError(x)
+        return x
+
+    subscriber = SubscriberProbe[int](1, again=1)
+    shape(Source(9)).map(wrong).subscribe(subscriber)
+    await subscriber.end()
+    assert subscriber.elements == [0, 1, 2, 3, 4]
+    assert isinstance(subscriber.error, ValueError)
+
+
+@pytest.mark.parametrize("error", [StopIteration("x"), StopAsyncIteration("x")])
+@every_shape
+async def test_no_exception_of_a_user_truncates_a_flow(shape: Shape, error: BaseException) -> None:
+    """1.4: those that mean an end to Python are failures here."""
+
+    def wrong(x: int) -> int:
+        if x == 2:
+            raise error
+        return x
+
+    signals = await collect(shape(Source(5)).map(wrong))
+    assert signals[:-1] == [0, 1]
+    assert isinstance(signals[-1], Exception)
+    with pytest.raises((RuntimeError, StopAsyncIteration)):
+        async for _ in shape(Source(5)).map(wrong):
+            pass
+    with pytest.raises((RuntimeError, StopAsyncIteration)):
+        async for _ in shape(Source(5)).map(wrong).boundary(2):
+            pass
+
+
+async def test_one_flow_serves_many_subscribers_at_once() -> None:
+    """1.10, 1.11: cold, each from the beginning."""
+    chain = flow(30).map(abs).boundary(4).map(abs)
+    probes = [SubscriberProbe[int](1, again=1).subscribed_to(chain) for _ in range(5)]
+    for probe in probes:
+        await probe.end()
+        assert probe.elements == list(range(30))
+
+
+async def test_an_exception_that_cannot_be_annotated_arrives_all_the_same() -> None:
+    """1.4."""
+
+    class Frozen(Exception):
+        def __setattr__(self, name: str, value: object) -> None:
+            raise AttributeError(name)
+
+    def wrong(x: int) -> int:
+        raise Frozen
+
+    (error,) = await collect(just(1).map(wrong).boundary(1))
+    assert isinstance(error, Frozen)
