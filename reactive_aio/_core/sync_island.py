@@ -50,7 +50,8 @@ class SyncIsland(Island):
                 self.error, pause = failed.error, None
             except Exception as error:
                 self.error, pause = error, None
-            except BaseException:
+            except BaseException:  # it stops the program: nobody is to hear of a completion
+                self.dead = True
                 self._step(Input.CANCEL)
                 self._enter(Input.FINISHED)
                 raise

@@ -53,6 +53,9 @@ class TaskIsland(Island):
             self.error = failed.error
         except Exception as error:
             self.error = error
+        except BaseException:  # it stops the program: nobody is to hear of a completion
+            self.dead = True
+            raise
         finally:
             self._enter(Input.FINISHED)
 

@@ -1,0 +1,235 @@
+"""An endless or heavy flow starves nobody; and everybody keeps the subscriber's context."""
+
+import asyncio
+import contextvars
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reactive_aio import Flow
+from reactive_aio.stage import Inline, from_pull
+from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
+from tests.contract.subscribers import SHAPES, UNBOUNDED, Acting, AsyncActing, Source, turns
+
+Shape = Callable[[Source], Flow[int]]
+every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+
+# A slice is 2 ms; a shared machine may take its time.
+GENEROUS = 0.25
+BEATS = 15
+
+
+class Deaf(SubscriberProbe[int]):
+    """Asks for everything and keeps nothing."""
+
+    def on_next(self, element: int, /) -> None:
+        return None
+
+
+class DeafAsync(AsyncSubscriberProbe[int]):
+    """The same with a coroutine that never waits."""
+
+    async def on_next(self, element: int, /) -> None:  # type: ignore[override]
+        return None
+
+
+async def longest_gap(beats: int = BEATS) -> float:
+    """How long the loop kept a heartbeat waiting, at the most."""
+    longest, last = 0.0, time.perf_counter()
+    for _ in range(beats):
+        await asyncio.sleep(0)
+        now = time.perf_counter()
+        longest, last = max(longest, now - last), now
+    return longest
+
+
+def slow(x: int) -> int:
+    until = time.perf_counter() + 0.001
+    while time.perf_counter() < until:
+        pass
+    return x
+
+
+def never(x: int) -> bool:
+    return False
+
+
+_EACH = Inline("each", params=("of",), each="emit each $of(x)")
+
+
+def endless(x: int) -> Any:
+    return itertools.count()
+
+
+MANNERS: dict[str, Callable[[Flow[int]], Flow[int]]] = {
+    "as it is": lambda chain: chain,
+    "mapped": lambda chain: chain.map(abs),
+    "all dropped": lambda chain: chain.filter(never),
+    "heavy": lambda chain: chain.map(slow),
+    "heavy behind a boundary": lambda chain: chain.boundary(64).map(slow),
+    "one element of endless parts": lambda chain: chain.via(_EACH, endless),
+}
+
+
+@pytest.mark.parametrize("manner", MANNERS.values(), ids=MANNERS.keys())
+@every_shape
+@pytest.mark.parametrize("kind", [Deaf, DeafAsync])
+async def test_an_endless_flow_starves_nobody(
+    shape: Shape, manner: Callable[[Flow[int]], Flow[int]], kind: type[Any]
+) -> None:
+    subscriber = kind()
+    manner(shape(Source())).subscribe(subscriber)
+    await turns(3)
+    before = time.perf_counter()
+    subscriber.request(UNBOUNDED)
+    assert time.perf_counter() - before < GENEROUS
+    assert await longest_gap() < GENEROUS
+    subscriber.cancel()
+    await turns(30)
+
+
+@pytest.mark.parametrize("manner", MANNERS.values(), ids=MANNERS.keys())
+@every_shape
+async def test_an_endless_async_for_starves_nobody(
+    shape: Shape, manner: Callable[[Flow[int]], Flow[int]]
+) -> None:
+    async def consume() -> None:
+        async for _ in manner(shape(Source())):
+            pass
+
+    task = asyncio.create_task(consume())
+    assert await longest_gap() < GENEROUS
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await turns(30)
+
+
+@every_shape
+async def test_one_by_one_requests_starve_nobody(shape: Shape) -> None:
+    """A subscriber that asks for the next inside each on_next keeps the flow going for ever."""
+
+    class Greedy(Deaf):
+        def on_next(self, element: int, /) -> None:
+            self.subscription.request(1)
+
+    subscriber = Greedy(1)
+    shape(Source()).subscribe(subscriber)
+    assert await longest_gap() < GENEROUS
+    subscriber.cancel()
+    await turns(30)
+
+
+async def test_a_cancelled_endless_flow_stops_within_its_slice() -> None:
+    subscriber = Deaf()
+    source = Source()
+    source.pull().filter(never).subscribe(subscriber)
+    subscriber.request(UNBOUNDED)
+    subscriber.cancel()
+    pulled = source.pulled
+    await turns()
+    assert source.pulled == pulled
+
+
+# -- context ---------------------------------------------------------------------------------------
+WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
+
+
+def who(seen: list[str]) -> Callable[[Any], Any]:
+    def look(x: Any) -> Any:
+        seen.append(WHO.get())
+        return x
+
+    return look
+
+
+@every_shape
+@pytest.mark.parametrize("kind", [Acting, AsyncActing])
+async def test_every_callback_runs_in_the_context_of_the_subscriber(
+    shape: Shape, kind: type[Acting]
+) -> None:
+    """Whoever asks, from wherever: the values are those of subscribe()."""
+    seen: list[str] = []
+
+    def note(_: Acting) -> None:
+        seen.append(WHO.get())
+
+    async def look_async(x: int) -> int:
+        seen.append(WHO.get())
+        await asyncio.sleep(0)
+        seen.append(WHO.get())
+        return x
+
+    subscriber = kind(on_subscribe=note, on_next=note, on_complete=note, on_error=note)
+    chain = shape(Source(9)).map(who(seen)).boundary(3).map_async(look_async).map(who(seen))
+
+    def subscribe() -> None:
+        WHO.set("the subscriber")
+        chain.subscribe(subscriber)
+
+    def ask(n: int) -> None:
+        WHO.set("somebody else")
+        subscriber.request(n)
+
+    contextvars.copy_context().run(subscribe)
+    await turns()
+    contextvars.copy_context().run(ask, 2)
+    await turns(20)
+    await asyncio.to_thread(ask, 3)
+    await turns(20)
+    WHO.set("a third")
+    subscriber.request(20)
+    await subscriber.end()
+    await turns()
+    assert set(seen) == {"the subscriber"}
+    assert WHO.get() == "a third"
+
+
+@every_shape
+async def test_an_async_for_runs_in_the_context_of_its_consumer(shape: Shape) -> None:
+    seen: list[str] = []
+    chain = shape(Source(9)).map(who(seen))
+
+    async def consume() -> None:
+        WHO.set("the consumer")
+        async for _ in chain:
+            assert WHO.get() == "the consumer"
+
+    await asyncio.create_task(consume())
+    assert set(seen) == {"the consumer"}
+
+
+async def test_two_subscribers_of_one_flow_keep_their_own_contexts() -> None:
+    seen: dict[str, list[str]] = {"one": [], "two": []}
+    chain = from_pull(lambda: iter(range(20)), name="numbers").boundary(2)
+    subscribers: list[Acting] = []
+
+    def subscribe(name: str) -> None:
+        WHO.set(name)
+        subscriber = Acting(1, 1, on_next=lambda self: seen[name].append(WHO.get()))
+        subscribers.append(subscriber)
+        chain.subscribe(subscriber)
+
+    for name in seen:
+        contextvars.copy_context().run(subscribe, name)
+    for subscriber in subscribers:
+        await subscriber.end()
+    assert seen == {"one": ["one"] * 20, "two": ["two"] * 20}
+
+
+async def test_a_callback_inside_another_subscription_is_in_its_own_context() -> None:
+    """One subscriber's on_next drives another subscription."""
+    seen: list[str] = []
+    inner = Acting(on_next=lambda self: seen.append(f"inner: {WHO.get()}"))
+    outer = Acting(3, on_next=lambda self: inner.request(1))
+
+    def subscribe(name: str, subscriber: Acting) -> None:
+        WHO.set(name)
+        from_pull(lambda: iter(range(9)), name="numbers").subscribe(subscriber)
+
+    contextvars.copy_context().run(subscribe, "in", inner)
+    contextvars.copy_context().run(subscribe, "out", outer)
+    assert seen == ["inner: in"] * 3

@@ -1,0 +1,203 @@
+"""Strangers at the door: whatever a foreign publisher does becomes an error, no more."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from reactive_aio import from_publisher
+from reactive_aio.errors import RuleViolation
+from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.contract.subscribers import UNBOUNDED, Acting, tasks, turns
+
+
+def watched(request: int = 5) -> tuple[PublisherProbe[Any], SubscriberProbe[Any]]:
+    publisher = PublisherProbe[Any]()
+    subscriber = SubscriberProbe[Any](request)
+    from_publisher(publisher).boundary(4).subscribe(subscriber)
+    return publisher, subscriber
+
+
+async def test_a_foreign_publisher_is_asked_and_heard() -> None:
+    publisher, subscriber = watched()
+    await turns()
+    assert 0 < publisher.requested <= 256
+    publisher.emit(1, 2)
+    publisher.complete()
+    assert await subscriber.end() == [1, 2, "|"]
+    assert publisher.cancelled == 0
+
+
+async def test_more_than_was_requested_is_a_violation() -> None:
+    """1.1."""
+    publisher, subscriber = watched(1)
+    await turns()
+    publisher.emit(*range(publisher.requested + 1))
+    subscriber.request(UNBOUNDED)
+    await subscriber.end()
+    assert isinstance(subscriber.error, RuleViolation)
+    assert subscriber.error.rule == "1.1"
+    assert publisher.cancelled == 1
+
+
+@pytest.mark.parametrize("late", ["emit", "complete", "fail"])
+async def test_signals_after_the_end_change_nothing(late: str) -> None:
+    """1.7."""
+    publisher, subscriber = watched()
+    await turns()
+    publisher.emit(1)
+    publisher.complete()
+    await subscriber.end()
+    arguments = {"emit": (2,), "complete": (), "fail": (ValueError(),)}[late]
+    getattr(publisher, late)(*arguments)
+    await turns()
+    assert subscriber.signals == [1, "|"]
+
+
+@pytest.mark.parametrize("signal", ["on_next", "on_error", "on_subscribe"])
+async def test_none_in_a_signal_raises_in_its_sender_and_fails_the_flow(signal: str) -> None:
+    """2.13."""
+    publisher, subscriber = watched()
+    await turns()
+    with pytest.raises(TypeError, match=r"None"):
+        getattr(publisher.subscriber, signal)(None)
+    await subscriber.end()
+    assert isinstance(subscriber.error, TypeError)
+
+
+async def test_a_second_subscription_is_cancelled() -> None:
+    """2.5."""
+    publisher, subscriber = watched()
+    await turns()
+    cancelled: list[int] = []
+
+    class Second:
+        def request(self, n: int, /) -> None: ...
+        def cancel(self) -> None:
+            cancelled.append(1)
+
+    publisher.subscriber.on_subscribe(Second())
+    assert cancelled == [1]
+    subscriber.cancel()
+
+
+async def test_a_publisher_that_raises_in_subscribe_has_failed() -> None:
+    """1.9."""
+
+    class Refusing:
+        def subscribe(self, subscriber: Any, /) -> None:
+            raise OSError("not today")
+
+    subscriber = SubscriberProbe[Any](5).subscribed_to(from_publisher(Refusing()))
+    await subscriber.end()
+    assert isinstance(subscriber.error, OSError)
+
+
+@pytest.mark.parametrize("wrong", ["request", "cancel"])
+async def test_a_subscription_that_raises_is_a_violation_of_theirs(
+    wrong: str, expects_loop_errors: list[Any]
+) -> None:
+    """3.15, 3.16."""
+
+    class Raising:
+        def subscribe(self, subscriber: Any, /) -> None:
+            subscriber.on_subscribe(self)
+
+        def request(self, n: int, /) -> None:
+            if wrong == "request":
+                raise ValueError("request")
+
+        def cancel(self) -> None:
+            if wrong == "cancel":
+                raise ValueError("cancel")
+
+    subscriber = SubscriberProbe[Any](5).subscribed_to(from_publisher(Raising()))
+    await turns()
+    if wrong == "request":
+        await subscriber.end()
+        assert isinstance(subscriber.error, RuleViolation)
+        assert subscriber.error.rule == "3.16"
+    else:
+        subscriber.cancel()
+        assert [str(each["exception"]) for each in expects_loop_errors] == ["cancel"]
+
+
+@pytest.mark.parametrize(
+    "error", [asyncio.CancelledError(), KeyboardInterrupt(), StopIteration(), "text"]
+)
+async def test_whatever_a_stranger_fails_with_arrives_as_an_error(error: Any) -> None:
+    """1.4: it means nothing to the loops it passes through."""
+    publisher, subscriber = watched()
+    await turns()
+    publisher.emit(1)
+    publisher.fail(error)
+    one, last = await subscriber.end()
+    assert one == 1
+    assert last is error or isinstance(last, RuleViolation)
+    assert tasks() == set()
+
+
+async def test_signals_from_another_thread_arrive_on_the_loop_in_their_order() -> None:
+    """1.3."""
+    here = threading.get_ident()
+    where: set[int] = set()
+
+    class Threaded:
+        def subscribe(self, subscriber: Any, /) -> None:
+            threading.Thread(target=self.run, args=(subscriber,)).start()
+
+        def run(self, subscriber: Any) -> None:
+            subscriber.on_subscribe(self)
+            assert asked.acquire(timeout=10)
+            for number in range(100):
+                subscriber.on_next(number)
+            subscriber.on_complete()
+
+        def request(self, n: int, /) -> None:
+            asked.release()
+
+        def cancel(self) -> None: ...
+
+    asked = threading.Semaphore(0)
+    subscriber = Acting(UNBOUNDED, on_next=lambda self: where.add(threading.get_ident()))
+    from_publisher(Threaded()).subscribe(subscriber)
+    assert await asyncio.wait_for(subscriber.end(), 10) == [*range(100), "|"]
+    assert where == {here}
+
+
+async def test_a_publisher_that_completes_inside_subscribe_is_right() -> None:
+    class Immediate:
+        def subscribe(self, subscriber: Any, /) -> None:
+            subscriber.on_subscribe(self)
+            subscriber.on_complete()
+
+        def request(self, n: int, /) -> None: ...
+        def cancel(self) -> None: ...
+
+    for chain in (from_publisher(Immediate()), from_publisher(Immediate()).boundary(2)):
+        subscriber = SubscriberProbe[Any](5).subscribed_to(chain)
+        assert await subscriber.end() == ["|"]
+
+
+async def test_a_publisher_that_cancels_its_subscriber_s_flow_while_subscribed_to() -> None:
+    """Re-entrancy: downstream leaves from inside the upstream's subscribe()."""
+    cancelled: list[str] = []
+
+    class Leaving:
+        def subscribe(self, subscriber: Any, /) -> None:
+            probe.cancel()
+            subscriber.on_subscribe(self)
+
+        def request(self, n: int, /) -> None:
+            cancelled.append("requested")
+
+        def cancel(self) -> None:
+            cancelled.append("cancelled")
+
+    probe = SubscriberProbe[Any]()
+    from_publisher(Leaving()).boundary(2).subscribe(probe)
+    probe.request(1)
+    await turns()
+    assert cancelled == ["cancelled"]
+    assert probe.signals == []
