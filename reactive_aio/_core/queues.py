@@ -71,7 +71,7 @@ class BoundedQueue(Generic[T]):
     def __init__(self, bound: int, policy: Policy) -> None:
         self.bound = min(bound, 1) if policy == "latest" else bound
         self.policy: Policy = policy
-        self._lends = policy != "latest"
+        self._lends = policy != "latest" and bound > 0  # what passes a queue of none is not lent
         self._held: deque[T] = deque()
         self.lent = 0
         self.offered = 0

@@ -129,7 +129,7 @@ def merge_with(source: "Flow[T]", *others: Source[U], prefetch: int = 256) -> "F
 
         a--b-----|
         .merge_with([1, 2])
-        (a12)--b-----|
+        (12a)--b-----|
 
     Demand: batched for each source (*prefetch*, refill at 75 % of it).
     Completes: when all sources have completed.

@@ -34,7 +34,7 @@ def start_with(source: "Flow[T]", *elements: R) -> "Flow[T | R]":
 
         a--b--|
         .start_with("x", "y")
-        (xy)a--b--|
+        (xya)--b--|
 
     For what another flow emits, use ``concat``.
 

@@ -121,9 +121,9 @@ def do_on_error(source: "Flow[T]", callback: Callable[[BaseException], object]) 
 
     ::
 
-        a--b--X
+        a--b--#
         .do_on_error(print)
-        a--b--X
+        a--b--#
 
     Demand: passed through.
     Completes: when the source completes.

@@ -26,7 +26,7 @@ def then(source: "Flow[object]", successor: Source[R]) -> "Flow[R]":
 
         a--b--c--|
         .then(just("z"))
-        z|
+        ---------(z|)
 
     *successor* is whatever can be read as a flow, and is subscribed to only then. To wait for the
     end without one, use ``await flow.run()``.

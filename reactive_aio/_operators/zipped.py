@@ -68,8 +68,8 @@ def zip(*sources: Source[Any], strict: bool = False, prefetch: int = 32) -> "Flo
 
     ::
 
-        zip([1, 2, 3], "ab".encode())
-        ((1, 97)(2, 98)|)
+        zip([1, 2, 3], ["a", "b"])
+        ((1, a)(2, b)|)
 
     Demand: passed through to every source, at most *prefetch* at a time.
     Completes: when a source has completed and its elements are used up.

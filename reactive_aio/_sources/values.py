@@ -111,7 +111,7 @@ def error(cause: Exception | Callable[[], Exception]) -> "Flow[Never]":
     ::
 
         error(ValueError)
-        X
+        #
 
     A function is called for each subscription, so that each gets an exception of its own.
 

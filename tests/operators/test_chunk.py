@@ -8,8 +8,7 @@ from hypothesis import given, strategies as st
 
 from reactive_aio import Flow, just, range as flow_range
 from reactive_aio.testing import SubscriberProbe
-
-from .ways import WAYS, Failed, Sample, collected, in_every_way
+from tests.operators.ways import WAYS, Failed, Sample, collected, in_every_way
 
 SAMPLES = {
     "buffer": Sample(lambda f: f.buffer(2), [1, 2, 3], [[1, 2], [3], "|"]),

@@ -8,8 +8,7 @@ import pytest
 from reactive_aio import Flow, empty, just, never, range as flow_range
 from reactive_aio.errors import NotAnElement
 from reactive_aio.testing import SubscriberProbe
-
-from .ways import WAYS, Failed, Sample, in_every_way
+from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
 SAMPLES = {
     "start_with": Sample(lambda f: f.start_with(8, 9), [1, 2], [8, 9, 1, 2, "|"]),

@@ -14,8 +14,7 @@ from reactive_aio import Flow, error, from_iterable, just, never, range as flow_
 from reactive_aio.coerce import to_flow
 from reactive_aio.errors import IllegalDemand
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
-
-from .ways import UNBOUNDED, WAYS, Failed, Sample, collected, in_every_way
+from tests.operators.ways import UNBOUNDED, WAYS, Failed, Sample, collected, in_every_way
 
 Log = list[Any]
 

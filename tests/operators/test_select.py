@@ -8,8 +8,7 @@ import pytest
 from reactive_aio import Flow, from_iterable, just, never, range as flow_range
 from reactive_aio.errors import Overflow
 from reactive_aio.testing import SubscriberProbe
-
-from .ways import UNBOUNDED, WAYS, Failed, Sample, collected, in_every_way
+from tests.operators.ways import UNBOUNDED, WAYS, Failed, Sample, collected, in_every_way
 
 
 def below_3(x: int) -> bool:

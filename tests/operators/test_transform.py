@@ -9,8 +9,7 @@ import pytest
 from reactive_aio import Flow, from_iterable, just, range as flow_range
 from reactive_aio.errors import NotAnElement
 from reactive_aio.testing import SubscriberProbe
-
-from .ways import UNBOUNDED, WAYS, Failed, Sample, collected, in_every_way
+from tests.operators.ways import UNBOUNDED, WAYS, Failed, Sample, collected, in_every_way
 
 
 def fails_at_2(x: int) -> int:
