@@ -62,7 +62,8 @@ class BoundedQueue(Generic[T]):
     """A first-in-first-out queue of at most *bound* elements. A bound of 0 holds nothing.
 
     What was taken is *lent* until the taker says that it has processed it (`settle`), and counts
-    against the bound as well; except under ``latest``, which holds one whatever is lent.
+    against the bound as well; except under ``latest``, which holds one whatever is lent, and with a
+    bound of 0.
     """
 
     __slots__ = ("_held", "_lends", "bound", "dropped", "highest", "lent", "offered", "policy",
@@ -71,7 +72,7 @@ class BoundedQueue(Generic[T]):
     def __init__(self, bound: int, policy: Policy) -> None:
         self.bound = min(bound, 1) if policy == "latest" else bound
         self.policy: Policy = policy
-        self._lends = policy != "latest" and bound > 0  # what passes a queue of none is not lent
+        self._lends = bound > 0 and policy != "latest"
         self._held: deque[T] = deque()
         self.lent = 0
         self.offered = 0

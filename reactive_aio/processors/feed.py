@@ -27,12 +27,6 @@ class Feed(Generic[T]):
         self.submit: Callable[..., object] = _at_once
         self.arm: Arm[T] = Arm(self)
 
-    def refill(self, room: int) -> None:
-        """Ask for what there is room for, less what is on its way."""
-        missing = room - self.arm.outstanding
-        if missing > 0:
-            self.arm.request(missing)
-
     def pass_on(self) -> None:
         """Emit what has come, until it is refused; then end as the publisher did."""
         arm = self.arm

@@ -160,9 +160,12 @@ class Hot(Flow[T]):
 
     def _refill(self, feed: "Feed[T]") -> None:
         """Let the publisher send as much as the slowest subscriber has room for."""
-        if feed.arm.outstanding * 4 <= self._bound:
-            held = max((len(queue) + queue.lent for queue in self._queues()), default=0)
-            feed.refill(self._bound - held)
+        if feed.arm.outstanding * 4 > self._bound:
+            return  # a good part is still on its way
+        held = max((len(queue) + queue.lent for queue in self._queues()), default=0)
+        missing = self._bound - held - feed.arm.outstanding
+        if missing * 4 >= self._bound:
+            feed.arm.request(missing)
 
     # -- subscribers ------------------------------------------------------------------------------
     def _outlets(self) -> tuple[Outlet[T], ...]:

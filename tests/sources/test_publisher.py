@@ -279,5 +279,3 @@ class TestReading:
         assert to_flow(flow) is flow
         for source in ([0, 1, 2], range(3), Wrapped(flow), flow.boundary(1).stream()):
             assert await to_flow(cast("Any", source)).to_list() == [0, 1, 2]
-
-

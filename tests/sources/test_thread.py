@@ -4,19 +4,36 @@ import asyncio
 import gc
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio._sources.thread import from_thread
+from reactive_aio.spec import Publisher
 from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
 from tests.harness.quiet import Context
 
 if TYPE_CHECKING:
     from reactive_aio.flow import Flow
+
+
+def failing() -> Iterator[int]:
+    yield 1
+    raise ValueError("the iterable fails")
+
+
+OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
+    "from_thread": lambda n: from_thread(range(n)),
+    "from_thread: in small chunks": lambda n: from_thread(range(n), chunk=2),
+}
+FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {"from_thread": lambda: from_thread(failing)}
+INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
+    "from_thread": lambda: from_thread(lambda: count())
+}
 
 LONG_ENOUGH = 0.05  # for something to happen that must not
 

@@ -1,0 +1,239 @@
+"""concat and merge: order, demand, ends, errors of one and of several, and what they hold."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio import Flow, Publisher
+from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.operators.streams import MANY, slow
+from tests.operators.ways import WAYS, Failed, Sample, in_every_way
+
+
+def two(n: int, change: Callable[[Flow[int]], Flow[int]] = lambda flow: flow) -> list[Flow[int]]:
+    """Two flows, of n elements together."""
+    return [change(r.range(n // 2)), change(r.range(n // 2, n))]
+
+
+OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
+    "concat": lambda n: r.concat(*two(n)),
+    "concat: boundary": lambda n: r.concat(*two(n, lambda flow: flow.boundary(2))),
+    "concat: asynchronous": lambda n: r.concat(slow(range(n // 2)), slow(range(n // 2, n))),
+    "concat_with": lambda n: r.range(n // 2).concat_with(range(n // 2, n)),
+    "concat_with: nothing": lambda n: r.range(n).boundary(3).concat_with(),
+    "merge": lambda n: r.merge(*two(n), prefetch=2),
+    "merge: boundary": lambda n: r.merge(*two(n, lambda flow: flow.boundary(2)), prefetch=1),
+    "merge: asynchronous": lambda n: r.merge(slow(range(n // 2)), slow(range(n // 2, n))),
+    "merge: one at a time": lambda n: r.merge(slow(range(n)), r.empty(), prefetch=1),
+    "merge_with": lambda n: r.range(n // 2).merge_with(slow(range(n // 2, n)), prefetch=3),
+}
+
+FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
+    "concat": lambda: r.concat(r.just(1), r.error(Failed())),
+    "concat: asynchronous": lambda: r.concat(slow([1]), slow([2], error=Failed())),
+    "concat_with": lambda: r.error(Failed()).concat_with(r.never()),
+    "merge": lambda: r.merge(r.just(1), r.error(Failed())),
+    "merge: asynchronous": lambda: r.merge(slow([1, 2], error=Failed()), r.never()),
+    "merge_with": lambda: r.never().merge_with(r.error(Failed())),
+}
+
+INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
+    "concat": lambda: r.concat(slow([1]), r.generate(lambda x: (x, x + 1), 0)),
+    "concat_with": lambda: r.generate(lambda x: (x, x + 1), 0).concat_with([1]),
+    "merge": lambda: r.merge(r.generate(lambda x: (x, x + 1), 0), r.just(1)),
+    "merge: asynchronous": lambda: r.merge(r.generate(lambda x: (x, x + 1), 0), slow([1])),
+    "merge_with": lambda: r.generate(lambda x: (x, x + 1), 0).boundary(4).merge_with([1]),
+}
+
+UNORDERED = {"merge: asynchronous", "merge: boundary", "merge_with"}
+
+
+@pytest.mark.parametrize("way", WAYS)
+class TestInEveryWay:
+    async def test_concat_with_goes_on_with_the_next_source(self, way: str) -> None:
+        sample = Sample(lambda flow: flow.concat_with([3], slow([4, 5])), [1, 2], [1, 2, 3, 4, 5, "|"])
+        await in_every_way(sample, way)
+
+    async def test_concat_with_after_nothing(self, way: str) -> None:
+        await in_every_way(Sample(lambda flow: flow.concat_with([3], []), [], [3, "|"]), way)
+
+    async def test_concat_with_ends_with_the_first_failure(self, way: str) -> None:
+        sample = Sample(lambda flow: flow.concat_with([3]), [1, 2], [1, 2, Failed], fails=True)
+        await in_every_way(sample, way)
+
+    async def test_merge_with_a_source_that_is_empty(self, way: str) -> None:
+        await in_every_way(Sample(lambda flow: flow.merge_with([]), [1, 2, 3], [1, 2, 3, "|"]), way)
+
+    async def test_a_failure_comes_behind_the_elements_before_it(self, way: str) -> None:
+        sample = Sample(lambda flow: flow.merge_with([]), [1, 2, 3], [1, 2, 3, Failed], fails=True)
+        await in_every_way(sample, way)
+
+
+class TestConcat:
+    async def test_a_source_is_subscribed_to_when_the_one_before_has_completed(self) -> None:
+        first, second = PublisherProbe[int](), PublisherProbe[int]()
+        probe = SubscriberProbe[int](5).subscribed_to(r.concat(first, second))
+        first.emit(1, 2)
+        assert not second.subscribers
+        first.complete()
+        assert second.requests == [3], "the demand that is left is carried over"
+        second.emit(3)
+        second.complete()
+        assert probe.signals == [1, 2, 3, "|"]
+
+    async def test_a_source_is_asked_for_no_more_than_there_is_demand_for(self) -> None:
+        source = PublisherProbe[int]()
+        probe = SubscriberProbe[int]().subscribed_to(r.concat(source))
+        assert not source.subscribers, "nothing starts before the first request"
+        probe.request(1)
+        probe.request(2)
+        assert source.requested == 3
+
+    async def test_unbounded_demand_reaches_a_source_in_portions_that_are_the_bound(self) -> None:
+        source = PublisherProbe[int]()
+        flow = r.concat(source)
+        SubscriberProbe[int](MANY).subscribed_to(flow)
+        assert source.requested == 256
+        assert flow.bound().total == 512  # of them 256 in the guard of a foreign publisher
+
+    async def test_cancelling_cancels_the_source_at_work_and_starts_no_other(self) -> None:
+        first, second = PublisherProbe[int](), PublisherProbe[int]()
+        probe = SubscriberProbe[int](5).subscribed_to(r.concat(first, second))
+        probe.cancel()
+        assert first.cancelled == 1
+        assert not second.subscribers
+
+    async def test_ten_thousand_sources_do_not_recurse(self) -> None:
+        flow = r.concat(*[r.just(1).boundary(1) for _ in range(300)], r.just(2))
+        probe = SubscriberProbe[int](MANY).subscribed_to(flow)
+        assert (await probe.end())[-2:] == [2, "|"]
+        flow = r.concat(r.never().take(0), *[r.just(1)] * 10_000)
+        assert await flow.count() == 10_000
+
+    async def test_synchronous_sources_are_fused_and_closed_when_left(self) -> None:
+        closed: list[str] = []
+
+        class Numbers:
+            def __iter__(self) -> Iterator[int]:
+                try:
+                    yield from (1, 2, 3)
+                finally:
+                    closed.append("closed")
+
+        flow = r.concat(r.just(0), Numbers())
+        assert flow.chain.pulled
+        assert flow.bound().total == 0
+        async for element in flow:
+            if element == 2:
+                break
+        assert closed == ["closed"]
+
+    async def test_no_source_at_all_completes_at_once(self) -> None:
+        empty: Flow[int] = r.concat()
+        assert await empty.to_list(limit=1) == []
+
+    async def test_what_is_no_source_is_refused_at_assembly(self) -> None:
+        with pytest.raises(TypeError, match="concat: .* cannot be read as a flow"):
+            r.concat(r.just(1), "text")  # type: ignore[arg-type]
+
+
+class TestMerge:
+    async def test_elements_come_in_the_order_of_their_arrival(self) -> None:
+        a, b = PublisherProbe[str](), PublisherProbe[str]()
+        probe = SubscriberProbe[str]().subscribed_to(r.merge(a, b, prefetch=4))
+        probe.request(1)
+        a.emit("a1")
+        await asyncio.sleep(0)
+        b.emit("b1")
+        await asyncio.sleep(0)
+        a.emit("a2")
+        await asyncio.sleep(0)
+        a.emit("a3")
+        await asyncio.sleep(0)
+        probe.request(1)
+        probe.request(2)
+        assert probe.elements == ["a1", "b1", "a2", "a3"]
+
+    async def test_each_source_is_asked_for_prefetch_elements_and_again_when_they_are_processed(
+        self,
+    ) -> None:
+        a = PublisherProbe[int]()
+        probe = SubscriberProbe[int](2).subscribed_to(r.merge(a, r.never(), prefetch=4))
+        # A foreign publisher stands behind a guard that asks for as much.
+        assert a.requested == 4
+        a.emit(1, 2, 3, 4)
+        await probe.received(2)
+        assert a.requested == 4, "two of four wait here"
+        probe.request(1)
+        await probe.received(3)
+        await asyncio.sleep(0)
+        assert a.requested == 7, "three quarters have been processed"
+
+    async def test_a_fast_source_does_not_crowd_out_a_slow_one(self) -> None:
+        endless = r.generate(lambda x: ("fast", x + 1), 0)
+        merged = r.merge(endless.boundary(64), slow(["slow"] * 20), prefetch=8)
+        first = await merged.take(2000).to_list(limit=2000)
+        assert first.count("slow") == 20
+
+    async def test_synchronous_sources_take_turns(self) -> None:
+        merged = r.merge(r.generate(lambda x: (x, x + 1), 0), [7, 8, 9], prefetch=2)
+        assert merged.chain.pulled
+        assert await merged.take(8).to_list(limit=8) == [0, 1, 7, 8, 2, 3, 9, 4]
+
+    async def test_a_failure_cancels_the_others_and_comes_behind_what_has_arrived(self) -> None:
+        a, b = PublisherProbe[int](), PublisherProbe[int]()
+        probe = SubscriberProbe[int](1).subscribed_to(r.merge(a, b))
+        a.emit(1)
+        b.emit(2)
+        a.fail(Failed())
+        await probe.received(1)
+        assert b.cancelled == 1
+        assert probe.signals == [1]
+        probe.request(5)
+        await probe.end()
+        assert probe.elements == [1, 2]
+        assert isinstance(probe.error, Failed)
+
+    async def test_sources_that_fail_in_the_same_moment_are_reported_as_a_group(self) -> None:
+        flow = r.merge(r.just(1).boundary(1), r.error(Failed("one")), r.error(Failed("two")))
+        probe = SubscriberProbe[int](5).subscribed_to(flow)
+        await probe.end()
+        assert isinstance(probe.error, ExceptionGroup)
+        assert [str(each) for each in probe.error.exceptions] == ["one", "two"]
+
+    async def test_never_holds_more_than_its_bound(self) -> None:
+        held = most = 0
+
+        def came(_: int) -> None:
+            nonlocal held, most
+            held += 1
+            most = max(most, held)
+
+        async def process(x: int) -> int:
+            nonlocal held
+            await asyncio.sleep(0)
+            held -= 1
+            return x
+
+        sources = [slow(range(50)).do_on_next(came) for _ in range(3)]
+        merged = r.merge(*sources, prefetch=5)
+        assert merged.bound().total == 15
+        assert await merged.map_async(process).count() == 150
+        assert 5 < most <= 15
+
+    async def test_cancelling_cancels_all_sources(self) -> None:
+        log: list[str] = []
+        flow = r.merge(slow(range(100), log=log), slow(range(100), log=log))
+        async with flow.stream() as elements:
+            async for element in elements:
+                if element == 3:
+                    break
+        assert sorted(log) == ["closed", "closed", "opened", "opened"]
+
+    @pytest.mark.parametrize("prefetch", [0, -1, True])
+    async def test_prefetch_must_be_positive(self, prefetch: int) -> None:
+        with pytest.raises(ValueError, match="3.9|prefetch"):
+            r.merge(r.just(1), prefetch=prefetch)

@@ -1,0 +1,430 @@
+"""What both processors promise: the producers' side, being fed, ending, statistics."""
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Callable, Mapping
+from threading import Thread
+from typing import Any, cast
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio import Emission, Flow, MulticastProcessor, Processor, UnicastProcessor
+from reactive_aio.errors import NoRunningLoop, NotAnElement, Overflow
+from reactive_aio.spec import Publisher
+from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
+
+Hot = UnicastProcessor[int] | MulticastProcessor[int]
+Kind = Callable[..., Hot]
+KINDS: list[Kind] = [UnicastProcessor[int], MulticastProcessor[int]]
+BOTH = pytest.mark.parametrize("kind", KINDS, ids=["unicast", "multicast"])
+
+
+def fed(kind: Kind, source: Flow[int], bound: int = 3) -> Publisher[int]:
+    processor = kind(bound)
+    source.subscribe(processor)
+    return processor
+
+
+def numbers() -> Flow[int]:
+    return r.generate(lambda n: (n, n + 1), 0)
+
+
+OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
+    "UnicastProcessor": lambda n: fed(UnicastProcessor[int], r.range(n)),
+    "UnicastProcessor: over a boundary": lambda n: fed(
+        UnicastProcessor[int], r.range(n).boundary(2)
+    ),
+    "MulticastProcessor": lambda n: r.defer(lambda: fed(MulticastProcessor[int], r.range(n))),
+}
+FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
+    "UnicastProcessor": lambda: fed(UnicastProcessor[int], r.error(OSError("no"))),
+    "MulticastProcessor": lambda: fed(MulticastProcessor[int], r.error(OSError("no"))),
+}
+INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
+    "UnicastProcessor": lambda: fed(UnicastProcessor[int], numbers()),
+    "MulticastProcessor": lambda: fed(MulticastProcessor[int], numbers()),
+}
+
+
+@BOTH
+class TestProducing:
+    async def test_it_is_a_processor_and_a_flow(self, kind: Kind) -> None:
+        hot = kind()
+        assert isinstance(hot, Processor)
+        probe = SubscriberProbe[str](5).subscribed_to(hot.map(str).filter(bool))
+        hot.try_emit(1)
+        assert probe.signals == ["1"]
+
+    async def test_what_has_demand_arrives_in_the_call(self, kind: Kind) -> None:
+        hot = kind()
+        probe = SubscriberProbe[int](1).subscribed_to(hot)
+        assert [hot.try_emit(x) for x in (1, 2)] == [Emission.ACCEPTED] * 2
+        assert probe.signals == [1]
+        probe.request(1)
+        assert probe.signals == [1, 2]
+
+    async def test_a_full_one_refuses_and_emit_waits(self, kind: Kind) -> None:
+        hot = kind(1)
+        probe = SubscriberProbe[int]().subscribed_to(hot)
+        assert hot.try_emit(0)
+        assert hot.try_emit(1) is Emission.REFUSED
+        task = asyncio.ensure_future(hot.emit(1))
+        await asyncio.sleep(0)
+        assert not task.done()
+        probe.request(2)
+        assert await task
+        assert probe.signals == [0, 1]
+        assert hot.stats().refused == 1
+
+    async def test_a_subscriber_that_emits_is_not_nested_rule_3_3(self, kind: Kind) -> None:
+        hot = kind()
+        log: list[str] = []
+
+        def echo(x: int) -> None:
+            log.append(f"begin {x}")
+            if x < 3:
+                hot.try_emit(x + 1)
+            log.append(f"end {x}")
+
+        SubscriberProbe[int](9).subscribed_to(hot.do_on_next(echo))
+        hot.try_emit(1)
+        assert log == ["begin 1", "end 1", "begin 2", "end 2", "begin 3", "end 3"]
+
+    async def test_a_slow_subscriber_never_has_more_than_the_bound(self, kind: Kind) -> None:
+        hot = kind(3)
+        probe = AsyncSubscriberProbe[int](2**63).subscribed_to(hot)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert [hot.try_emit(x) for x in range(9)].count(Emission.ACCEPTED) == 3
+        hot.complete()
+        assert await probe.end() == [0, 1, 2, "|"]
+        assert hot.stats().highest == 3
+
+    async def test_none_is_refused_in_the_call_rule_2_13(self, kind: Kind) -> None:
+        hot = kind()
+        for refuse in (hot.try_emit, hot.emit_threadsafe, hot.fail, hot.on_next):
+            with pytest.raises(NotAnElement):
+                cast("Any", refuse)(None)
+
+    @pytest.mark.parametrize("name", ["bound", "overflow"])
+    def test_bad_arguments_are_refused_at_once(self, kind: Kind, name: str) -> None:
+        with pytest.raises(ValueError, match=f"Processor: {name} must be"):
+            kind(**{name: 0})
+
+    def test_it_may_be_made_without_a_loop_but_not_used(self, kind: Kind) -> None:
+        with pytest.raises(NoRunningLoop):
+            kind().emit_threadsafe(1)
+
+
+@BOTH
+class TestThreads:
+    async def test_elements_of_a_thread_arrive_in_order(self, kind: Kind) -> None:
+        hot = kind(4)
+        probe = SubscriberProbe[int](2**63).subscribed_to(hot)
+
+        def work() -> None:
+            for x in range(100):
+                while not hot.emit_threadsafe(x):
+                    pass
+            hot.complete()
+
+        thread = Thread(target=work)
+        thread.start()
+        assert await probe.end() == [*range(100), "|"]
+        thread.join()
+
+    async def test_no_more_than_the_bound_wait_for_the_loop(self, kind: Kind) -> None:
+        hot = kind(2)
+        probe = SubscriberProbe[int](9).subscribed_to(hot)
+        outcomes: list[Emission] = []
+        thread = Thread(target=lambda: outcomes.extend(map(hot.emit_threadsafe, range(3))))
+        thread.start()
+        thread.join()
+        assert outcomes == [Emission.ACCEPTED, Emission.ACCEPTED, Emission.REFUSED]
+        await asyncio.sleep(0)
+        assert probe.signals == [0, 1]
+
+    async def test_what_was_accepted_is_delivered_before_the_end(self, kind: Kind) -> None:
+        hot = kind(2)
+        probe = SubscriberProbe[int]().subscribed_to(hot)
+        hot.try_emit(0)
+        hot.try_emit(1)
+        hot.emit_threadsafe(2)
+        hot.complete()
+        assert hot.emit_threadsafe(3) is Emission.ENDED
+        probe.request(9)
+        assert probe.signals == [0, 1, 2, "|"]
+
+
+@BOTH
+class TestEnd:
+    async def test_it_completes_behind_what_is_held(self, kind: Kind) -> None:
+        hot = kind()
+        probe = SubscriberProbe[int]().subscribed_to(hot)
+        hot.try_emit(1)
+        hot.complete()
+        assert hot.try_emit(2) is Emission.ENDED
+        assert probe.signals == []
+        probe.request(1)
+        assert probe.signals == [1, "|"]
+
+    async def test_it_fails_behind_what_is_held(self, kind: Kind) -> None:
+        hot = kind()
+        probe = SubscriberProbe[int]().subscribed_to(hot)
+        hot.try_emit(1)
+        error = OSError("no")
+        hot.fail(error)
+        probe.request(1)
+        assert probe.signals == [1, error]
+
+    @pytest.mark.parametrize("error", [None, OSError("no")])
+    async def test_a_late_subscriber_gets_the_terminal_signal(
+        self, kind: Kind, error: Exception | None
+    ) -> None:
+        hot = kind()
+        if error is None:
+            hot.complete()
+        else:
+            hot.fail(error)
+        probe = SubscriberProbe[int]().subscribed_to(hot)
+        assert probe.signals == [error or "|"]
+
+    async def test_the_first_end_counts_rule_1_7(self, kind: Kind) -> None:
+        hot = kind()
+        probe = SubscriberProbe[int]().subscribed_to(hot)
+        hot.complete()
+        hot.fail(OSError())
+        assert probe.signals == ["|"]
+
+    async def test_a_cancelled_subscriber_is_forgotten_rule_3_13(self, kind: Kind) -> None:
+        hot = kind()
+        probe = SubscriberProbe[int](1).subscribed_to(hot)
+        probe.cancel()
+        forgotten = weakref.ref(probe)
+        del probe
+        gc.collect(0)
+        assert forgotten() is None
+        assert hot.stats().subscribers == 0
+
+    async def test_who_waits_for_room_is_told_that_it_has_ended(self, kind: Kind) -> None:
+        hot = kind(1)
+        SubscriberProbe[int]().subscribed_to(hot)
+        hot.try_emit(0)
+        task = asyncio.ensure_future(hot.emit(1))
+        await asyncio.sleep(0)
+        hot.complete()
+        assert await task is Emission.ENDED
+
+    async def test_subscribed_waits_for_subscribers_and_not_for_ever(self, kind: Kind) -> None:
+        hot = kind()
+        task = asyncio.ensure_future(hot.subscribed())
+        await asyncio.sleep(0)
+        assert not task.done()
+        SubscriberProbe[int]().subscribed_to(hot)
+        await task
+        other = asyncio.ensure_future(hot.subscribed(99))
+        await asyncio.sleep(0)
+        hot.complete()
+        await other
+        await hot.subscribed(99)
+
+
+@BOTH
+class TestFed:
+    async def test_elements_and_the_end_are_passed_on_rule_4_1(self, kind: Kind) -> None:
+        probe = SubscriberProbe[int](9).subscribed_to(fed(kind, r.range(8)))
+        assert probe.signals == [*range(8), "|"]
+
+    async def test_a_failure_is_passed_on_rule_4_2(self, kind: Kind) -> None:
+        source = r.range(3).map(lambda x: 1 // (1 - x))
+        probe = SubscriberProbe[int](9).subscribed_to(fed(kind, source))
+        assert probe.elements == [1]
+        assert isinstance(probe.error, ZeroDivisionError)
+
+    async def test_nothing_is_asked_for_before_a_subscriber_asks(self, kind: Kind) -> None:
+        foreign, hot = PublisherProbe[int](), kind(4)
+        foreign.subscribe(hot)
+        probe = SubscriberProbe[int]().subscribed_to(hot)
+        assert foreign.requested == 0
+        probe.request(1)
+        assert foreign.requested == 4
+
+    async def test_a_publisher_is_asked_for_as_much_as_there_is_room(self, kind: Kind) -> None:
+        foreign, hot = PublisherProbe[int](), kind(4)
+        foreign.subscribe(hot)
+        probe = SubscriberProbe[int](1).subscribed_to(hot)
+        foreign.emit(*range(4))
+        assert (foreign.requested, probe.signals) == (4, [0])
+        probe.request(3)
+        assert foreign.requested == 8
+
+    async def test_a_second_publisher_is_cancelled_rule_2_5(self, kind: Kind) -> None:
+        hot, first, second = kind(), PublisherProbe[int](), PublisherProbe[int]()
+        first.subscribe(hot)
+        second.subscribe(hot)
+        assert (first.cancelled, second.cancelled) == (0, 1)
+        probe = SubscriberProbe[int](1).subscribed_to(hot)
+        first.emit(1)
+        assert probe.signals == [1]
+
+    async def test_completing_it_by_hand_cancels_the_publisher(self, kind: Kind) -> None:
+        foreign, hot = PublisherProbe[int](), kind()
+        foreign.subscribe(hot)
+        hot.complete()
+        assert foreign.cancelled == 1
+
+    async def test_a_publisher_of_an_ended_one_is_cancelled(self, kind: Kind) -> None:
+        foreign, hot = PublisherProbe[int](), kind()
+        hot.complete()
+        foreign.subscribe(hot)
+        assert foreign.cancelled == 1
+
+    async def test_more_than_was_asked_for_fails_it_rule_1_1(self, kind: Kind) -> None:
+        foreign, hot = PublisherProbe[int](), kind(2)
+        foreign.subscribe(hot)
+        probe = SubscriberProbe[int](1).subscribed_to(hot)
+        foreign.emit(*range(9))
+        probe.request(9)
+        assert cast("Any", probe.error).rule == "1.1"
+
+
+class TestUnicast:
+    async def test_what_is_emitted_before_the_subscriber_waits_for_it(self) -> None:
+        hot: UnicastProcessor[int] = UnicastProcessor(2)
+        assert [hot.try_emit(x).name for x in range(3)] == ["ACCEPTED", "ACCEPTED", "REFUSED"]
+        assert SubscriberProbe[int](9).subscribed_to(hot).signals == [0, 1]
+
+    async def test_a_second_subscriber_is_turned_away_rule_1_11(self) -> None:
+        hot: UnicastProcessor[int] = UnicastProcessor()
+        SubscriberProbe[int](9).subscribed_to(hot)
+        error = SubscriberProbe[int](9).subscribed_to(hot).error
+        assert "MulticastProcessor" in str(error)
+
+    async def test_its_subscriber_cancelling_ends_it(self) -> None:
+        foreign, hot = PublisherProbe[int](), UnicastProcessor[int]()
+        foreign.subscribe(hot)
+        probe = SubscriberProbe[int]().subscribed_to(hot)
+        hot.try_emit(1)
+        probe.cancel()
+        assert (hot.try_emit(1), hot.emit_threadsafe(2)) == (Emission.ENDED, Emission.ENDED)
+        assert foreign.cancelled == 1
+        assert hot.stats().dropped == {"discarded": 1}
+
+    async def test_overflowing_before_the_subscriber_comes_fails_behind_what_is_held(self) -> None:
+        hot: UnicastProcessor[int] = UnicastProcessor(1, overflow="fail")
+        assert [hot.try_emit(x).name for x in range(3)] == ["ACCEPTED", "OVERFLOWED", "ENDED"]
+        probe = SubscriberProbe[int](9).subscribed_to(hot)
+        assert probe.elements == [0]
+        assert isinstance(probe.error, Overflow)
+
+    async def test_async_for_over_it(self) -> None:
+        hot: UnicastProcessor[int] = UnicastProcessor()
+        for x in range(3):
+            hot.try_emit(x)
+        hot.complete()
+        assert [x async for x in hot] == [0, 1, 2]
+
+
+class TestMulticast:
+    async def test_each_subscriber_has_its_own_demand(self) -> None:
+        hot: MulticastProcessor[int] = MulticastProcessor()
+        slow = SubscriberProbe[int](1).subscribed_to(hot)
+        fast = SubscriberProbe[int](9).subscribed_to(hot)
+        for x in range(3):
+            hot.try_emit(x)
+        assert (slow.signals, fast.signals) == ([0], [0, 1, 2])
+        slow.request(9)
+        assert slow.signals == [0, 1, 2]
+
+    async def test_the_slowest_holds_back_by_at_most_the_bound(self) -> None:
+        hot: MulticastProcessor[int] = MulticastProcessor(2)
+        slow = SubscriberProbe[int]().subscribed_to(hot)
+        fast = SubscriberProbe[int](9).subscribed_to(hot)
+        assert [hot.try_emit(x).name for x in range(3)] == ["ACCEPTED", "ACCEPTED", "REFUSED"]
+        assert fast.signals == [0, 1]
+        slow.cancel()
+        assert hot.try_emit(2)
+        assert fast.signals == [0, 1, 2]
+
+    async def test_the_slowest_leaving_wakes_who_waits_for_room(self) -> None:
+        hot: MulticastProcessor[int] = MulticastProcessor(1)
+        slow = SubscriberProbe[int]().subscribed_to(hot)
+        fast = SubscriberProbe[int](9).subscribed_to(hot)
+        await hot.emit(0)
+        task = asyncio.ensure_future(hot.emit(1))
+        await asyncio.sleep(0)
+        slow.cancel()
+        assert await task
+        assert fast.signals == [0, 1]
+
+    @pytest.mark.parametrize(
+        ("overflow", "left"), [("drop_newest", [0, 1]), ("drop_oldest", [2, 3]), ("latest", [3])]
+    )
+    async def test_dropping_for_a_slow_one_is_not_dropping_for_others(
+        self, overflow: Any, left: list[int]
+    ) -> None:
+        hot: MulticastProcessor[int] = MulticastProcessor(2, overflow=overflow)
+        slow = SubscriberProbe[int]().subscribed_to(hot)
+        fast = SubscriberProbe[int](9).subscribed_to(hot)
+        assert all([hot.try_emit(x) for x in range(4)])
+        slow.request(9)
+        assert (fast.signals, slow.signals) == ([0, 1, 2, 3], left)
+        assert hot.stats().dropped == {overflow: 4 - len(left)}
+
+    async def test_under_fail_only_the_slow_one_fails(self) -> None:
+        hot: MulticastProcessor[int] = MulticastProcessor(1, overflow="fail")
+        slow = SubscriberProbe[int]().subscribed_to(hot)
+        fast = SubscriberProbe[int](9).subscribed_to(hot)
+        assert all([hot.try_emit(x) for x in range(3)])
+        slow.request(1)
+        assert slow.elements == [0]
+        assert isinstance(slow.error, Overflow)
+        assert fast.signals == [0, 1, 2]
+
+    async def test_without_subscribers_elements_are_dropped_and_counted(self) -> None:
+        hot: MulticastProcessor[int] = MulticastProcessor()
+        assert hot.try_emit(1) is Emission.DROPPED
+        assert await hot.emit(1) is Emission.DROPPED
+        assert hot.stats().dropped == {"no_subscriber": 2}
+
+    async def test_it_goes_on_when_the_last_subscriber_has_gone(self) -> None:
+        foreign, hot = PublisherProbe[int](), MulticastProcessor[int](2)
+        foreign.subscribe(hot)
+        SubscriberProbe[int](1).subscribed_to(hot).cancel()
+        assert foreign.cancelled == 0
+        probe = SubscriberProbe[int](9).subscribed_to(hot)
+        foreign.emit(1)
+        assert probe.signals == [1]
+
+    async def test_a_subscriber_that_emits_gives_all_the_same_order(self) -> None:
+        hot: MulticastProcessor[int] = MulticastProcessor()
+
+        def echo(x: int) -> None:
+            if x < 3:
+                hot.try_emit(x + 1)
+
+        first = SubscriberProbe[int](9).subscribed_to(hot.do_on_next(echo))
+        second = SubscriberProbe[int](9).subscribed_to(hot)
+        hot.try_emit(1)
+        assert first.signals == second.signals == [1, 2, 3]
+
+    async def test_statistics_tell_how_far_the_slowest_is_behind(self) -> None:
+        hot: MulticastProcessor[int] = MulticastProcessor()
+        SubscriberProbe[int](1).subscribed_to(hot)
+        SubscriberProbe[int](9).subscribed_to(hot)
+        for x in range(3):
+            hot.try_emit(x)
+        stats = hot.stats()
+        assert (stats.accepted, stats.subscribers, stats.held, stats.requested) == (3, 2, 2, 0)
+        assert not stats.ended
+
+    async def test_subscribers_may_leave_while_they_are_served(self) -> None:
+        hot: MulticastProcessor[int] = MulticastProcessor()
+        second = SubscriberProbe[int]()
+        SubscriberProbe[int](9).subscribed_to(hot.do_on_next(lambda _: second.cancel()))
+        second.subscribed_to(hot)
+        second.request(9)
+        hot.try_emit(1)
+        assert second.signals == []
