@@ -15,7 +15,7 @@ NO_CASE = {
     "never": "it sends nothing; its tests say that it does",
 }
 # They wait for the end or look at a flow; they return none.
-NOT_OPERATORS = {"chain", "made_of", "subscribe", "via", "stream"}
+NOT_OPERATORS = {"bound", "explain", "graph", "stats"}
 
 
 def operators() -> set[str]:

@@ -1,28 +1,45 @@
 """Subscribers with one thing to do in one signal, and publishers by hand."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from typing import Any
 
-from reactive_aio import Flow, from_iterable
+from reactive_aio import Flow, from_iterable, from_publisher
 from reactive_aio.spec import Publisher, Subscription
-from reactive_aio.stage import from_async, from_pull
+from reactive_aio.stage import from_async, from_pull, from_push
 from reactive_aio.testing import SubscriberProbe
 
 UNBOUNDED = 2**63 - 1
 
 
+Act = Callable[["Acting"], object]
+
+
 class Acting(SubscriberProbe[Any]):
-    """Calls *act* with itself at the end of each signal named."""
+    """Calls an act with itself at the end of each signal for which there is one."""
 
     def __init__(
-        self, request: int = 0, again: int = 0, **acts: Callable[["Acting"], object]
+        self,
+        request: int = 0,
+        again: int = 0,
+        *,
+        on_subscribe: Act | None = None,
+        on_next: Act | None = None,
+        on_error: Act | None = None,
+        on_complete: Act | None = None,
+        acts: Mapping[str, Act] | None = None,
     ) -> None:
         super().__init__(request, again=again)
-        self.acts = acts
+        self.acts: dict[str, Act | None] = {
+            "on_subscribe": on_subscribe,
+            "on_next": on_next,
+            "on_error": on_error,
+            "on_complete": on_complete,
+            **(acts or {}),
+        }
 
     def do(self, signal: str) -> object:
-        act = self.acts.get(signal)
+        act = self.acts[signal]
         return None if act is None else act(self)
 
     def on_subscribe(self, subscription: Subscription, /) -> Any:
@@ -51,19 +68,19 @@ class AsyncActing(Acting):
         if asyncio.iscoroutine(result):
             await result
 
-    async def on_subscribe(self, subscription: Subscription, /) -> None:
+    async def on_subscribe(self, subscription: Subscription, /) -> None:  # type: ignore[override]
         SubscriberProbe.on_subscribe(self, subscription)
         await self._later("on_subscribe")
 
-    async def on_next(self, element: Any, /) -> None:
+    async def on_next(self, element: Any, /) -> None:  # type: ignore[override]
         SubscriberProbe.on_next(self, element)
         await self._later("on_next")
 
-    async def on_error(self, error: BaseException, /) -> None:
+    async def on_error(self, error: BaseException, /) -> None:  # type: ignore[override]
         SubscriberProbe.on_error(self, error)
         await self._later("on_error")
 
-    async def on_complete(self) -> None:
+    async def on_complete(self) -> None:  # type: ignore[override]
         SubscriberProbe.on_complete(self)
         await self._later("on_complete")
 
@@ -135,7 +152,17 @@ async def turns(n: int = 10) -> None:
 
 def tasks() -> set["asyncio.Task[Any]"]:
     """All but the caller's."""
-    return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]
+    return asyncio.all_tasks() - {asyncio.current_task()}
+
+
+def foreign(publisher: Any) -> Flow[Any]:
+    """A flow of somebody else's publisher."""
+    return from_publisher(publisher)
+
+
+def pushed(open: Callable[[Any], Any]) -> Flow[int]:
+    """A flow of something that pushes."""
+    return from_push(open, name="pushed")
 
 
 async def collect(publisher: Publisher[Any]) -> list[Any]:

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import itertools
 import weakref
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -248,7 +248,7 @@ async def test_a_mapper_that_swallows_its_cancellation_causes_no_signal() -> Non
 async def test_a_source_that_swallows_its_cancellation_causes_no_signal() -> None:
     """1.8."""
 
-    async def stubborn() -> Any:
+    async def stubborn() -> AsyncIterator[int]:
         for number in itertools.count():
             try:
                 await asyncio.sleep(3600)
@@ -271,7 +271,7 @@ async def test_a_source_that_fails_while_it_is_cleaned_up_is_told(
 ) -> None:
     """3.15: cancel() returns normally, and the error is not lost."""
 
-    def numbers() -> Any:
+    def numbers() -> Iterator[int]:
         try:
             yield from itertools.count()
         finally:
@@ -287,7 +287,7 @@ async def test_a_task_island_told_twice_lets_go_once() -> None:
     """3.7: and aclose waits for asynchronous cleanup."""
     cleaned: list[str] = []
 
-    async def numbers() -> Any:
+    async def numbers() -> AsyncIterator[int]:
         try:
             yield 1
             await asyncio.sleep(3600)
@@ -314,7 +314,7 @@ async def test_waiting_for_cleanup_can_be_cancelled_and_cancels_nothing() -> Non
     cleaned: list[str] = []
     go = asyncio.Event()
 
-    async def numbers() -> Any:
+    async def numbers() -> AsyncIterator[int]:
         try:
             yield 1
             await asyncio.sleep(3600)
@@ -551,7 +551,7 @@ async def test_no_task_outlives_its_subscription(shape: Shape, kind: type[Acting
 async def test_abandoned_subscriptions_are_collected() -> None:
     """No registry keeps what nobody refers to: sources without a task of their own."""
     source = Source()
-    gone = []
+    gone: list[weakref.ref[Acting]] = []
     for shape in ("pulled", "boundary"):
         subscriber = Acting(1)
         SHAPES[shape](source).subscribe(subscriber)

@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 
-from reactive_aio import from_publisher
 from reactive_aio.errors import RuleViolation
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
-from tests.contract.subscribers import UNBOUNDED, Acting, tasks, turns
+from tests.contract.subscribers import UNBOUNDED, Acting, foreign, tasks, turns
 
 
 def watched(request: int = 5) -> tuple[PublisherProbe[Any], SubscriberProbe[Any]]:
     publisher = PublisherProbe[Any]()
     subscriber = SubscriberProbe[Any](request)
-    from_publisher(publisher).boundary(4).subscribe(subscriber)
+    foreign(publisher).boundary(4).subscribe(subscriber)
     return publisher, subscriber
 
 
@@ -89,7 +88,7 @@ async def test_a_publisher_that_raises_in_subscribe_has_failed() -> None:
         def subscribe(self, subscriber: Any, /) -> None:
             raise OSError("not today")
 
-    subscriber = SubscriberProbe[Any](5).subscribed_to(from_publisher(Refusing()))
+    subscriber = SubscriberProbe[Any](5).subscribed_to(foreign(Refusing()))
     await subscriber.end()
     assert isinstance(subscriber.error, OSError)
 
@@ -112,7 +111,7 @@ async def test_a_subscription_that_raises_is_a_violation_of_theirs(
             if wrong == "cancel":
                 raise ValueError("cancel")
 
-    subscriber = SubscriberProbe[Any](5).subscribed_to(from_publisher(Raising()))
+    subscriber = SubscriberProbe[Any](5).subscribed_to(foreign(Raising()))
     await turns()
     if wrong == "request":
         await subscriber.end()
@@ -161,7 +160,7 @@ async def test_signals_from_another_thread_arrive_on_the_loop_in_their_order() -
 
     asked = threading.Semaphore(0)
     subscriber = Acting(UNBOUNDED, on_next=lambda self: where.add(threading.get_ident()))
-    from_publisher(Threaded()).subscribe(subscriber)
+    foreign(Threaded()).subscribe(subscriber)
     assert await asyncio.wait_for(subscriber.end(), 10) == [*range(100), "|"]
     assert where == {here}
 
@@ -175,7 +174,7 @@ async def test_a_publisher_that_completes_inside_subscribe_is_right() -> None:
         def request(self, n: int, /) -> None: ...
         def cancel(self) -> None: ...
 
-    for chain in (from_publisher(Immediate()), from_publisher(Immediate()).boundary(2)):
+    for chain in (foreign(Immediate()), foreign(Immediate()).boundary(2)):
         subscriber = SubscriberProbe[Any](5).subscribed_to(chain)
         assert await subscriber.end() == ["|"]
 
@@ -196,7 +195,7 @@ async def test_a_publisher_that_cancels_its_subscriber_s_flow_while_subscribed_t
             cancelled.append("cancelled")
 
     probe = SubscriberProbe[Any]()
-    from_publisher(Leaving()).boundary(2).subscribe(probe)
+    foreign(Leaving()).boundary(2).subscribe(probe)
     probe.request(1)
     await turns()
     assert cancelled == ["cancelled"]

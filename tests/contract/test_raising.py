@@ -31,7 +31,7 @@ async def test_raising_cancels_and_is_told(
     shape: Shape, kind: type[Acting], signal: str, expects_loop_errors: list[Any]
 ) -> None:
     source = Source(3)
-    subscriber = kind(UNBOUNDED, **{signal: raises})
+    subscriber = kind(UNBOUNDED, acts={signal: raises})
     shape(source).subscribe(subscriber)
     await turns(40)
     expected = {"on_subscribe": [], "on_next": [0], "on_complete": [0, 1, 2, "|"]}[signal]
@@ -151,9 +151,10 @@ async def test_what_stops_the_program_in_a_task_is_no_completion(
     subscriber = Acting(3)
     source.pull().map_async(stops).subscribe(subscriber)
     await turns()
-    gc.collect()
     assert subscriber.signals == []
     assert source.closed == 1
+    del subscriber
+    gc.collect()
     assert [type(each["exception"]) for each in expects_loop_errors] == [Stop]
 
 
@@ -173,11 +174,11 @@ async def test_an_error_at_every_point_of_a_source_fails_the_flow() -> None:
             self.at -= 1
             return self.at
 
+    def broken(at: int) -> Flow[int]:
+        return from_pull(lambda: Broken(at), name="broken")
+
     for at in range(4):
-        for chain in (
-            from_pull(lambda at=at: Broken(at), name="broken"),
-            from_pull(lambda at=at: Broken(at), name="broken").boundary(2),
-        ):
+        for chain in (broken(at), broken(at).boundary(2)):
             subscriber = Acting(UNBOUNDED)
             chain.subscribe(subscriber)
             await subscriber.end()

@@ -9,7 +9,7 @@ import pytest
 from reactive_aio import Flow, from_iterable, just
 from reactive_aio.errors import NotAnElement
 from reactive_aio.spec import Subscription
-from reactive_aio.stage import from_pull, from_push
+from reactive_aio.stage import from_pull
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
 from tests.contract.subscribers import (
     BOTH,
@@ -19,6 +19,7 @@ from tests.contract.subscribers import (
     Source,
     collect,
     flow,
+    pushed,
     turns,
 )
 
@@ -210,7 +211,7 @@ async def test_a_pushed_none_fails_the_flow() -> None:
 
         return Hand()
 
-    (error,) = await collect(from_push(open, name="hand"))
+    (error,) = await collect(pushed(open))
     assert isinstance(error, NotAnElement)
 
 
@@ -254,7 +255,7 @@ async def test_a_wrong_request_inside_a_signal_is_answered_after_it(
         self.request(0)
         depth.append(len(self.signals) - before)
 
-    subscriber = kind(2, **{signal: act})
+    subscriber = kind(2, acts={signal: act})
     flow(9).subscribe(subscriber)
     await subscriber.end()
     assert depth == [0]

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from reactive_aio import Flow, from_iterable
-from reactive_aio.stage import from_push
-from tests.contract.subscribers import SHAPES, UNBOUNDED, Acting, AsyncActing, Source, turns
+from tests.contract.subscribers import SHAPES, UNBOUNDED, Acting, AsyncActing, Source, pushed, turns
 
 Shape = Callable[[Source], Flow[int]]
 every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
@@ -133,7 +132,7 @@ async def test_a_request_that_comes_while_upstream_is_being_asked_is_not_lost() 
 
         return Upstream()
 
-    from_push(open, name="upstream").subscribe(subscriber)
+    pushed(open).subscribe(subscriber)
     subscriber.request(1)
     await turns()
     assert len(subscriber.signals) == 3
@@ -158,8 +157,8 @@ async def test_a_request_while_upstream_is_asked_and_has_nothing_is_not_lost() -
         return Upstream()
 
     for made in (
-        from_push(open, name="upstream"),
-        from_push(open, name="upstream").map_async(same),
+        pushed(open),
+        pushed(open).map_async(same),
     ):
         asked.clear()
         subscriber = Acting()

@@ -45,7 +45,7 @@ FAILING: dict[str, Callable[[], Flow[Any]]] = {
 
 INFINITE: dict[str, Callable[[], Flow[Any]]] = {
     "start_with": lambda: flow_range(1 << 62).start_with(1, 2),
-    "default_if_empty": lambda: never().default_if_empty(1),
+    "default_if_empty": lambda: flow_range(1 << 62).default_if_empty(1),
 }
 
 
