@@ -1,0 +1,212 @@
+"""on_error_resume, on_error_return, retry: what is caught, demand carried over, when to give up."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio import Flow, Publisher, RetryPolicy
+from reactive_aio.errors import NotAnElement, RetriesExhausted
+from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.operators.streams import MANY, slow
+from tests.operators.ways import WAYS, Failed, Sample, in_every_way
+
+
+class Flaky:
+    """Fails behind its elements for so many attempts, then completes."""
+
+    def __init__(self, failures: int, elements: range = range(2)) -> None:
+        self.failures = failures
+        self.elements = elements
+        self.attempts: list[float] = []
+
+    async def __aiter__(self) -> AsyncIterator[int]:  # type: ignore[override]
+        self.attempts.append(asyncio.get_running_loop().time())
+        for element in self.elements:
+            yield element
+        if len(self.attempts) <= self.failures:
+            raise Failed(len(self.attempts))
+
+
+def flaky(failures: int, elements: range = range(0)) -> Flow[int]:
+    """The same for each subscription."""
+    return r.defer(lambda: Flaky(failures, elements))
+
+
+OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
+    "on_error_resume": lambda n: r.error(Failed()).on_error_resume(r.range(n)),
+    "on_error_resume: function": lambda n: r.error(Failed()).on_error_resume(lambda _: range(n)),
+    "on_error_resume: asynchronous": lambda n: slow(range(n // 2), error=Failed()).on_error_resume(
+        slow(range(n // 2, n))
+    ),
+    "on_error_return: not needed": lambda n: r.range(n).on_error_return(1),
+    "on_error_return": lambda n: slow(range(n)).on_error_return(1),
+    "retry": lambda n: r.range(n).retry(),
+    "retry: asynchronous": lambda n: slow(range(n)).retry(2),
+    "retry: second attempt": lambda n: flaky(1).concat_with(r.range(n)).retry(2),
+}
+
+FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
+    "on_error_resume": lambda: r.error(Failed()).on_error_resume(r.error(KeyError())),
+    "on_error_resume: function": lambda: r.error(Failed()).on_error_resume(lambda _: [1 // 0]),
+    "on_error_return": lambda: r.error(Failed()).on_error_return(1, only=KeyError),
+    "retry": lambda: r.error(Failed()).retry(3),
+    "retry: asynchronous": lambda: slow([1], error=Failed()).retry(2),
+}
+
+INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
+    "on_error_resume": lambda: r.error(Failed()).on_error_resume(
+        r.generate(lambda x: (x, x + 1), 0)
+    ),
+    "on_error_return": lambda: r.generate(lambda x: (x, x + 1), 0).on_error_return(0),
+    "retry": lambda: r.generate(lambda x: (x, x + 1), 0).boundary(4).retry(),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+class TestInEveryWay:
+    async def test_resume_goes_on_with_another_source(self, way: str) -> None:
+        def change(flow: Flow[int]) -> Flow[int]:
+            return flow.on_error_resume([7, 8])
+
+        await in_every_way(Sample(change, [1, 2], [1, 2, 7, 8, "|"], fails=True), way)
+        await in_every_way(Sample(change, [1, 2], [1, 2, "|"]), way)
+
+    async def test_resume_with_a_function_of_the_error(self, way: str) -> None:
+        def change(flow: Flow[int]) -> Flow[Any]:
+            return flow.on_error_resume(lambda error: slow([type(error)]))
+
+        await in_every_way(Sample(change, [1], [1, Failed, "|"], fails=True), way)
+
+    async def test_an_error_that_is_not_meant_is_passed_on(self, way: str) -> None:
+        def change(flow: Flow[int]) -> Flow[int]:
+            return flow.on_error_resume([7], only=(KeyError, OSError))
+
+        await in_every_way(Sample(change, [1], [1, Failed], fails=True), way)
+
+    async def test_return_emits_a_value_instead(self, way: str) -> None:
+        def change(flow: Flow[int]) -> Flow[int]:
+            return flow.on_error_return(9)
+
+        await in_every_way(Sample(change, [1], [1, 9, "|"], fails=True), way)
+
+    async def test_retry_starts_over_and_gives_up(self, way: str) -> None:
+        def change(flow: Flow[int]) -> Flow[int]:
+            return flow.retry(1)
+
+        await in_every_way(Sample(change, [1, 2], [1, 2, Failed], fails=True), way)
+        await in_every_way(Sample(lambda flow: flow.retry(3), [1, 2], [1, 2, "|"]), way)
+
+
+class TestResume:
+    async def test_the_demand_that_is_left_is_asked_of_the_fallback(self) -> None:
+        source, other = PublisherProbe[int](), PublisherProbe[int]()
+        flow = r.from_publisher(source).on_error_resume(other)
+        probe = SubscriberProbe[int](5).subscribed_to(flow)
+        source.emit(1, 2)
+        source.fail(Failed())
+        assert other.requested == 3
+        other.emit(3)
+        other.complete()
+        assert probe.signals == [1, 2, 3, "|"]
+
+    async def test_a_failure_of_the_fallback_is_passed_on(self) -> None:
+        flow = r.error(Failed()).on_error_resume(r.error(KeyError("other")))
+        probe = SubscriberProbe[int](5).subscribed_to(flow)
+        await probe.end()
+        assert isinstance(probe.error, KeyError)
+
+    async def test_a_function_that_raises_fails_the_flow_and_shows_the_first_error(self) -> None:
+        flow = r.error(Failed()).on_error_resume(lambda _: [1 // 0])
+        probe = SubscriberProbe[int](5).subscribed_to(flow)
+        await probe.end()
+        assert isinstance(probe.error, ZeroDivisionError)
+        assert isinstance(probe.error.__context__, Failed)
+
+    async def test_synchronous_sources_stay_one_island(self) -> None:
+        flow = r.error(Failed()).on_error_resume(r.just(1))
+        assert flow.chain.pulled
+        assert flow.bound().total == 0
+
+    def test_arguments(self) -> None:
+        with pytest.raises(NotAnElement):
+            r.just(1).on_error_return(None)
+        with pytest.raises(TypeError, match="only must be"):
+            r.just(1).on_error_resume([1], only="no")  # type: ignore[arg-type]
+
+
+@pytest.mark.virtual_time
+class TestRetry:
+    async def test_waits_longer_between_attempts(self) -> None:
+        source = Flaky(3)
+        policy = RetryPolicy(attempts=4, delay=1, factor=2, jitter=0)
+        assert await r.from_aiter(source).retry(policy).to_list(limit=9) == [0, 1] * 4
+        assert source.attempts == pytest.approx([0, 1, 3, 7])
+
+    async def test_giving_up_tells_of_all_attempts(self) -> None:
+        flow = r.from_aiter(Flaky(9, range(0))).retry(3)
+        probe = SubscriberProbe[int](1).subscribed_to(flow)
+        await probe.end()
+        assert isinstance(probe.error, RetriesExhausted)
+        assert isinstance(probe.error.__cause__, Failed)
+        assert probe.error.__cause__.args == (3,)
+        notes = "\n".join(probe.error.__notes__)
+        assert "attempt 1: Failed(1)" in notes
+        assert "attempt 3: Failed(3)" in notes
+
+    async def test_an_error_that_is_not_covered_is_passed_on_as_it_is(self) -> None:
+        flow = r.from_aiter(Flaky(9)).retry(RetryPolicy(only=KeyError))
+        probe = SubscriberProbe[int](9).subscribed_to(flow)
+        assert type((await probe.end())[-1]) is Failed
+
+    async def test_the_demand_that_is_left_is_carried_over_exactly(self) -> None:
+        source = PublisherProbe[int]()
+        flow = r.from_publisher(source).retry(RetryPolicy(delay=1, jitter=0))
+        probe = SubscriberProbe[int](5).subscribed_to(flow)
+        source.emit(1, 2)
+        source.fail(Failed())
+        probe.request(1)
+        await asyncio.sleep(2)
+        assert source.requests == [5, 4]
+
+    async def test_every_subscription_has_its_own_attempts(self) -> None:
+        made: list[Flaky] = []
+
+        def make() -> Flaky:
+            made.append(Flaky(2, range(1)))
+            return made[-1]
+
+        flow = r.defer(make).retry(2)
+        for _ in range(2):
+            probe = SubscriberProbe[int](9).subscribed_to(flow)
+            assert isinstance((await probe.end())[-1], RetriesExhausted)
+        assert len(made) == 4
+
+    async def test_time_for_all_attempts_is_limited(self) -> None:
+        source = Flaky(99, range(0))
+        policy = RetryPolicy(attempts=None, delay=1, factor=1, jitter=0, within=4.5)
+        probe = SubscriberProbe[int](1).subscribed_to(r.from_aiter(source).retry(policy))
+        await probe.end()
+        assert source.attempts == pytest.approx([0, 1, 2, 3, 4])
+
+    async def test_reset_makes_an_element_a_new_beginning(self) -> None:
+        source = Flaky(6, range(1))
+        flow = r.from_aiter(source).retry(RetryPolicy(attempts=2, reset=True))
+        assert await flow.count() == 7
+
+    async def test_cancelling_while_it_waits_starts_no_other_attempt(self) -> None:
+        source = Flaky(9)
+        flow = r.from_aiter(source).retry(RetryPolicy(delay=10, jitter=0))
+        probe = SubscriberProbe[int](9).subscribed_to(flow)
+        await asyncio.sleep(1)
+        probe.cancel()
+        await asyncio.sleep(100)
+        assert len(source.attempts) == 1
+
+    async def test_many_attempts_in_a_row_do_not_recurse(self) -> None:
+        probe = SubscriberProbe[int](MANY).subscribed_to(r.error(Failed()).retry(20_000))
+        await probe.end()
+        assert isinstance(probe.error, RetriesExhausted)
+        assert len(probe.error.__notes__) < 20
