@@ -69,19 +69,19 @@ class AsyncActing(Acting):
             await result
 
     async def on_subscribe(self, subscription: Subscription, /) -> None:  # type: ignore[override]
-        SubscriberProbe.on_subscribe(self, subscription)
+        SubscriberProbe[Any].on_subscribe(self, subscription)
         await self._later("on_subscribe")
 
     async def on_next(self, element: Any, /) -> None:  # type: ignore[override]
-        SubscriberProbe.on_next(self, element)
+        SubscriberProbe[Any].on_next(self, element)
         await self._later("on_next")
 
     async def on_error(self, error: BaseException, /) -> None:  # type: ignore[override]
-        SubscriberProbe.on_error(self, error)
+        SubscriberProbe[Any].on_error(self, error)
         await self._later("on_error")
 
     async def on_complete(self) -> None:  # type: ignore[override]
-        SubscriberProbe.on_complete(self)
+        SubscriberProbe[Any].on_complete(self)
         await self._later("on_complete")
 
 

@@ -1,0 +1,275 @@
+"""Remove each guard of the contract of signals once, and see which test notices.
+
+    python -m tests.contract.prove_guards            # all of them, into docs/guards.md
+    python -m tests.contract.prove_guards depth 3.9  # those whose name contains a word; prints only
+
+It works on a copy of the tree. A guard whose text is not found once has moved: this table must
+follow. It is slow (a test run for each guard), so the test suite does not run it; nox does.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).parents[2]
+TABLE: Final = ROOT / "docs" / "guards.md"
+TESTS: Final = (
+    "tests/contract",
+    "tests/core/test_executor.py",
+    "tests/core/test_intake.py",
+    "tests/core/test_serial.py",
+    "tests/core/test_lifecycle.py",
+    "tests/core/test_demand.py",
+)
+
+
+class Guard(NamedTuple):
+    """One guard and how it is taken away."""
+
+    name: str
+    file: str
+    text: str
+    without: str
+
+
+CORE: Final = "reactive_aio/_core/"
+ISLAND: Final = CORE + "island.py"
+SYNC: Final = CORE + "sync_island.py"
+TASK: Final = CORE + "task_island.py"
+SKELETONS: Final = CORE + "skeletons.py"
+
+GUARDS: Final = (
+    # -- demand
+    Guard("1.1 an island delivers no more than its limit", SKELETONS,
+          "            COUNTED\n            if emitted >= S.limit:\n                break\n",
+          "            COUNTED\n"),
+    Guard("1.1 an intake takes no more than it asked for", CORE + "intake.py",
+          "if self.outstanding < 0:", "if False:"),
+    Guard("1.1 an arm takes no more than it asked for", CORE + "arm.py",
+          "len(self.elements) < self.outstanding and", "True and"),
+    Guard("3.8 requests add up", ISLAND, "self.limit += n", "self.limit = n"),
+    Guard("3.8 the lookup after the drain came to rest", ISLAND,
+          "                if self._ready():\n                    self._enter(Input.WAKE)",
+          "                pass"),
+    Guard("3.8 the lookup after a drain paused", SYNC,
+          "            if not self._ready():\n                return\n", "            return\n"),
+    Guard("3.8 demand that came while upstream was asked", ISLAND,
+          "return self.intake.news or self.limit != self.asked", "return self.intake.news"),
+    Guard("3.9 a request is looked at", ISLAND,
+          "if n.__class__ is not int or n < 1:", "if False:"),
+    Guard("3.9 it is answered only once and not after a cancel", ISLAND,
+          "    def _fail(self, error: Exception) -> None:\n        if not self.dead:",
+          "    def _fail(self, error: Exception) -> None:\n        if True:"),
+    Guard("3.9 the answer waits for the signal under way", SYNC,
+          "if self.resting and not self.fault:", "if self.resting:"),
+    Guard("3.9 a bool is no number of elements", CORE + "demand.py",
+          "isinstance(n, bool) or ", ""),
+    Guard("3.17 demand saturates", CORE + "demand.py",
+          "self.outstanding = min(self.outstanding + n, UNBOUNDED)", "self.outstanding += n"),
+    # -- one signal at a time
+    Guard("1.3 what on_next returned is awaited", SKELETONS,
+          '"if r is not None and S.holds(r): yield HOLD"', '"pass"'),
+    Guard("1.3 the same in a task", SKELETONS, '"if r is not None: await S.held(r)"', '"pass"'),
+    Guard("1.3 what on_subscribe returned is awaited", ISLAND,
+          "        if signalled is not None and self.holds(signalled):\n"
+          '            self._hold("on_subscribe", self._opened)\n        else:\n'
+          "            self._opened()",
+          "        self._opened()"),
+    Guard("1.3 nothing before on_subscribe has ended", CORE + "lifecycle.py",
+          "(P.OPENING, Input.WAKE): (P.OPENING, A.NOTHING)",
+          "(P.OPENING, Input.WAKE): (P.DRAINING, A.DRAIN)"),
+    Guard("3.3 a request while draining is an addition", CORE + "lifecycle.py",
+          "(P.DRAINING, Input.WAKE): (P.DRAINING, A.NOTHING)",
+          "(P.DRAINING, Input.WAKE): (P.DRAINING, A.DRAIN)"),
+    Guard("3.3 only an idle flow is woken by a request", ISLAND,
+          "        self.limit += n\n        if self.phase is _IDLE:\n"
+          "            self._wake(Input.REQUEST)",
+          "        self.limit += n\n        self._run()"),
+    Guard("3.3 deep chains do not exhaust the stack", CORE + "loop.py",
+          "_DEEPEST: Final = 24", "_DEEPEST: Final = 10**9"),
+    Guard("1.3 the trampoline has one worker", CORE + "serial.py",
+          "            if self.state is State.RUNNING:\n                return False\n", ""),
+    # -- the end
+    Guard("1.7 one terminal signal", CORE + "lifecycle.py",
+          "(P.CLOSED, A.NOTHING) for happened", "(P.CLOSED, A.TERMINATE) for happened"),
+    Guard("1.4 an error of upstream means nothing to the loop it passes", CORE + "intake.py",
+          "raise UpstreamFailed(self._error)", "raise self._error"),
+    Guard("1.4 an exception that cannot be annotated", CORE + "chain.py",
+          "with suppress(Exception):", "if True:"),
+    Guard("1.5 a stage is not done with its element", SKELETONS,
+          "yield WITHIN", "yield WAIT"),
+    Guard("1.4 None is no element", CORE + "fusion.py",
+          "if self.shape.checked:", "if True:"),
+    # -- cancellation
+    Guard("1.8 the flag after each delivery", CORE + "fusion.py",
+          'out.append("if S.dead: return")', "pass"),
+    Guard("1.8 a stage that swallows its cancellation", SKELETONS,
+          '_ALIVE = ["if S.dead: return"]', '_ALIVE = ["pass"]'),
+    Guard("1.8 an answer to a wrong request is silenced by cancel", ISLAND,
+          "self.limit, self.fault = _NEVER, False", "self.limit = _NEVER"),
+    Guard("3.5 cancel from another thread", ISLAND,
+          "            self.door.soon_threadsafe(self.cancel)", "            pass"),
+    Guard("3.12 a drain that rests ends at once", SYNC,
+          "        if self.resting and not self.fault:\n            self._enter(Input.FINISHED)",
+          "        pass"),
+    Guard("3.12 upstream is let go while a task unwinds", TASK,
+          "        self._leave()\n        if not self.begun:", "        if not self.begun:"),
+    Guard("3.12 cancel ends what a stage awaits", TASK,
+          "            self.task.cancel()", "            pass"),
+    Guard("3.12 but not a suspended on_next", TASK,
+          "if not self.signalling and not self.door.closed:", "if not self.door.closed:"),
+    Guard("3.13 the subscriber is forgotten", ISLAND,
+          "self.subscriber = self.after = self.pending = None", "pass"),
+    Guard("3.13 a drain is closed", SYNC, "            drain.close()", "            pass"),
+    Guard("3.13 the source is closed", ISLAND, "    src.close()", "    pass"),
+    Guard("3.13 upstream is cancelled", CORE + "intake.py",
+          "        if upstream is not None and live:\n", "        if False:\n"),
+    Guard("3.13 a task cancelled before its first step", TASK,
+          "        if not self.begun:  # and so it never will\n"
+          "            self._enter(Input.FINISHED)\n", ""),
+    Guard("3.15 an error in the source's cleanup", ISLAND,
+          "                src.close()\n        except Exception as error:\n"
+          "            self._dropped(error)",
+          "                src.close()\n        finally:\n            pass"),
+    Guard("3.16 upstream raises in request", CORE + "intake.py",
+          "            except Exception as error:  # a user's source may raise (3.16)\n",
+          "            except ZeroDivisionError as error:\n"),
+    Guard("3.16 a request after the loop has closed", ISLAND,
+          "elif happened is Input.REQUEST and self.door.closed:", "elif False:"),
+    # -- a subscriber that raises
+    Guard("2.13 on_next raises", SYNC,
+          '                self._raised("on_next", raised.error)\n                return',
+          "                self.error, pause = raised.error, None"),
+    Guard("2.13 on_next raises in a task", TASK,
+          'self._raised("on_next", raised.error)', "self.error = raised.error"),
+    Guard("2.13 on_subscribe raises", ISLAND, 'self._raised("on_subscribe", error)', "raise"),
+    Guard("2.13 a terminal signal raises", ISLAND,
+          'self._raised("on_complete" if error is None else "on_error", raised)', "raise"),
+    Guard("2.13 somebody is told", ISLAND,
+          "        self._enter(Input.FINISHED)\n        self.door.report(",
+          "        self._enter(Input.FINISHED)\n        str("),
+    # -- threads, fairness, context, tasks
+    Guard("threads: waking happens on the loop", ISLAND,
+          "        if not self.door.here:\n"
+          "            self.door.soon_threadsafe(self._enter, happened)\n        elif",
+          "        if"),
+    Guard("threads: signals of strangers arrive on the loop", CORE + "arm.py",
+          "            self._owner.door.soon_threadsafe(self.on_next, element)",
+          "            self._owner.door.enter(self.on_next.__func__, self, element)"),
+    Guard("fairness: a synchronous drain gives turns", SKELETONS,
+          '"TURN": _lines("batch = pace(S, batch)\\nif S.late: yield TURN"),\n'
+          '        "deliver call"',
+          '"TURN": [],\n        "deliver call"'),
+    Guard("fairness: a task gives turns", SKELETONS,
+          '"TURN": _lines("batch = pace(S, batch)\\nif S.late: await S.turn()"),\n'
+          '        "deliver call"',
+          '"TURN": [],\n        "deliver call"'),
+    Guard("fairness: what a stage makes of one element gives turns", CORE + "fusion.py",
+          'turn = self._turn_within() if found["word"] == "emit each" else []', "turn = []"),
+    Guard("fairness: the clock, not a count", CORE + "pace.py",
+          "drain.late = now >= drain.until", "drain.late = False"),
+    Guard("context: callbacks run in the subscriber's", CORE + "loop.py",
+          "            self.context.run(work, *args)", "            work(*args)"),
+    Guard("context: so do tasks", CORE + "loop.py",
+          "name=name, context=self.context.copy())", "name=name)"),
+    Guard("tasks: an interruption is reported", TASK,
+          'self.error = Interrupted("the task of this subscription was cancelled from outside")',
+          "pass"),
+    Guard("tasks: also before the first step", ISLAND,
+          "        if self.phase is not Phase.CLOSED:\n            if not self.dead:",
+          "        if False:\n            if not self.dead:"),
+    Guard("tasks: CancelledError is not swallowed", TASK,
+          "            self.error = Interrupted("
+          '"the task of this subscription was cancelled from outside")\n            raise',
+          "            self.error = Interrupted("
+          '"the task of this subscription was cancelled from outside")'),
+    Guard("tasks: cancelling who waits for cleanup cancels no cleanup", CORE + "loop.py",
+          "await asyncio.wait([asyncio.ensure_future(each) for each in work])",
+          "await asyncio.gather(*work, return_exceptions=True)"),
+    Guard("async for: a StopAsyncIteration is no end", "reactive_aio/_sinks/iterate.py",
+          "        if isinstance(error, StopAsyncIteration):", "        if False:"),
+    # -- strangers
+    Guard("2.5 a second subscription", CORE + "arm.py",
+          "            self._leave(subscription)  # 2.5", "            pass"),
+    Guard("2.13 None from a stranger", CORE + "arm.py",
+          "        if element is None:\n            raise self._none(",
+          "        if False:\n            raise self._none("),
+    Guard("1.9 a missing subscriber", CORE + "door.py",
+          "    if subscriber is None:", "    if False:"),
+)  # fmt: skip
+
+
+class Verdict(NamedTuple):
+    """What happened without the guard."""
+
+    guard: Guard
+    failed: str
+    """The first test that noticed; empty when none did."""
+
+
+def prove(guard: Guard, copy: Path) -> Verdict:
+    """Run the tests without *guard*."""
+    path = copy / guard.file
+    before = path.read_text()
+    if before.count(guard.text) != 1:
+        found = before.count(guard.text)
+        raise SystemExit(f"{guard.name}: found {found} times in {guard.file}:\n{guard.text}")
+    path.write_text(before.replace(guard.text, guard.without))
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "--timeout=15", "--tb=no",
+               "-p", "no:cacheprovider", *TESTS]  # fmt: skip
+    try:
+        done = subprocess.run(
+            command, cwd=copy, capture_output=True, text=True, check=False, timeout=300
+        )
+        output = done.stdout + done.stderr
+    except subprocess.TimeoutExpired:
+        return Verdict(guard, "(the whole run: it never ends)")
+    finally:
+        path.write_text(before)
+    if done.returncode == 0:
+        return Verdict(guard, "")
+    named = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.M)
+    return Verdict(guard, named[1] if named else "(the whole run: it was stopped)")
+
+
+def lines(verdicts: list[Verdict]) -> list[str]:
+    """The table in Markdown."""
+    out = [
+        "# Guards of the contract of signals",
+        "",
+        "Each was removed once; the last column names the first test that failed. Made by",
+        "`python -m tests.contract.prove_guards`, where the removals are written out.",
+        "",
+        "| guard | where | noticed by |",
+        "|---|---|---|",
+    ]
+    for guard, failed in verdicts:
+        test = failed.partition("[")[0].replace("tests/", "", 1) or "**nobody**"
+        out.append(f"| {guard.name} | `{guard.file.removeprefix('reactive_aio/')}` | `{test}` |")
+    return out
+
+
+def main(words: list[str]) -> int:
+    """Prove the guards whose names contain one of *words*; all, and write the table, without."""
+    chosen = [each for each in GUARDS if not words or any(word in each.name for word in words)]
+    verdicts: list[Verdict] = []
+    with tempfile.TemporaryDirectory() as directory:
+        copy = Path(directory) / "copy"
+        ignored = shutil.ignore_patterns(".*", "__pycache__", "docs", "benchmarks", "examples")
+        shutil.copytree(ROOT, copy, ignore=ignored)
+        for guard in chosen:
+            verdict = prove(guard, copy)
+            verdicts.append(verdict)
+            sys.stdout.write(f"{guard.name}: {verdict.failed or 'NOBODY NOTICED'}\n")
+            sys.stdout.flush()
+    if not words:
+        TABLE.write_text("\n".join(lines(verdicts)) + "\n")
+    return sum(not verdict.failed for verdict in verdicts)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
