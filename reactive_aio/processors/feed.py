@@ -18,10 +18,11 @@ T = TypeVar("T")
 class Feed(Generic[T]):
     """What a publisher sends a processor; elements that are refused wait in the arm."""
 
-    __slots__ = ("_gate", "_passing", "arm", "door", "submit")
+    __slots__ = ("_gate", "_passing", "_refill", "arm", "door", "submit")
 
-    def __init__(self, gate: Gate[T]) -> None:
+    def __init__(self, gate: Gate[T], refill: "Callable[[Feed[T]], object]") -> None:
         self._gate = gate
+        self._refill = refill
         self._passing = False
         self.door: Door = gate.door
         self.submit: Callable[..., object] = _at_once
@@ -42,6 +43,8 @@ class Feed(Generic[T]):
             self._passing = False
         if arm.ended:
             self._gate.end(arm.error)
+        else:
+            self._refill(self)
 
     def noticed(self, arm: Arm[Any]) -> None:
         self.pass_on()

@@ -151,7 +151,7 @@ class Hot(Flow[T]):
     def _fed(self) -> "Feed[T]":
         feed = self._feed
         if feed is None:
-            feed = self._feed = Feed(self._gate)
+            feed = self._feed = Feed(self._gate, self._refill)
             if self._gate.ended:
                 feed.arm.cancel()
             if any(outlet.demand for outlet in self._outlets()):
@@ -160,8 +160,8 @@ class Hot(Flow[T]):
 
     def _refill(self, feed: "Feed[T]") -> None:
         """Let the publisher send as much as the slowest subscriber has room for."""
-        if feed.arm.outstanding * 4 > self._bound:
-            return  # a good part is still on its way
+        if feed.arm.outstanding * 4 > self._bound or not self._outlets():
+            return  # a good part is still on its way, or nobody is there
         held = max((len(queue) + queue.lent for queue in self._queues()), default=0)
         missing = self._bound - held - feed.arm.outstanding
         if missing * 4 >= self._bound:
@@ -200,7 +200,6 @@ class Hot(Flow[T]):
         feed = self._feed
         if feed is not None:
             feed.pass_on()
-            self._refill(feed)
 
     # -- behind the gate --------------------------------------------------------------------------
     def _deliver(self, element: T) -> Emission:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -27,6 +28,10 @@ def each_alone(operator: Operator) -> Callable[[int], Publisher[Any]]:
     return lambda n: r.range(n).flat_map(lambda x: operator(r.just(x)), concurrency=1)
 
 
+def failed(operator: Operator) -> Publisher[int]:
+    return operator(r.error(OSError("no")))
+
+
 OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "on_backpressure_buffer": lambda n: r.range(n).on_backpressure_buffer(max(n, 1)),
     "on_backpressure_buffer: over a boundary": lambda n: (
@@ -36,11 +41,7 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "on_backpressure_latest": each_alone(EACH["on_backpressure_latest"]),
 }
 FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
-    **{
-        name: lambda operator=operator: operator(r.error(OSError("no")))
-        for name, operator in EACH.items()
-    },
-    "on_backpressure_buffer: overflow": lambda: r.range(9).on_backpressure_buffer(2),
+    **{name: partial(failed, operator) for name, operator in EACH.items()},
 }
 INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
     "on_backpressure_drop": lambda: r.generate(lambda n: (n, n + 1), 0).on_backpressure_drop(),
@@ -53,6 +54,13 @@ async def started(flow: Flow[int], demand: int) -> SubscriberProbe[int]:
     probe = SubscriberProbe[int](demand).subscribed_to(flow)
     await asyncio.sleep(0)
     return probe
+
+
+async def foreign_asked(foreign: PublisherProbe[int]) -> None:
+    """Let the turns pass that a terminal operator needs to subscribe and ask."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert foreign.requested
 
 
 class TestAll:
@@ -208,8 +216,7 @@ class TestLatest:
 
         flow = r.from_publisher(foreign).on_backpressure_latest()
         task = asyncio.ensure_future(flow.for_each(slow))
-        while not foreign.requested:
-            await asyncio.sleep(0)
+        await foreign_asked(foreign)
         foreign.emit(*range(50))
         foreign.complete()
         await task

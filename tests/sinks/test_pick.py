@@ -1,7 +1,7 @@
 """Terminal operators that return one element: which one, how much they ask for, and none."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
 import pytest
@@ -85,7 +85,7 @@ class TestDemand:
     async def test_first_waits_for_the_cleanup_of_the_source(self) -> None:
         log: list[str] = []
 
-        async def elements() -> Any:
+        async def elements() -> AsyncIterator[int]:
             try:
                 yield 1
                 yield 2

@@ -179,8 +179,11 @@ class TestArguments:
             await r.range(3).for_each(cast("Any", 5))
 
     async def test_a_reducer_must_not_return_none(self) -> None:
+        def nothing(_a: int, _b: int) -> Any:
+            return None
+
         with pytest.raises(NotAnElement, match="reduce"):
-            await r.range(3).reduce(cast("Any", lambda _a, _b: None))
+            await r.range(3).reduce(nothing)
 
     async def test_a_stop_iteration_of_a_user_is_not_taken_for_the_end(self) -> None:
         def stop(_: int) -> int:

@@ -66,7 +66,7 @@ class TestDoor:
 
     @pytest.mark.parametrize("wrong", [None, 5, "abc", [1]])
     def test_what_has_no_subscribe_is_refused(self, wrong: Any) -> None:
-        with pytest.raises(TypeError, match="from_publisher: .* not a publisher"):
+        with pytest.raises(TypeError, match=r"from_publisher: .* not a publisher"):
             r.from_publisher(wrong)
 
     async def test_demand_and_cancellation_are_passed_through(self) -> None:

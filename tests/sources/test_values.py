@@ -18,6 +18,18 @@ def counter(state: int) -> tuple[int, int]:
     return state, state + 1
 
 
+def nothing() -> Flow[int]:
+    return r.empty()
+
+
+def counted(n: int) -> Iterator[int]:
+    yield from range(n)
+
+
+def called(x: int) -> Flow[int]:
+    return r.from_callable(lambda: x)
+
+
 def broken() -> Iterator[int]:
     yield 1
     raise OSError("broken")
@@ -27,12 +39,12 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "just": lambda n: r.just(*range(n)),
     "range": lambda n: r.range(n),
     "from_iterable: list": lambda n: r.from_iterable(list(range(n))),
-    "from_iterable: generator function": lambda n: r.defer(lambda: (x for x in range(n))),
+    "defer: generator": lambda n: r.defer(lambda: counted(n)),
     "defer: flow": lambda n: r.defer(lambda: r.range(n)),
     "defer: over a boundary": lambda n: r.defer(lambda: r.range(n).boundary(2)),
     "generate": lambda n: r.generate(lambda x: (x, x + 1) if x < n else None, 0),
-    "from_callable": lambda n: r.range(n).flat_map(lambda x: r.from_callable(lambda: x)),
-    "empty": lambda n: r.range(n).concat_with(r.empty()),
+    "from_callable": lambda n: r.range(n).flat_map(called),
+    "empty": lambda n: r.range(n).concat_with(nothing()),
 }
 
 FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
@@ -218,7 +230,12 @@ class TestFromIterable:
 class TestFromCallable:
     async def test_it_is_called_with_the_first_request(self) -> None:
         called: list[int] = []
-        flow = r.from_callable(lambda: called.append(1) or 7)
+
+        def answer() -> int:
+            called.append(1)
+            return 7
+
+        flow = r.from_callable(answer)
         probe = SubscriberProbe[int]().subscribed_to(flow)
         assert called == []
         probe.request(1)
