@@ -7,9 +7,7 @@ in which the signal passes them: a completion and an error go down, a cancellati
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
-
-from .loop import report
+from typing import Any, ClassVar, Literal
 
 __all__ = ("Ending", "Hook", "Outcome")
 
@@ -21,6 +19,8 @@ class Ending:
     """The hooks that have not been called yet, by their place; the source's is 0."""
 
     __slots__ = ("_waiting",)
+    report: ClassVar[Callable[[str, BaseException], None]]
+    """Where an error goes that nobody can be told. `island` sets it: here no loop is known."""
 
     def __init__(self, hooks: Iterable[tuple[int, Hook]]) -> None:
         self._waiting = dict(hooks)  # first stage first
@@ -69,4 +69,4 @@ class Ending:
             try:
                 hook("cancelled", None)
             except Exception as error:  # nobody downstream listens any more
-                report("a callback raised when its flow was cancelled", error)
+                Ending.report("a callback raised when its flow was cancelled", error)

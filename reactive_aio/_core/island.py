@@ -18,11 +18,12 @@ from ..spec import Subscriber
 from .batched import Batched
 from .chain import Chain
 from .demand import positive
+from .ending import Ending
 from .fusion import DRY, WAIT, Pause
 from .heads import PullHead, PushHead
 from .intake import Intake
 from .lifecycle import TABLE, Action, Input, Phase
-from .loop import Door, Task, settled
+from .loop import Door, Task, report, settled
 
 __all__ = ("Island",)
 
@@ -32,6 +33,9 @@ _IDLE: Final = Phase.IDLE
 # demanded element at once (1.5) without looking ahead.
 _SIZED: tuple[Iterable[Any], ...] = ((), [], {}, "", b"", range(0), range(1 << 70))
 _EXACT: Final = frozenset(type(iter(sized)) for sized in _SIZED)
+
+
+Ending.report = staticmethod(report)
 
 
 class Island:

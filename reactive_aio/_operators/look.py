@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from .._core.arguments import plain
+from .._core.arguments import plain, whole
 from ..stage import Inline
 
 if TYPE_CHECKING:
@@ -242,8 +242,7 @@ def log(
     Holds: nothing.
     Rules: 1.4
     """
-    if not isinstance(level, int):
-        raise TypeError(f"log: level must be an int such as logging.INFO, not {level!r}")
+    whole("log", "level", level)
     to = logging.getLogger(logger) if isinstance(logger, str) else logger
     flow: Flow[Any] = source.via(_LOG, name, to, level)
     if not requests:

@@ -190,7 +190,7 @@ def of_type(source: "Flow[Any]", kind: type[R]) -> "Flow[R]":
     Rules: 1.1
     """
     try:
-        isinstance(None, kind)
+        isinstance(source, kind)
     except TypeError as error:
         raise TypeError(f"of_type: kind must be a class, not {kind!r}") from error
     return source.via(_OF_TYPE, kind)
