@@ -1,7 +1,7 @@
 """Sources of values at hand: what they emit, when they end, and how often they can be used."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -44,7 +44,7 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "defer: over a boundary": lambda n: r.defer(lambda: r.range(n).boundary(2)),
     "generate": lambda n: r.generate(lambda x: (x, x + 1) if x < n else None, 0),
     "from_callable": lambda n: r.range(n).flat_map(called),
-    "empty": lambda n: r.range(n).concat_with(nothing()),
+    "empty": lambda n: cast("Flow[int]", r.range(n).concat_with(nothing())),
 }
 
 FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
