@@ -318,6 +318,28 @@ async def test_a_subclass_of_int_is_demand() -> None:
     assert subscriber.signals == [0, 1, 2]
 
 
+@both
+@pytest.mark.parametrize("signal", ["on_subscribe", "on_next"])
+async def test_a_wrong_request_after_a_cancellation_is_silent(
+    kind: type[Acting], signal: str
+) -> None:
+    """3.6: also before the flow has noticed."""
+
+    def act(self: Acting) -> None:
+        self.cancel()
+        self.request(0)
+
+    for chain in (flow(9), flow(9).boundary(2), flow(9).map_async(same)):
+        subscriber = kind(2, acts={signal: act})
+        chain.subscribe(subscriber)
+        await turns(20)
+        assert subscriber.signals == ([] if signal == "on_subscribe" else [0])
+
+
+async def same(x: int) -> int:
+    return x
+
+
 async def test_a_cancellation_after_a_wrong_request_is_silent() -> None:
     """3.12: both inside one signal; the subscriber wants to hear no more."""
 
