@@ -30,14 +30,14 @@ class Flaky:
             raise Failed(len(self.attempts))
 
 
-def flaky(failures: int, elements: range = range(0)) -> Flow[int]:
-    """The same for each subscription."""
-    return r.defer(lambda: Flaky(failures, elements))
+def once() -> Flow[int]:
+    """Empty, but it fails the first time."""
+    return r.from_aiter(Flaky(1, range(0)))
 
 
 OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "on_error_resume": lambda n: r.error(Failed()).on_error_resume(r.range(n)),
-    "on_error_resume: function": lambda n: r.error(Failed()).on_error_resume(lambda _: range(n)),
+    "on_error_resume: function": lambda n: r.error(Failed).on_error_resume(lambda _: range(n)),
     "on_error_resume: asynchronous": lambda n: slow(range(n // 2), error=Failed()).on_error_resume(
         slow(range(n // 2, n))
     ),
@@ -45,7 +45,7 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "on_error_return": lambda n: slow(range(n)).on_error_return(1),
     "retry": lambda n: r.range(n).retry(),
     "retry: asynchronous": lambda n: slow(range(n)).retry(2),
-    "retry: second attempt": lambda n: flaky(1).concat_with(r.range(n)).retry(2),
+    "retry: second attempt": lambda n: once().concat_with(r.range(n)).retry(2),
 }
 
 FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
