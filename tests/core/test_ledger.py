@@ -16,7 +16,7 @@ class Model:
     def __init__(self, prefetch: int) -> None:
         self.prefetch = prefetch
         self.ledger: Ledger[int] = Ledger(prefetch)
-        self.to_come = {key: prefetch for key in range(3)}
+        self.to_come = dict.fromkeys(range(3), prefetch)
         self.sent: list[int] = []
         self.taken: list[int] = []
         self.settled = 0

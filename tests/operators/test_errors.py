@@ -1,5 +1,8 @@
 """on_error_resume, on_error_return, retry: what is caught, demand carried over, when to give up."""
 
+# Where a Publisher is expected of a lambda, pyright does not infer the arguments of these functions.
+# pyright: reportUnknownLambdaType=false
+
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
@@ -22,7 +25,7 @@ class Flaky:
         self.elements = elements
         self.attempts: list[float] = []
 
-    async def __aiter__(self) -> AsyncIterator[int]:  # type: ignore[override]
+    async def __aiter__(self) -> AsyncIterator[int]:
         self.attempts.append(asyncio.get_running_loop().time())
         for element in self.elements:
             yield element
@@ -35,7 +38,7 @@ def once() -> Flow[int]:
     return r.from_aiter(Flaky(1, range(0)))
 
 
-OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
+OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
     "on_error_resume": lambda n: r.error(Failed()).on_error_resume(r.range(n)),
     "on_error_resume: function": lambda n: r.error(Failed).on_error_resume(lambda _: range(n)),
     "on_error_resume: asynchronous": lambda n: slow(range(n // 2), error=Failed()).on_error_resume(
@@ -48,7 +51,7 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "retry: second attempt": lambda n: once().concat_with(r.range(n)).retry(2),
 }
 
-FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
+FAILING: Mapping[str, Callable[[], Publisher[object]]] = {
     "on_error_resume": lambda: r.error(Failed()).on_error_resume(r.error(KeyError())),
     "on_error_resume: function": lambda: r.error(Failed()).on_error_resume(lambda _: [1 // 0]),
     "on_error_return": lambda: r.error(Failed()).on_error_return(1, only=KeyError),
@@ -56,7 +59,7 @@ FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
     "retry: asynchronous": lambda: slow([1], error=Failed()).retry(2),
 }
 
-INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
+INFINITE: Mapping[str, Callable[[], Publisher[object]]] = {
     "on_error_resume": lambda: r.error(Failed()).on_error_resume(
         r.generate(lambda x: (x, x + 1), 0)
     ),

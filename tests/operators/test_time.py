@@ -13,7 +13,7 @@ from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
-OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
+OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
     "timeout": lambda n: r.range(n).timeout(60),
     "timeout: asynchronous": lambda n: slow(range(n)).timeout(60),
     "timeout: fallback": lambda n: r.never().timeout(0.0005, fallback=r.range(n)),
@@ -21,13 +21,13 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "buffer_timeout: two": lambda n: slow(range(2 * n)).buffer_timeout(2, 60),
 }
 
-FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
+FAILING: Mapping[str, Callable[[], Publisher[object]]] = {
     "timeout": lambda: r.never().timeout(0.0005),
     "timeout: source": lambda: slow([1], error=Failed()).timeout(60),
     "buffer_timeout": lambda: slow([1, 2, 3], error=Failed()).buffer_timeout(2, 60),
 }
 
-INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
+INFINITE: Mapping[str, Callable[[], Publisher[object]]] = {
     "timeout": lambda: r.generate(lambda x: (x, x + 1), 0).timeout(60),
     "buffer_timeout": lambda: r.generate(lambda x: (x, x + 1), 0).buffer_timeout(3, 60),
 }

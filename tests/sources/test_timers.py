@@ -74,7 +74,7 @@ class TestInterval:
 
     async def test_a_slow_subscriber_with_unbounded_demand_misses_ticks(self) -> None:
         class Slow(AsyncSubscriberProbe[int]):
-            async def on_next(self, element: int, /) -> None:
+            async def on_next(self, element: int, /) -> None:  # type: ignore[override]
                 await asyncio.sleep(2.5)
                 self.signals.append(element)
 
