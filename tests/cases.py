@@ -8,10 +8,9 @@ A module offers dictionaries; a key is an operator's or source's name, or ``"nam
 * ``UNORDERED``, a set of keys: their elements may come in another order each time.
 """
 
-import importlib.util
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple
@@ -62,16 +61,5 @@ def _collect(kind: str) -> Iterator[Case]:
 
 
 def _load(path: Path) -> ModuleType:
-    """Import a test module by its path, once, beside the copy that pytest has."""
-    name = f"tests.cases.{path.parent.name}.{path.stem}"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = sys.modules[name] = importlib.util.module_from_spec(spec)
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[name]
-            raise
-    return sys.modules[name]
+    """Import a test module as pytest does."""
+    return import_module(f"tests.{path.parent.name}.{path.stem}")

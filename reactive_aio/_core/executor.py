@@ -85,7 +85,7 @@ class SerialExecutor:
                 self._task = task = self._door.spawn(self._work(result), repr(self))
                 task.add_done_callback(partial(self._worked, result))
                 return
-            if perf_counter() >= until:
+            if len(self._queue) and perf_counter() >= until:
                 self._door.soon(self._run)
                 return
         self._rest()

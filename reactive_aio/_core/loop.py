@@ -100,9 +100,8 @@ class Door:
         finally:
             nesting.depth -= 1
             self.entered = False
-            if not nesting.depth and nesting.waiting:
-                waiting, nesting.waiting = nesting.waiting, deque()
-                _catch_up(waiting)
+            if nesting.waiting and not nesting.depth:
+                _catch_up(nesting)
 
     def signal(self, work: Callable[..., object], *args: object) -> None:
         """The same; but deep inside others, *work* runs when the outermost has returned (3.3)."""
@@ -163,10 +162,14 @@ def report(message: str, error: BaseException) -> None:
     loop.call_exception_handler({"message": message, "exception": error})
 
 
-def _catch_up(waiting: "deque[tuple[Door, Callable[..., object], tuple[object, ...]]]") -> None:
-    while waiting:
-        door, work, args = waiting.popleft()
-        door.enter(work, *args)
+def _catch_up(nesting: _Nesting) -> None:
+    nesting.depth += 1  # so that nobody inside does it
+    try:
+        while nesting.waiting:
+            door, work, args = nesting.waiting.popleft()
+            door.enter(work, *args)
+    finally:
+        nesting.depth -= 1
 
 
 async def settled(*work: Awaitable[Any]) -> None:

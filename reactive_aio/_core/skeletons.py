@@ -164,6 +164,13 @@ except Exception as error:
     raise SubscriberRaised(error) from error
 """
 
+_FILL = """
+on_next(x)
+if not B.told:
+    B.flush()
+    if S.dead: return
+"""
+
 _AWAIT = """
 S.signalling = True
 try:
@@ -200,7 +207,7 @@ WAYS: Final[dict[str, dict[str, list[str]]]] = {
         "DRY": _lines("NEED\nawait S.elements(emitted)"),
         "TURN": _lines("batch = pace(S, batch)\nif S.late: await S.turn()"),
         "deliver call": [*_ALIVE, *_lines(_CALL), "if r is not None: await S.held(r)"],
-        "deliver fill": [*_ALIVE, *_lines("on_next(x)\nif not B.told: B.flush()")],
+        "deliver fill": [*_ALIVE, *_lines(_FILL)],
         "prologue fill": ["B = S.subscriber"],
         "deliver await": [*_ALIVE, *_lines(_AWAIT)],
     },

@@ -83,7 +83,8 @@ class _FlatMap(Joining[Any]):
         """It, and those that follow as long as there are any."""
         self._account: Arm[Any] = Arm(self)  # under which the ledger knows what was pulled
         self._account.ended = True  # nobody is to be asked for more
-        self._pull_first = False
+        self._pull_first = self._sending = False
+        self._opened = 0
         self._batch = 8
         self.late, self.looked, self.until = False, 0.0, 0.0  # for `pace`
 
@@ -93,7 +94,7 @@ class _FlatMap(Joining[Any]):
 
     def noticed(self, arm: Arm[Any]) -> None:
         if arm is self._outer:
-            self.submit(self.send)
+            self._again()
         else:
             super().noticed(arm)
 
@@ -113,7 +114,16 @@ class _FlatMap(Joining[Any]):
         self._let_go()
 
     # -- acts -------------------------------------------------------------------------------------
+    def _again(self) -> None:
+        """Send once more, when what is under way is done."""
+        if not self._sending:
+            self._sending = True
+            self.submit(self.send)
+
     def send(self) -> None:
+        self._sending = False
+        self.looked = perf_counter()
+        self.until, self.late = self.looked + SLICE, False
         self._ready()
         room = self.demand.outstanding
         # Who comes first alternates, so that neither can keep the other waiting for ever.
@@ -148,7 +158,7 @@ class _FlatMap(Joining[Any]):
             free = self._concurrency - len(self.arms) + (outer in self.arms)
             if not outer.elements and (missing := free - outer.outstanding) > 0:
                 outer.request(missing)
-            if free <= 0 or not outer.elements:
+            if free <= 0 or not outer.elements or self._must_rest():
                 break
             try:
                 inner: Any = self._mapper(outer.take(1)[0])
@@ -170,8 +180,6 @@ class _FlatMap(Joining[Any]):
         others = len(self.arms) - (self._outer in self.arms)
         allowed = (self._concurrency - others) * self.prefetch - self.ledger.holds(self._account)
         at_most = min(at_most, allowed)
-        self.looked = perf_counter()
-        self.until, self.late = self.looked + SLICE, False
         while self._ready() and at_most > (before := len(chunk)) and not self.late:
             piece = min(at_most - before, self._batch)
             try:
@@ -181,8 +189,8 @@ class _FlatMap(Joining[Any]):
             if len(chunk) - before < piece:
                 self._pulled = None
             self._batch = pace(self, self._batch)
-        if self.late and not chunk:
-            self.submit(self.send)  # the executor gives everybody else a turn in between
+        if self.late:
+            self._again()  # the executor gives everybody else a turn in between
         if chunk:
             self.ledger.passed(self._account, len(chunk))
         return chunk
@@ -192,6 +200,13 @@ class _FlatMap(Joining[Any]):
         if self._pulled is None and (first := self._open()) is not None:
             self._pulled = chain(first, chain.from_iterable(iter(self._open, None)))
         return self._pulled is not None
+
+    def _must_rest(self) -> bool:
+        """Whether time is over; sources without elements never come back to `_pull`."""
+        self._opened += 1
+        if not self._opened & 63 and perf_counter() >= self.until:
+            self.late = True
+        return self.late
 
     def _let_go(self) -> None:
         inner: Any = self._inner

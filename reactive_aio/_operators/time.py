@@ -1,6 +1,6 @@
 """Operators that a clock takes part in: the loop's, so that virtual time holds for them as well."""
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from .._core.arm import Arm
 from .._core.collector import Clock, Collector
@@ -23,13 +23,21 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
+@overload
 def timeout(
-    source: "Flow[T]",
+    source: "Flow[T]", each: Duration, *, first: Duration | None = ..., fallback: None = ...
+) -> "Flow[T]": ...
+@overload
+def timeout(
+    source: "Flow[T]", each: Duration, *, first: Duration | None = ..., fallback: Source[U]
+) -> "Flow[T | U]": ...
+def timeout(
+    source: "Flow[Any]",
     each: Duration,
     *,
     first: Duration | None = None,
-    fallback: Source[U] | None = None,
-) -> "Flow[T | U]":
+    fallback: Source[Any] | None = None,
+) -> "Flow[Any]":
     """Fail when the source lets the subscriber wait longer than *each* for an element or the end.
 
     Time runs only while there is demand that is not met: a subscriber that takes its time cannot

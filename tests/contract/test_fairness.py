@@ -1,7 +1,6 @@
-"""An endless or heavy flow starves nobody; and everybody keeps the subscriber's context."""
+"""An endless or heavy flow starves nobody."""
 
 import asyncio
-import contextvars
 import itertools
 import time
 from collections.abc import Callable
@@ -10,9 +9,9 @@ from typing import Any
 import pytest
 
 from reactive_aio import Flow
-from reactive_aio.stage import Inline, from_pull
+from reactive_aio.stage import Inline
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
-from tests.contract.subscribers import SHAPES, UNBOUNDED, Acting, AsyncActing, Source, turns
+from tests.contract.subscribers import SHAPES, UNBOUNDED, Source, turns
 
 Shape = Callable[[Source], Flow[int]]
 every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
@@ -132,104 +131,3 @@ async def test_a_cancelled_endless_flow_stops_within_its_slice() -> None:
     pulled = source.pulled
     await turns()
     assert source.pulled == pulled
-
-
-# -- context ---------------------------------------------------------------------------------------
-WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
-
-
-def who(seen: list[str]) -> Callable[[Any], Any]:
-    def look(x: Any) -> Any:
-        seen.append(WHO.get())
-        return x
-
-    return look
-
-
-@every_shape
-@pytest.mark.parametrize("kind", [Acting, AsyncActing])
-async def test_every_callback_runs_in_the_context_of_the_subscriber(
-    shape: Shape, kind: type[Acting]
-) -> None:
-    """Whoever asks, from wherever: the values are those of subscribe()."""
-    seen: list[str] = []
-
-    def note(_: Acting) -> None:
-        seen.append(WHO.get())
-
-    async def look_async(x: int) -> int:
-        seen.append(WHO.get())
-        await asyncio.sleep(0)
-        seen.append(WHO.get())
-        return x
-
-    subscriber = kind(on_subscribe=note, on_next=note, on_complete=note, on_error=note)
-    chain = shape(Source(9)).map(who(seen)).boundary(3).map_async(look_async).map(who(seen))
-
-    def subscribe() -> None:
-        WHO.set("the subscriber")
-        chain.subscribe(subscriber)
-
-    def ask(n: int) -> None:
-        WHO.set("somebody else")
-        subscriber.request(n)
-
-    contextvars.copy_context().run(subscribe)
-    await turns()
-    contextvars.copy_context().run(ask, 2)
-    await turns(20)
-    await asyncio.to_thread(ask, 3)
-    await turns(20)
-    WHO.set("a third")
-    subscriber.request(20)
-    await subscriber.end()
-    await turns()
-    assert set(seen) == {"the subscriber"}
-    assert WHO.get() == "a third"
-
-
-@every_shape
-async def test_an_async_for_runs_in_the_context_of_its_consumer(shape: Shape) -> None:
-    seen: list[str] = []
-    chain = shape(Source(9)).map(who(seen))
-
-    async def consume() -> None:
-        WHO.set("the consumer")
-        async for _ in chain:
-            assert WHO.get() == "the consumer"
-
-    await asyncio.create_task(consume())
-    assert set(seen) == {"the consumer"}
-
-
-async def test_two_subscribers_of_one_flow_keep_their_own_contexts() -> None:
-    seen: dict[str, list[str]] = {"one": [], "two": []}
-    chain = from_pull(lambda: iter(range(20)), name="numbers").boundary(2)
-    subscribers: list[Acting] = []
-
-    def subscribe(name: str) -> None:
-        WHO.set(name)
-        subscriber = Acting(1, 1, on_next=lambda self: seen[name].append(WHO.get()))
-        subscribers.append(subscriber)
-        chain.subscribe(subscriber)
-
-    for name in seen:
-        contextvars.copy_context().run(subscribe, name)
-    for subscriber in subscribers:
-        await subscriber.end()
-    assert seen == {"one": ["one"] * 20, "two": ["two"] * 20}
-
-
-async def test_a_callback_inside_another_subscription_is_in_its_own_context() -> None:
-    """One subscriber's on_next drives another subscription."""
-    seen: list[str] = []
-    inner = Acting(on_next=lambda self: seen.append(f"inner: {WHO.get()}"))
-    outer = Acting(3, on_next=lambda self: inner.request(1))
-
-    def subscribe(name: str, subscriber: Acting) -> None:
-        WHO.set(name)
-        from_pull(lambda: iter(range(9)), name="numbers").subscribe(subscriber)
-
-    contextvars.copy_context().run(subscribe, "in", inner)
-    contextvars.copy_context().run(subscribe, "out", outer)
-    assert seen == ["inner: in"] * 3

@@ -10,7 +10,7 @@ from reactive_aio import Flow, from_iterable, just
 from reactive_aio.errors import NotAnElement
 from reactive_aio.spec import Subscription
 from reactive_aio.stage import from_pull
-from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
+from reactive_aio.testing import SubscriberProbe
 from tests.contract.subscribers import (
     BOTH,
     SHAPES,
@@ -263,38 +263,32 @@ async def test_a_wrong_request_inside_a_signal_is_answered_after_it(
     assert subscriber.elements == ([0] if signal == "on_next" else [])
 
 
-async def test_a_wrong_request_beside_a_suspended_signal_waits_for_its_end() -> None:
+@both
+async def test_a_wrong_request_beside_a_suspended_signal_waits_for_its_end(
+    kind: type[Acting],
+) -> None:
     """1.3, 3.9: on_error does not begin while on_next is under way."""
-    for made in (flow(9), flow(9).map_async(none_async)):
+    for chain in (flow(9), flow(9).boundary(2), flow(9).map_async(same)):
         go = asyncio.Event()
-        probe = AsyncHolding(go)
-        flow(9).subscribe(probe)
-        del made
+        log: list[str] = []
+
+        async def rest(_: Acting, go: asyncio.Event = go, log: list[str] = log) -> None:
+            await go.wait()
+            log.append("on_next ended")
+
+        def failed(_: Acting, log: list[str] = log) -> None:
+            log.append("on_error")
+
+        subscriber = kind(3, on_next=rest, on_error=failed)
+        chain.subscribe(subscriber)
         await turns()
-        probe.request(0)
+        subscriber.request(0)
         await turns()
-        assert probe.signals == [0]
+        assert log == []
         go.set()
-        await probe.end()
-        assert isinstance(probe.error, ValueError)
-        assert not probe.overlaps
-
-
-class AsyncHolding(AsyncSubscriberProbe[int]):
-    """Its on_next rests until it may go on."""
-
-    def __init__(self, go: asyncio.Event) -> None:
-        super().__init__(3)
-        self._go = go
-
-    async def _take_time(self) -> None:
-        await super()._take_time()
-
-    async def on_next(self, element: int, /) -> None:  # type: ignore[override]
-        self.signals.append(element)
-        self._inside += 1
-        await self._go.wait()
-        self._inside -= 1
+        await subscriber.end()
+        await turns()
+        assert log == ["on_next ended", "on_error"]
 
 
 @pytest.mark.parametrize("n", [2**63 - 1, 2**63, 2**200])
@@ -316,6 +310,28 @@ async def test_a_subclass_of_int_is_demand() -> None:
     subscriber = Acting(Three(3))
     flow(9).subscribe(subscriber)
     assert subscriber.signals == [0, 1, 2]
+
+
+@both
+@pytest.mark.parametrize("signal", ["on_subscribe", "on_next"])
+async def test_a_wrong_request_after_a_cancellation_is_silent(
+    kind: type[Acting], signal: str
+) -> None:
+    """3.6: also before the flow has noticed."""
+
+    def act(self: Acting) -> None:
+        self.cancel()
+        self.request(0)
+
+    for chain in (flow(9), flow(9).boundary(2), flow(9).map_async(same)):
+        subscriber = kind(2, acts={signal: act})
+        chain.subscribe(subscriber)
+        await turns(20)
+        assert subscriber.signals == ([] if signal == "on_subscribe" else [0])
+
+
+async def same(x: int) -> int:
+    return x
 
 
 async def test_a_cancellation_after_a_wrong_request_is_silent() -> None:

@@ -40,4 +40,3 @@ def slow(
                 log.append("closed")
 
     return from_async(generate, name="slow")
-

@@ -1,5 +1,8 @@
 """concat and merge: order, demand, ends, errors of one and of several, and what they hold."""
 
+# Where a Publisher is expected of a lambda, pyright does not infer the arguments of these functions.
+# pyright: reportUnknownLambdaType=false
+
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -18,12 +21,12 @@ def two(n: int, change: Callable[[Flow[int]], Flow[int]] = lambda flow: flow) ->
     return [change(r.range(n // 2)), change(r.range(n // 2, n))]
 
 
-OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
+OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
     "concat": lambda n: r.concat(*two(n)),
     "concat: boundary": lambda n: r.concat(*two(n, lambda flow: flow.boundary(2))),
     "concat: asynchronous": lambda n: r.concat(slow(range(n // 2)), slow(range(n // 2, n))),
     "concat_with": lambda n: r.range(n // 2).concat_with(range(n // 2, n)),
-    "concat_with: nothing": lambda n: r.range(n).boundary(3).concat_with(),
+    "concat_with: nothing": lambda n: r.range(n).boundary(3).concat_with(range(0)),
     "merge": lambda n: r.merge(*two(n), prefetch=2),
     "merge: boundary": lambda n: r.merge(*two(n, lambda flow: flow.boundary(2)), prefetch=1),
     "merge: asynchronous": lambda n: r.merge(slow(range(n // 2)), slow(range(n // 2, n))),
@@ -31,7 +34,7 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "merge_with": lambda n: r.range(n // 2).merge_with(slow(range(n // 2, n)), prefetch=3),
 }
 
-FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
+FAILING: Mapping[str, Callable[[], Publisher[object]]] = {
     "concat": lambda: r.concat(r.just(1), r.error(Failed())),
     "concat: asynchronous": lambda: r.concat(slow([1]), slow([2], error=Failed())),
     "concat_with": lambda: r.error(Failed()).concat_with(r.never()),
@@ -40,7 +43,7 @@ FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
     "merge_with": lambda: r.never().merge_with(r.error(Failed())),
 }
 
-INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
+INFINITE: Mapping[str, Callable[[], Publisher[object]]] = {
     "concat": lambda: r.concat(slow([1]), r.generate(lambda x: (x, x + 1), 0)),
     "concat_with": lambda: r.generate(lambda x: (x, x + 1), 0).concat_with([1]),
     "merge": lambda: r.merge(r.generate(lambda x: (x, x + 1), 0), r.just(1)),
@@ -54,7 +57,9 @@ UNORDERED = {"merge: asynchronous", "merge: boundary", "merge_with"}
 @pytest.mark.parametrize("way", WAYS)
 class TestInEveryWay:
     async def test_concat_with_goes_on_with_the_next_source(self, way: str) -> None:
-        sample = Sample(lambda flow: flow.concat_with([3], slow([4, 5])), [1, 2], [1, 2, 3, 4, 5, "|"])
+        sample = Sample(
+            lambda flow: flow.concat_with([3], slow([4, 5])), [1, 2], [1, 2, 3, 4, 5, "|"]
+        )
         await in_every_way(sample, way)
 
     async def test_concat_with_after_nothing(self, way: str) -> None:
@@ -136,8 +141,8 @@ class TestConcat:
         assert await empty.to_list(limit=1) == []
 
     async def test_what_is_no_source_is_refused_at_assembly(self) -> None:
-        with pytest.raises(TypeError, match="concat: .* cannot be read as a flow"):
-            r.concat(r.just(1), "text")  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"concat: .* cannot be read as a flow"):
+            r.concat(r.just(1), "text")
 
 
 class TestMerge:
@@ -201,8 +206,9 @@ class TestMerge:
         flow = r.merge(r.just(1).boundary(1), r.error(Failed("one")), r.error(Failed("two")))
         probe = SubscriberProbe[int](5).subscribed_to(flow)
         await probe.end()
-        assert isinstance(probe.error, ExceptionGroup)
-        assert [str(each) for each in probe.error.exceptions] == ["one", "two"]
+        group: Any = probe.error
+        assert type(group) is ExceptionGroup
+        assert list(map(str, group.exceptions)) == ["one", "two"]
 
     async def test_never_holds_more_than_its_bound(self) -> None:
         held = most = 0
@@ -235,5 +241,5 @@ class TestMerge:
 
     @pytest.mark.parametrize("prefetch", [0, -1, True])
     async def test_prefetch_must_be_positive(self, prefetch: int) -> None:
-        with pytest.raises(ValueError, match="3.9|prefetch"):
+        with pytest.raises(ValueError, match=r"3\.9"):
             r.merge(r.just(1), prefetch=prefetch)

@@ -24,7 +24,9 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "flat_map: of one": lambda n: r.just(1).flat_map(lambda _: r.range(n)),
     "flat_map: mostly nothing": lambda n: r.range(3 * n).flat_map(lambda x: [] if x % 3 else [x]),
     "flat_map: asynchronous": lambda n: slow(range(n)).flat_map(lambda x: slow([x]), concurrency=3),
-    "flat_map: one asynchronous": lambda n: r.just(1).flat_map(lambda _: slow(range(n)), prefetch=1),
+    "flat_map: one asynchronous": lambda n: r.just(1).flat_map(
+        lambda _: slow(range(n)), prefetch=1
+    ),
     "flat_map: mixed": lambda n: r.range(n).flat_map(
         lambda x: slow([x]) if x % 2 else r.just(x), concurrency=2
     ),
@@ -110,7 +112,8 @@ class TestConcurrency:
         assert await found.to_list(limit=3) == ["async"] * 3
 
     async def test_an_endless_source_of_nothing_leaves_the_loop_its_turns(self) -> None:
-        flow = r.generate(lambda x: (x, x + 1), 0).flat_map(lambda _: [])
+        nothing: list[int] = []
+        flow = r.generate(lambda x: (x, x + 1), 0).flat_map(lambda _: nothing)
         probe = SubscriberProbe[int](1).subscribed_to(flow)
         for _ in range(3):
             await asyncio.sleep(0.001)
@@ -132,7 +135,7 @@ class TestErrors:
         assert (outer.cancelled, one.cancelled) == (1, 1)
 
     async def test_what_cannot_be_read_as_a_flow_fails_it_by_name(self) -> None:
-        flow = r.just(1).flat_map(lambda _: "text")  # type: ignore[arg-type, return-value]
+        flow = r.just(1).flat_map(lambda _: "text")
         probe = SubscriberProbe[Any](1).subscribed_to(flow)
         await probe.end()
         assert isinstance(probe.error, TypeError)
@@ -209,7 +212,7 @@ class TestHolding:
 
     @pytest.mark.parametrize("option", ["concurrency", "prefetch"])
     def test_options_must_be_positive(self, option: str) -> None:
-        with pytest.raises(ValueError, match="3.9"):
+        with pytest.raises(ValueError, match=r"3\.9"):
             r.just(1).flat_map(lambda x: [x], **{option: 0})
 
     async def test_subscribing_again_starts_anew(self) -> None:

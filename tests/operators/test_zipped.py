@@ -1,5 +1,8 @@
 """zip: pairs, ends, strictness, errors, demand, and what it holds."""
 
+# Where a Publisher is expected of a lambda, pyright does not infer the arguments of these functions.
+# pyright: reportUnknownLambdaType=false
+
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,7 +15,7 @@ from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
-OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
+OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
     "zip": lambda n: r.zip(r.range(n), r.range(n + 1)),
     "zip: three": lambda n: r.zip(r.range(n + 1), slow(range(n)), r.range(n)),
     "zip: strict": lambda n: r.zip(r.range(n), slow(range(n)), strict=True),
@@ -21,17 +24,19 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "zip_with: boundary": lambda n: r.range(n).boundary(2).zip_with(r.range(n + 3)),
 }
 
-FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
+FAILING: Mapping[str, Callable[[], Publisher[object]]] = {
     "zip": lambda: r.zip(r.range(5), r.error(Failed())),
     "zip: strict": lambda: r.zip(r.range(3), slow(range(2)), strict=True),
     "zip_with": lambda: slow([1, 2], error=Failed()).zip_with(r.range(9)),
 }
 
-INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
+INFINITE: Mapping[str, Callable[[], Publisher[object]]] = {
     "zip": lambda: r.zip(r.generate(lambda x: (x, x + 1), 0), r.generate(lambda x: (x, x + 1), 0)),
-    "zip_with": lambda: r.generate(lambda x: (x, x + 1), 0)
-    .boundary(4)
-    .zip_with(r.generate(lambda x: (x, x + 1), 0)),
+    "zip_with": lambda: (
+        r.generate(lambda x: (x, x + 1), 0)
+        .boundary(4)
+        .zip_with(r.generate(lambda x: (x, x + 1), 0))
+    ),
 }
 
 
@@ -56,7 +61,8 @@ class TestInEveryWay:
 
 async def test_the_others_are_cancelled_when_no_pair_is_possible_any_more() -> None:
     a, b = PublisherProbe[int](), PublisherProbe[int]()
-    probe = SubscriberProbe[Any](3).subscribed_to(r.zip(a, b))
+    flow = r.zip(a, b)
+    probe = SubscriberProbe[tuple[int, int]](3).subscribed_to(flow)
     a.emit(1)
     a.complete()
     assert probe.signals == []
@@ -69,7 +75,8 @@ async def test_the_others_are_cancelled_when_no_pair_is_possible_any_more() -> N
 async def test_an_empty_source_ends_it_at_once() -> None:
     b = PublisherProbe[int]()
     empty: Flow[int] = r.empty()
-    probe = SubscriberProbe[Any](3).subscribed_to(r.zip(empty.boundary(1), b))
+    flow = r.zip(empty.boundary(1), b)
+    probe = SubscriberProbe[tuple[int, int]](3).subscribed_to(flow)
     assert await probe.end() == ["|"]
     assert b.cancelled == 1
 
@@ -77,7 +84,7 @@ async def test_an_empty_source_ends_it_at_once() -> None:
 async def test_each_source_is_asked_for_the_demand_within_the_bound() -> None:
     a, b = PublisherProbe[int](), PublisherProbe[int]()
     flow = r.zip(a, b, prefetch=4)
-    probe = SubscriberProbe[Any](3).subscribed_to(flow)
+    probe = SubscriberProbe[tuple[int, int]](3).subscribed_to(flow)
     assert (a.requested, b.requested) == (3, 3)
     probe.request(MANY)
     assert (a.requested, b.requested) == (4, 4)

@@ -18,8 +18,9 @@ def counter(state: int) -> tuple[int, int]:
     return state, state + 1
 
 
-def nothing() -> Flow[int]:
-    return r.empty()
+def then_nothing(n: int) -> Flow[int]:
+    nothing: Flow[int] = r.empty()
+    return r.range(n).concat_with(nothing)
 
 
 def counted(n: int) -> Iterator[int]:
@@ -44,7 +45,7 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "defer: over a boundary": lambda n: r.defer(lambda: r.range(n).boundary(2)),
     "generate": lambda n: r.generate(lambda x: (x, x + 1) if x < n else None, 0),
     "from_callable": lambda n: r.range(n).flat_map(called),
-    "empty": lambda n: r.range(n).concat_with(nothing()),
+    "empty": then_nothing,
 }
 
 FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {

@@ -1,0 +1,60 @@
+"""Write an operator of your own: the way the package writes its own.
+
+    python examples/own_operator.py
+
+`clip` is an inline stage: two lines, fused into the loop. `every_other` keeps state. `spelled` is
+made of other operators, with a type of its own.
+"""
+
+import asyncio
+
+import reactive_aio as rx
+from reactive_aio.stage import Inline
+
+_CLIP = Inline(
+    "clip",
+    params=("low", "high"),
+    each="""
+    if x < $low or x > $high:
+        drop
+    """,
+)
+
+_EVERY_OTHER = Inline(
+    "every_other",
+    start="$odd = False",
+    each="""
+    $odd = not $odd
+    if not $odd:
+        drop
+    """,
+)
+
+
+def clip(source: rx.Flow[int], low: int, high: int) -> rx.Flow[int]:
+    """Drop what is outside *low* to *high*."""
+    return source.via(_CLIP, low, high)
+
+
+def every_other(source: rx.Flow[int]) -> rx.Flow[int]:
+    """Drop every second element."""
+    return source.via(_EVERY_OTHER)
+
+
+def spelled(source: rx.Flow[int]) -> rx.Flow[str]:
+    """Say numbers in words."""
+    words = ("zero", "one", "two", "three", "four", "five", "six", "seven")
+    return source.filter(lambda n: n < len(words)).map(lambda n: words[n])
+
+
+async def main() -> None:
+    """Chain them, look at the loop, run it."""
+    numbers = clip(rx.range(1_000_000), 2, 7).transform(every_other).transform(spelled)
+    print(numbers.explain())
+    found = await numbers.to_list(limit=10)
+    print(found)
+    assert found == ["two", "four", "six"]
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,24 @@
+"""The short examples: each runs, checks what it printed, and leaves nothing to warn about."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", ["own_operator", "two_sides"])
+def test_it_runs_and_its_checks_hold(name: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", ROOT / "examples" / f"{name}.py"],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout

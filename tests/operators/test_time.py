@@ -1,0 +1,189 @@
+"""timeout and buffer_timeout: when time runs, what happens when it is over, and demand."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio import Flow, Publisher
+from reactive_aio.errors import TimedOut
+from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.operators.streams import MANY, slow
+from tests.operators.ways import WAYS, Failed, Sample, in_every_way
+
+OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
+    "timeout": lambda n: r.range(n).timeout(60),
+    "timeout: asynchronous": lambda n: slow(range(n)).timeout(60),
+    "timeout: fallback": lambda n: r.never().timeout(0.0005, fallback=r.range(n)),
+    "buffer_timeout": lambda n: r.range(n).buffer_timeout(1, 60),
+    "buffer_timeout: two": lambda n: slow(range(2 * n)).buffer_timeout(2, 60),
+}
+
+FAILING: Mapping[str, Callable[[], Publisher[object]]] = {
+    "timeout": lambda: r.never().timeout(0.0005),
+    "timeout: source": lambda: slow([1], error=Failed()).timeout(60),
+    "buffer_timeout": lambda: slow([1, 2, 3], error=Failed()).buffer_timeout(2, 60),
+}
+
+INFINITE: Mapping[str, Callable[[], Publisher[object]]] = {
+    "timeout": lambda: r.generate(lambda x: (x, x + 1), 0).timeout(60),
+    "buffer_timeout": lambda: r.generate(lambda x: (x, x + 1), 0).buffer_timeout(3, 60),
+}
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@pytest.mark.parametrize("way", WAYS)
+class TestInEveryWay:
+    async def test_timeout_passes_on_what_comes_in_time(self, way: str) -> None:
+        def change(flow: Flow[int]) -> Flow[int]:
+            return flow.timeout(60)
+
+        await in_every_way(Sample(change, [1, 2, 3], [1, 2, 3, "|"]), way)
+        await in_every_way(Sample(change, [1, 2], [1, 2, Failed], fails=True), way)
+
+    async def test_buffer_timeout_makes_full_lists_and_a_last_one(self, way: str) -> None:
+        def change(flow: Flow[int]) -> Flow[list[int]]:
+            return flow.buffer_timeout(2, 60)
+
+        await in_every_way(Sample(change, [1, 2, 3], [[1, 2], [3], "|"]), way)
+        await in_every_way(Sample(change, [], ["|"]), way)
+
+    async def test_a_failure_comes_behind_the_last_list(self, way: str) -> None:
+        def change(flow: Flow[int]) -> Flow[list[int]]:
+            return flow.buffer_timeout(2, 60)
+
+        await in_every_way(Sample(change, [1, 2, 3], [[1, 2], [3], Failed], fails=True), way)
+
+
+@pytest.mark.virtual_time
+class TestTimeout:
+    async def test_fails_and_cancels_when_the_source_is_too_slow(self) -> None:
+        source = PublisherProbe[str]()
+        probe = SubscriberProbe[str](9).subscribed_to(r.from_publisher(source).timeout(5))
+        await asyncio.sleep(4)
+        source.emit("a")
+        await asyncio.sleep(4)
+        source.emit("b")
+        await probe.end()
+        assert now() == pytest.approx(13)
+        assert probe.elements == ["a", "b"]
+        assert isinstance(probe.error, TimedOut)
+        assert "after 2 within 5 s" in str(probe.error)
+        assert source.cancelled == 1
+
+    async def test_time_runs_only_while_there_is_demand(self) -> None:
+        source = PublisherProbe[int]()
+        probe = SubscriberProbe[int]().subscribed_to(r.from_publisher(source).timeout(5))
+        await asyncio.sleep(100)
+        probe.request(1)
+        await asyncio.sleep(4)
+        source.emit(1)
+        await asyncio.sleep(100)
+        assert probe.signals == [1]
+        probe.request(1)
+        await asyncio.sleep(4)
+        source.emit(2)
+        source.complete()
+        assert probe.signals == [1, 2, "|"]
+
+    async def test_more_demand_does_not_give_more_time(self) -> None:
+        probe = SubscriberProbe[int](1).subscribed_to(r.never().timeout(5))
+        for _ in range(4):
+            await asyncio.sleep(1)
+            probe.request(1)
+        await probe.end()
+        assert now() == pytest.approx(5)
+        assert "no element within 5 s" in str(probe.error)
+
+    @pytest.mark.parametrize(("first", "each", "ends"), [(10, 2, 11), (1, 5, 1)])
+    async def test_the_first_element_may_have_its_own_time(
+        self, first: float, each: float, ends: float
+    ) -> None:
+        source = slow([1, 2], every=9)
+        probe = SubscriberProbe[int](9).subscribed_to(source.timeout(each, first=first))
+        await probe.end()
+        assert now() == pytest.approx(ends)
+
+    async def test_the_fallback_gets_the_demand_that_is_left_and_no_limit(self) -> None:
+        log: list[str] = []
+        source = slow([1, 2], every=3, log=log)
+        flow = source.timeout(2, first=4, fallback=slow([7, 8], every=50))
+        probe = SubscriberProbe[int](MANY).subscribed_to(flow)
+        assert await probe.end() == [1, 7, 8, "|"]
+        assert log == ["opened", "closed"]
+
+    async def test_cancelling_stops_the_clock(self) -> None:
+        probe = SubscriberProbe[int](9).subscribed_to(r.never().timeout(5))
+        probe.cancel()
+        await asyncio.sleep(10)
+        assert probe.signals == []
+
+    def test_the_time_must_be_positive(self) -> None:
+        with pytest.raises(ValueError, match="each"):
+            r.never().timeout(0)
+
+
+@pytest.mark.virtual_time
+class TestBufferTimeout:
+    async def test_a_list_is_due_some_time_after_its_first_element(self) -> None:
+        source = PublisherProbe[str]()
+        flow = r.from_publisher(source).buffer_timeout(3, 5)
+        seen: list[tuple[float, list[str]]] = []
+        probe = SubscriberProbe[Any](9).subscribed_to(
+            flow.do_on_next(lambda batch: seen.append((now(), batch)))
+        )
+        source.emit("a", "b", "c", "d")
+        await asyncio.sleep(4)
+        source.emit("e")
+        await asyncio.sleep(20)
+        source.emit("f")
+        source.complete()
+        await probe.end()
+        assert seen == [(0, ["a", "b", "c"]), (5, ["d", "e"]), (24, ["f"])]
+
+    async def test_without_demand_a_list_waits_and_grows_and_nothing_fails(self) -> None:
+        source = PublisherProbe[int]()
+        flow = r.from_publisher(source).buffer_timeout(3, 5)
+        probe = SubscriberProbe[list[int]](1).subscribed_to(flow)
+        source.emit(1, 2, 3)
+        source.emit(4)
+        await asyncio.sleep(100)
+        source.emit(5, 6)
+        assert source.requested == 6, "a list that is full, and no more"
+        assert probe.signals == [[1, 2, 3]]
+        probe.request(1)
+        await probe.received(2)
+        assert probe.signals == [[1, 2, 3], [4, 5, 6]]
+        probe.cancel()
+
+    async def test_a_list_that_is_due_is_delivered_with_the_next_request(self) -> None:
+        source = PublisherProbe[int]()
+        flow = r.from_publisher(source).buffer_timeout(3, 5)
+        probe = SubscriberProbe[list[int]](1).subscribed_to(flow)
+        source.emit(1, 2, 3, 4)
+        await asyncio.sleep(100)
+        probe.request(1)
+        await probe.received(2)
+        assert probe.signals == [[1, 2, 3], [4]]
+        assert now() == 100
+        probe.cancel()
+
+    async def test_cancelling_stops_the_clock(self) -> None:
+        source = PublisherProbe[int]()
+        flow = r.from_publisher(source).buffer_timeout(3, 5)
+        probe = SubscriberProbe[list[int]](1).subscribed_to(flow)
+        source.emit(1)
+        probe.cancel()
+        await asyncio.sleep(10)
+        assert probe.signals == []
+        assert source.cancelled == 1
+
+    def test_bound_and_arguments(self) -> None:
+        assert r.range(9).buffer_timeout(4, 1).bound().total == 8
+        with pytest.raises(ValueError, match="within"):
+            r.range(9).buffer_timeout(4, -1)
