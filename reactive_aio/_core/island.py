@@ -24,6 +24,7 @@ from .heads import PullHead, PushHead
 from .intake import Intake
 from .lifecycle import TABLE, Action, Input, Phase
 from .loop import Door, Task, report, settled
+from .pace import SLICE, perf_counter
 
 __all__ = ("Island",)
 
@@ -187,6 +188,12 @@ class Island:
 
     def _run(self) -> None:
         raise NotImplementedError
+
+    def _start_slice(self) -> None:
+        """The loop has just had a turn."""
+        self.late = False
+        self.looked = perf_counter()
+        self.until = self.looked + SLICE
 
     def _interrupt(self) -> None:
         raise NotImplementedError

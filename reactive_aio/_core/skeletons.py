@@ -8,7 +8,8 @@ A line in capitals stands for lines of the chain or of the mode (`WAYS`):
 ``WAIT``     pause until there is demand, or end if the source is known to have ended; ``CHECK``:
              only if there is none
 ``DRY``      ask upstream for what is needed, and pause until there are elements
-``TURN``     look at the clock; give the loop a turn when the time slice is over
+``TURN``     look at the clock; give the loop a turn when the time slice is over. Where elements are
+             pushed, ``PACE`` looks, and ``REST`` gives the turn only when there is more to do
 """
 
 from typing import Final
@@ -64,6 +65,7 @@ while True:
             break
         DRY
         continue
+    REST
     size = len(chunk)
     if S.limit - emitted >= size:
         dropped = 0
@@ -74,7 +76,7 @@ while True:
         for x in chunk:
             CHECK
             COUNTED
-    TURN
+    PACE
 """
 
 _PUSH_MANY: Final = """
@@ -85,10 +87,11 @@ while True:
             break
         DRY
         continue
+    REST
     for x in chunk:
         CHECK
         CHECKED
-    TURN
+    PACE
 """
 
 _AITER: Final = """
@@ -196,6 +199,8 @@ WAYS: Final[dict[str, dict[str, list[str]]]] = {
         "WITHIN": _lines("while emitted >= S.limit:\n    S.emitted = emitted\n    yield WITHIN"),
         "DRY": _lines("NEED\nS.emitted = emitted\nyield DRY"),
         "TURN": _lines("batch = pace(S, batch)\nif S.late: yield TURN"),
+        "PACE": ["batch = pace(S, batch)"],
+        "REST": ["if S.late: yield TURN"],
         "deliver call": [*_lines(_CALL), "if r is not None and S.holds(r): yield HOLD"],
         "deliver fill": ["on_next(x)"],
     },
@@ -206,6 +211,8 @@ WAYS: Final[dict[str, dict[str, list[str]]]] = {
         "WITHIN": _lines("if emitted >= S.limit:\n    await S.demand(emitted, True)"),
         "DRY": _lines("NEED\nawait S.elements(emitted)"),
         "TURN": _lines("batch = pace(S, batch)\nif S.late: await S.turn()"),
+        "PACE": ["batch = pace(S, batch)"],
+        "REST": ["if S.late: await S.turn()"],
         "deliver call": [*_ALIVE, *_lines(_CALL), "if r is not None: await S.held(r)"],
         "deliver fill": [*_ALIVE, *_lines(_FILL)],
         "prologue fill": ["B = S.subscriber"],

@@ -9,7 +9,6 @@ from .intake import UpstreamFailed
 from .island import Island
 from .lifecycle import Action, Input
 from .loop import Door
-from .pace import SLICE, perf_counter
 
 __all__ = ("SyncIsland",)
 
@@ -38,8 +37,7 @@ class SyncIsland(Island):
     def _run(self) -> None:
         """Run the drain until it has to wait, and return when nobody has to."""
         drain = self.drain or self._start()
-        self.looked = perf_counter()
-        self.until = self.looked + SLICE
+        self._start_slice()
         while True:
             try:
                 pause: Pause | None = next(drain, None)

@@ -12,7 +12,6 @@ from .intake import Intake, UpstreamFailed
 from .island import Island
 from .lifecycle import Action, Input, Phase
 from .loop import CancelledError, Door, Future, turn
-from .pace import SLICE, perf_counter
 
 __all__ = ("TaskIsland",)
 
@@ -60,8 +59,7 @@ class TaskIsland(Island):
             self._enter(Input.FINISHED)
 
     async def _drain(self) -> None:
-        self.looked = perf_counter()
-        self.until = self.looked + SLICE
+        self._start_slice()
         head = self.chain.head
         src = self._source(head) if isinstance(head, AsyncHead) else self.src
         subscriber = cast("Any", self.subscriber)
@@ -112,8 +110,7 @@ class TaskIsland(Island):
     async def turn(self) -> None:
         """Give everybody else a turn."""
         await turn()
-        self.looked = perf_counter()
-        self.until = self.looked + SLICE
+        self._start_slice()
 
     async def held(self, signalled: object) -> None:
         """Await what a signal returned, if it can be awaited."""
