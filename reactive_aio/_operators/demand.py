@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .._core.arguments import whole
 from .._core.coordinator import Arm, Coordinator
-from .._core.demand import positive
 from ..stage import Inlet, from_push
 
 if TYPE_CHECKING:
@@ -36,7 +36,11 @@ def boundary(source: "Flow[T]", size: int = 256, *, refill: float = 0.75) -> "Fl
     Holds: *size* elements.
     Rules: 1.1, 3.4
     """
-    size = positive(size)
+    size = whole("boundary", "size", size, least=1)
+    if not 0 < refill <= 1:
+        raise ValueError(
+            f"boundary: refill must be a part of size, above 0 and at most 1: {refill}"
+        )
 
     def open(inlet: Inlet[T]) -> "Subscription":
         return _Boundary(inlet, source, size, max(1, int(size * refill)))

@@ -101,7 +101,9 @@ GUARDS: Final = (
     Guard("1.4 an exception that cannot be annotated", CORE + "chain.py",
           "with suppress(Exception):", "if True:"),
     Guard("1.5 a stage is not done with its element", SKELETONS,
-          "yield WITHIN", "yield WAIT"),
+          "S.emitted = emitted\\n    yield WITHIN",
+          "S.emitted = emitted\\n    if S.spent(): raise Done\\n    yield WAIT"),
+    Guard("1.5 the same in a task", TASK, "not within and self.spent()", "self.spent()"),
     Guard("1.4 None is no element", CORE + "fusion.py",
           "if self.shape.checked:", "if True:"),
     # -- cancellation

@@ -219,6 +219,18 @@ async def test_upstream_is_let_go_while_an_on_next_is_still_suspended() -> None:
         assert subscriber.signals == [0]
 
 
+async def test_upstream_is_let_go_while_a_mapper_is_still_being_cancelled() -> None:
+    """3.12: a stage may take its time over its cancellation."""
+    for chain in (Source.pull, Source.push):
+        source = Source()
+        subscriber = SubscriberProbe[int](3).subscribed_to(chain(source).map_async(forever))
+        await turns()
+        subscriber.cancel()
+        assert source.closed == 1
+        await turns()
+        assert tasks() == set()
+
+
 async def test_a_drain_that_rests_ends_at_once() -> None:
     """3.12, cleanup: between two turns nobody waits for the next one."""
     source = Source()

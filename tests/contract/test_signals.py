@@ -9,7 +9,7 @@ import pytest
 from reactive_aio import Flow, from_iterable, just
 from reactive_aio.errors import NotAnElement
 from reactive_aio.spec import Subscription
-from reactive_aio.stage import from_pull
+from reactive_aio.stage import Inline, from_pull
 from reactive_aio.testing import SubscriberProbe
 from tests.contract.subscribers import (
     BOTH,
@@ -497,6 +497,23 @@ async def test_no_exception_of_a_user_truncates_a_flow(shape: Shape, error: Base
     with pytest.raises((RuntimeError, StopAsyncIteration)):
         async for _ in shape(Source(5)).map(wrong).boundary(2):
             pass
+
+
+_THRICE = Inline("thrice", each="emit each (x, x, x)")
+
+
+@both
+async def test_what_a_stage_makes_of_the_last_element_all_arrives(kind: type[Acting]) -> None:
+    """1.5: the source is known to have ended, and a stage still has something in hand."""
+    for chain in (flow(2), flow(2).boundary(1), flow(2).map_async(same)):
+        for request, again in ((1, 1), (2, 1), (4, 0), (UNBOUNDED, 0)):
+            subscriber = kind(request, again)
+            chain.via(_THRICE).subscribe(subscriber)
+            await turns(20)
+            if not again:
+                subscriber.request(9)
+            await subscriber.end()
+            assert subscriber.signals == [0, 0, 0, 1, 1, 1, "|"]
 
 
 async def test_one_flow_serves_many_subscribers_at_once() -> None:
