@@ -88,7 +88,8 @@ class Joining(Coordinator[T]):
 
     def reap(self, arm: Arm[Any]) -> None:
         """Forget an upstream that has ended, once nothing of it is held."""
-        if not self.ledger.holds(arm):
+        # It may have ended without having been heard: then it has elements that are not accounted.
+        if not arm.elements and not self.ledger.holds(arm):
             self.ledger.forget(arm)
             self.drop(arm)
 

@@ -83,6 +83,9 @@ class _FlatMap(Joining[Any]):
         """It, and those that follow as long as there are any."""
         self._account: Arm[Any] = Arm(self)  # under which the ledger knows what was pulled
         self._account.ended = True  # nobody is to be asked for more
+        self._pending: Flow[Any] | None = None
+        """One that must be waited for, and has not been put to work yet."""
+        self._reserved = 0  # elements that are being pulled
         self._pull_first = self._sending = False
         self._opened = 0
         self._batch = 8
@@ -145,7 +148,9 @@ class _FlatMap(Joining[Any]):
 
     def finish(self) -> None:
         outer = self._outer
-        if self._pulled is not None or outer.elements or not outer.ended:
+        if self._pulled is not None or self._pending is not None:
+            return
+        if outer.elements or not outer.ended:
             return
         if outer.error is not None and not self.errors:
             self.halt(outer.error)
@@ -155,7 +160,9 @@ class _FlatMap(Joining[Any]):
         """Make sources of the elements at hand; return the first that is to be pulled."""
         outer = self._outer
         while not self.errors and not self.closed:
-            free = self._concurrency - len(self.arms) + (outer in self.arms)
+            if self._pending is not None and not self._admit(self._pending):
+                break
+            free = self._concurrency - self._busy()
             if not outer.elements and (missing := free - outer.outstanding) > 0:
                 outer.request(missing)
             if free <= 0 or not outer.elements or self._must_rest():
@@ -169,7 +176,7 @@ class _FlatMap(Joining[Any]):
                 if flow.chain.pulled:
                     self._inner = flow.chain.iterate()
                     return self._inner
-                self.join(flow)
+                self._pending = flow
             except Exception as error:
                 self.halt(error)
         return None
@@ -177,9 +184,7 @@ class _FlatMap(Joining[Any]):
     def _pull(self, at_most: int) -> list[Any]:
         """Take up to *at_most* elements of synchronous sources, within the bound."""
         chunk: list[Any] = []
-        others = len(self.arms) - (self._outer in self.arms)
-        allowed = (self._concurrency - others) * self.prefetch - self.ledger.holds(self._account)
-        at_most = min(at_most, allowed)
+        at_most = self._reserved = min(at_most, self._spare())
         while self._ready() and at_most > (before := len(chunk)) and not self.late:
             piece = min(at_most - before, self._batch)
             try:
@@ -191,9 +196,27 @@ class _FlatMap(Joining[Any]):
             self._batch = pace(self, self._batch)
         if self.late:
             self._again()  # the executor gives everybody else a turn in between
+        self._reserved = 0
         if chunk:
             self.ledger.passed(self._account, len(chunk))
         return chunk
+
+    def _busy(self) -> int:
+        """How many of the sources that must be waited for are at work."""
+        return len(self.arms) - (self._outer in self.arms)
+
+    def _spare(self) -> int:
+        """How many elements the bound allows besides those that these may send."""
+        allowed = (self._concurrency - self._busy()) * self.prefetch
+        return allowed - self.ledger.holds(self._account) - self._reserved
+
+    def _admit(self, flow: "Flow[Any]") -> bool:
+        """Put a source that must be waited for to work, unless what was pulled is in its place."""
+        if self._spare() < self.prefetch:
+            return False
+        self._pending = None
+        self.join(flow)
+        return True
 
     def _ready(self) -> bool:
         """Whether there is a source to pull from; opens what can be opened."""
@@ -210,6 +233,6 @@ class _FlatMap(Joining[Any]):
 
     def _let_go(self) -> None:
         inner: Any = self._inner
-        self._pulled = self._inner = None
+        self._pulled = self._inner = self._pending = None
         if hasattr(inner, "close"):
             inner.close()

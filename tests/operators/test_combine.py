@@ -1,6 +1,6 @@
 """concat and merge: order, demand, ends, errors of one and of several, and what they hold."""
 
-# Where a Publisher is expected of a lambda, pyright does not infer the arguments of these functions.
+# Where a Publisher is expected of a lambda, pyright does not infer the types of these calls.
 # pyright: reportUnknownLambdaType=false
 
 import asyncio
@@ -209,6 +209,22 @@ class TestMerge:
         group: Any = probe.error
         assert type(group) is ExceptionGroup
         assert list(map(str, group.exceptions)) == ["one", "two"]
+
+    async def test_a_source_that_ends_while_another_is_asked_for_more_loses_nothing(self) -> None:
+        class Chained(PublisherProbe[int]):
+            def request(self, n: int, /) -> None:
+                super().request(n)
+                if len(self.requests) == 2:
+                    b.emit(9)
+                    b.complete()
+
+        a, b = Chained(), PublisherProbe[int]()
+        probe = SubscriberProbe[int](MANY).subscribed_to(r.merge(a, b, prefetch=4))
+        a.emit(1, 2, 3)
+        b.emit(4)
+        await probe.received(5)
+        a.complete()
+        assert await probe.end() == [1, 2, 3, 4, 9, "|"]
 
     async def test_never_holds_more_than_its_bound(self) -> None:
         held = most = 0

@@ -1,6 +1,6 @@
 """on_error_resume, on_error_return, retry: what is caught, demand carried over, when to give up."""
 
-# Where a Publisher is expected of a lambda, pyright does not infer the arguments of these functions.
+# Where a Publisher is expected of a lambda, pyright does not infer the types of these calls.
 # pyright: reportUnknownLambdaType=false
 
 import asyncio

@@ -181,6 +181,26 @@ class TestHolding:
         assert await flow.map_async(process).count() == 300
         assert 1 < most <= 12
 
+    async def test_what_was_pulled_keeps_its_place_until_it_has_been_processed(self) -> None:
+        inner = PublisherProbe[int]()
+        release = asyncio.Event()
+
+        async def process(x: int) -> int:
+            await release.wait()
+            return x
+
+        flow = r.just(0, 1).flat_map(
+            lambda i: inner if i else r.range(7), concurrency=2, prefetch=4
+        )
+        probe = SubscriberProbe[int](MANY).subscribed_to(flow.map_async(process))
+        await asyncio.sleep(0)
+        assert not inner.subscribers, "seven of eight elements are on their way down"
+        release.set()
+        await probe.received(7)
+        await asyncio.sleep(0)
+        assert inner.requested == 4
+        probe.cancel()
+
     async def test_a_synchronous_source_is_read_only_as_it_is_asked_for(self) -> None:
         read: list[int] = []
         flow = r.just(1).flat_map(lambda _: r.range(100).do_on_next(read.append))

@@ -1,6 +1,6 @@
 """zip: pairs, ends, strictness, errors, demand, and what it holds."""
 
-# Where a Publisher is expected of a lambda, pyright does not infer the arguments of these functions.
+# Where a Publisher is expected of a lambda, pyright does not infer the types of these calls.
 # pyright: reportUnknownLambdaType=false
 
 import asyncio
