@@ -19,7 +19,7 @@ __all__ = ("TaskIsland",)
 class TaskIsland(Island):
     """A subscription with something to await: one task for all of it, started by demand."""
 
-    __slots__ = ("begun", "signalling", "waiter")
+    __slots__ = ("signalling", "waiter")
     mode = "task"
 
     def __init__(
@@ -27,7 +27,7 @@ class TaskIsland(Island):
     ) -> None:
         super().__init__(chain, subscriber, delivery, door)
         self.waiter: Future[Any] | None = None
-        self.begun = self.signalling = False
+        self.signalling = False
 
     def _run(self) -> None:
         if self.waiter is not None:
@@ -38,7 +38,6 @@ class TaskIsland(Island):
             self.task.add_done_callback(self._lost)
 
     async def _main(self) -> None:
-        self.begun = True
         try:
             await self._drain()
         except CancelledError:
@@ -130,8 +129,6 @@ class TaskIsland(Island):
         if not self.signalling and not self.door.closed:
             self.task.cancel()
         self._leave()
-        if not self.begun:  # and so it never will
-            self._enter(Input.FINISHED)
 
     def _release(self) -> None:
         super()._release()
