@@ -194,11 +194,11 @@ class _FlatMap(Joining[Any]):
             if len(chunk) - before < piece:
                 self._pulled = None
             self._batch = pace(self, self._batch)
-        if self.late:
-            self._again()  # the executor gives everybody else a turn in between
         self._reserved = 0
         if chunk:
             self.ledger.passed(self._account, len(chunk))
+        if self.late or (self._pending is not None and self._spare() >= self.prefetch):
+            self._again()  # the executor gives everybody else a turn in between
         return chunk
 
     def _busy(self) -> int:

@@ -181,6 +181,13 @@ class TestHolding:
         assert await flow.map_async(process).count() == 300
         assert 1 < most <= 12
 
+    async def test_a_place_that_was_reserved_in_vain_is_given_to_the_next(self) -> None:
+        flow = r.range(6).flat_map(lambda x: slow([x]) if x % 2 else r.just(x), concurrency=2)
+        probe = SubscriberProbe[int](1).subscribed_to(flow)
+        await probe.received(1)
+        probe.request(MANY)
+        assert sorted((await probe.end())[:-1]) == list(range(6))
+
     async def test_what_was_pulled_keeps_its_place_until_it_has_been_processed(self) -> None:
         inner = PublisherProbe[int]()
         release = asyncio.Event()
