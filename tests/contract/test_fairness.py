@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reactive_aio import Flow
-from reactive_aio.stage import Inline
+from reactive_aio.stage import Inline, from_push
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
 from tests.contract.subscribers import SHAPES, UNBOUNDED, Source, turns
 
@@ -117,6 +117,32 @@ async def test_one_by_one_requests_starve_nobody(shape: Shape) -> None:
 
     subscriber = Greedy(1)
     shape(Source()).subscribe(subscriber)
+    assert await longest_gap() < GENEROUS
+    subscriber.cancel()
+    await turns(30)
+
+
+def obliging(inlet: Any) -> Any:
+    """Sends whatever it is asked for, at once."""
+
+    class Obliging:
+        def request(self, n: int, /) -> None:
+            inlet.push(list(range(n)))
+
+        def cancel(self) -> None: ...
+
+    return Obliging()
+
+
+@pytest.mark.parametrize("kind", [Deaf, DeafAsync])
+@pytest.mark.parametrize("manner", ["as it is", "mapped", "all dropped", "heavy"])
+async def test_a_source_that_sends_inside_request_starves_nobody(
+    manner: str, kind: type[Any]
+) -> None:
+    """It always has more at hand, and never gives a turn of its own."""
+    chain: Flow[int] = from_push(obliging, name="obliging", window=16)
+    subscriber = kind(UNBOUNDED)
+    MANNERS[manner](chain).subscribe(subscriber)
     assert await longest_gap() < GENEROUS
     subscriber.cancel()
     await turns(30)
