@@ -15,7 +15,7 @@ class Requesting(Summing):
 
     def __init__(self) -> None:
         super().__init__()
-        self.me = self
+        self.me: Requesting = self
         self.demand = 0
 
     def request(self, n: int) -> None:

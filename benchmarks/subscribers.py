@@ -16,7 +16,7 @@ class Summing:
     __slots__ = ("ended", "subscription", "total")
 
     def __init__(self) -> None:
-        self.total = 0
+        self.total: int = 0
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def on_subscribe(self, subscription: Subscription) -> None:

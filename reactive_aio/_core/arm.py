@@ -55,16 +55,15 @@ class Arm(Batched, Generic[T]):
         self._owner = owner
         self._own = False  # whether it subscribed by itself, so that one publisher may signal
         self._subscription: Subscription | None = None
-        self.tag = tag
+        self.tag: Any = tag
         """The owner's own note about this arm."""
-        self.told = False
+        self.told: bool = False
         """Whether the owner knows of elements already and will look by itself."""
-        self.told = False
         self.elements: list[T] = []
-        self.fill = self.elements.append
-        self.outstanding = 0
+        self.fill: Callable[[Any], None] = self.elements.append
+        self.outstanding: int = 0
         """Requested, and not yet taken out of `elements`."""
-        self.ended = False
+        self.ended: bool = False
         """No more signals: it completed, failed, or was cancelled."""
         self.error: BaseException | None = None
         """What it failed with."""

@@ -28,7 +28,7 @@ class Chain:
         self.awaits: bool = isinstance(head, AsyncHead) or any(
             each.stage.awaits for each in applied
         )
-        self.asked = tuple(_asked(applied))
+        self.asked: tuple[tuple[int, Any], ...] = tuple(_asked(applied))
         """Places that are told of each request, and whom to call: last first, as it travels."""
         self._loops: dict[tuple[str, str], Loop] = {}
 

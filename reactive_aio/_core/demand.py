@@ -23,7 +23,7 @@ class Demand:
     __slots__ = ("outstanding",)
 
     def __init__(self, outstanding: int = 0) -> None:
-        self.outstanding = outstanding
+        self.outstanding: int = outstanding
 
     def __bool__(self) -> bool:
         return self.outstanding > 0

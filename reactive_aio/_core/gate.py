@@ -48,8 +48,8 @@ class Gate(Generic[T]):
         self._collecting = False
         self._looks = 0
         self._until = 0.0
-        self.ended = False
-        self.lost = 0
+        self.ended: bool = False
+        self.lost: int = 0
         """Elements from other threads that had been accepted when the source was shut."""
 
     @property

@@ -43,12 +43,12 @@ class Outlet(Generic[T]):
         self._room = room
         self._gone = gone
         self._error: BaseException | None = None
-        self.queue = queue
-        self.name = name
-        self.demand = Demand()
-        self.ended = False
+        self.queue: BoundedQueue[T] = queue
+        self.name: str = name
+        self.demand: Demand = Demand()
+        self.ended: bool = False
         """Nothing more is taken in; what is held may still go out."""
-        self.closed = False
+        self.closed: bool = False
         """The island has been told the end, or has cancelled."""
 
     # -- for the source -------------------------------------------------------------------------

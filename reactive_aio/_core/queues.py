@@ -70,14 +70,14 @@ class BoundedQueue(Generic[T]):
                  "taken")  # fmt: skip
 
     def __init__(self, bound: int, policy: Policy) -> None:
-        self.bound = min(bound, 1) if policy == "latest" else bound
+        self.bound: int = min(bound, 1) if policy == "latest" else bound
         self.policy: Policy = policy
         self._lends = bound > 0 and policy != "latest"
         self._held: deque[T] = deque()
-        self.lent = 0
-        self.offered = 0
-        self.taken = 0
-        self.highest = 0
+        self.lent: int = 0
+        self.offered: int = 0
+        self.taken: int = 0
+        self.highest: int = 0
         """The most it ever held, what was lent included."""
         self.dropped: Counter[str] = Counter()
         """How many elements were dropped, by reason."""

@@ -67,7 +67,7 @@ class TaskIsland(Island):
             await self.loop.run(self, src, on_next, *self.chain.arguments)
         finally:
             if isinstance(head, AsyncHead) and hasattr(src, "aclose"):
-                await cast("Any", src).aclose()
+                await src.aclose()
 
     def _source(self, head: AsyncHead) -> Any:
         try:

@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, cast
 
+from .._core.batched import Batched
 from .._core.chain import Chain
 from .._core.demand import positive
 from .._core.fusion import TURN
-from .._core.batched import Batched
 from .._core.loop import Door, Future, turn
 from .._core.pace import SLICE, perf_counter
 

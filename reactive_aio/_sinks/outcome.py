@@ -6,10 +6,10 @@ the flow's own loop, in the consumer's task where that loop is synchronous.
 
 from typing import TYPE_CHECKING, Any, Final
 
+from .._core.batched import Batched
 from .._core.chain import Chain
 from .._core.demand import UNBOUNDED
 from .._core.fusion import TURN
-from .._core.island import Batched
 from .._core.loop import CancelledError, Door, Future
 from .iterate import Pace
 

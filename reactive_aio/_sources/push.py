@@ -130,9 +130,9 @@ class _Created(Generic[T]):
         bound: int,
         overflow: Policy,
     ) -> None:
-        self.door = Door(name)
+        self.door: Door = Door(name)
         queue: BoundedQueue[T] = BoundedQueue(bound, overflow)
-        self.outlet = Outlet(inlet, queue, name, room=self._room, gone=self._left)
+        self.outlet: Outlet[T] = Outlet(inlet, queue, name, room=self._room, gone=self._left)
         self.gate: Gate[T] = Gate(name, bound, self._deliver, self._full, self._finish, self.door)
         self._emitter: Callable[[Emitter[T]], object] | None = emitter
         self._callbacks: list[Callable[[], object]] = []

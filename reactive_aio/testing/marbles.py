@@ -164,7 +164,7 @@ class Marbles(Generic[T]):
     """
 
     def __init__(self, lane: Lane | str, *, tick: float = 1.0) -> None:
-        self.lane = Lane.parse(lane) if isinstance(lane, str) else lane
+        self.lane: Lane = Lane.parse(lane) if isinstance(lane, str) else lane
         self.tick = tick
 
     def subscribe(self, subscriber: Subscriber[Any], /) -> None:

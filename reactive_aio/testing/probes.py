@@ -110,7 +110,7 @@ class AsyncSubscriberProbe(SubscriberProbe[T]):
         super().__init__(request, again=again)
         self._turns = turns
         self._inside = 0
-        self.overlaps = 0
+        self.overlaps: int = 0
 
     async def _take_time(self) -> None:
         self._inside += 1
@@ -141,9 +141,9 @@ class PublisherProbe(Generic[T]):
     """A publisher that emits by hand only; it records the demand and the cancellations it gets."""
 
     def __init__(self) -> None:
-        self.requested = 0
+        self.requested: int = 0
         self.requests: list[int] = []
-        self.cancelled = 0
+        self.cancelled: int = 0
         self.subscribers: list[Subscriber[T]] = []
 
     @property
