@@ -172,8 +172,6 @@ GUARDS: Final = (
           "drain.late = now >= drain.until", "drain.late = False"),
     Guard("context: callbacks run in the subscriber's", CORE + "loop.py",
           "            self.context.run(work, *args)", "            work(*args)"),
-    Guard("context: so do tasks", CORE + "loop.py",
-          "name=name, context=self.context.copy())", "name=name)"),
     Guard("tasks: an interruption is reported", TASK,
           'self.error = Interrupted("the task of this subscription was cancelled from outside")',
           "pass"),
