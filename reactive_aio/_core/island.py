@@ -22,7 +22,7 @@ from .ending import Ending
 from .fusion import DRY, WAIT, Pause
 from .heads import PullHead, PushHead
 from .intake import Intake
-from .lifecycle import TABLE, Action, Input, Phase
+from .lifecycle import STEPS, Action, Input, Phase
 from .loop import Door, Task, report, settled
 from .pace import SLICE, perf_counter
 
@@ -161,7 +161,7 @@ class Island:
 
     # -- acting on the table ----------------------------------------------------------------------
     def _step(self, happened: Input) -> Action:
-        self.phase, action = TABLE[self.phase, happened]
+        self.phase, action = STEPS[self.phase][happened]
         return action
 
     def _enter(self, happened: Input) -> None:
