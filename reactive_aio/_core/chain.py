@@ -41,6 +41,11 @@ class Chain:
         """Whether it can be iterated without waiting for anything."""
         return isinstance(self.head, PullHead) and not self.awaits and not self.asked
 
+    @property
+    def bare(self) -> bool:
+        """Whether nothing need be done to its elements: they may be taken by the batch."""
+        return isinstance(self.head, PullHead) and self.head.checked and not self.applied
+
     def loop(self, mode: str, delivery: str) -> Loop:
         """The generated loop for one way of running it."""
         found = self._loops.get((mode, delivery))

@@ -1,5 +1,6 @@
 """The front door: what every subscriber passes on its way into an island."""
 
+from collections import deque
 from collections.abc import Callable
 from inspect import iscoroutine, iscoroutinefunction
 from typing import Any, Final
@@ -30,12 +31,15 @@ def subscribe(chain: Chain, subscriber: Any) -> None:
     island = TaskIsland if asynchronous or chain.awaits else SyncIsland
     if chain.asked:
         island = ASKED[island]
-    delivery = "await" if asynchronous else _delivery(subscriber)
+    delivery = "await" if asynchronous else _delivery(chain, subscriber)
     island(chain, subscriber, delivery, door).begin()
 
 
-def _delivery(subscriber: object) -> str:
-    return "fill" if isinstance(subscriber, Batched) else "call"
+def _delivery(chain: Chain, subscriber: object) -> str:
+    if not isinstance(subscriber, Batched):
+        return "call"
+    container = getattr(subscriber.fill, "__self__", None)
+    return "extend" if chain.bare and isinstance(container, list | deque) else "fill"
 
 
 def admit(subscriber: Any) -> bool:

@@ -57,7 +57,7 @@ class Shape(NamedTuple):
 
     feed: Feed
     mode: Mode
-    delivery: Literal["call", "fill", "await", "yield"]
+    delivery: Literal["call", "fill", "extend", "await", "yield"]
     checked: bool
     """Whether the elements that come in have been checked for None already."""
     stages: tuple[Inline, ...]
@@ -175,6 +175,8 @@ class _Writer:
     def _run(self) -> list[str]:
         kind = 2 if self.many else int(self.ends)
         feed: str = self.shape.mode if self.iterated else self.shape.feed
+        if self.shape.delivery == "extend":
+            feed = "extend"
         if feed == "aiter" and not any(stage.drops for stage in self.stages):
             feed = "aiter bulk"
         skeleton = SKELETONS[feed][kind]

@@ -45,6 +45,23 @@ while True:
         WAIT
 """
 
+# From a source without stages straight into a container, which keeps what came before an error.
+_EXTEND: Final = """
+while True:
+    room = S.limit - emitted
+    if room > 0:
+        size = batch if batch < room else room
+        held = len(kept)
+        kept.extend(islice(src, size))
+        taken = len(kept) - held
+        emitted += taken
+        if taken < size:
+            break
+        TURN
+    else:
+        WAIT
+"""
+
 _PULL_MANY: Final = """
 CHECK
 while True:
@@ -149,6 +166,7 @@ SKELETONS: Final[dict[str, tuple[str, str, str]]] = {
     # for chains of at most one out for one in; for those that also emit when the source has ended;
     # for those of many out for one in
     "pull": (_PULL, _counted(_PULL), _PULL_MANY),
+    "extend": (_EXTEND, _EXTEND, _EXTEND),
     "push": (_PUSH, _counted(_PUSH), _PUSH_MANY),
     "aiter": (_AITER, _AITER, _AITER_MANY),
     "aiter bulk": (_AITER_BULK, _AITER, _AITER_MANY),
@@ -203,6 +221,7 @@ WAYS: Final[dict[str, dict[str, list[str]]]] = {
         "REST": ["if S.late: yield TURN"],
         "deliver call": [*_lines(_CALL), "if r is not None and S.holds(r): yield HOLD"],
         "deliver fill": ["on_next(x)"],
+        "prologue extend": ["kept = on_next.__self__"],
     },
     "task": {
         "prologue": _COUNTING,
