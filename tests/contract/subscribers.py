@@ -135,6 +135,11 @@ async def itself(x: int) -> int:
     return x
 
 
+async def forever(x: int) -> int:
+    await asyncio.sleep(3600)
+    return x
+
+
 SHAPES: dict[str, Callable[[Source], Flow[int]]] = {
     "pulled": Source.pull,
     "boundary": Source.push,

@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 from reactive_aio import Flow, from_iterable
-from tests.contract.subscribers import SHAPES, UNBOUNDED, Acting, AsyncActing, Source, pushed, turns
+from tests.contract.subscribers import (
+    SHAPES,
+    UNBOUNDED,
+    Acting,
+    AsyncActing,
+    Source,
+    itself,
+    pushed,
+    turns,
+)
 
 Shape = Callable[[Source], Flow[int]]
 every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
@@ -158,7 +167,7 @@ async def test_a_request_while_upstream_is_asked_and_has_nothing_is_not_lost() -
 
     for made in (
         pushed(open),
-        pushed(open).map_async(same),
+        pushed(open).map_async(itself),
     ):
         asked.clear()
         subscriber = Acting()
@@ -169,10 +178,6 @@ async def test_a_request_while_upstream_is_asked_and_has_nothing_is_not_lost() -
         assert sum(asked) == 3
         subscriber.cancel()
         await turns()
-
-
-async def same(x: int) -> int:
-    return x
 
 
 async def test_from_a_thread_after_the_loop_has_closed_nothing_happens() -> None:

@@ -1,0 +1,226 @@
+"""Requests: 3.9 for whatever is no positive int, depth 1, sums, and the largest demand."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reactive_aio import Flow, from_iterable
+from reactive_aio.stage import from_pull
+from reactive_aio.testing import SubscriberProbe
+from tests.contract.subscribers import (
+    BOTH,
+    SHAPES,
+    Acting,
+    Source,
+    collect,
+    flow,
+    itself,
+    turns,
+)
+
+Shape = Callable[[Source], Flow[int]]
+every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+both = pytest.mark.parametrize("kind", BOTH)
+
+
+# -- 3.9 -------------------------------------------------------------------------------------------
+WRONG = [0, -1, -(2**80), True, False, 1.0, 0.5, None, "1", b"1", [1], float("nan"), object()]
+
+
+@every_shape
+@both
+@pytest.mark.parametrize("n", WRONG, ids=lambda n: repr(n)[:12])
+async def test_a_wrong_request_fails_the_flow_and_is_never_raised(
+    shape: Shape, kind: type[Acting], n: Any
+) -> None:
+    """3.9, 3.16."""
+    source = Source()
+    subscriber = kind(1)
+    shape(source).subscribe(subscriber)
+    await subscriber.received(1)
+    subscriber.request(n)
+    await subscriber.end()
+    error = subscriber.error
+    assert isinstance(error, ValueError)
+    assert "3.9" in str(error)
+    assert "non-positive subscription request" in str(error)
+    subscriber.request(5)
+    await turns(30)
+    assert subscriber.signals == [0, error]
+    assert source.closed == source.opened
+
+
+@both
+@pytest.mark.parametrize("signal", ["on_subscribe", "on_next"])
+async def test_a_wrong_request_inside_a_signal_is_answered_after_it(
+    kind: type[Acting], signal: str
+) -> None:
+    """1.3, 3.9."""
+    depth: list[int] = []
+
+    def act(self: Acting) -> None:
+        before = len(self.signals)
+        self.request(0)
+        depth.append(len(self.signals) - before)
+
+    subscriber = kind(2, acts={signal: act})
+    flow(9).subscribe(subscriber)
+    await subscriber.end()
+    assert depth == [0]
+    assert isinstance(subscriber.error, ValueError)
+    assert subscriber.elements == ([0] if signal == "on_next" else [])
+
+
+@both
+async def test_a_wrong_request_beside_a_suspended_signal_waits_for_its_end(
+    kind: type[Acting],
+) -> None:
+    """1.3, 3.9: on_error does not begin while on_next is under way."""
+    for chain in (flow(9), flow(9).boundary(2), flow(9).map_async(itself)):
+        go = asyncio.Event()
+        log: list[str] = []
+
+        async def rest(_: Acting, go: asyncio.Event = go, log: list[str] = log) -> None:
+            await go.wait()
+            log.append("on_next ended")
+
+        def failed(_: Acting, log: list[str] = log) -> None:
+            log.append("on_error")
+
+        subscriber = kind(3, on_next=rest, on_error=failed)
+        chain.subscribe(subscriber)
+        await turns()
+        subscriber.request(0)
+        await turns()
+        assert log == []
+        go.set()
+        await subscriber.end()
+        await turns()
+        assert log == ["on_next ended", "on_error"]
+
+
+@pytest.mark.parametrize("n", [2**63 - 1, 2**63, 2**200])
+@every_shape
+async def test_huge_requests_are_unbounded_demand(shape: Shape, n: int) -> None:
+    """3.17."""
+    subscriber = Acting(n, again=n)
+    shape(Source(50)).subscribe(subscriber)
+    await subscriber.end()
+    assert subscriber.elements == list(range(50))
+    assert subscriber.completed
+
+
+class Three(int):
+    """A subclass of int is an int."""
+
+
+async def test_a_subclass_of_int_is_demand() -> None:
+    subscriber = Acting(Three(3))
+    flow(9).subscribe(subscriber)
+    assert subscriber.signals == [0, 1, 2]
+
+
+@both
+@pytest.mark.parametrize("signal", ["on_subscribe", "on_next"])
+async def test_a_wrong_request_after_a_cancellation_is_silent(
+    kind: type[Acting], signal: str
+) -> None:
+    """3.6: also before the flow has noticed."""
+
+    def act(self: Acting) -> None:
+        self.cancel()
+        self.request(0)
+
+    for chain in (flow(9), flow(9).boundary(2), flow(9).map_async(itself)):
+        subscriber = kind(2, acts={signal: act})
+        chain.subscribe(subscriber)
+        await turns(20)
+        assert subscriber.signals == ([] if signal == "on_subscribe" else [0])
+
+
+async def test_a_cancellation_after_a_wrong_request_is_silent() -> None:
+    """3.12: both inside one signal; the subscriber wants to hear no more."""
+
+    def act(self: Acting) -> None:
+        self.request(0)
+        self.cancel()
+
+    subscriber = Acting(2, on_next=act)
+    loop = asyncio.get_running_loop()
+    told: list[dict[str, Any]] = []
+    loop.set_exception_handler(lambda _, context: told.append(context))
+    flow(9).subscribe(subscriber)
+    assert subscriber.signals == [0]
+    assert [type(context["exception"]).__name__ for context in told] == ["IllegalDemand"]
+
+
+# -- depth 1 ---------------------------------------------------------------------------------------
+async def test_a_million_requests_in_a_row_do_not_recurse() -> None:
+    """3.3."""
+    subscriber = SubscriberProbe[int](1, again=1)
+    from_iterable(range(1_000_000)).subscribe(subscriber)
+    await subscriber.end()
+    assert len(subscriber.signals) == 1_000_001
+
+
+@every_shape
+async def test_an_element_asked_for_inside_on_next_comes_after_it(shape: Shape) -> None:
+    """3.3: the depth is one, however deep the chain."""
+    depth = deepest = 0
+
+    def act(self: Acting) -> None:
+        nonlocal depth, deepest
+        depth += 1
+        deepest = max(deepest, depth)
+        self.request(1)
+        depth -= 1
+
+    subscriber = Acting(1, on_next=act)
+    chain = shape(Source(300))
+    for _ in range(50):
+        chain = chain.map(abs)
+    chain.subscribe(subscriber)
+    await subscriber.end()
+    assert deepest == 1
+    assert len(subscriber.elements) == 300
+
+
+async def test_a_million_requests_before_anything_comes_are_a_sum() -> None:
+    """3.8, 3.17."""
+    subscriber = SubscriberProbe[int]().subscribed_to(flow(10).boundary(2))
+    for _ in range(1_000_000):
+        subscriber.request(1)
+    await subscriber.end()
+    assert subscriber.elements == list(range(10))
+
+
+async def test_two_hundred_boundaries_in_a_row_do_not_exhaust_the_stack() -> None:
+    """3.3: subscription, elements, completion and cancellation."""
+    chain = from_iterable(range(20))
+    for _ in range(200):
+        chain = chain.boundary(2)
+    assert (await collect(chain)) == [*range(20), "|"]
+    source = Source()
+    chain = source.pull()
+    for _ in range(200):
+        chain = chain.boundary(2)
+    subscriber = SubscriberProbe[int](3).subscribed_to(chain)
+    await subscriber.received(3)
+    subscriber.cancel()
+    assert source.closed == 1
+    assert subscriber.signals == [0, 1, 2]
+
+
+async def test_an_error_passes_two_hundred_boundaries() -> None:
+    def broken() -> Any:
+        yield 1
+        raise ValueError("deep")
+
+    chain: Flow[int] = from_pull(broken, name="broken")
+    for _ in range(200):
+        chain = chain.boundary(2)
+    one, error = await collect(chain)
+    assert one == 1
+    assert str(error) == "deep"
