@@ -259,3 +259,10 @@ def bench(session: nox.Session) -> None:
     """Nanoseconds per element, as a ratio to the bare loop measured in the same run."""
     room = Room(session, "work").install("bench", extras="uvloop")
     room.run("benchmarks", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
+def guards(session: nox.Session) -> None:
+    """Remove each guard of the contract once, see which test notices, write docs/guards.md."""
+    room = Room(session, "work").install("test", "demo", extras="all")
+    room.run("tests.contract.prove_guards", *session.posargs)
