@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from .demand import UNBOUNDED
 from .fusion import Loop, Shape, fused
@@ -82,16 +82,28 @@ class Chain:
         # A task takes long over its chunk: smaller ones let upstream work meanwhile.
         return window if mode == "sync" else max(1, window // 4)
 
-    def trail(self) -> str:
-        """Its operators in one line, for messages."""
+    def stretch(self) -> str:
+        """Its head and its stages in one line."""
         return " → ".join([self.head.name, *map(str, self.applied)])
 
+    def trail(self) -> str:
+        """All operators from the sources to here in one line, for messages."""
+        above = [upstream.chain.trail() for upstream in self.head.upstreams]
+        if not above:
+            return self.stretch()
+        joined = above[0] if len(above) == 1 else f"({' | '.join(above)})"
+        return f"{joined} → {self.stretch()}"
+
     def annotate(self, error: BaseException) -> None:
-        """Note on *error* through which flow it came, unless it says so already."""
-        note = f"in the flow: {self.trail()}"
-        if note not in getattr(error, "__notes__", ()):
+        """Note on *error* in which flow it was raised, unless one upstream has done so."""
+        trail = self.trail()
+        notes: list[str] = getattr(error, "__notes__", [])
+        if not any(note.startswith(_NOTE) and note[len(_NOTE) :] in trail for note in notes):
             with suppress(Exception):  # an exception may be frozen
-                error.add_note(note)
+                error.add_note(_NOTE + trail)
+
+
+_NOTE: Final = "in the flow: "
 
 
 def _asked(applied: tuple[Applied, ...]) -> Iterator[tuple[int, Any]]:

@@ -82,7 +82,7 @@ def _lines(chain: Chain, code: bool, *, last: bool = False) -> Iterator[str]:
             return
         yield f"island ({_way(chain)}): {stages or 'delivery'}"
     else:
-        yield f"island ({_way(chain)}): {chain.trail()}"
+        yield f"island ({_way(chain)}): {chain.stretch()}"
     if code:
         text = chain.loop("task" if chain.awaits else "sync", "call").source
         yield from ("    " + line for line in text.splitlines())
