@@ -1,6 +1,6 @@
 """The rows of a DataFrame as a flow: one Spark job per partition, started when a row of it is due.
 
-``DataFrame.toLocalIterator`` computes a partition when its first row is asked for, and none before
+PySpark's ``toLocalIterator`` computes a partition when its first row is asked for, and none before
 or after it; drained on a thread under demand it is a publisher already. What is left to do is the
 way out, which PySpark does not offer: a blocked call is ended by cancelling the job under it, and
 an iterator that is left half-way must not unpickle the rest of its partition in whichever thread
@@ -105,7 +105,10 @@ class _Job:
         with _tagged(self._df.sparkSession.sparkContext, self._tag):
             # A DataFrame keeps its plan and what has been computed of it: shuffles, and also that
             # their job was cancelled, which would fail every later subscription. So a new one.
-            return self._df.select("*").toLocalIterator()
+            fresh = self._df.select("*")
+            # Not its own toLocalIterator: that runs its jobs after its query has ended, and Spark
+            # 4.3 keeps what such jobs return, every row of it, until the session is stopped.
+            return fresh.rdd.toLocalIterator()
 
     def cancel(self) -> None:
         """Cancel the job that runs now, if one does; there may be a next one."""
