@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from .._core.demand import positive
 from .._core.heads import Inlet
@@ -21,7 +21,13 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-def concat(*sources: Source[T]) -> "Flow[T]":
+@overload
+def concat(source: Source[T], /) -> "Flow[T]": ...
+@overload
+def concat(source: Source[T], other: Source[U], /, *others: Source[U]) -> "Flow[T | U]": ...
+@overload
+def concat(*sources: Source[T]) -> "Flow[T]": ...
+def concat(*sources: Source[Any]) -> "Flow[Any]":
     """Emit the elements of the first source, when it has completed those of the second, and so on.
 
     A source is subscribed to when the one before has completed, and is asked for exactly what is
@@ -98,7 +104,15 @@ class _Concat(Switching[Any]):
             self.switch(following)
 
 
-def merge(*sources: Source[T], prefetch: int = 256) -> "Flow[T]":
+@overload
+def merge(source: Source[T], /, *, prefetch: int = 256) -> "Flow[T]": ...
+@overload
+def merge(
+    source: Source[T], other: Source[U], /, *others: Source[U], prefetch: int = 256
+) -> "Flow[T | U]": ...
+@overload
+def merge(*sources: Source[T], prefetch: int = 256) -> "Flow[T]": ...
+def merge(*sources: Source[Any], prefetch: int = 256) -> "Flow[Any]":
     """Emit the elements of all sources at once, each as it arrives.
 
     All sources are subscribed to with the first request. Each may be *prefetch* elements ahead of

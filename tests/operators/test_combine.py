@@ -80,7 +80,8 @@ class TestInEveryWay:
 class TestConcat:
     async def test_a_source_is_subscribed_to_when_the_one_before_has_completed(self) -> None:
         first, second = PublisherProbe[int](), PublisherProbe[int]()
-        probe = SubscriberProbe[int](5).subscribed_to(r.concat(first, second))
+        flow: Flow[int] = r.concat(first, second)
+        probe = SubscriberProbe[int](5).subscribed_to(flow)
         first.emit(1, 2)
         assert not second.subscribers
         first.complete()
@@ -106,7 +107,8 @@ class TestConcat:
 
     async def test_cancelling_cancels_the_source_at_work_and_starts_no_other(self) -> None:
         first, second = PublisherProbe[int](), PublisherProbe[int]()
-        probe = SubscriberProbe[int](5).subscribed_to(r.concat(first, second))
+        flow: Flow[int] = r.concat(first, second)
+        probe = SubscriberProbe[int](5).subscribed_to(flow)
         probe.cancel()
         assert first.cancelled == 1
         assert not second.subscribers
@@ -148,7 +150,8 @@ class TestConcat:
 class TestMerge:
     async def test_elements_come_in_the_order_of_their_arrival(self) -> None:
         a, b = PublisherProbe[str](), PublisherProbe[str]()
-        probe = SubscriberProbe[str]().subscribed_to(r.merge(a, b, prefetch=4))
+        flow: Flow[str] = r.merge(a, b, prefetch=4)
+        probe = SubscriberProbe[str]().subscribed_to(flow)
         probe.request(1)
         a.emit("a1")
         await asyncio.sleep(0)
@@ -166,7 +169,8 @@ class TestMerge:
         self,
     ) -> None:
         a = PublisherProbe[int]()
-        probe = SubscriberProbe[int](2).subscribed_to(r.merge(a, r.never(), prefetch=4))
+        flow: Flow[int] = r.merge(a, r.never(), prefetch=4)
+        probe = SubscriberProbe[int](2).subscribed_to(flow)
         # A foreign publisher stands behind a guard that asks for as much.
         assert a.requested == 4
         a.emit(1, 2, 3, 4)
@@ -190,7 +194,8 @@ class TestMerge:
 
     async def test_a_failure_cancels_the_others_and_comes_behind_what_has_arrived(self) -> None:
         a, b = PublisherProbe[int](), PublisherProbe[int]()
-        probe = SubscriberProbe[int](1).subscribed_to(r.merge(a, b))
+        flow: Flow[int] = r.merge(a, b)
+        probe = SubscriberProbe[int](1).subscribed_to(flow)
         a.emit(1)
         b.emit(2)
         a.fail(Failed())
@@ -219,7 +224,8 @@ class TestMerge:
                     b.complete()
 
         a, b = Chained(), PublisherProbe[int]()
-        probe = SubscriberProbe[int](MANY).subscribed_to(r.merge(a, b, prefetch=4))
+        flow: Flow[int] = r.merge(a, b, prefetch=4)
+        probe = SubscriberProbe[int](MANY).subscribed_to(flow)
         a.emit(1, 2, 3)
         b.emit(4)
         await probe.received(5)

@@ -1,0 +1,88 @@
+"""What type checkers make of sources, combinations and terminals. Nothing here runs."""
+
+from collections.abc import AsyncIterator
+from typing import assert_type
+
+from reactive_aio import (
+    Flow,
+    MulticastProcessor,
+    UnicastProcessor,
+    concat,
+    from_aiter,
+    from_awaitable,
+    from_callable,
+    from_iterable,
+    from_thread,
+    interval,
+    just,
+    merge,
+    range as flow_range,
+    timer,
+    zip as flow_zip,
+)
+
+numbers: Flow[int] = flow_range(3)
+words: Flow[str] = from_iterable(["a", "b"])
+
+
+async def size(text: str) -> int:
+    return len(text)
+
+
+async def is_short(text: str) -> bool:
+    return len(text) < 3
+
+
+def letters(text: str) -> Flow[str]:
+    return from_iterable(text)
+
+
+async def ticks() -> AsyncIterator[float]:
+    yield 1.0
+
+
+# sources
+assert_type(just(1, 2), Flow[int])
+assert_type(from_callable(lambda: "a"), Flow[str])
+assert_type(from_aiter(ticks), Flow[float])
+assert_type(from_awaitable(lambda: size("a")), Flow[int])
+assert_type(from_thread(["a"]), Flow[str])
+assert_type(interval(1), Flow[int])
+assert_type(timer(1), Flow[int])
+assert_type(UnicastProcessor[int]().map(str), Flow[str])
+assert_type(MulticastProcessor[str]().take(2), Flow[str])
+
+# several upstreams
+assert_type(words.flat_map(letters, concurrency=2), Flow[str])
+assert_type(merge(numbers, flow_range(2)), Flow[int])
+assert_type(merge(numbers, words), Flow[int | str])
+assert_type(concat(words, words), Flow[str])
+assert_type(concat(words, [1, 2]), Flow[str | int])
+assert_type(merge(*[words, words]), Flow[str])
+assert_type(flow_zip(numbers, words), Flow[tuple[int, str]])
+assert_type(flow_zip(numbers, words, numbers), Flow[tuple[int, str, int]])
+
+# awaiting, errors, demand, time
+assert_type(words.map_async(size), Flow[int])
+assert_type(words.map_async(size, concurrency=4, ordered=False), Flow[int])
+assert_type(words.filter_async(is_short), Flow[str])
+assert_type(words.on_error_return("none"), Flow[str])
+assert_type(words.retry(2), Flow[str])
+assert_type(words.boundary(8).on_backpressure_latest(), Flow[str])
+assert_type(words.timeout(1), Flow[str])
+assert_type(words.buffer_timeout(3, 0.1), Flow[list[str]])
+
+
+async def ends() -> None:
+    assert_type(await words.to_list(limit=3), list[str])
+    assert_type(await words.count(), int)
+    assert_type(await words.first(), str)
+    assert_type(await words.first(default=None), str | None)
+    assert_type(await numbers.sum(), int)
+    assert_type(await words.to_dict(len), dict[int, str])
+    assert_type(await numbers.reduce(lambda total, n: total + n), int)
+    async for number in numbers:
+        assert_type(number, int)
+    async with words.stream(prefetch=4) as elements:
+        async for word in elements:
+            assert_type(word, str)
