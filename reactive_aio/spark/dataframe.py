@@ -9,6 +9,8 @@ happens to drop it.
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
+from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import uuid4
 
@@ -17,7 +19,7 @@ from .failures import check, telling
 from .leaving import leave
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
+    from pyspark import RDD, SparkContext
     from pyspark.sql import DataFrame, Row
 
     from ..flow import Flow
@@ -108,13 +110,25 @@ class _Job:
             fresh = self._df.select("*")
             # Not its own toLocalIterator: that runs its jobs after its query has ended, and Spark
             # 4.3 keeps what such jobs return, every row of it, until the session is stopped.
-            return fresh.rdd.toLocalIterator()
+            return _rdd(fresh).toLocalIterator()
 
     def cancel(self) -> None:
         """Cancel the job that runs now, if one does; there may be a next one."""
         # A session that is gone has no jobs, and the call that blocks has noticed by itself.
         with suppress(Exception):
             self._df.sparkSession.sparkContext.cancelJobsWithTag(self._tag)
+
+
+def _rdd(df: "DataFrame") -> "RDD[Row]":
+    """``df.rdd``, and on Python 3.11 without the lock of its cached_property.
+
+    There is one lock for all DataFrames, and it is held while shuffles run: one subscription would
+    wait for the other, and so would anybody's ``df.rdd``, on the loop as well.
+    """
+    found = getattr_static(type(df), "rdd")
+    if isinstance(found, cached_property):
+        return cast("RDD[Row]", found.func(df))
+    return df.rdd
 
 
 @contextmanager

@@ -153,7 +153,7 @@ async def test_rows_that_have_been_read_are_not_kept_in_the_jvm(
             lang.java.lang.System.gc()
             time.sleep(0.2)
         runtime = lang.java.lang.Runtime.getRuntime()
-        return (runtime.totalMemory() - runtime.freeMemory()) / 2**20
+        return float(runtime.totalMemory() - runtime.freeMemory()) / 2**20
 
     columns = ("id", "repeat('x', 100)")
     observed = await observe(lambda s: s.range(0, 200_000, 1, 4).selectExpr(*columns))
