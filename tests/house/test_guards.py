@@ -2,7 +2,7 @@
 
 import pytest
 
-from .prove_guards import GUARDS, ROOT, TABLE, Guard
+from tests.contract.prove_guards import GUARDS, ROOT, TABLE, Guard
 
 
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
