@@ -19,5 +19,5 @@ class Batched:
     """It will look at what was appended, and need not be told again before it has."""
 
     def flush(self) -> None:
-        """Take notice of what was appended."""
+        """Take notice of what was appended; each subscriber does so in its own way."""
         raise NotImplementedError

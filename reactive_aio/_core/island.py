@@ -187,6 +187,7 @@ class Island:
         return self.limit > self.emitted
 
     def _run(self) -> None:
+        """Let the loop go on; each kind of island has its own way."""
         raise NotImplementedError
 
     def _start_slice(self) -> None:
@@ -196,6 +197,7 @@ class Island:
         self.until = self.looked + SLICE
 
     def _interrupt(self) -> None:
+        """Make the loop at work return soon; each kind of island has its own way."""
         raise NotImplementedError
 
     # -- beginning --------------------------------------------------------------------------------

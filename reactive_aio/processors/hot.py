@@ -167,7 +167,7 @@ class Hot(Flow[T]):
         if missing * 4 >= self._bound:
             feed.arm.request(missing)
 
-    # -- subscribers ------------------------------------------------------------------------------
+    # -- subscribers: one or many, so whatever raises NotImplementedError is the subclass's --------
     def _outlets(self) -> tuple[Outlet[T], ...]:
         raise NotImplementedError
 

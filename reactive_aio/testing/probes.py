@@ -106,6 +106,9 @@ class AsyncSubscriberProbe(SubscriberProbe[T]):
     ``overlaps`` counts signals that began before the one before had ended (rule 1.3).
     """
 
+    # A subscriber's methods are def or async def, each as it likes; but a type checker wants a
+    # method to stay what it is in the class above. Hence the ignores.
+
     def __init__(self, request: int = 0, *, again: int = 0, turns: int = 1) -> None:
         super().__init__(request, again=again)
         self._turns = turns
