@@ -1,0 +1,87 @@
+"""Journal: what went up and down between a publisher and a subscriber, in order, with times.
+
+Both directions are kept in one list, because the order between them is what most rules are about:
+an element is wrong or right by what had been requested before it. Whoever finds an offence marks
+it, so that a drawing can point at it.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+__all__ = ("Entry", "Journal", "Kind")
+
+LONGEST: Final = 2_000
+
+
+class Kind(Enum):
+    """What an entry is about; ``is_signal`` tells the way down from the way up."""
+
+    SUBSCRIBE = "subscribe"
+    ON_SUBSCRIBE = "on_subscribe"
+    ON_NEXT = "on_next"
+    ON_ERROR = "on_error"
+    ON_COMPLETE = "on_complete"
+    REQUEST = "request"
+    CANCEL = "cancel"
+    NOTE = "note"
+    """Something else that is worth reading: what a law did, or waited for."""
+    OFFENCE = "offence"
+    """What was wrong with the entry before."""
+
+    @property
+    def is_signal(self) -> bool:
+        """Whether it goes down, from the publisher to the subscriber."""
+        return self.value.startswith("on_")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that happened."""
+
+    at: float
+    """Seconds since the journal began."""
+    kind: Kind
+    value: Any = None
+    """The element, the error, the number requested, or words."""
+
+    def __str__(self) -> str:
+        match self.kind:
+            case Kind.NOTE:
+                return str(self.value)
+            case Kind.OFFENCE:
+                return f"<-- {self.value}"
+            case Kind.ON_NEXT | Kind.ON_ERROR | Kind.REQUEST:
+                return f"{self.kind.value}({self.value!r:.80})"
+            case _:
+                return f"{self.kind.value}()"
+
+
+@dataclass
+class Journal:
+    """What happened between one publisher and one subscriber."""
+
+    name: str = ""
+    clock: Callable[[], float] = time.monotonic
+    entries: list[Entry] = field(default_factory=list[Entry])
+    left_out: int = 0
+    """Entries beyond the longest journal: counted, not kept."""
+
+    def __post_init__(self) -> None:
+        self._began = self.clock()
+
+    def note(self, kind: Kind, value: Any = None) -> None:
+        """Write down what happens now."""
+        if len(self.entries) >= LONGEST and kind is not Kind.OFFENCE:
+            self.left_out += 1
+            return
+        self.entries.append(Entry(self.clock() - self._began, kind, value))
+
+    def __str__(self) -> str:
+        """One line for each entry, with its time in seconds."""
+        lines = [f"{entry.at:9.3f}  {entry}" for entry in self.entries]
+        if self.left_out:
+            lines.append(f"{'…':>9}  {self.left_out} more")
+        return "\n".join(lines)
