@@ -1,22 +1,37 @@
-"""The laws of Reactive Streams as plain callables, for any publisher: ours and strangers'.
+"""The conformance kit of Reactive Streams, for anyone's publishers, subscribers and processors.
 
-``await check_publisher(make)`` judges the publishers that ``make(n)`` returns, each of exactly n
-elements, and reports. Nothing here knows a test framework, or the runtime of this package.
+``check(Subject(publisher=…, subscriber=…, …))`` judges what it is given by every law and reports;
+so do ``python -m reactive_aio.tck check package.module:factory`` and ``pytest --rs-tck …``.
+Nothing here knows the runtime of this package: strangers are judged as we are.
 """
 
-from .publisher import FAILING_LAWS, INFINITE_LAWS, LAWS, Report, check_publisher
-from .recorder import Recorder, Terms
+from .check import Case, cases, check, check_processor, check_publisher, check_subscriber
+from .law import Law
+from .laws import LAWS
 from .rules import RULES, Rule, Strength
+from .subject import BadSubject, Subject
+from .terms import Terms
+from .verdict import Outcome, Report, Verdict
+from .whitebox import Probe, Puppet
 
 __all__ = (
-    "FAILING_LAWS",
-    "INFINITE_LAWS",
     "LAWS",
     "RULES",
-    "Recorder",
+    "BadSubject",
+    "Case",
+    "Law",
+    "Outcome",
+    "Probe",
+    "Puppet",
     "Report",
     "Rule",
     "Strength",
+    "Subject",
     "Terms",
+    "Verdict",
+    "cases",
+    "check",
+    "check_processor",
     "check_publisher",
+    "check_subscriber",
 )

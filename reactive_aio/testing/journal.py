@@ -14,6 +14,9 @@ from typing import Any, Final
 __all__ = ("Entry", "Journal", "Kind")
 
 LONGEST: Final = 2_000
+"""Entries that are kept."""
+NEAR: Final = 10
+"""Entries that are shown before an offence, at the beginning, and at the end."""
 
 
 class Kind(Enum):
@@ -79,9 +82,30 @@ class Journal:
             return
         self.entries.append(Entry(self.clock() - self._began, kind, value))
 
+    @property
+    def offended(self) -> bool:
+        """Whether an offence is marked in it."""
+        return any(entry.kind is Kind.OFFENCE for entry in self.entries)
+
     def __str__(self) -> str:
         """One line for each entry, with its time in seconds."""
         lines = [f"{entry.at:9.3f}  {entry}" for entry in self.entries]
         if self.left_out:
             lines.append(f"{'…':>9}  {self.left_out} more")
-        return "\n".join(lines)
+        told = [at for at, entry in enumerate(self.entries) if entry.kind is Kind.OFFENCE]
+        return "\n".join(_readable(lines, told))
+
+
+def _readable(lines: list[str], told: list[int]) -> list[str]:
+    """The beginning, the end, and what is around the first offences."""
+    wanted = {*range(NEAR), *range(len(lines) - NEAR, len(lines))}
+    for at in told[:3]:
+        wanted.update(range(at - NEAR, at + 3))
+    shown: list[str] = []
+    last = -1
+    for at in sorted(wanted & set(range(len(lines)))):
+        if at - last > 1:
+            shown.append(f"{'…':>9}  {at - last - 1} more")
+        shown.append(lines[at])
+        last = at
+    return shown

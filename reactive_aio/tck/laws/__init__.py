@@ -1,0 +1,42 @@
+"""The laws, each in the module of its theme; a new one is found by being there."""
+
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Final
+
+from ..law import Law
+from . import signals
+
+__all__ = ("BLACK_BOX", "LAWS", "PROCESSOR", "PUBLISHER", "WHITE_BOX")
+
+
+def _in_order(law: Law) -> tuple[int, int, str]:
+    """The factories first, then the rules by their numbers, then the house's own."""
+    part, _, number = law.rule.partition(".")
+    if not number:
+        return (0, 0, law.name)
+    return (int(part) if part.isdigit() else 9, int(number), law.name)
+
+
+def _of(*modules: ModuleType) -> tuple[Law, ...]:
+    def found() -> Iterator[Law]:
+        for module in modules:
+            yield from (each for each in vars(module).values() if isinstance(each, Law))
+
+    return tuple(sorted(found(), key=_in_order))
+
+
+PUBLISHER: Final = _of(signals)
+"""Laws for publishers."""
+
+BLACK_BOX: Final[tuple[Law, ...]] = _of()
+"""Laws for subscribers of which no more is seen than what they request."""
+
+WHITE_BOX: Final[tuple[Law, ...]] = _of()
+"""Laws for subscribers that tell a probe what they receive."""
+
+PROCESSOR: Final[tuple[Law, ...]] = _of()
+"""Laws for processors, besides those of a publisher and of a white-box subscriber."""
+
+LAWS: Final = {law.name: law for law in (*PUBLISHER, *BLACK_BOX, *WHITE_BOX, *PROCESSOR)}
+"""Every law, by its name."""

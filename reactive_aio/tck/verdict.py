@@ -1,0 +1,111 @@
+"""Verdicts: what the laws said about a subject, as plain data that can cross a pipe."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import Any
+
+from ..errors import RuleViolation
+from .rules import Strength
+
+__all__ = ("Outcome", "Report", "Verdict")
+
+
+class Outcome(Enum):
+    """What a law can say."""
+
+    PASS = "pass"
+    FAIL = "FAIL"
+    NOT_JUDGED = "not judged"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What one law said about the subject in one role."""
+
+    law: str
+    role: str
+    """``publisher``, ``subscriber``, ``white box`` or ``processor``."""
+    rule: str
+    strength: Strength
+    text: str
+    """What was tried."""
+    outcome: Outcome
+    why: str = ""
+    """What was wrong, or why nothing was judged."""
+    broken: str = ""
+    """The rule that was broken: not always the one that the law is about."""
+    log: str = ""
+    """What happened, line by line, with times in seconds."""
+    drawing: str = ""
+    """The same as a marble diagram with a demand lane."""
+    stack: str = ""
+    """Where the subject was when it had to be stopped."""
+    seconds: float = 0.0
+    """How long it took, by the clock on the wall."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; `from_json` reads it again."""
+        return {**asdict(self), "strength": self.strength.value, "outcome": self.outcome.value}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "Verdict":
+        """What `to_json` wrote."""
+        strength, outcome = Strength(data["strength"]), Outcome(data["outcome"])
+        return cls(**{**data, "strength": strength, "outcome": outcome})
+
+    @property
+    def fails(self) -> bool:
+        return self.outcome is Outcome.FAIL
+
+    def __str__(self) -> str:
+        parts = [f"{self.law} [{self.role}, {self.strength.name}]: {self.outcome.value}"]
+        parts += [f"  {self.why}"] if self.why else []
+        for text in (self.drawing, self.log, self.stack):
+            parts += [f"    {line}" for line in text.splitlines()]
+        return "\n".join(parts)
+
+
+@dataclass
+class Report:
+    """What all laws said about one subject."""
+
+    subject: str
+    verdicts: list[Verdict] = field(default_factory=list[Verdict])
+
+    def having(self, outcome: Outcome) -> list[Verdict]:
+        """The verdicts of one outcome."""
+        return [verdict for verdict in self.verdicts if verdict.outcome is outcome]
+
+    @property
+    def broken(self) -> list[Verdict]:
+        """The failed laws that insist: those of strength MUST."""
+        return [each for each in self.verdicts if each.fails and each.strength is Strength.MUST]
+
+    @property
+    def ok(self) -> bool:
+        """Whether something was judged, and no law of strength MUST failed."""
+        return bool(self.having(Outcome.PASS)) and not self.broken
+
+    def __iter__(self) -> Iterator[Verdict]:
+        return iter(self.verdicts)
+
+    def __getitem__(self, law: str) -> Verdict:
+        """The verdict of one law, by its name; the worst if it judged several roles."""
+        found = [verdict for verdict in self.verdicts if verdict.law == law]
+        if not found:
+            raise KeyError(f"no law {law!r} has judged {self.subject}")
+        return next((each for each in found if each.fails), found[0])
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{len(self.having(each))} {each.value}" for each in Outcome)
+        lines = [f"{self.subject}: {counts}"]
+        lines += map(str, self.having(Outcome.FAIL))
+        return "\n".join(lines)
+
+    def raise_if_broken(self) -> None:
+        """Raise `RuleViolation` for the first failed MUST; the whole report is in its notes."""
+        for verdict in self.broken:
+            violation = RuleViolation(verdict.broken or verdict.rule, verdict.why)
+            violation.add_note(str(self))
+            raise violation
