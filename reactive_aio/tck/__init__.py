@@ -5,14 +5,43 @@ so do ``python -m reactive_aio.tck check package.module:factory`` and ``pytest -
 Nothing here knows the runtime of this package: strangers are judged as we are.
 """
 
-from .check import Case, cases, check, check_processor, check_publisher, check_subscriber
-from .law import Law
-from .laws import LAWS
-from .rules import RULES, Rule, Strength
-from .subject import BadSubject, Subject
-from .terms import Terms
-from .verdict import Outcome, Report, Verdict
-from .whitebox import Probe, Puppet
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .checking import Case, cases, check, check_processor, check_publisher, check_subscriber
+    from .law import Law
+    from .laws import LAWS
+    from .rules import RULES, Rule, Strength
+    from .subject import BadSubject, Subject
+    from .terms import Terms
+    from .verdict import Outcome, Report, Verdict
+    from .whitebox import Probe, Puppet
+else:
+    # pytest loads its plugins, and so this package, on every start: the kit waits until it is used.
+    from importlib import import_module
+
+    _ROOMS = {
+        "checking": "Case cases check check_processor check_publisher check_subscriber",
+        "law": "Law",
+        "laws": "LAWS",
+        "rules": "RULES Rule Strength",
+        "subject": "BadSubject Subject",
+        "terms": "Terms",
+        "verdict": "Outcome Report Verdict",
+        "whitebox": "Probe Puppet",
+    }
+    _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+    def __getattr__(name):
+        if name not in _ROOM_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(f"{__name__}.{_ROOM_OF[name]}"), name)
+        globals()[name] = found
+        return found
+
+    def __dir__():
+        return sorted({*globals(), *_ROOM_OF})
+
 
 __all__ = (
     "LAWS",
