@@ -1,0 +1,265 @@
+"""Drawing: a journal as a marble diagram, with a lane for what was asked above what came.
+
+::
+
+    demand   >---2-----1---x
+    signals    >---a-b---c---d-|
+                             ^-- 1.8: an element came after cancel()
+
+Every entry has a column of its own, so that what is further left came first; time is written out
+where it passed (``~0.5s~``). A lane begins with its first entry and stops after the last that it
+may have: what stands alone behind the end of a line came too late.
+"""
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+from reprlib import Repr
+from typing import Final, cast
+from unicodedata import east_asian_width
+
+from .journal import LONGEST, Entry, Journal, Kind
+
+__all__ = ("draw", "label")
+
+UNBOUNDED: Final = 2**63 - 1
+NAMES: Final = ("demand   ", "signals  ")
+_MARGIN: Final = len(NAMES[0])
+_AROUND: Final = 12
+"""Columns kept at both ends of a long journal, and on each side of an offence."""
+_FEW: Final = 6
+"""So many columns are not worth being left out."""
+_WIDEST: Final = 16
+_NOTES: Final = 20
+_SMALL: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_UP: Final = frozenset({Kind.SUBSCRIBE, Kind.REQUEST, Kind.CANCEL})
+_LEGEND: Final = {
+    Kind.SUBSCRIBE: "> subscribed",
+    Kind.ON_SUBSCRIBE: "> subscribed",
+    Kind.REQUEST: "2 requested",
+    Kind.CANCEL: "x cancelled",
+}
+
+_short, _long = Repr(), Repr()
+_short.maxother = _short.maxstring = _WIDEST
+_long.maxother = _long.maxstring = 200
+
+
+@dataclass(frozen=True)
+class _Column:
+    """What stands in both lanes at one moment, and behind it."""
+
+    up: str
+    down: str
+    gaps: tuple[str, str] = (" ", " ")
+    marks: tuple[str, ...] = ()
+    """What is wrong with it."""
+
+    @property
+    def width(self) -> int:
+        return max(_cells(self.up), _cells(self.down))
+
+
+class _Pencil:
+    """Where both lanes are: a lane that is under way is a line, otherwise it is blank."""
+
+    def __init__(self) -> None:
+        self._fills: tuple[str, str] = (" ", " ")
+        self._over: set[int] = set()
+        self.notes: list[str] = []
+
+    def column(self, entry: Entry) -> _Column:
+        if entry.kind is Kind.NOTE:
+            self.notes.append(str(entry.value))
+            return self.both("", str(len(self.notes)).translate(_SMALL))
+        lane = 0 if entry.kind in _UP else 1
+        column = self.both(*((label(entry), "") if lane == 0 else ("", label(entry))))
+        if entry.kind in (Kind.CANCEL, Kind.ON_COMPLETE, Kind.ON_ERROR):
+            self._over.add(lane)
+        fill = " " if lane in self._over else "-"
+        self._fills = (fill, self._fills[1]) if lane == 0 else (self._fills[0], fill)
+        return replace(column, gaps=self._fills)
+
+    def both(self, up: str, down: str) -> _Column:
+        """A column with its blanks filled."""
+        width = max(_cells(up), _cells(down))
+        return _Column(
+            up + self._fills[0] * (width - _cells(up)),
+            down + self._fills[1] * (width - _cells(down)),
+            self._fills,
+        )
+
+    def pause(self, seconds: float) -> _Column:
+        """Time passes, in the lanes that are under way."""
+        text = f"~{_duration(seconds)}~"
+        under_way = [fill == "-" for fill in self._fills]
+        up = text if under_way[0] or not under_way[1] else ""
+        return self.both(up, text if under_way[1] else "")
+
+
+def draw(journal: Journal, *, width: int = 100, pause: float = 0.05) -> str:
+    """Draw *journal*, in lines of at most *width* characters.
+
+    A time of *pause* seconds or more between two entries is shown. Of a long journal the middle is
+    left out, but never what is near an offence.
+    """
+    pencil = _Pencil()
+    columns = _shortened(list(_columns(journal, pencil, pause)))
+    lines = [journal.name] if journal.name else []
+    for number, row in enumerate(_rows(columns, max(width - _MARGIN, 20))):
+        if number:
+            lines.append("")
+        lines += _drawn(row, width)
+    return "\n".join([*lines, *_footer(journal, pencil.notes, width)])
+
+
+def label(entry: Entry) -> str:
+    """How *entry* is drawn in its lane."""
+    match entry.kind:
+        case Kind.SUBSCRIBE | Kind.ON_SUBSCRIBE:
+            return ">"
+        case Kind.REQUEST if isinstance(entry.value, int) and entry.value >= UNBOUNDED:
+            return "∞"
+        case Kind.CANCEL:
+            return "x"
+        case Kind.ON_COMPLETE:
+            return "|"
+        case Kind.ON_ERROR:
+            return "#"
+        case _:
+            return _word(cast("object", entry.value))
+
+
+def _word(element: object) -> str:
+    """A word that nobody takes for something else: only what reads as a name goes unquoted."""
+    if isinstance(element, str) and re.fullmatch(r"[^\W\d]\w*", element):
+        text = element
+    else:
+        text = _short.repr(element).replace(", ", ",").replace("\n", " ")
+    return text if _cells(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.3g}ms" if seconds < 0.1 else f"{seconds:.2g}s"
+    return f"{round(seconds, 2):g}s" if seconds < 1000 else f"{seconds:.0f}s"
+
+
+def _cells(text: str) -> int:
+    """The width of *text* on a screen: some letters take two places."""
+    if text.isascii():
+        return len(text)
+    return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
+
+
+# -- columns ---------------------------------------------------------------------------------------
+def _columns(journal: Journal, pencil: _Pencil, pause: float) -> Iterator[_Column]:
+    """One for each entry, with the offences that follow it, and one for each pause before it."""
+    last: float | None = None
+    for entry, offences in _with_offences(journal):
+        if entry is None:
+            sign = "…" if journal.left_out else " "
+            yield replace(pencil.both(sign, sign), marks=offences)
+            continue
+        if last is not None and entry.at - last >= pause:
+            yield pencil.pause(entry.at - last)
+        last = entry.at
+        yield replace(pencil.column(entry), marks=offences)
+
+
+def _with_offences(journal: Journal) -> Iterator[tuple[Entry | None, tuple[str, ...]]]:
+    """The entries, each with what is wrong with it; None stands for those that were left out."""
+    found: list[tuple[Entry | None, list[str]]] = []
+    for number, entry in enumerate(journal.entries):
+        if number == LONGEST and journal.left_out:
+            found.append((None, []))
+        if entry.kind is not Kind.OFFENCE:
+            found.append((entry, []))
+        elif found:
+            found[-1][1].append(str(entry.value))
+        else:  # nothing came, and that is the offence
+            found.append((None, [str(entry.value)]))
+    if journal.left_out and len(journal.entries) <= LONGEST:
+        found.append((None, []))
+    return ((entry, tuple(marks)) for entry, marks in found)
+
+
+def _shortened(columns: list[_Column]) -> list[_Column]:
+    """Without the middle, but for what is near an offence."""
+    kept = {*range(_AROUND), *range(len(columns) - _AROUND, len(columns))}
+    for at, column in enumerate(columns):
+        if column.marks:
+            kept.update(range(at - _AROUND, at + _AROUND + 1))
+    shortened: list[_Column] = []
+    for keep, group in groupby(enumerate(columns), key=lambda each: each[0] in kept):
+        members = [column for _, column in group]
+        if keep or len(members) < _FEW:
+            shortened += members
+        else:
+            text = f"…{len(members)} more…"
+            shortened.append(_Column(text, text, members[-1].gaps))
+    return shortened
+
+
+def _rows(columns: Iterable[_Column], width: int) -> Iterator[list[_Column]]:
+    row: list[_Column] = []
+    room = width
+    for column in columns:
+        if row and column.width + 1 > room:
+            yield row
+            row, room = [], width
+        row.append(column)
+        room -= column.width + 1
+    if row:
+        yield row
+
+
+# -- lines -----------------------------------------------------------------------------------------
+def _drawn(row: list[_Column], width: int) -> Iterator[str]:
+    """Both lanes of a row, and below them what is wrong."""
+    yield (NAMES[0] + "".join(column.up + column.gaps[0] for column in row)).rstrip()
+    yield (NAMES[1] + "".join(column.down + column.gaps[1] for column in row)).rstrip()
+    at = _MARGIN
+    for column in row:
+        for words in column.marks:
+            yield from _mark(at, words, width)
+        at += column.width + 1
+
+
+def _mark(at: int, words: str, width: int) -> Iterator[str]:
+    """A caret at column *at*, with *words* to its right, to its left, or below it."""
+    lines = words.splitlines() or [""]
+    right, left = f"{' ' * at}^-- {words}", f"{words} --^"
+    if len(lines) == 1 and len(right) <= width:
+        yield right
+    elif len(lines) == 1 and len(left) + _MARGIN <= at + 1:
+        yield left.rjust(at + 1)
+    else:
+        yield f"{' ' * at}^"
+        for line in lines:
+            yield from textwrap.wrap(
+                line, width, initial_indent=" " * _MARGIN, subsequent_indent=" " * _MARGIN
+            )
+
+
+def _footer(journal: Journal, notes: list[str], width: int) -> Iterator[str]:
+    """What the errors were, what the small numbers stand for, and the less common signs."""
+    for entry in journal.entries:
+        if entry.kind is Kind.ON_ERROR:
+            yield f"{'#':>{_MARGIN - 2}}  {_long.repr(entry.value)}"
+    for number, note in enumerate(notes, 1):
+        if number > _NOTES:
+            yield f"{'…':>{_MARGIN - 2}}  {len(notes) - _NOTES} more notes"
+            break
+        sign = str(number).translate(_SMALL)
+        yield from textwrap.wrap(
+            note, width, initial_indent=f"{sign:>{_MARGIN - 2}}  ", subsequent_indent=" " * _MARGIN
+        )
+    if journal.left_out:
+        yield f"{'…':>{_MARGIN - 2}}  {journal.left_out} more were not written down"
+    used = {entry.kind for entry in journal.entries}
+    signs = dict.fromkeys(words for kind, words in _LEGEND.items() if kind in used)
+    if signs:
+        yield f"{' ' * _MARGIN}({', '.join(signs)})"
