@@ -31,6 +31,11 @@ class Judge:
         self._terms = terms
         self._trial: Trial | None = None
 
+    @property
+    def terms(self) -> Terms:
+        """How long it waits: less, once the subject has hung."""
+        return self._terms
+
     def judge(self, law: Law) -> Verdict:
         """Judge by *law*, on a loop of its own in a thread of its own."""
         why = unfit(self._subject, law)
@@ -53,7 +58,11 @@ class Judge:
         return self._trial.doing if self._trial is not None else ""
 
     async def _try(self, law: Law) -> None:
-        self._trial = trial = Trial(self._subject, self._terms)
+        terms = self._terms
+        if law.strength is Strength.MAY:
+            # It need not come, so it is not waited for as long.
+            terms = replace(terms, come=min(terms.come, terms.come_again))
+        self._trial = trial = Trial(self._subject, terms)
         try:
             await law.scenario(trial)
         finally:
@@ -111,7 +120,9 @@ class Judge:
     def _lose_patience(self, bench: Bench) -> None:
         """A subject that has hung once is not waited for as long again."""
         terms = self._terms
-        if self._trial is not None and self._trial.waited_in_vain:
+        trial = self._trial
+        # In vain for what is optional says nothing: such a law has terms of its own.
+        if trial is not None and trial.waited_in_vain and trial.terms is terms:
             self._terms = terms = replace(terms, come=min(terms.come, terms.come_again))
         if bench.braked:
             stuck = min(terms.stuck, IMPATIENT_STUCK)

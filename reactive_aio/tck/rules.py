@@ -6,7 +6,7 @@ The strength is that of the specification's own verb: MUST, SHOULD or MAY.
 from enum import Enum
 from typing import Final, NamedTuple
 
-__all__ = ("RULES", "Rule", "Strength")
+__all__ = ("HOUSE_RULES", "RULES", "UNJUDGED", "Rule", "Strength")
 
 
 class Strength(Enum):
@@ -97,3 +97,23 @@ RULES: Final[dict[str, Rule]] = {
     rule.number: rule for rule in (*_PUBLISHER, *_SUBSCRIBER, *_SUBSCRIPTION, *_PROCESSOR)
 }
 """Every rule, by its number."""
+
+_HOUSE = (
+    Rule("L.1", _SHOULD, "The same elements come, in the same order, however they are requested."),
+    Rule("L.2", _SHOULD, "Cancelled on the loop, a publisher is silent at once."),
+    Rule("L.3", _SHOULD, "What a publisher holds is given back once, however the stream ends."),
+    Rule("L.4", _SHOULD, "Signals see the context variables as they were at subscribe."),
+    Rule("L.5", _SHOULD, "No task outlives its subscription."),
+    Rule("L.6", _SHOULD, "No thread outlives its subscription, except those of a pool."),
+    Rule("L.7", _SHOULD, "After the end nothing holds the subscriber or its elements."),
+    Rule("L.8", _SHOULD, "What a subscriber raises is told to the loop's exception handler, once."),
+)
+
+HOUSE_RULES: Final[dict[str, Rule]] = {rule.number: rule for rule in _HOUSE}
+"""What this library asks of itself beyond the specification, by number."""
+
+UNJUDGED: Final[dict[str, str]] = {
+    "2.2": "whether a subscriber's work takes long, and is moved, is a matter of its purpose",
+    "2.11": "it is about memory seen by several threads; one event loop orders all signals",
+}
+"""The rules that no law can judge on one event loop, and why."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import weakref
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from inspect import isawaitable
 from typing import Any, Final
@@ -161,6 +161,16 @@ class Trial:
         seconds = self.terms.quiet if self.subject.quiet is None else self.subject.quiet
         if seconds:
             await asyncio.sleep(seconds)
+
+    async def each(self, *scenarios: Coroutine[Any, Any, None]) -> None:
+        """Try all of them at the same time, so that they share the time that waiting takes."""
+        tasks = [asyncio.ensure_future(scenario) for scenario in scenarios]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def close(self) -> None:
         """Cancel what the scenario has left, so that it reaches into no other; then all faults."""

@@ -5,7 +5,18 @@ from types import ModuleType
 from typing import Final
 
 from ..law import Law
-from . import signals
+from . import (
+    cancellation,
+    demand,
+    depth,
+    forgetting,
+    house,
+    promptness,
+    raising,
+    setup,
+    signals,
+    subscribing,
+)
 
 __all__ = ("BLACK_BOX", "LAWS", "PROCESSOR", "PUBLISHER", "WHITE_BOX")
 
@@ -26,7 +37,18 @@ def _of(*modules: ModuleType) -> tuple[Law, ...]:
     return tuple(sorted(found(), key=_in_order))
 
 
-PUBLISHER: Final = _of(signals)
+PUBLISHER: Final = _of(
+    cancellation,
+    demand,
+    depth,
+    forgetting,
+    house,
+    promptness,
+    raising,
+    setup,
+    signals,
+    subscribing,
+)
 """Laws for publishers."""
 
 BLACK_BOX: Final[tuple[Law, ...]] = _of()

@@ -1,0 +1,159 @@
+"""Laws about references: a publisher forgets its subscriber, and a subscription its elements."""
+
+import asyncio
+import gc
+import weakref
+from typing import Any, Final
+
+from ...spec import Subscription
+from ..law import NotJudged, law
+from ..recorder import UNBOUNDED, Recorder
+from ..rules import Strength
+from ..trial import Trial
+
+__all__ = ()
+
+Held = tuple[object, Subscription, "weakref.ref[Recorder]"]
+"""What the caller holds, and may for ever: publisher and subscription; and what must go."""
+PATIENCE: Final = 40
+"""Looks, each followed by a sleep that is longer than the one before."""
+
+
+def _held(publisher: object, seen: Recorder) -> Held:
+    return publisher, seen.subscription, weakref.ref(seen)
+
+
+async def _unused(trial: Trial, kind: type[Recorder]) -> Held:
+    publisher = await trial.publisher(3)
+    seen = await trial.watch(publisher, kind)
+    await trial.quiet()
+    seen.cancel()
+    return _held(publisher, seen)
+
+
+async def _used(trial: Trial, kind: type[Recorder]) -> Held:
+    publisher = await trial.publisher(3)
+    seen = await trial.watch(publisher, kind, 1)
+    await seen.took(1)
+    await trial.quiet()
+    seen.cancel()
+    return _held(publisher, seen)
+
+
+async def _begun(trial: Trial, kind: type[Recorder]) -> Held:
+    publisher = await trial.publisher(3)
+    seen = await trial.watch(publisher, kind)
+    seen.request(2)
+    seen.cancel()
+    return _held(publisher, seen)
+
+
+async def _completed(trial: Trial, kind: type[Recorder]) -> Held:
+    publisher = await trial.publisher(1)
+    seen = await trial.watch(publisher, kind, 9)
+    await seen.end()
+    return _held(publisher, seen)
+
+
+async def _failed(trial: Trial, kind: type[Recorder]) -> Held:
+    publisher = await trial.make("failing_publisher")
+    seen = await trial.watch(publisher, kind, UNBOUNDED)
+    await seen.end("1.4")
+    error = seen.error
+    while error is not None:
+        # The trial keeps the error, and its frames would keep everything.
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
+    return _held(publisher, seen)
+
+
+async def _forgets(trial: Trial, rule: str, *uses: tuple[str, Any]) -> None:
+    held: list[tuple[str, Held]] = []
+    for kind in trial.kinds:
+        for when, use in uses:
+            held.append((when, await use(trial, kind)))
+    if not await _gone([reference for _, (_, _, reference) in held]):
+        for when, (_, _, reference) in held:
+            kinds = sorted({type(each).__name__ for each in gc.get_referrers(reference())})
+            what = f"after {when} the subscriber is still referred to, by objects of {kinds}"
+            trial.demand(reference() is None, rule, what)
+
+
+async def _gone(references: "list[weakref.ref[Any]]") -> bool:
+    nap = 0.0
+    for look in range(PATIENCE):
+        if look in (5, 20, PATIENCE - 1):
+            gc.collect()
+        if all(reference() is None for reference in references):
+            return True
+        await asyncio.sleep(nap)
+        nap = min(0.02, nap * 1.3 or 0.0005) if look > 5 else 0.0
+    return False
+
+
+@law(
+    "3.13",
+    "publisher",
+    elements=3,
+    jvm=("required_spec313_cancelMustMakeThePublisherEventuallyDropAllReferencesToTheSubscriber",),
+)
+async def spec313_forgets_the_subscriber(trial: Trial) -> None:
+    """After cancel() only its owner holds the subscriber, whoever holds the subscription."""
+    await _forgets(
+        trial, "3.13", ("an early cancel()", _unused), ("cancel()", _used), ("cancel()", _begun)
+    )
+
+
+@law("L.7", "publisher", elements=1, completes=True, strength=Strength.SHOULD)
+async def house7_forgets_the_subscriber_after_completion(trial: Trial) -> None:
+    """After on_complete only its owner holds the subscriber, whoever holds the subscription."""
+    await _forgets(trial, "L.7", ("on_complete", _completed))
+
+
+@law("L.7", "failing_publisher", strength=Strength.SHOULD)
+async def house7_forgets_the_subscriber_after_failure(trial: Trial) -> None:
+    """After on_error only its owner holds the subscriber, whoever holds the subscription."""
+    await _forgets(trial, "L.7", ("on_error", _failed))
+
+
+# -- the elements ------------------------------------------------------------------------------
+
+
+class _Keepsake(Recorder):
+    """Keeps only weak references to the elements."""
+
+    def on_next(self, element: Any, /) -> None:
+        try:
+            weak: Any = weakref.ref(element)
+        except TypeError:
+            weak = self  # such as an int: nobody can say who holds it
+        super().on_next(weak)
+
+
+@law("L.7", "publisher", elements=5, strength=Strength.SHOULD)
+async def house7_forgets_the_elements(trial: Trial) -> None:
+    """A subscription that is over holds no elements."""
+    finished, cancelled = await _over(trial, 9, 3), await _over(trial, 2, 2)
+    references = finished[1] + cancelled[1]
+    if trial.subject.completes and await _gone(references):
+        return
+    if await _gone(cancelled[1]):
+        return
+    kept = sum(reference() is not None for reference in references)
+    del finished, cancelled
+    # Now that both subscriptions are gone: what is left is held by somebody else.
+    if not await _gone(references):
+        raise NotJudged("the elements are held by somebody else")
+    trial.demand(False, "L.7", f"{kept} elements are held by a subscription that is over")
+
+
+async def _over(trial: Trial, first: int, n: int) -> tuple[Subscription, "list[weakref.ref[Any]]"]:
+    seen = await trial.watch(await trial.publisher(3 if n == 3 else 5), _Keepsake, first)
+    await seen.took(n)
+    if seen in seen.elements:
+        raise NotJudged("the elements are such that no weak reference to them is possible")
+    if n == 3 and trial.subject.completes:
+        await seen.end()
+    else:
+        seen.cancel()
+    return seen.subscription, list(seen.elements)
