@@ -6,133 +6,53 @@
     .take(2)
     a--b|
 
-``-`` is a tick in which nothing happens, a word an element, ``|`` completion and ``#`` an error;
-each takes one tick, however wide it is. Signals in parentheses come in one tick: ``(ab|)``; words
-in them are single characters. ``(a, b)`` and ``[a, b]`` are a tuple and a list: one element.
+How lanes are written says :mod:`reactive_aio.testing.lanes`. With a demand lane in front, a diagram
+says what the subscriber asks for, and when::
+
+    demand   1---1-x
+    signals  a---b--
 
 `diagrams` finds those in a docstring: lanes that go in, one line of code, the lane that comes out.
-`Marbles` is a publisher that plays a lane, in the time of the loop, and `play` writes down the lane
-that a publisher is; on a loop with virtual time that takes no time.
+`Marbles` is a publisher that plays a lane, in the time of the loop, `play` writes down the lanes
+that a publisher is, and `assert_marbles` compares them with those expected; on a loop with virtual
+time that takes no time.
 """
 
 import asyncio
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import cleandoc
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, overload
 
 from ..spec import Publisher, Subscriber, Subscription
+from .lanes import ALL, COMPLETE, FAIL, Demand, Lane, Lanes, aligned, show
 
-__all__ = ("COMPLETE", "FAIL", "Diagram", "Drawn", "Lane", "Marbles", "diagrams", "play", "show")
+__all__ = (
+    "COMPLETE",
+    "FAIL",
+    "Demand",
+    "Diagram",
+    "Drawn",
+    "Lane",
+    "Lanes",
+    "Marbles",
+    "assert_marbles",
+    "diagrams",
+    "play",
+    "show",
+)
 
 T = TypeVar("T")
 
-COMPLETE = "|"
-FAIL = "#"
 _LANE = re.compile(r"[-|#()\[\], \w]*[-|#][-|#()\[\], \w]*")
-_OPEN, _CLOSE = "([", ")]"
+_LATE = 5
+"""Ticks that are looked at behind an end that was expected."""
 
 
 class Drawn(Exception):
     """The error that a ``#`` stands for."""
-
-
-@dataclass(frozen=True)
-class Lane:
-    """Signals, as text, each with its tick."""
-
-    signals: tuple[tuple[int, str], ...]
-    length: int
-
-    @classmethod
-    def parse(cls, text: str) -> "Lane":
-        """Read *text*; ValueError when it is no lane."""
-        signals: list[tuple[int, str]] = []
-        tick = 0
-        for token in _tokens(text):
-            if token != "-":
-                signals += ((tick, each) for each in _members(token))
-            tick += 1
-        ends = [each for _, each in signals if each in (COMPLETE, FAIL)]
-        if len(ends) > 1 or (ends and signals[-1][1] != ends[0]):
-            raise ValueError(f"a lane ends once: {text!r}")
-        return cls(tuple(signals), tick)
-
-    @property
-    def elements(self) -> tuple[tuple[int, str], ...]:
-        return tuple(each for each in self.signals if each[1] not in (COMPLETE, FAIL))
-
-    @property
-    def end(self) -> str:
-        """``|``, ``#``, or nothing."""
-        last = self.signals[-1][1] if self.signals else ""
-        return last if last in (COMPLETE, FAIL) else ""
-
-    def __str__(self) -> str:
-        """Drawn again, as far as can be: a tick in which much happens is a group."""
-        out, at = "", 0
-        for tick in sorted({tick for tick, _ in self.signals}):
-            here = [text for when, text in self.signals if when == tick]
-            out += "-" * (tick - at) + (here[0] if len(here) == 1 else f"({''.join(here)})")
-            at = tick + 1
-        return out + "-" * (self.length - at)
-
-
-def _tokens(text: str) -> Iterator[str]:
-    """Ticks, words, terminal signals, and what is between brackets."""
-    rest = text.strip()
-    while rest:
-        if rest[0] in _OPEN:
-            size = _bracketed(rest)
-        elif rest[0] in "-|#":
-            size = 1
-        elif found := re.match(r"\w+", rest):
-            size = found.end()
-        else:
-            raise ValueError(f"not a lane: {text!r}, at {rest!r}")
-        yield rest[:size]
-        rest = rest[size:]
-
-
-def _bracketed(text: str) -> int:
-    depth = 0
-    for at, char in enumerate(text):
-        depth += (char in _OPEN) - (char in _CLOSE)
-        if depth == 0:
-            return at + 1
-    raise ValueError(f"a bracket is not closed: {text!r}")
-
-
-def _members(token: str) -> Iterator[str]:
-    """The signals of one tick."""
-    if not token.startswith("(") or "," in _outermost(token[1:-1]):
-        yield token.replace(" ", "")
-        return
-    rest = token[1:-1].strip()
-    while rest:
-        size = _bracketed(rest) if rest[0] in _OPEN else 1
-        yield rest[:size].replace(" ", "")
-        rest = rest[size:].lstrip()
-
-
-def _outermost(text: str) -> str:
-    """*text* without what is in brackets."""
-    out, depth = "", 0
-    for char in text:
-        depth += (char in _OPEN) - (char in _CLOSE)
-        if depth == 0:
-            out += char
-    return out
-
-
-def show(element: object) -> str:
-    """How *element* is drawn."""
-    if isinstance(element, (list, tuple)):
-        inside = ",".join(map(show, cast("Sequence[object]", element)))
-        return f"[{inside}]" if isinstance(element, list) else f"({inside})"
-    return str(element)
 
 
 @dataclass(frozen=True)
@@ -142,18 +62,25 @@ class Diagram:
     given: tuple[Lane, ...]
     code: str
     result: Lane
+    demand: Demand | None = None
 
 
 def diagrams(docstring: str) -> list[Diagram]:
-    """The diagrams of a docstring: literal blocks (``::``) whose last line is a lane."""
+    """The diagrams of a docstring: literal blocks (``::``) whose last line is a lane.
+
+    A first line ``demand 2---1`` says what the subscriber asks for; otherwise that is everything.
+    """
     blocks = re.findall(r"^::\n\n((?: {4}.*\n?)+)", cleandoc(docstring), flags=re.MULTILINE)
     found: list[Diagram] = []
     for block in blocks:
         lines = [line.strip() for line in block.strip().splitlines()]
         if len(lines) < 2 or not _LANE.fullmatch(lines[-1]):
             continue
+        demand = None
+        if lines[0].startswith("demand ") and len(lines) > 2:
+            demand = Demand.parse(lines.pop(0).removeprefix("demand "))
         given = tuple(Lane.parse(line) for line in lines[:-2])
-        found.append(Diagram(given, lines[-2], Lane.parse(lines[-1])))
+        found.append(Diagram(given, lines[-2], Lane.parse(lines[-1]), demand))
     return found
 
 
@@ -225,28 +152,107 @@ class _Playing:
             subscriber.on_error(Drawn("#"))
 
 
-async def play(make: Callable[[], Publisher[Any]], ticks: int, *, tick: float = 1.0) -> Lane:
-    """Subscribe to what *make* makes, with unbounded demand, and draw what happens.
+@overload
+async def play(
+    make: Callable[[], Publisher[Any]], ticks: int, *, tick: float = 1.0, demand: None = None
+) -> Lane: ...
 
-    It ends with the terminal signal, or after *ticks* ticks.
+
+@overload
+async def play(
+    make: Callable[[], Publisher[Any]], ticks: int, *, tick: float = 1.0, demand: Demand | str
+) -> Lanes: ...
+
+
+async def play(
+    make: Callable[[], Publisher[Any]],
+    ticks: int,
+    *,
+    tick: float = 1.0,
+    demand: Demand | str | None = None,
+) -> Lane | Lanes:
+    """Subscribe to what *make* makes, and draw what happens.
+
+    It ends with the terminal signal, or after *ticks* ticks. Everything is asked for at once, or
+    what *demand* says: ``"2---1--x"``; then both lanes are returned. In one tick, what is asked
+    comes before the signals; after a cancellation it is still listened to.
     """
-    recorder = _Recorder(tick)
+    asked = Demand.parse(demand) if isinstance(demand, str) else demand or ALL
+    recorder = _Recorder(asked, tick)
     make().subscribe(recorder)
     try:
         async with asyncio.timeout(ticks * tick):
             await recorder.ended.wait()
     except TimeoutError:
         recorder.subscription.cancel()
-    return Lane(tuple(recorder.signals), ticks)
+    finally:
+        recorder.stop()
+    signals = Lane(tuple(recorder.signals), ticks)
+    return signals if demand is None else Lanes(asked, signals)
+
+
+async def assert_marbles(
+    flow: Publisher[Any] | Callable[[], Publisher[Any]],
+    expected: str | Lanes,
+    *,
+    tick: float = 1.0,
+) -> None:
+    """Subscribe to *flow*, and fail unless it does what the diagram *expected* says.
+
+    ``a--b|`` is the lane of its signals, when everything is asked for at once; with a demand lane
+    in a line above, that is what is asked for::
+
+        await assert_marbles(flow, \"\"\"
+            demand   1---1-x
+            signals  a---b--
+        \"\"\")
+
+    Elements are compared as they are drawn. A lane without an end says nothing about what follows.
+    """
+    lanes = Lanes.parse(expected) if isinstance(expected, str) else expected
+    wanted = lanes.signals
+    ticks = max(wanted.length, lanes.demand.length) + (_LATE if wanted.end else 0)
+    make = flow if callable(flow) else lambda: flow
+    actual = await play(make, ticks, tick=tick, demand=lanes.demand)
+    if difference := _difference(lanes, actual.signals):
+        raise AssertionError(difference)
+
+
+def _difference(expected: Lanes, found: Lane) -> str:
+    """What differs first, in words and with a caret; nothing when nothing does."""
+    length = expected.signals.length
+    signals = [each for each in found.signals if expected.signals.end or each[0] < length]
+    length = max([length, *(tick + 1 for tick, _ in signals)])
+    actual = Lane(tuple(signals), length)
+    pairs = [expected.signals.cells(), actual.cells()]
+    pairs[0] += ["-"] * (length - len(pairs[0]))
+    tick = next(
+        (tick for tick, (one, two) in enumerate(zip(*pairs, strict=True)) if one != two), -1
+    )
+    if tick < 0:
+        return ""
+    wanted, came = ("nothing" if cells[tick] == "-" else cells[tick] for cells in pairs)
+    caret = [*[""] * tick, "^"]
+    demand, *both, mark = aligned([expected.demand.cells(), *pairs, caret])
+    lines = [
+        f"demand    {demand}",
+        f"expected  {both[0]}",
+        f"actual    {both[1]}",
+        f"{'':10}{mark}",
+    ]
+    words = f"at tick {tick}, {wanted} was expected and {came} came"
+    return "\n".join([words, *lines[expected.demand == ALL :]])
 
 
 class _Recorder:
     subscription: Subscription
 
-    def __init__(self, tick: float) -> None:
+    def __init__(self, demand: Demand, tick: float) -> None:
+        self._demand = demand
         self._tick = tick
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
+        self._timers: list[asyncio.TimerHandle] = []
         self.signals: list[tuple[int, str]] = []
         self.ended = asyncio.Event()
 
@@ -257,7 +263,23 @@ class _Recorder:
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self.subscription = subscription
-        subscription.request(2**63 - 1)
+        for tick, n in self._demand.asked:
+            if tick == 0:
+                self._ask(n)
+                continue
+            # A little before the signals of the same tick.
+            at = self._began + (tick - 0.005) * self._tick
+            self._timers.append(self._loop.call_at(at, self._ask, n))
+
+    def _ask(self, n: int | None) -> None:
+        if n is None:
+            self.subscription.cancel()
+        else:
+            self.subscription.request(n)
+
+    def stop(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
 
     def on_next(self, element: object, /) -> None:
         self._note(show(element))

@@ -5,7 +5,20 @@ import asyncio
 import pytest
 
 from reactive_aio.testing import SubscriberProbe
-from reactive_aio.testing.marbles import Diagram, Drawn, Lane, Marbles, diagrams, play, show
+from reactive_aio.testing.marbles import (
+    Demand,
+    Diagram,
+    Drawn,
+    Lane,
+    Lanes,
+    Marbles,
+    assert_marbles,
+    diagrams,
+    play,
+    show,
+)
+
+UNBOUNDED = 2**63 - 1
 
 
 @pytest.mark.parametrize(
@@ -20,13 +33,14 @@ from reactive_aio.testing.marbles import Diagram, Drawn, Lane, Marbles, diagrams
         ("-[a, b]-|", ((1, "[a,b]"), (3, "|"))),
         ("((1, a)[b,c]|)", ((0, "(1,a)"), (0, "[b,c]"), (0, "|"))),
         ("[(a,b)]|", ((0, "[(a,b)]"), (1, "|"))),
+        ("a b -  |", ((0, "a"), (1, "b"), (3, "|"))),
     ],
 )
 def test_a_lane_is_read(text: str, signals: tuple[tuple[int, str], ...]) -> None:
     assert Lane.parse(text).signals == signals
 
 
-@pytest.mark.parametrize("text", ["a--b|", "--a-(bc|)", "[a,b]-#", "-", "(ab)---c--"])
+@pytest.mark.parametrize("text", ["a--b|", "--a-(bc|)", "[a,b]-#", "-", "(ab)---c--", "a 10 b-|"])
 def test_a_lane_is_drawn_as_it_was_read(text: str) -> None:
     assert str(Lane.parse(text)) == text
 
@@ -109,3 +123,96 @@ async def test_a_lane_that_is_cancelled_is_silent() -> None:
     probe.cancel()
     await asyncio.sleep(5)
     assert probe.signals == ["a"]
+
+
+# -- the demand lane -------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("", ()),
+        ("2---1--x", ((0, 2), (4, 1), (7, None))),
+        ("-10-∞", ((1, 10), (3, UNBOUNDED))),
+        ("-(3 10 x)-", ((1, 3), (1, 10), (1, None))),
+        ("1 2", ((0, 1), (1, 2))),
+    ],
+)
+def test_a_demand_lane_is_read(text: str, asked: tuple[tuple[int, int | None], ...]) -> None:
+    lane = Demand.parse(text)
+    assert lane.asked == asked
+    assert str(lane) == text
+
+
+@pytest.mark.parametrize("text", ["a", "2-|", "1x", "-(1 y)"])
+def test_what_is_no_demand_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a demand lane"):
+        Demand.parse(text)
+
+
+def test_both_lanes_are_read_and_drawn_with_their_ticks_aligned() -> None:
+    lanes = Lanes.parse("demand 2---1--x\n  signals a--(bc)-d--")
+    assert lanes.demand == Demand.parse("2---1--x")
+    assert str(lanes) == "demand   2---   1--x\nsignals  a--(bc)-d--"
+    assert Lanes.parse(str(lanes)) == lanes
+    assert Lanes.parse("2-\na-") == Lanes(Demand.parse("2-"), Lane.parse("a-"))
+    with pytest.raises(ValueError, match="a demand lane and a signal lane"):
+        Lanes.parse("1\n2\n3")
+
+
+def test_a_lane_of_signals_alone_has_unbounded_demand() -> None:
+    assert Lanes.parse("a|").demand.asked == ((0, UNBOUNDED),)
+
+
+def test_a_diagram_of_a_docstring_can_have_a_demand_lane() -> None:
+    [diagram] = diagrams("Do.\n\n::\n\n    demand 1---1\n    ab-|\n    .map(str)\n    a---b|")
+    assert diagram.demand == Demand.parse("1---1")
+    assert diagram.given == (Lane.parse("ab-|"),)
+
+
+@pytest.mark.virtual_time
+async def test_what_is_asked_lets_elements_through() -> None:
+    lanes = await play(lambda: Marbles[object]("(abc)--d|"), 9, demand="1--2----∞")
+    assert str(lanes) == "demand   1--2   ----∞\nsignals  a--(bc)----(d|)"
+
+
+@pytest.mark.virtual_time
+async def test_after_the_cancellation_there_is_silence() -> None:
+    lanes = await play(lambda: Marbles[object]("a-b-c-|"), 9, demand="∞-x")
+    assert str(lanes.signals) == "a--------"
+
+
+@pytest.mark.virtual_time
+class TestAssertMarbles:
+    async def test_passes_what_is_as_drawn(self) -> None:
+        await assert_marbles(Marbles[object]("a-b|"), "a-b|")
+        await assert_marbles(lambda: Marbles[object]("a-b-c-d|"), "1--1--x\na--b---")
+        await assert_marbles(Marbles[object]("a-b-c-d|", tick=9), "a-b-", tick=9)
+
+    async def test_says_where_the_first_difference_is(self) -> None:
+        with pytest.raises(AssertionError) as caught:
+            await assert_marbles(Marbles[object]("(ab)-c|"), "demand 1--1--\na-b--|")
+        assert str(caught.value).splitlines() == [
+            "at tick 2, b was expected and nothing came",
+            "demand    1--1--",
+            "expected  a-b--|",
+            "actual    a--b--",
+            "            ^",
+        ]
+
+    async def test_leaves_out_a_demand_that_is_unbounded(self) -> None:
+        with pytest.raises(AssertionError) as caught:
+            await assert_marbles(Marbles[object]("a-(10)-#"), "a-10-|")
+        assert str(caught.value).splitlines() == [
+            "at tick 2, 10 was expected and (10) came",
+            "expected  a-10  -|",
+            "actual    a-(10)-#",
+            "            ^",
+        ]
+
+    @pytest.mark.parametrize("lane", ["a--|", "a-", "a-b|", "#", "ab-|", ""])
+    async def test_fails_what_is_different(self, lane: str) -> None:
+        with pytest.raises(AssertionError, match="was expected"):
+            await assert_marbles(Marbles[object](lane), "a-|")
+
+    async def test_sees_an_end_that_comes_late(self) -> None:
+        with pytest.raises(AssertionError, match=r"at tick 1, \| was expected and nothing came"):
+            await assert_marbles(Marbles[object]("a---|"), "a|")
