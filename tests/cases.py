@@ -1,11 +1,15 @@
-"""The cases that the test modules of operators, sources and processors offer to the laws.
+"""The subjects that the test modules of operators, sources and processors offer to the laws.
 
 A module offers dictionaries; a key is an operator's or source's name, or ``"name: variant"``:
 
 * ``OF_LENGTH``: ``make(n)`` returns a new publisher of exactly n elements;
 * ``FAILING``: ``make()`` returns one that fails with an exception, at once or after some elements;
 * ``INFINITE``: ``make()`` returns one that never ends;
-* ``UNORDERED``, a set of keys: their elements may come in another order each time.
+* ``CLOSING``: ``make(n, closed)`` returns one that calls *closed* when it is over;
+* ``UNORDERED``, a set of keys: their elements may come in another order each time;
+* ``BY_THREADS``, a set of keys: turns of a loop say nothing about them.
+
+The same key in several of them is one subject.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,49 +19,75 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
-from reactive_aio.spec import Publisher
+from reactive_aio.tck import Subject
 
-__all__ = ("KINDS", "ROOMS", "Case", "cases", "covered")
+__all__ = ("PARTS", "ROOMS", "Case", "covered", "offered")
 
 ROOMS: Final = ("operators", "sources", "processors")
-KINDS: Final = ("OF_LENGTH", "FAILING", "INFINITE")
+PARTS: Final = {
+    "OF_LENGTH": "publisher",
+    "FAILING": "failing_publisher",
+    "INFINITE": "infinite_publisher",
+    "CLOSING": "closing_publisher",
+}
+THREADS_NEED: Final = 0.02
+"""Seconds in which a thread at work shows what it will do."""
 _HERE: Final = Path(__file__).parent
 
 
 class Case(NamedTuple):
-    """One publisher to judge."""
+    """One thing to judge."""
 
     room: str
     module: str
     key: str
-    make: Callable[..., Publisher[Any]]
-    ordered: bool
+    subject: Subject
+
+    @property
+    def name(self) -> str:
+        """What of the library it is a case of."""
+        return self.key.partition(":")[0].strip()
 
     def __str__(self) -> str:
         return f"{self.module}-{self.key}"
 
 
 @cache
-def cases(kind: str) -> tuple[Case, ...]:
-    """Every case of *kind*, in the order of the files."""
-    return tuple(_collect(kind))
+def offered() -> tuple[Case, ...]:
+    """Every case, in the order of the files."""
+    return tuple(_collect())
 
 
 def covered(room: str) -> set[str]:
     """The names that have a case in *room*."""
-    found = (case for kind in KINDS for case in cases(kind))
-    return {case.key.partition(":")[0].strip() for case in found if case.room == room}
+    return {case.name for case in offered() if case.room == room}
 
 
-def _collect(kind: str) -> Iterator[Case]:
+def _collect() -> Iterator[Case]:
     for room in ROOMS:
         for path in sorted((_HERE / room).glob("test_*.py")):
             module = _load(path)
-            offered: Mapping[str, Callable[..., Publisher[Any]]] = getattr(module, kind, {})
-            unordered: set[str] = getattr(module, "UNORDERED", set())
-            for key, make in offered.items():
-                name = path.stem.removeprefix("test_")
-                yield Case(room, name, key, make, key not in unordered)
+            name = path.stem.removeprefix("test_")
+            for key in _keys(module):
+                yield Case(room, name, key, _subject(module, f"{name}-{key}", key))
+
+
+def _keys(module: ModuleType) -> dict[str, None]:
+    return {key: None for kind in PARTS for key in getattr(module, kind, ())}
+
+
+def _subject(module: ModuleType, name: str, key: str) -> Subject:
+    parts: dict[str, Any] = {}
+    for kind, part in PARTS.items():
+        makers: Mapping[str, Callable[..., Any]] = getattr(module, kind, {})
+        if key in makers:
+            parts[part] = makers[key]
+    return Subject(
+        name=name,
+        ordered=key not in getattr(module, "UNORDERED", ()),
+        quiet=THREADS_NEED if key in getattr(module, "BY_THREADS", ()) else 0.0,
+        **parts,
+    )
 
 
 def _load(path: Path) -> ModuleType:

@@ -35,6 +35,8 @@ INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
     "from_thread": lambda: from_thread(lambda: count())
 }
 
+BY_THREADS = {"from_thread", "from_thread: in small chunks"}
+
 LONG_ENOUGH = 0.05  # for something to happen that must not
 
 
