@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import RuleViolation
 from .rules import Strength
+from .show import explain, heading
 
 __all__ = ("Outcome", "Report", "Verdict")
 
@@ -41,6 +42,8 @@ class Verdict:
     """The same as a marble diagram with a demand lane."""
     stack: str = ""
     """Where the subject was when it had to be stopped."""
+    output: str = ""
+    """What the subject printed meanwhile, if it was caught."""
     seconds: float = 0.0
     """How long it took, by the clock on the wall."""
 
@@ -52,18 +55,20 @@ class Verdict:
     def from_json(cls, data: dict[str, Any]) -> "Verdict":
         """What `to_json` wrote."""
         strength, outcome = Strength(data["strength"]), Outcome(data["outcome"])
-        return cls(**{**data, "strength": strength, "outcome": outcome})
+        read: dict[str, Any] = {**data, "strength": strength, "outcome": outcome}
+        return cls(**read)
 
     @property
     def fails(self) -> bool:
         return self.outcome is Outcome.FAIL
 
     def __str__(self) -> str:
-        parts = [f"{self.law} [{self.role}, {self.strength.name}]: {self.outcome.value}"]
-        parts += [f"  {self.why}"] if self.why else []
-        for text in (self.drawing, self.log, self.stack):
-            parts += [f"    {line}" for line in text.splitlines()]
-        return "\n".join(parts)
+        """A line or two; of a failure, everything that is known."""
+        lines = [heading(self)]
+        lines += [f"  {line}" for line in self.why.splitlines()]
+        if self.fails:
+            lines += ["", *(f"  {line}".rstrip() for line in explain(self))]
+        return "\n".join(lines)
 
 
 @dataclass
@@ -99,9 +104,7 @@ class Report:
 
     def __str__(self) -> str:
         counts = ", ".join(f"{len(self.having(each))} {each.value}" for each in Outcome)
-        lines = [f"{self.subject}: {counts}"]
-        lines += map(str, self.having(Outcome.FAIL))
-        return "\n".join(lines)
+        return "\n\n".join([f"{self.subject}: {counts}", *map(str, self.having(Outcome.FAIL))])
 
     def raise_if_broken(self) -> None:
         """Raise `RuleViolation` for the first failed MUST; the whole report is in its notes."""

@@ -1,0 +1,117 @@
+"""A report for other programs: JSON, and the XML that build servers read (JUnit's)."""
+
+import json
+import platform
+import re
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+from xml.etree import ElementTree
+
+from .laws import LAWS
+from .rules import HOUSE_RULES, UNJUDGED, Strength
+from .show import explain
+from .standing import all_rules, left_out, standings
+from .verdict import Outcome, Report, Verdict
+
+__all__ = ("report_as_json", "report_as_junit", "rules_as_json")
+
+_NOT_XML: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _versions() -> dict[str, str]:
+    try:
+        kit = version("reactive-aio")
+    except PackageNotFoundError:
+        kit = "unknown"
+    return {"reactive_aio": kit, "python": platform.python_version()}
+
+
+def report_as_json(report: Report, about: Mapping[str, Any] | None = None) -> str:
+    """Every rule's standing and every verdict; *about* says what was asked for."""
+    rules = [
+        {
+            "rule": each.rule,
+            "role": each.role,
+            "strength": each.strength.value,
+            "outcome": each.outcome.value,
+            "why": each.why,
+            "laws": each.laws,
+            "passed": each.passed,
+        }
+        for each in standings(report)
+    ]
+    silent = {rule: reason for reason, rules in left_out(report).items() for rule in rules}
+    data = {
+        "subject": report.subject,
+        "ok": report.ok,
+        "versions": _versions(),
+        **(about or {}),
+        "counts": {each.value: len(report.having(each)) for each in Outcome},
+        "rules": rules,
+        "not judged": silent,
+        "verdicts": [each.to_json() for each in report],
+    }
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def rules_as_json() -> str:
+    """All rules, each with its laws, or with the reason why it has none."""
+    data = [
+        {
+            "rule": rule.number,
+            "strength": rule.strength.value,
+            "text": rule.text,
+            "house": rule.number in HOUSE_RULES,
+            "laws": [
+                {
+                    "name": law.name,
+                    "strength": law.strength.value,
+                    "text": law.text,
+                    "needs": law.needs,
+                    "jvm": law.jvm,
+                }
+                for law in LAWS.values()
+                if law.rule == rule.number
+            ],
+            "not judged": UNJUDGED.get(rule.number),
+        }
+        for rule in all_rules()
+    ]
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def report_as_junit(report: Report, *, strict: bool = False) -> str:
+    """A test case for each law. A failed SHOULD is skipped, unless *strict*."""
+    suites = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(suites, "testsuite", name=_clean(f"rs-tck {report.subject}"))
+    counts = {"failure": 0, "skipped": 0}
+    for verdict in report:
+        name = f"{verdict.law}-{verdict.strength.name}"
+        place = {"classname": _clean(f"{report.subject}.{verdict.role}"), "name": _clean(name)}
+        case = ElementTree.SubElement(suite, "testcase", place, time=f"{verdict.seconds:.3f}")
+        kind = _kind(verdict, strict)
+        if kind:
+            counts[kind] += 1
+            told = ElementTree.SubElement(case, kind, message=_clean(verdict.why))
+            if verdict.fails:
+                told.text = _clean("\n".join(explain(verdict)))
+    suite.set("tests", str(len(report.verdicts)))
+    suite.set("failures", str(counts["failure"]))
+    suite.set("errors", "0")
+    suite.set("skipped", str(counts["skipped"]))
+    suite.set("time", f"{sum(each.seconds for each in report):.3f}")
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _kind(verdict: Verdict, strict: bool) -> str:
+    if verdict.outcome is Outcome.PASS:
+        return ""
+    insists = verdict.strength is Strength.MUST or strict
+    return "failure" if verdict.fails and insists else "skipped"
+
+
+def _clean(text: str) -> str:
+    """Without the characters that XML cannot hold."""
+    return _NOT_XML.sub("\ufffd", text)

@@ -1,0 +1,114 @@
+"""The tables: how every rule stands after a check, and the list of all rules with their laws."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from .laws import LAWS
+from .rules import UNJUDGED, Rule, Strength
+from .show import Style, explain, heading
+from .standing import Standing, all_rules, in_order, left_out, standings
+from .verdict import Outcome, Report, Verdict
+
+__all__ = ("failures", "rule_list", "summary", "table")
+
+_TONES: Final = {Outcome.PASS: "good", Outcome.FAIL: "bad", Outcome.NOT_JUDGED: "odd"}
+
+
+def table(report: Report, style: Style, *, complete: bool = True) -> Iterator[str]:
+    """A line for each rule; if *complete*, the rules that no law was about as well."""
+    rows = standings(report)
+    several = len({row.role for row in rows}) > 1
+    names = ["RULE", "STRENGTH", *(["ROLE"] if several else []), "VERDICT", "LAWS"]
+    cells = [_cells(row, several) for row in rows]
+    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+    yield style.paint(_line(names, widths), "dim")
+    for row, texts in zip(rows, cells, strict=True):
+        yield from _row(row, texts, widths, style)
+    if complete:
+        for reason, rules in left_out(report).items():
+            yield ""
+            yield from style.wrap(f"not judged: {', '.join(rules)} ({reason})", 2, "- ")
+
+
+def _cells(row: Standing, several: bool) -> list[str]:
+    role = [row.role] if several else []
+    laws = str(row.laws) if row.passed == row.laws else f"{row.passed}/{row.laws}"
+    return [row.rule, row.strength.name, *role, row.outcome.value, laws]
+
+
+def _line(cells: Iterable[str], widths: list[int]) -> str:
+    parts = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+    return "  ".join(parts).rstrip()
+
+
+def _row(row: Standing, cells: list[str], widths: list[int], style: Style) -> Iterator[str]:
+    """The reason stands behind the cells, or below them where the screen is narrow."""
+    line = _line(cells, widths)
+    at = sum(widths) + 2 * len(widths)
+    beside = bool(row.why) and style.width - at >= 30
+    indent = at if beside else 6
+    why = list(style.wrap(row.why, indent)) if row.why else []
+    if beside:
+        line = line.ljust(at) + why.pop(0).strip()
+    yield line.replace(row.outcome.value, style.paint(row.outcome.value, _TONES[row.outcome]), 1)
+    yield from why
+
+
+def failures(report: Report, style: Style) -> Iterator[str]:
+    """Every failure, explained; the same law is explained once for each role."""
+    told: set[tuple[str, str]] = set()
+    for verdict in report.having(Outcome.FAIL):
+        if (verdict.law, verdict.role) not in told:
+            told.add((verdict.law, verdict.role))
+            yield from _failure(verdict, style)
+
+
+def _failure(verdict: Verdict, style: Style) -> Iterator[str]:
+    yield ""
+    yield style.paint(heading(verdict), "bad")
+    yield from style.wrap(verdict.why, 2)
+    yield ""
+    yield from (f"  {line}".rstrip() for line in explain(verdict, style))
+
+
+def summary(report: Report, style: Style) -> Iterator[str]:
+    """How many laws were run, and what came of it."""
+    failed, silent = report.having(Outcome.FAIL), report.having(Outcome.NOT_JUDGED)
+    passed = len(report.having(Outcome.PASS))
+    run, seconds = passed + len(failed), sum(each.seconds for each in report)
+    laws = "1 law" if run == 1 else f"{run} laws"
+    parts = [f"{laws} run in {seconds:.1f} s", f"{passed} pass", f"{len(failed)} FAIL"]
+    yield ""
+    yield f"{report.subject}: {', '.join(parts)}; {len(silent)} could not judge it"
+    broken = {each.broken or each.rule: each.strength for each in reversed(failed)}
+    for strength in Strength:
+        names = sorted((rule for rule in broken if broken[rule] is strength), key=in_order)
+        if names:
+            line = f"rules broken, of strength {strength.name}: {', '.join(names)}"
+            yield style.paint(line, "bad" if strength is Strength.MUST else "odd")
+    if not run:
+        yield style.paint("nothing was judged: not one law could be run to its end", "bad")
+
+
+def rule_list(style: Style) -> Iterator[str]:
+    """Every rule: number, strength, meaning, and the laws that judge it, or why none does."""
+    for rule in all_rules():
+        first = f"{rule.number:<5} {rule.strength.name:<7} "
+        yield from style.wrap(rule.text, len(first), first)
+        laws = [law.name for law in LAWS.values() if law.rule == rule.number]
+        mark = " " * len(first)
+        for name in laws:
+            yield style.paint(f"{mark}· {name} ({LAWS[name].strength.name})", "good")
+        if not laws:
+            reason = UNJUDGED.get(rule.number, "there is no law for it")
+            for line in style.wrap(f"not judged: {reason}", len(first) + 2, f"{mark}· "):
+                yield style.paint(line, "odd")
+    yield ""
+    yield _counts(all_rules())
+
+
+def _counts(rules: Iterable[Rule]) -> str:
+    about = {law.rule for law in LAWS.values()}
+    numbers = [rule.number for rule in rules]
+    judged = sum(number in about for number in numbers)
+    return f"{len(numbers)} rules, {judged} of them judged by {len(LAWS)} laws"
