@@ -75,12 +75,20 @@ class Journal:
     def __post_init__(self) -> None:
         self._began = self.clock()
 
-    def note(self, kind: Kind, value: Any = None) -> None:
+    def note(self, kind: Kind, value: Any = None) -> Entry:
         """Write down what happens now."""
+        entry = Entry(self.clock() - self._began, kind, value)
         if len(self.entries) >= LONGEST and kind is not Kind.OFFENCE:
             self.left_out += 1
-            return
-        self.entries.append(Entry(self.clock() - self._began, kind, value))
+        else:
+            self.entries.append(entry)
+        return entry
+
+    def blame(self, entry: Entry, words: str) -> None:
+        """Write down what is wrong with *entry*, which need not be the last one."""
+        places = [at for at, each in enumerate(self.entries) if each is entry]
+        offence = Entry(self.clock() - self._began, Kind.OFFENCE, words)
+        self.entries.insert(places[0] + 1 if places else len(self.entries), offence)
 
     @property
     def offended(self) -> bool:

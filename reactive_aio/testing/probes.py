@@ -1,19 +1,39 @@
 """Probes: ends of a flow that are driven by hand and remember every signal.
 
-A probe never asserts; it records. ``signals`` reads like a marble diagram: the elements, then
-``"|"`` for completion or the exception itself.
+A probe records, and judges nothing but what its own methods wait for. ``signals`` reads like a
+marble diagram: the elements, then ``"|"`` for completion or the exception itself; ``journal`` is
+what went up and down, in order and with times, and `draw` makes a picture of it::
+
+    puppet, probe = PublisherProbe[int](), SubscriberProbe[int](2)
+    flow(puppet).subscribe(probe)
+    await puppet.requested_at_least(2)
+    puppet.emit(1)
+    assert await probe.next_element() == 1
+    await probe.expect_nothing()
+
+A puppet does as it is told, right or wrong: it emits what nobody asked for, after its end, and
+None; a subscriber can request -1. What its waiting methods wait for must come *within* so many
+seconds of the loop's clock, or an AssertionError shows what came instead.
 """
 
 import asyncio
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, Self, TypeVar, cast
 
 from ..spec import Publisher, Subscriber, Subscription
+from ._changes import Changes
+from .drawing import draw
+from .journal import Entry, Journal, Kind
 
 __all__ = ("AsyncSubscriberProbe", "PublisherProbe", "SubscriberProbe")
 
 T = TypeVar("T")
 
 COMPLETE = "|"
+WITHIN = 5.0
+"""Seconds for what must come. Long: it is over when it has come."""
+TURNS = 25
+"""Turns of the loop for what must not come."""
 
 
 class SubscriberProbe(Generic[T]):
@@ -22,11 +42,16 @@ class SubscriberProbe(Generic[T]):
     def __init__(self, request: int = 0, *, again: int = 0) -> None:
         self._first = request
         self._again = again
+        self.journal: Journal = Journal()
         self.signals: list[Any] = []
         """Elements, then ``"|"`` or the exception."""
+        self.entries: list[Entry] = []
+        """Those of `signals` in the journal."""
         self.subscriptions: list[Subscription] = []
         """Every subscription ever received; a second one is cancelled (rule 2.5)."""
+        self._read = 0
         self._ended = asyncio.Event()
+        self._changes = Changes()
 
     # -- by hand -----------------------------------------------------------------------------------
     @property
@@ -36,16 +61,22 @@ class SubscriberProbe(Generic[T]):
             raise AssertionError("on_subscribe was not signalled (rule 1.9)")
         return self.subscriptions[0]
 
-    def subscribed_to(self, publisher: Publisher[T]) -> "SubscriberProbe[T]":
+    def subscribed_to(self, publisher: Publisher[T]) -> Self:
         """Subscribe to *publisher* and return this probe."""
+        self.journal.note(Kind.SUBSCRIBE)
         publisher.subscribe(self)
         return self
 
     def request(self, n: int) -> None:
-        self.subscription.request(n)
+        """Request *n*, which may be wrong."""
+        subscription = self.subscription
+        self.journal.note(Kind.REQUEST, n)
+        subscription.request(n)
 
     def cancel(self) -> None:
-        self.subscription.cancel()
+        subscription = self.subscription
+        self.journal.note(Kind.CANCEL)
+        subscription.cancel()
 
     @property
     def elements(self) -> list[T]:
@@ -67,6 +98,7 @@ class SubscriberProbe(Generic[T]):
         last = self.signals[-1] if self.ended else None
         return last if isinstance(last, BaseException) else None
 
+    # -- waiting -----------------------------------------------------------------------------------
     async def end(self) -> list[Any]:
         """Wait for the terminal signal; return all signals."""
         await self._ended.wait()
@@ -78,26 +110,68 @@ class SubscriberProbe(Generic[T]):
             await asyncio.sleep(0)
         return self.signals
 
+    async def subscribed(self, *, within: float = WITHIN) -> Subscription:
+        """Wait for on_subscribe; return the subscription."""
+        if not await self._changes.until(lambda: self.subscriptions, within):
+            raise self.failure(f"on_subscribe did not come within {within:g} s (rule 1.9)")
+        return self.subscription
+
+    async def next_signal(self, *, within: float = WITHIN) -> Entry:
+        """Wait for the next signal that was not waited for before."""
+        if not await self._changes.until(lambda: len(self.entries) > self._read, within):
+            raise self.failure(f"no signal came within {within:g} s")
+        self._read += 1
+        return self.entries[self._read - 1]
+
+    async def next_element(self, *, within: float = WITHIN) -> T:
+        """Wait for the next signal, which must be an element."""
+        entry = await self.next_signal(within=within)
+        if entry.kind is not Kind.ON_NEXT:
+            raise self.failure(f"an element was expected, and {entry} came", entry)
+        return cast("T", entry.value)
+
+    async def expect_nothing(self, *, turns: int = TURNS, seconds: float = 0.0) -> None:
+        """Wait some turns of the loop and so many seconds: no signal must come meanwhile."""
+        await pass_time(turns, seconds)
+        if unread := self.unread:
+            raise self.failure(f"nothing was expected, and {unread[0]} came", unread[0])
+
+    @property
+    def unread(self) -> list[Entry]:
+        """The signals that nobody has waited for yet."""
+        return self.entries[self._read :]
+
+    def failure(self, words: str, entry: Entry | None = None) -> AssertionError:
+        """An error that says *words*, about *entry* if they are, and draws what came."""
+        return failure(self.journal, words, entry)
+
     # -- the subscriber ----------------------------------------------------------------------------
     def on_subscribe(self, subscription: Subscription, /) -> None:
+        self.journal.note(Kind.ON_SUBSCRIBE)
         self.subscriptions.append(subscription)
         if len(self.subscriptions) > 1:
             subscription.cancel()
         elif self._first:
-            subscription.request(self._first)
+            self.request(self._first)
+        self._changes.changed()
 
     def on_next(self, element: T, /) -> None:
-        self.signals.append(element)
+        self._came(Kind.ON_NEXT, element, element)
         if self._again:
-            self.subscription.request(self._again)
+            self.request(self._again)
 
     def on_error(self, error: BaseException, /) -> None:
-        self.signals.append(error)
-        self._ended.set()
+        self._came(Kind.ON_ERROR, error, error)
 
     def on_complete(self) -> None:
-        self.signals.append(COMPLETE)
-        self._ended.set()
+        self._came(Kind.ON_COMPLETE, None, COMPLETE)
+
+    def _came(self, kind: Kind, value: object, signal: object) -> None:
+        self.signals.append(signal)
+        self.entries.append(self.journal.note(kind, value))
+        if kind is not Kind.ON_NEXT:
+            self._ended.set()
+        self._changes.changed()
 
 
 class AsyncSubscriberProbe(SubscriberProbe[T]):
@@ -144,36 +218,120 @@ class PublisherProbe(Generic[T]):
     """A publisher that emits by hand only; it records the demand and the cancellations it gets."""
 
     def __init__(self) -> None:
+        self.journal: Journal = Journal()
         self.requested: int = 0
         self.requests: list[int] = []
         self.cancelled: int = 0
+        self.emitted: int = 0
         self.subscribers: list[Subscriber[T]] = []
+        self._changes = Changes()
 
     @property
     def subscriber(self) -> Subscriber[T]:
+        """The latest subscriber; an AssertionError when there is none."""
         if not self.subscribers:
             raise AssertionError("nobody has subscribed")
         return self.subscribers[-1]
 
+    @property
+    def outstanding(self) -> int:
+        """What was requested and not emitted; negative when more was emitted."""
+        return self.requested - self.emitted
+
     # -- the publisher, which is its own subscription ----------------------------------------------
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        self.journal.note(Kind.SUBSCRIBE)
         self.subscribers.append(subscriber)
+        self.journal.note(Kind.ON_SUBSCRIBE)
         subscriber.on_subscribe(self)
+        self._changes.changed()
 
     def request(self, n: int, /) -> None:
+        self.journal.note(Kind.REQUEST, n)
         self.requested += n
         self.requests.append(n)
+        self._changes.changed()
 
     def cancel(self) -> None:
+        self.journal.note(Kind.CANCEL)
         self.cancelled += 1
+        self._changes.changed()
 
-    # -- by hand -----------------------------------------------------------------------------------
+    # -- by hand, to a subscriber whose methods are def --------------------------------------------
     def emit(self, *elements: T) -> None:
+        """Send *elements*, whether asked for or not."""
         for element in elements:
+            self._sends(element)
             self.subscriber.on_next(element)
 
     def complete(self) -> None:
+        self.journal.note(Kind.ON_COMPLETE)
         self.subscriber.on_complete()
 
     def fail(self, error: BaseException) -> None:
+        self.journal.note(Kind.ON_ERROR, error)
         self.subscriber.on_error(error)
+
+    async def send(self, *elements: T) -> None:
+        """Send *elements* to a subscriber whose on_next may be ``async def``, one after another."""
+        for element in elements:
+            self._sends(element)
+            if (taken := self.subscriber.on_next(element)) is not None:
+                await taken
+
+    def _sends(self, element: T) -> None:
+        self.journal.note(Kind.ON_NEXT, element)
+        self.emitted += 1
+
+    # -- waiting -----------------------------------------------------------------------------------
+    async def subscribed(self, count: int = 1, *, within: float = WITHIN) -> Subscriber[T]:
+        """Wait until *count* have subscribed; return the latest."""
+        await self._must(
+            lambda: len(self.subscribers) >= count,
+            lambda: f"{count} must subscribe; {len(self.subscribers)} did",
+            within,
+        )
+        return self.subscriber
+
+    async def requested_at_least(self, n: int, *, within: float = WITHIN) -> None:
+        """Wait until *n* elements have been requested, in all."""
+        words = lambda: f"{n} must be requested; {self.requested} were"  # noqa: E731
+        await self._must(lambda: self.requested >= n, words, within)
+
+    async def cancelled_once(self, *, within: float = WITHIN, turns: int = TURNS) -> None:
+        """Wait for cancel(), and some turns more: it must not come twice."""
+        await self._must(lambda: self.cancelled, lambda: "cancel() must come", within)
+        await pass_time(turns)
+        if self.cancelled > 1:
+            words = f"cancel() must come once; it came {self.cancelled} times"
+            raise failure(self.journal, words)
+
+    async def expect_nothing(self, *, turns: int = TURNS, seconds: float = 0.0) -> None:
+        """Wait some turns of the loop and so many seconds: nothing must be asked meanwhile."""
+        already = len(self.requests) + self.cancelled
+        await pass_time(turns, seconds)
+        if len(self.requests) + self.cancelled > already:
+            raise failure(self.journal, "nothing was expected from downstream")
+
+    async def _must(
+        self, condition: Callable[[], object], words: Callable[[], str], within: float
+    ) -> None:
+        if not await self._changes.until(condition, within):
+            raise failure(self.journal, f"{words()} within {within:g} s")
+
+
+async def pass_time(turns: int, seconds: float = 0.0) -> None:
+    """Let the loop run, some turns and so many seconds of its clock."""
+    if seconds:
+        await asyncio.sleep(seconds)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+
+
+def failure(journal: Journal, words: str, entry: Entry | None = None) -> AssertionError:
+    """An error that says *words*, about *entry* or the last one, and draws *journal*."""
+    if entry is not None:
+        journal.blame(entry, words)
+    else:
+        journal.note(Kind.OFFENCE, words)
+    return AssertionError(f"{words}\n\n{draw(journal)}")
