@@ -20,7 +20,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Generic, Self, TypeVar, cast
 
-from ..spec import Publisher, Subscriber, Subscription
+from ..spec import Publisher, Signalled, Subscriber, Subscription
 from ._changes import Changes
 from .drawing import draw
 from .journal import Entry, Journal, Kind
@@ -110,15 +110,19 @@ class SubscriberProbe(Generic[T]):
             await asyncio.sleep(0)
         return self.signals
 
+    async def came(self, condition: Callable[[], object], within: float = WITHIN) -> bool:
+        """Wait until *condition* holds, which signals change; False when it does not in time."""
+        return await self._changes.until(condition, within)
+
     async def subscribed(self, *, within: float = WITHIN) -> Subscription:
         """Wait for on_subscribe; return the subscription."""
-        if not await self._changes.until(lambda: self.subscriptions, within):
+        if not await self.came(lambda: self.subscriptions, within):
             raise self.failure(f"on_subscribe did not come within {within:g} s (rule 1.9)")
         return self.subscription
 
     async def next_signal(self, *, within: float = WITHIN) -> Entry:
         """Wait for the next signal that was not waited for before."""
-        if not await self._changes.until(lambda: len(self.entries) > self._read, within):
+        if not await self.came(lambda: len(self.entries) > self._read, within):
             raise self.failure(f"no signal came within {within:g} s")
         self._read += 1
         return self.entries[self._read - 1]
@@ -224,6 +228,7 @@ class PublisherProbe(Generic[T]):
         self.cancelled: int = 0
         self.emitted: int = 0
         self.subscribers: list[Subscriber[T]] = []
+        self._under_way: set[asyncio.Future[None]] = set()
         self._changes = Changes()
 
     @property
@@ -243,7 +248,7 @@ class PublisherProbe(Generic[T]):
         self.journal.note(Kind.SUBSCRIBE)
         self.subscribers.append(subscriber)
         self.journal.note(Kind.ON_SUBSCRIBE)
-        subscriber.on_subscribe(self)
+        self._signalled(subscriber.on_subscribe(self))
         self._changes.changed()
 
     def request(self, n: int, /) -> None:
@@ -257,23 +262,30 @@ class PublisherProbe(Generic[T]):
         self.cancelled += 1
         self._changes.changed()
 
-    # -- by hand, to a subscriber whose methods are def --------------------------------------------
+    # -- by hand -----------------------------------------------------------------------------------
     def emit(self, *elements: T) -> None:
-        """Send *elements*, whether asked for or not."""
+        """Send *elements*, whether asked for or not; coroutines of the subscriber run at once."""
         for element in elements:
             self._sends(element)
-            self.subscriber.on_next(element)
+            self._signalled(self.subscriber.on_next(element))
 
     def complete(self) -> None:
         self.journal.note(Kind.ON_COMPLETE)
-        self.subscriber.on_complete()
+        self._signalled(self.subscriber.on_complete())
 
     def fail(self, error: BaseException) -> None:
         self.journal.note(Kind.ON_ERROR, error)
-        self.subscriber.on_error(error)
+        self._signalled(self.subscriber.on_error(error))
+
+    def _signalled(self, taken: Signalled) -> None:
+        """A puppet does not wait: so it can break rule 1.3 as well."""
+        if taken is not None:
+            task = asyncio.ensure_future(taken)
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
 
     async def send(self, *elements: T) -> None:
-        """Send *elements* to a subscriber whose on_next may be ``async def``, one after another."""
+        """Send *elements*, each when the subscriber has taken the one before (rule 1.3)."""
         for element in elements:
             self._sends(element)
             if (taken := self.subscriber.on_next(element)) is not None:

@@ -1,0 +1,215 @@
+"""Steps that a flow must take: those that it takes pass, and a failure says where it left them."""
+
+import asyncio
+import re
+from typing import Any
+
+import pytest
+
+from reactive_aio import empty, error, from_iterable, interval, just, never, range as numbers
+from reactive_aio.coerce import to_flow
+from reactive_aio.spec import Subscriber
+from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from reactive_aio.testing.marbles import Marbles
+from reactive_aio.testing.verifier import Verification, expect
+
+
+async def failure(verification: Verification[Any]) -> str:
+    with pytest.raises(AssertionError) as caught:
+        await verification
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("turns", [None, 0, 2])
+class TestWhatPasses:
+    async def test_elements_and_completion(self, turns: int | None) -> None:
+        await expect(just(1, 2, 3), turns=turns).subscription().next(1, 2).next(3).complete()
+        await expect(empty(), turns=turns).complete()
+        await expect(numbers(100), turns=turns).next_count(99).next(99).complete()
+
+    async def test_demand_step_by_step(self, turns: int | None) -> None:
+        flow = expect(from_iterable("abc"), request=0, turns=turns).nothing()
+        await flow.request(1).next("a").nothing().request(2).next("b").next("c").complete()
+        await flow.request(1).next("a").cancel()
+
+    async def test_errors(self, turns: int | None) -> None:
+        broken = expect(error(ValueError("boom")), turns=turns)
+        await broken.error()
+        await broken.error(ValueError)
+        await broken.error(ValueError("boom"))
+        await broken.error(ValueError, match="^bo")
+        await broken.error(lambda raised: raised.args == ("boom",))
+
+    async def test_predicates(self, turns: int | None) -> None:
+        await expect(just(4), turns=turns).next_matching(lambda n: n % 2 == 0, "even").complete()
+
+    async def test_cancellation_and_flows_without_end(self, turns: int | None) -> None:
+        await expect(never(), turns=turns).nothing().cancel()
+        await expect(just(1), turns=turns, request=1).next(1).complete()
+        await expect(to_flow(PublisherProbe[int]()), turns=turns).never_ends(0.01)
+
+
+@pytest.mark.virtual_time
+class TestTime:
+    async def test_time_passes_between_steps(self) -> None:
+        await expect(interval(60).take(2)).nothing(59).next(0).after(60).next(1).complete()
+        assert asyncio.get_running_loop().time() == pytest.approx(120)
+
+    async def test_a_flow_that_goes_on_for_a_day(self) -> None:
+        await expect(interval(60)).within(61).next(0).never_ends(24 * 3600)
+
+    async def test_what_must_come_may_take_its_time(self) -> None:
+        await expect(Marbles[object]("a---b-|"), within=3).next("a").within(9).next("b").complete()
+
+    async def test_what_comes_too_late_did_not_come(self) -> None:
+        words = await failure(expect(never(), within=7).next_count(1).complete())
+        assert words.startswith(
+            "step 1 of 2, .next_count(1): element 1 of 1 was expected, and nothing came"
+        )
+
+
+def test_without_a_loop_it_makes_one_with_virtual_time() -> None:
+    expect(lambda: interval(3600)).within(9999).next(0, 1).cancel().verify()
+    with pytest.raises(AssertionError, match=re.escape("step 1 of 1, .complete(): on_complete()")):
+        expect(just(1)).complete().verify()
+
+
+class TestPuppets:
+    async def test_actions_are_called(self) -> None:
+        puppet = PublisherProbe[int]()
+
+        async def end() -> None:
+            await asyncio.sleep(0)
+            puppet.complete()
+
+        steps = expect(puppet).call(lambda: puppet.emit(1)).next(1)
+        await steps.call(end).complete()
+
+    async def test_it_is_cancelled_after_a_failure(self) -> None:
+        puppet = PublisherProbe[int]()
+        await failure(expect(puppet).call(lambda: puppet.emit(1)).next(2).complete())
+        assert puppet.cancelled == 1
+
+    async def test_it_is_cancelled_once(self) -> None:
+        puppet = PublisherProbe[int]()
+        await expect(puppet).cancel()
+        assert puppet.cancelled == 1
+
+    @pytest.mark.parametrize(
+        ("steps", "words"),
+        [
+            ("emit emit", "1.1: an element came that nobody had requested"),
+            ("emit complete complete", "1.7: a signal came after the end"),
+            ("emit subscribe", "2.12: on_subscribe came twice"),
+            ("none", "2.13: None came as an element"),
+        ],
+    )
+    async def test_a_publisher_that_breaks_a_rule_fails(self, steps: str, words: str) -> None:
+        puppet = PublisherProbe[Any]()
+        actions: dict[str, Any] = {
+            "emit": lambda: puppet.emit(1),
+            "none": lambda: puppet.emit(None),
+            "complete": puppet.complete,
+            "subscribe": lambda: puppet.subscriber.on_subscribe(puppet),
+        }
+
+        def act() -> None:
+            for step in steps.split():
+                actions[step]()
+
+        expected = expect(puppet, request=1).call(act).next_count(1)
+        assert words in await failure(expected.complete())
+
+    async def test_signals_that_overlap_fail(self) -> None:
+        puppet = PublisherProbe[int]()
+
+        async def both() -> None:
+            await asyncio.gather(puppet.send(1), puppet.send(2))
+
+        steps = expect(puppet, turns=3).subscription().call(both)
+        assert "1.3: a signal began" in await failure(steps.next_count(2).cancel())
+
+
+class TestFailures:
+    async def test_the_message_shows_the_steps_what_came_and_a_drawing(self) -> None:
+        words = await failure(expect(just(1, 2), request=2).next(1).next(3).complete())
+        assert words.splitlines() == [
+            "step 2 of 3, .next(3): 3 was expected, and on_next(2) came",
+            "",
+            "    expect(<Flow just(1, 2)>, request=2)",
+            "        .next(1)",
+            "  >     .next(3)",
+            "        .complete()",
+            "",
+            "demand   >---2-------",
+            "signals    >---1-2-|",
+            "                 ^-- 3 was expected, and on_next(2) came",
+            "         (> subscribed, 2 requested)",
+        ]
+
+    async def test_what_no_step_expected(self) -> None:
+        words = await failure(expect(just(1, 2)).next(1).cancel())
+        assert "step 2 of 2, .cancel(): nothing was expected, and on_next(2) came" in words
+
+    async def test_another_end(self) -> None:
+        assert "on_complete() was expected, and on_next(1) came" in await failure(
+            expect(just(1)).complete()
+        )
+        assert "on_error(ValueError) was expected, and on_complete() came" in await failure(
+            expect(empty()).error(ValueError)
+        )
+        assert (
+            "on_error(KeyError) was expected, and on_error(ValueError('a')) came"
+            in await failure(expect(error(ValueError("a"))).error(KeyError))
+        )
+        assert "an error with 'b' in its words was expected" in await failure(
+            expect(error(ValueError("a"))).error(match="b")
+        )
+
+    async def test_no_match(self) -> None:
+        steps = expect(just(3)).next_matching(lambda n: n % 2 == 0, "an even number")
+        assert "an even number was expected, and on_next(3) came" in await failure(steps.complete())
+
+    async def test_too_few(self) -> None:
+        words = await failure(expect(just(3)).next_count(2).complete())
+        assert "element 2 of 2 was expected, and on_complete() came" in words
+
+    async def test_silence_that_is_broken(self) -> None:
+        assert "nothing was expected, and on_next(3) came" in await failure(
+            expect(just(3)).nothing().complete()
+        )
+
+    async def test_an_end_that_was_not_expected(self) -> None:
+        assert "no end was expected for 60 s, and on_complete() came" in await failure(
+            expect(empty()).never_ends()
+        )
+
+    @pytest.mark.virtual_time
+    async def test_no_subscription(self) -> None:
+        class Mute:
+            def subscribe(self, subscriber: Subscriber[int], /) -> None:
+                pass
+
+        words = await failure(expect(Mute()).subscription().cancel())
+        assert "on_subscribe did not come within 5 s" in words
+
+
+class TestMisuse:
+    async def test_verify_inside_a_loop_is_refused(self) -> None:
+        with pytest.raises(RuntimeError, match="await instead"):
+            expect(just(1)).next(1).complete().verify()
+
+    def test_steps_that_nobody_awaits_are_told(self) -> None:
+        with pytest.warns(RuntimeWarning, match=r"complete\(\) was never awaited"):
+            expect(just(1)).next(1).complete()
+
+    async def test_beginnings_can_be_shared(self) -> None:
+        begun = expect(just(1, 2)).next(1)
+        await begun.next(2).complete()
+        await begun.next_count(1).complete()
+
+
+async def test_a_probe_that_is_subscribed_elsewhere_is_not_disturbed() -> None:
+    probe = SubscriberProbe[int](1).subscribed_to(just(1))
+    await expect(just(1)).next(1).complete()
+    assert await probe.next_element() == 1
