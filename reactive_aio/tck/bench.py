@@ -55,6 +55,7 @@ class Bench:
         self.left_behind: bool = False
         """Whether it could not be stopped, and goes on."""
         self._beats = 0
+        self._looping: asyncio.AbstractEventLoop | None = None
 
     def run(self, terms: Terms, name: str) -> None:
         """Run the work, and watch until it has ended or has been left behind."""
@@ -79,7 +80,7 @@ class Bench:
             self.error = error
 
     def _loop(self) -> asyncio.AbstractEventLoop:
-        loop = self._make_loop()
+        self._looping = loop = self._make_loop()
         if isinstance(loop, asyncio.BaseEventLoop):
             self._count_turns(loop)
         else:
@@ -111,6 +112,8 @@ class Bench:
                 return
             looks += 1
             still = 0 if self._beats != before else still + 1
+            if still:
+                self._poke()
             before = self._beats
             if still * LOOK >= terms.stuck:
                 self.braked = f"the loop had no turn for {terms.stuck:g} s"
@@ -130,6 +133,20 @@ class Bench:
         if thread.ident is not None and thread.is_alive():
             raises = ctypes.pythonapi.PyThreadState_SetAsyncExc
             raises(ctypes.c_ulong(thread.ident), ctypes.py_object(Brake))
+            self._poke()
+
+    def _poke(self) -> None:
+        """An idle loop has no turn either; woken up, it has one, and a brake takes effect."""
+        loop = self._looping
+        if loop is not None and not loop.is_closed():
+            try:
+                loop.call_soon_threadsafe(_nothing)
+            except RuntimeError:  # it has been closed meanwhile
+                return
+
+
+def _nothing() -> None:
+    """What a loop is woken up for."""
 
 
 @contextmanager
@@ -151,7 +168,7 @@ def _silent_brake() -> Generator[None]:
 def _where(thread: threading.Thread) -> str:
     """The innermost calls of *thread*, from the last one of the kit on."""
     frame = sys._current_frames().get(thread.ident or 0)
-    calls = traceback.extract_stack(frame) if frame is not None else []
+    calls: list[traceback.FrameSummary] = [*traceback.extract_stack(frame)] if frame else []
     ours = [index for index, call in enumerate(calls) if call.filename.startswith(HERE)]
     within = calls[ours[-1] + 1 :] if ours else calls
     return "".join(traceback.format_list((within or calls)[-6:])).rstrip()

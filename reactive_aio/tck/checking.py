@@ -29,9 +29,16 @@ class Case(NamedTuple):
 
 
 def cases(subject: Subject, rules: Iterable[str] = ()) -> list[Case]:
-    """Every law for what *subject* gives, or those of some *rules* only."""
+    """Every law for what *subject* gives, or those of some *rules* only.
+
+    A rule is named by its number, ``"1.3"``; the name of a law stands for that law alone.
+    """
     wanted = set(rules)
-    return [case for case in _cases(subject) if not wanted or case.law.rule in wanted]
+    return [
+        case
+        for case in _cases(subject)
+        if not wanted or case.law.rule in wanted or case.law.name in wanted
+    ]
 
 
 def _cases(subject: Subject) -> Iterator[Case]:
@@ -58,7 +65,7 @@ def check(
     terms: Terms | None = None,
     seen: Callable[[Verdict], object] | None = None,
 ) -> Report:
-    """Judge *subject* by every law for it, or by those of some *rules*.
+    """Judge *subject* by every law for it, or by those of some *rules* (see `cases`).
 
     Each law has a loop of its own, in a thread that is watched: a subject that blocks, runs away,
     never answers or raises gets its verdict all the same. *seen* is called with each verdict.

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, TextIO
@@ -24,7 +24,7 @@ from .judge import Judge
 from .subject import BadSubject, Subject, find_subject
 from .terms import Terms
 
-__all__ = ("BEAT", "LOOPS", "Job", "chosen", "on_loop")
+__all__ = ("BEAT", "LOOPS", "Job", "on_loop")
 
 BEAT: Final = 0.25
 """Seconds from beat to beat."""
@@ -93,16 +93,6 @@ def on_loop(subject: Subject, name: str | None) -> Subject:
     return replace(subject, loop=LOOPS[name], virtual_time=name == "virtual")
 
 
-def chosen(subject: Subject, only: Iterable[str]) -> list[Case]:
-    """The cases of *subject*, or those of some rules or laws."""
-    wanted = set(only)
-    return [
-        case
-        for case in cases(subject)
-        if not wanted or case.law.rule in wanted or case.law.name in wanted
-    ]
-
-
 # -- the process -----------------------------------------------------------------------------------
 class Channel:
     """Lines of JSON to the foreman. Without a foreman there is nothing to do."""
@@ -162,7 +152,7 @@ def _subject(job: Job) -> Subject:
 
 def _work(job: Job, channel: Channel) -> None:
     subject = _subject(job)
-    every = chosen(subject, job.only)
+    every = cases(subject, job.only)
     channel.send(subject=subject.name, cases=[_told(case) for case in every])
     judges: dict[str, Judge] = {}
     plan = every * job.repeat
