@@ -266,3 +266,10 @@ def guards(session: nox.Session) -> None:
     """Remove each guard of the contract once, see which test notices, write docs/guards.md."""
     room = Room(session, "work").install("test", "demo", extras="all")
     room.run("tests.contract.prove_guards", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
+def scoreboard(session: nox.Session) -> None:
+    """Judge this library and others by the conformance kit; the table in docs/conformance.md."""
+    room = Room(session, "work").install("scoreboard", extras="uvloop")
+    room.run("tests.tck.scoreboard", *session.posargs)

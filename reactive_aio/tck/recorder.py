@@ -49,6 +49,7 @@ class Recorder:
         self.depth: int = 0
         self.deepest: int = 0
         self._inside: int | None = None
+        self._home = get_ident()
 
     # -- what the scenario does -------------------------------------------------------------------
     @property
@@ -75,7 +76,8 @@ class Recorder:
             try:
                 returned = call()
             except Exception as error:
-                self.fault(rule, f"{what} raised {error!r}")
+                where = "" if get_ident() == self._home else " on another thread"
+                self.fault(rule, f"{what}{where} raised {error!r}")
             else:
                 if returned is not None:
                     self.fault(rule, f"{what} returned {returned!r:.60}, not None")

@@ -42,7 +42,11 @@ def test_files_and_functions_are_short(path: Path) -> None:
     assert not long
 
 
-@pytest.mark.parametrize("path", PACKAGE, ids=name)
+# Who translates speaks both languages.
+OURS = [path for path in PACKAGE if path.parent.name != "adapters"]
+
+
+@pytest.mark.parametrize("path", OURS, ids=name)
 def test_the_words_are_those_of_the_specification(path: Path) -> None:
     assert not FOREIGN.findall(path.read_text())
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from ...spec import Subscriber
-from .shapes import missing_subscriber, settle, shaped
+from .shapes import missing_subscriber, settle, shaped, tell
 
 __all__ = ("ANSWERED", "from_aioreactive")
 
@@ -48,7 +48,11 @@ class Pushed(Generic[T]):
         if subscriber is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise missing_subscriber("from_aioreactive")
         link = _Link()
-        opening = subscriber.on_subscribe(link)
+        try:
+            opening = subscriber.on_subscribe(link)
+        except Exception as error:
+            tell(error)
+            return
         link.spawn(link.begin(self._source, subscriber, opening))
 
 
@@ -65,7 +69,11 @@ class _Link:
         task.add_done_callback(_alive.discard)
 
     async def begin(self, source: Any, subscriber: Subscriber[Any], opening: object) -> None:
-        await settle(opening)
+        try:
+            await settle(opening)
+        except Exception as error:
+            self._cancelled = True
+            tell(error)
         if self._over():
             return
 

@@ -12,7 +12,7 @@ from threading import get_ident
 from typing import Final, Generic, TypeVar
 
 from ...spec import Subscriber
-from .shapes import missing_subscriber, settle
+from .shapes import missing_subscriber, settle, tell
 
 __all__ = ("ANSWERED", "Opened", "Pulled")
 
@@ -88,7 +88,11 @@ class _Pull(Generic[T]):
     # -- the task ---------------------------------------------------------------------------------
     def begin(self) -> None:
         assert self._subscriber is not None
-        opening = self._subscriber.on_subscribe(self)
+        try:
+            opening = self._subscriber.on_subscribe(self)
+        except Exception as error:
+            self._raised(error)
+            return
         task = asyncio.get_running_loop().create_task(self._live(opening))
         _alive.add(task)
         task.add_done_callback(_alive.discard)
@@ -142,11 +146,8 @@ class _Pull(Generic[T]):
             self._raised(error)
 
     def _raised(self, error: Exception) -> None:
-        """A signal raised: its subscriber is as good as cancelled, and somebody is told (2.13)."""
         self._subscriber = None
-        self._loop.call_exception_handler(
-            {"message": "a subscriber raised (rule 2.13)", "exception": error}
-        )
+        tell(error)
 
     async def _wanted(self) -> None:
         """Wait for demand, or for the end of this subscription."""

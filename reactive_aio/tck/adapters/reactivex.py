@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from ...spec import Subscriber
-from .shapes import missing_subscriber, shaped
+from .shapes import missing_subscriber, shaped, tell
 
 __all__ = ("ANSWERED", "from_reactivex")
 
@@ -47,7 +47,11 @@ class Pushed(Generic[T]):
         if subscriber is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise missing_subscriber("from_reactivex")
         link = _Link()
-        subscriber.on_subscribe(link)
+        try:
+            subscriber.on_subscribe(link)
+        except Exception as error:
+            tell(error)
+            return
         if not link.cancelled:
             on = {} if self._scheduler is None else {"scheduler": self._scheduler()}
             signals = (subscriber.on_next, subscriber.on_error, subscriber.on_complete)

@@ -1,11 +1,12 @@
 """What the adapters have in common: is it what it should be, is there something to await."""
 
+import asyncio
 from collections.abc import Callable
 from importlib import import_module
 from inspect import isawaitable
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ("missing_subscriber", "need", "settle", "shaped")
+__all__ = ("missing_subscriber", "need", "settle", "shaped", "tell")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -52,3 +53,10 @@ def need(adapter: str, module: str, package: str) -> Any:
             f"{adapter} needs the package {package}, which is not installed: pip install {package}",
             name=error.name,
         ) from None
+
+
+def tell(error: Exception) -> None:
+    """A signal raised that the adapter sends: its subscriber counts as cancelled (rule 2.13)."""
+    asyncio.get_running_loop().call_exception_handler(
+        {"message": "a subscriber raised (rule 2.13)", "exception": error}
+    )

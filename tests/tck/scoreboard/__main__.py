@@ -1,0 +1,123 @@
+"""Judge this library and others by the conformance kit, and write down what it says.
+
+    python -m tests.tck.scoreboard               # all of them, into docs/conformance.md
+    python -m tests.tck.scoreboard rsocket       # those whose name contains a word; prints only
+
+Each is judged in a process of its own, so that nobody suffers from what another leaves behind.
+"""
+
+import json
+import logging
+import platform
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from reactive_aio.tck import Terms, Verdict, check
+from reactive_aio.tck.adapters import ANSWERED
+from reactive_aio.tck.subject import find_subject
+
+from .board import Score, details, score, table
+from .contestant import Contestant
+from .ours import OURS
+from .strangers import STRANGERS
+
+ROOT: Final = Path(__file__).parents[3]
+PAGE: Final = ROOT / "docs" / "conformance.md"
+BEGIN: Final = "<!-- scoreboard: written by `nox -s scoreboard` -->"
+END: Final = "<!-- end of the scoreboard -->"
+JUDGE: Final = "--judge"
+TERMS: Final = Terms(come=3.0, come_again=0.5)
+"""All of it is in memory."""
+
+LEGEND: Final = """\
+✓ so many rules are kept; **✗** these rules are broken; △ these are broken, but are of strength
+SHOULD; (n) so many are kept by the adapter, as the library has no such notion: no merit, no fault
+of its own; ? so many could not be judged, as another rule was broken on the way; – nothing was
+judged. Rules of strength MAY count when they are made use of. "House" are promises beyond the
+specification, which nobody but us has made.
+"""
+
+
+def main(words: list[str]) -> None:
+    """Judge those that are asked for."""
+    chosen = [
+        contestant
+        for contestant in (*OURS, *STRANGERS)
+        if not words or any(word in contestant.name for word in words)
+    ]
+    if not chosen:
+        sys.exit(f"nobody is called like {' or '.join(words)}")
+    scores: dict[Contestant, Score] = {}
+    for contestant in chosen:
+        print(contestant.name, flush=True)  # noqa: T201 - it speaks to a person
+        answered = ANSWERED[contestant.adapter] if contestant.adapter else frozenset[str]()
+        scores[contestant] = score(judged(contestant), answered)
+    text = "\n".join(section(scores))
+    if words:
+        print(text)  # noqa: T201
+    else:
+        write(text)
+
+
+def judged(contestant: Contestant) -> list[Verdict]:
+    """The verdicts on one, given in another process."""
+    command = [sys.executable, "-m", __package__ or "", JUDGE, contestant.where]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    if done.returncode or not lines:
+        sys.exit(f"{contestant.name} could not be judged:\n{done.stderr}")
+    return [Verdict.from_json(each) for each in json.loads(lines[-1])]
+
+
+def judge(where: str) -> None:
+    """In that process: judge the subject of the factory there, and print the verdicts."""
+    logging.disable()
+    report = check(find_subject(where), terms=TERMS)
+    sys.stdout.write("\n" + json.dumps([verdict.to_json() for verdict in report]) + "\n")
+
+
+def section(scores: Mapping[Contestant, Score]) -> Iterator[str]:
+    """The lines between the markers."""
+    libraries = dict.fromkeys(contestant.library for contestant in scores if contestant.library)
+    versions = ", ".join(f"{library} {_version(library)}" for library in libraries)
+    yield f"Judged on {platform.python_implementation()} {platform.python_version()}: {versions}."
+    yield ""
+    yield from table(scores)
+    yield ""
+    yield from LEGEND.splitlines()
+    yield ""
+    yield "What is broken, and by which law it was seen first:"
+    yield ""
+    for contestant, found in scores.items():
+        yield from details(contestant, found)
+
+
+def _version(library: str) -> str:
+    """The version that was judged; this project need not be installed to be judged."""
+    if library == OURS[0].library:
+        return str(
+            tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+        )
+    return version(library)
+
+
+def write(text: str) -> None:
+    """Put *text* between the markers of the page."""
+    page = PAGE.read_text("utf-8")
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        sys.exit(f"{PAGE.name} has no place for the scoreboard: {BEGIN} … {END}")
+    PAGE.write_text(f"{before}{begin}\n\n{text.rstrip()}\n\n{end}{after}", "utf-8")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == [JUDGE]:
+        judge(sys.argv[2])
+    else:
+        main(sys.argv[1:])

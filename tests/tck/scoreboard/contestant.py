@@ -1,0 +1,28 @@
+"""One row of the scoreboard."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from reactive_aio.tck import Subject
+
+__all__ = ("Contestant",)
+
+
+class Contestant(NamedTuple):
+    """What is judged, and whose it is."""
+
+    library: str
+    """The distribution whose version is stated; empty for Python itself."""
+    what: str
+    factory: Callable[[], Subject]
+    """A function of a module, so that the command of the kit can judge the same."""
+    adapter: str = ""
+    """The name of the adapter through which it is judged, if any."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.library or 'Python'}: {self.what}"
+
+    @property
+    def where(self) -> str:
+        return f"{self.factory.__module__}:{self.factory.__qualname__}"

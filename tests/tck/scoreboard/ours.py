@@ -1,0 +1,141 @@
+"""Representative flows of this library."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
+
+import reactive_aio as r
+from reactive_aio import Flow
+from reactive_aio.spec import Publisher
+from reactive_aio.tck import Subject
+from reactive_aio.tck.adapters import operator, sink
+
+from .contestant import Contestant
+
+__all__ = ("OURS",)
+
+Shape = Callable[[Flow[int]], Flow[int]]
+
+
+async def soon(element: int) -> int:
+    return element
+
+
+def numbers() -> Flow[int]:
+    return r.generate(lambda n: (n, n + 1), 0)
+
+
+def failing() -> Flow[int]:
+    return r.just(0).concat_with(r.error(OSError("no more")))
+
+
+def closing(n: int, closed: Callable[[], None]) -> Flow[int]:
+    return r.range(n).do_finally(lambda _: closed())
+
+
+def flow(shape: Shape) -> Subject:
+    """A flow of *shape*, and *shape* between strangers."""
+
+    def between(publisher: Publisher[Any]) -> Publisher[Any]:
+        return shape(r.from_publisher(publisher))
+
+    return Subject(
+        publisher=lambda n: shape(r.range(n)),
+        failing_publisher=lambda: shape(failing()),
+        infinite_publisher=lambda: shape(numbers()),
+        closing_publisher=lambda n, closed: shape(closing(n, closed)),
+        processor=lambda _size: operator(between),
+        max_subscribers=1,
+    )
+
+
+def chain(source: Flow[int]) -> Flow[int]:
+    return source.map(lambda x: x + 1).filter(lambda _: True).map(lambda x: x - 1)
+
+
+def iterated() -> Subject:
+    async def upto(n: int) -> AsyncIterator[int]:
+        for i in range(n):
+            yield i
+
+    async def broken() -> AsyncIterator[int]:
+        yield 0
+        raise OSError("no more")
+
+    async def endless() -> AsyncIterator[int]:
+        n = 0
+        while True:
+            yield (n := n + 1)
+
+    async def given_back(n: int, closed: Callable[[], None]) -> AsyncIterator[int]:
+        try:
+            for i in range(n):
+                yield i
+        finally:
+            closed()
+
+    return Subject(
+        publisher=lambda n: r.defer(lambda: r.from_aiter(upto(n))),
+        failing_publisher=lambda: r.from_aiter(broken()),
+        infinite_publisher=lambda: r.from_aiter(endless()),
+        closing_publisher=lambda n, closed: r.from_aiter(given_back(n, closed)),
+    )
+
+
+def created() -> Subject:
+    def emitting(emit: Callable[[r.Emitter[int]], object]) -> Flow[int]:
+        return r.create(emit, bound=4)
+
+    async def upto(n: int, to: r.Emitter[int]) -> None:
+        for i in range(n):
+            await to.emit(i)
+
+    async def broken(to: r.Emitter[int]) -> None:
+        await to.emit(0)
+        raise OSError("no more")
+
+    return Subject(
+        publisher=lambda n: emitting(lambda to: upto(n, to)),
+        failing_publisher=lambda: emitting(broken),
+        infinite_publisher=lambda: emitting(lambda to: upto(2**63, to)),
+    )
+
+
+def fused() -> Subject:
+    return flow(chain)
+
+
+def boundary() -> Subject:
+    return flow(lambda up: up.boundary(2))
+
+
+def mapped_async() -> Subject:
+    return flow(lambda up: up.map_async(soon, concurrency=3))
+
+
+def merged() -> Subject:
+    return flow(lambda up: r.merge(up, r.empty(), prefetch=2))
+
+
+def unicast() -> Subject:
+    return Subject(processor=r.UnicastProcessor[Any], max_subscribers=1)
+
+
+def multicast() -> Subject:
+    return Subject(processor=r.MulticastProcessor[Any])
+
+
+def to_list() -> Subject:
+    return Subject(subscriber=lambda: sink(lambda up: r.from_publisher(up).to_list()))
+
+
+OURS: Final = (
+    Contestant("reactive-aio", "a fused chain", fused),
+    Contestant("reactive-aio", "boundary", boundary),
+    Contestant("reactive-aio", "map_async", mapped_async),
+    Contestant("reactive-aio", "merge", merged),
+    Contestant("reactive-aio", "from_aiter", iterated),
+    Contestant("reactive-aio", "create", created),
+    Contestant("reactive-aio", "UnicastProcessor", unicast),
+    Contestant("reactive-aio", "MulticastProcessor", multicast),
+    Contestant("reactive-aio", "to_list", to_list),
+)

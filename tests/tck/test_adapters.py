@@ -1,0 +1,402 @@
+"""What adapters translate, what they leave as it is, and that they answer for themselves only."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio.spec import Publisher
+from reactive_aio.tck import RULES, Outcome, Subject, Terms, check
+from reactive_aio.tck.adapters import (
+    ANSWERED,
+    from_aioreactive,
+    from_aiostream,
+    from_anyio_stream,
+    from_async_iterable,
+    from_reactivex,
+    from_rsocket,
+    operator,
+    sink,
+)
+from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
+from tests.harness.quiet import Context
+
+aioreactive: Any = import_module("aioreactive")
+reactivex: Any = import_module("reactivex")
+stream: Any = import_module("aiostream.stream")
+Generated: Any = import_module("rsocket.streams.stream_from_generator").StreamFromGenerator
+Scheduler: Any = import_module("reactivex.scheduler.eventloop").AsyncIOScheduler
+
+
+async def turns(count: int = 20) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+class Watched:
+    """A generator function that tells how far it got, and whether it was closed."""
+
+    def __init__(self, n: int, error: Exception | None = None) -> None:
+        self.n = n
+        self.error = error
+        self.sent = 0
+        self.closed = 0
+
+    async def __aiter__(self) -> AsyncIterator[int]:
+        try:
+            while self.sent < self.n:
+                self.sent += 1
+                yield self.sent
+            if self.error:
+                raise self.error
+        finally:
+            self.closed += 1
+
+
+class TestAsyncIterables:
+    async def test_one_requested_element_is_one_pull(self) -> None:
+        watched = Watched(5)
+        probe = SubscriberProbe[int]().subscribed_to(from_async_iterable(lambda: watched)())
+        await turns()
+        assert watched.sent == 0
+        probe.request(2)
+        await turns()
+        assert probe.signals == [1, 2]
+        assert watched.sent == 2
+        probe.cancel()
+        await turns()
+
+    async def test_the_end_is_found_by_the_next_request(self) -> None:
+        probe = SubscriberProbe[int](2).subscribed_to(from_async_iterable(Watched)(2))
+        await turns()
+        assert probe.signals == [1, 2]
+        probe.request(1)
+        assert await probe.end() == [1, 2, "|"]
+
+    async def test_what_it_raises_is_on_error(self) -> None:
+        error = OSError("no more")
+        probe = SubscriberProbe[int](9).subscribed_to(from_async_iterable(Watched)(1, error))
+        assert await probe.end() == [1, error]
+
+    async def test_a_cancellation_closes_it_between_pulls(self) -> None:
+        watched = Watched(5)
+        probe = SubscriberProbe[int](1).subscribed_to(from_async_iterable(lambda: watched)())
+        await turns()
+        probe.cancel()
+        await turns()
+        assert (probe.signals, watched.closed) == ([1], 1)
+
+    async def test_a_cancellation_reaches_a_pull_that_waits(self) -> None:
+        ended: list[str] = []
+
+        async def never() -> AsyncIterator[int]:
+            try:
+                await asyncio.Event().wait()
+                yield 1
+            finally:
+                ended.append("closed")
+
+        probe = SubscriberProbe[int](1).subscribed_to(from_async_iterable(never)())
+        await turns()
+        probe.cancel()
+        await turns()
+        assert (probe.signals, ended) == ([], ["closed"])
+
+    @pytest.mark.parametrize("before", [0, 1])
+    async def test_a_wrong_request_is_answered_even_while_a_pull_waits(self, before: int) -> None:
+        async def never() -> AsyncIterator[int]:
+            await asyncio.Event().wait()
+            yield 1
+
+        probe = SubscriberProbe[int](before).subscribed_to(from_async_iterable(never)())
+        await turns()
+        probe.request(0)
+        await probe.end()
+        assert isinstance(probe.error, ValueError)
+        assert "3.9" in str(probe.error)
+
+    async def test_a_request_may_come_from_another_thread(self) -> None:
+        probe = SubscriberProbe[int]().subscribed_to(from_async_iterable(Watched)(1))
+        await asyncio.to_thread(probe.request, 2)
+        assert await probe.end() == [1, "|"]
+
+    async def test_a_signal_is_awaited_before_the_next_pull(self) -> None:
+        probe = AsyncSubscriberProbe[int](9, turns=3)
+        from_async_iterable(Watched)(3).subscribe(probe)
+        assert await probe.end() == [1, 2, 3, "|"]
+        assert probe.overlaps == 0
+
+    async def test_a_subscriber_that_raises_ends_it_and_somebody_is_told(
+        self, expects_loop_errors: list[Context]
+    ) -> None:
+        class Raising(SubscriberProbe[int]):
+            def on_next(self, element: int, /) -> None:
+                raise KeyError(element)
+
+        watched = Watched(5)
+        probe = Raising(9).subscribed_to(from_async_iterable(lambda: watched)())
+        await turns()
+        assert (probe.signals, watched.sent, watched.closed) == ([], 1, 1)
+        (context,) = expects_loop_errors
+        assert isinstance(context["exception"], KeyError)
+
+    async def test_none_is_handed_on_as_it_is(self) -> None:
+        async def nothing() -> AsyncIterator[None]:
+            yield None
+
+        probe = SubscriberProbe[None](1).subscribed_to(from_async_iterable(nothing)())
+        assert await probe.received(1) == [None]
+        probe.cancel()
+        await turns()
+
+
+class TestAnyioStreams:
+    async def send(self, stream: Any, n: int, told: list[str]) -> None:
+        try:
+            for i in range(n):
+                await stream.send(i)
+                told.append(f"sent {i}")
+        finally:
+            told.append("ended")
+
+    async def test_what_is_sent_comes_as_it_is_requested(self) -> None:
+        told: list[str] = []
+        probe = SubscriberProbe[int](2).subscribed_to(from_anyio_stream(self.send)(3, told))
+        await turns()
+        assert probe.signals == [0, 1]
+        assert told == ["sent 0", "sent 1"]
+        probe.request(2)
+        assert await probe.end() == [0, 1, 2, "|"]
+
+    async def test_the_buffer_lets_the_sender_run_ahead(self) -> None:
+        told: list[str] = []
+        publisher = from_anyio_stream(self.send, max_buffer_size=2)(9, told)
+        probe = SubscriberProbe[int](1).subscribed_to(publisher)
+        await turns()
+        assert (probe.signals, len(told)) == ([0], 3)
+        probe.cancel()
+        await turns()
+        assert told[-1] == "ended"
+
+    async def test_what_the_sender_raises_comes_out_of_the_task_group(self) -> None:
+        async def fail(stream: Any) -> None:
+            await stream.send(1)
+            raise OSError("no more")
+
+        probe = SubscriberProbe[int](9).subscribed_to(from_anyio_stream(fail)())
+        await probe.end()
+        assert repr(probe.error).startswith("ExceptionGroup(")
+        assert "OSError('no more')" in repr(probe.error)
+
+    def test_without_anyio_it_says_what_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "anyio", None)
+        with pytest.raises(ModuleNotFoundError, match="from_anyio_stream needs the package anyio"):
+            from_anyio_stream(self.send)
+
+
+class TestAiostream:
+    async def test_a_stream_is_pulled_and_closed(self) -> None:
+        watched = Watched(5)
+        publisher = from_aiostream(lambda: stream.map(stream.iterate(watched), str))()
+        probe = SubscriberProbe[str](2).subscribed_to(publisher)
+        await turns()
+        assert (probe.signals, watched.sent) == (["1", "2"], 2)
+        probe.cancel()
+        await turns()
+        assert watched.closed == 1
+
+
+class TestReactivex:
+    async def test_it_is_seen_to_send_without_demand(self) -> None:
+        probe = SubscriberProbe[int]()
+        from_reactivex(reactivex.range)(3).subscribe(probe)
+        assert probe.signals == [0, 1, 2, "|"]
+
+    async def test_a_cancellation_is_passed_on(self) -> None:
+        def on_loop() -> Any:
+            return Scheduler(asyncio.get_running_loop())
+
+        probe = SubscriberProbe[int]()
+        from_reactivex(reactivex.range, scheduler=on_loop)(1000).subscribe(probe)
+        await probe.received(3)
+        probe.cancel()
+        before = list(probe.signals)
+        await turns()
+        assert probe.signals == before
+
+    async def test_a_cancellation_inside_on_subscribe_keeps_it_from_starting(self) -> None:
+        started: list[Any] = []
+
+        def start(observer: Any, _scheduler: Any) -> None:
+            started.append(observer)
+
+        source = reactivex.create(start)
+
+        class Leaving(SubscriberProbe[int]):
+            def on_subscribe(self, subscription: Any, /) -> None:
+                subscription.cancel()
+
+        from_reactivex(lambda: source)().subscribe(Leaving())
+        assert started == []
+
+
+class TestAioreactive:
+    async def test_it_is_seen_to_send_without_demand(self) -> None:
+        probe = SubscriberProbe[int]()
+        from_aioreactive(aioreactive.from_iterable)(range(3)).subscribe(probe)
+        assert await probe.end() == [0, 1, 2, "|"]
+
+    async def test_what_a_signal_returns_is_awaited(self) -> None:
+        probe = AsyncSubscriberProbe[int](turns=3)
+        from_aioreactive(aioreactive.from_iterable)(range(3)).subscribe(probe)
+        assert await probe.end() == [0, 1, 2, "|"]
+        assert probe.overlaps == 0
+
+    async def test_a_cancellation_is_passed_on(self) -> None:
+        async def slow() -> AsyncIterator[int]:
+            for i in range(100):
+                await turns(5)
+                yield i
+
+        probe = SubscriberProbe[int]()
+        from_aioreactive(aioreactive.from_async_iterable)(slow()).subscribe(probe)
+        await probe.received(2)
+        probe.cancel()
+        await turns()
+        assert len(probe.signals) == 2
+
+
+class TestRsocket:
+    def numbers(self, n: int) -> Any:
+        def flagged() -> Generator[tuple[int, bool]]:
+            for i in range(n):
+                yield i, i == n - 1
+
+        return Generated(flagged)
+
+    async def test_the_last_element_and_the_end_become_two_signals(self) -> None:
+        probe = SubscriberProbe[int](2).subscribed_to(from_rsocket(self.numbers)(3))
+        await turns(60)
+        assert probe.signals == [0, 1]
+        probe.request(1)
+        assert await probe.end() == [0, 1, 2, "|"]
+        await turns()
+
+    async def test_the_subscription_is_its_own(self) -> None:
+        made = self.numbers(1)
+        probe = SubscriberProbe[int](1).subscribed_to(from_rsocket(lambda: made)())
+        assert probe.subscription is made
+        await probe.end()
+        await turns()
+
+
+class TestSinks:
+    async def test_the_subscriber_inside_takes_the_signals(self) -> None:
+        got: list[int] = []
+
+        async def consume(publisher: Publisher[int]) -> None:
+            got.extend(await r.from_publisher(publisher).to_list())
+
+        subscriber = await sink(consume)
+        source = PublisherProbe[int]()
+        source.subscribe(subscriber)
+        await turns()
+        source.emit(1, 2)
+        source.complete()
+        await turns()
+        assert got == [1, 2]
+
+    async def test_one_that_never_subscribes_is_told_off(self) -> None:
+        async def idle(_publisher: Publisher[int]) -> None:
+            raise KeyError("why")
+
+        with pytest.raises(RuntimeError, match="without a subscription") as caught:
+            await sink(idle)
+        assert isinstance(caught.value.__cause__, KeyError)
+
+
+class TestOperators:
+    async def test_signals_go_in_on_one_side_and_come_out_on_the_other(self) -> None:
+        processor = operator(lambda up: r.from_publisher(up).map(lambda x: x * 2))
+        source = PublisherProbe[int]()
+        source.subscribe(processor)
+        probe = SubscriberProbe[int](2).subscribed_to(processor)
+        await turns()
+        source.emit(1, 2)
+        source.complete()
+        assert await probe.end() == [2, 4, "|"]
+
+    async def test_what_comes_before_there_is_a_subscriber_waits(self) -> None:
+        processor = operator(lambda up: r.from_publisher(up).boundary(2))
+        source = PublisherProbe[int]()
+        source.subscribe(processor)
+        source.fail(OSError("no"))
+        probe = SubscriberProbe[int](2).subscribed_to(processor)
+        await probe.end()
+        assert isinstance(probe.error, OSError)
+
+    async def test_a_second_subscriber_is_refused_by_on_error(self) -> None:
+        processor = operator(lambda up: up)
+        SubscriberProbe[int]().subscribed_to(processor)
+        second = SubscriberProbe[int]().subscribed_to(processor)
+        assert isinstance(second.error, RuntimeError)
+
+    async def test_none_is_refused_where_nobody_else_can(self) -> None:
+        with pytest.raises(TypeError, match=r"2\.13"):
+            operator(lambda up: up).on_next(None)
+
+
+PUBLISHERS: dict[str, Callable[[Any], Callable[..., Publisher[Any]]]] = {
+    "from_async_iterable": from_async_iterable,
+    "from_aiostream": from_aiostream,
+    "from_reactivex": from_reactivex,
+    "from_aioreactive": from_aioreactive,
+    "from_rsocket": from_rsocket,
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHERS)
+class TestWrongUse:
+    async def test_no_factory(self, name: str) -> None:
+        with pytest.raises(TypeError, match=f"{name}: give a factory"):
+            PUBLISHERS[name](1)
+
+    async def test_a_factory_of_something_else(self, name: str) -> None:
+        with pytest.raises(TypeError, match=f"{name}: the factory must return an? "):
+            PUBLISHERS[name](lambda: 1)()
+
+
+def test_each_adapter_says_for_which_rules_it_answers() -> None:
+    assert ANSWERED.keys() == {*PUBLISHERS, "from_anyio_stream", "sink", "operator"}
+    assert frozenset().union(*ANSWERED.values()) <= RULES.keys()
+
+
+async def upto(n: int) -> AsyncIterator[int]:
+    for i in range(n):
+        yield i
+
+
+async def send(stream: Any, n: int) -> None:
+    for i in range(n):
+        await stream.send(i)
+
+
+Factory = Callable[[int], Publisher[Any] | Awaitable[Publisher[Any]]]
+RIGHT: dict[str, Factory] = {
+    "from_async_iterable": from_async_iterable(upto),
+    "from_anyio_stream": from_anyio_stream(send),
+    "from_aiostream": from_aiostream(lambda n: stream.iterate(range(n))),
+}
+
+
+@pytest.mark.parametrize("publisher", RIGHT.values(), ids=RIGHT)
+def test_an_adapter_that_pulls_keeps_what_it_answers_for(publisher: Factory) -> None:
+    report = check(
+        Subject(publisher=publisher), rules=ANSWERED["from_async_iterable"], terms=Terms()
+    )
+    assert not report.having(Outcome.FAIL), str(report)
+    assert report.having(Outcome.PASS)
