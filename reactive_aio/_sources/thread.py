@@ -103,6 +103,7 @@ class _Feed(Generic[T]):
         "door",
         "error",
         "finished",
+        "heard",
         "interrupt",
         "owner",
         "parked",
@@ -110,6 +111,7 @@ class _Feed(Generic[T]):
         "pulled",
         "ready",
         "requested",
+        "rung",
         "thread",
     )
 
@@ -119,6 +121,7 @@ class _Feed(Generic[T]):
         self.interrupt: Callable[[], object] | None = None
         self.requested = 0
         self.pulled = 0
+        self.rung = self.heard = 0
         self.ready: deque[T] = deque()
         self.cancelled = self.parked = self.posted = self.finished = False
         self.error: Exception | None = None
@@ -138,9 +141,17 @@ class _Feed(Generic[T]):
 
     def ring(self) -> None:
         """Wake the thread, if it sleeps, to look at what has changed."""
+        self.rung += 1
         if self.bell.locked():
             with suppress(RuntimeError):  # two rang at once
                 self.bell.release()
+
+    def is_parked(self) -> bool:
+        """Whether the thread sleeps until somebody rings: a loop with virtual time asks.
+
+        `parked` will not do: it is still true for a moment when the bell has been heard.
+        """
+        return self.parked and self.heard == self.rung
 
     def run(self) -> None:
         """The life of the thread."""
@@ -175,6 +186,9 @@ class _Feed(Generic[T]):
         while not self.cancelled:
             if self.pulled < self.requested:
                 return True
+            self.heard = self.rung
+            if self.cancelled or self.pulled < self.requested:
+                continue  # it changed between the two looks
             self.parked = True
             self.bell.acquire()
             self.parked = False

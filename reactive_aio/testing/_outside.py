@@ -10,7 +10,9 @@ So each thread started since the loop was made is in one of three states:
   move it on.
 * *working*: everything else, such as computing, sleeping, or reading a socket.
 
-The innermost Python frame tells them apart: all those primitives wait in ``Condition.wait``.
+The innermost Python frame tells them apart: all those primitives wait in ``Condition.wait``. A
+thread that waits in another way can be told from one at work if it waits in a method of an object
+that has ``is_parked()``.
 """
 
 import sys
@@ -103,6 +105,9 @@ class Outside:
 
 
 def is_parked(frame: FrameType) -> bool:
+    says = getattr(frame.f_locals.get("self"), "is_parked", None)
+    if callable(says):
+        return bool(says())
     waiting = condition_wait(frame)
     if waiting is None or waiting.f_locals.get("timeout") is not None:
         return False

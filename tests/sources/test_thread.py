@@ -392,3 +392,13 @@ async def test_a_system_without_threads_fails_the_flow(monkeypatch: pytest.Monke
     monkeypatch.setattr(threading.Thread, "start", refuse)
     signals = await SubscriberProbe[int](1).subscribed_to(from_thread([1])).end()
     assert isinstance(signals[0], RuntimeError)
+
+
+@pytest.mark.virtual_time
+async def test_a_thread_without_demand_does_not_hold_up_a_clock_that_jumps() -> None:
+    probe = SubscriberProbe[int](1).subscribed_to(from_thread(range(2)))
+    await probe.received(1)
+    await asyncio.sleep(3600)
+    assert probe.signals == [0]
+    probe.request(2)
+    assert await probe.end() == [0, 1, "|"]
