@@ -25,8 +25,8 @@ class Gate(Generic[T]):
     from other threads may wait for the loop. Whoever makes room behind the gate calls `room`.
     """
 
-    __slots__ = ("_collecting", "_deliver", "_door", "_error", "_finish", "_full", "_looks",
-                 "_mailbox", "_name", "_until", "_waiters", "ended", "lost")  # fmt: skip
+    __slots__ = ("_collecting", "_deliver", "_door", "_error", "_finish", "_finished", "_full",
+                 "_looks", "_mailbox", "_name", "_until", "_waiters", "ended", "lost")  # fmt: skip
 
     def __init__(
         self,
@@ -46,6 +46,7 @@ class Gate(Generic[T]):
         self._waiters: deque[Future[None]] = deque()
         self._error: BaseException | None = None
         self._collecting = False
+        self._finished = False
         self._looks = 0
         self._until = 0.0
         self.ended: bool = False
@@ -118,16 +119,18 @@ class Gate(Generic[T]):
             self.ended, self._error = True, error
             self._mailbox.close()
             self._collect()
-            if not self._mailbox:
-                self._over()
 
     def shut(self) -> None:
         """Nobody wants elements any more: drop those that wait, and let go of who waits."""
         self.ended = True
-        self.lost += self._mailbox.discard()
+        if not self._finished:
+            self._finished = True
+            # The element that is just being delivered is still there, but not lost.
+            self.lost += self._mailbox.discard() - self._collecting
         self._release()
 
     def _over(self) -> None:
+        self._finished = True
         self._release()
         error, self._error = self._error, None
         self._finish(error)
@@ -142,8 +145,6 @@ class Gate(Generic[T]):
         """There is room again."""
         if self._mailbox:
             self._collect()
-            if self.ended and not self._mailbox:
-                self._over()
         self._wake_first()
 
     def _wake_first(self) -> None:
@@ -151,13 +152,17 @@ class Gate(Generic[T]):
             self._waiters[0].set_result(None)
 
     def _collect(self) -> None:
-        """Take in what other threads have left."""
+        """Take in what other threads have left; if that was the last, end."""
         if self._collecting:
             return  # a subscriber that is being served emits something itself
         self._collecting = True
         try:
             mailbox = self._mailbox
             while mailbox and self._deliver(mailbox.first()) is not Emission.REFUSED:
+                if self._finished:
+                    return  # what waited was discarded while the element was delivered
                 mailbox.remove_first()
         finally:
             self._collecting = False
+        if self.ended and not mailbox and not self._finished:
+            self._over()

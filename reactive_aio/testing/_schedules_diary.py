@@ -55,10 +55,9 @@ class Diary:
         handle: Any = chosen.handle
         callback = handle._callback
         arguments = handle._args
-        owner: object = getattr(callback, "__self__", None)
-        if isinstance(owner, asyncio.Task):
-            task: asyncio.Task[Any] = owner
-            return f"{kind}{self._task(task)}"
+        owner: Any = getattr(callback, "__self__", None)
+        if is_task(owner):
+            return f"{kind}{self._task(owner)}"
         return f"{kind}{call(callback, arguments)}"
 
     def _task(self, task: "asyncio.Task[Any]") -> str:
@@ -71,6 +70,10 @@ class Diary:
         own = [each for each in inside if not each.f_code.co_filename.startswith(_LIBRARY)]
         where = place((own or inside)[-1]) if inside else "its end"
         return f"task {self._tasks.index(task) + 1} ({name}) at {where}"
+
+
+def is_task(thing: object) -> bool:
+    return isinstance(thing, asyncio.Task)
 
 
 def place(frame: FrameType) -> str:

@@ -1,0 +1,1 @@
+"""The library under every legal order: what combines, queues, or is called from threads."""

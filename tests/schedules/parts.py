@@ -1,0 +1,203 @@
+"""The parts of the library that combine or queue, each as a small flow and the law it must keep.
+
+A key is the name of an operator, source or processor, or ``"name: variant"``; `test_registered`
+sees to it that none is missing.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from reactive_aio import (
+    Emitter,
+    Flow,
+    concat,
+    create,
+    from_aiter,
+    from_awaitable,
+    from_iterable,
+    from_queue,
+    from_thread,
+    interval,
+    merge,
+    timer,
+    using,
+    zip,
+)
+from reactive_aio.errors import TimedOut
+from reactive_aio.testing.schedules import Schedule
+from tests.schedules.laws import Batches, Law, Orders
+from tests.schedules.sources import Oops, steps, walk
+
+Part = tuple[Callable[[Schedule], Flow[Any]], Law]
+
+
+async def slow(x: int) -> int:
+    """Takes longer for smaller numbers, so that later elements overtake."""
+    for _ in range(3 - x % 3):
+        await asyncio.sleep(0)
+    return x
+
+
+async def is_odd(x: int) -> bool:
+    await asyncio.sleep(0)
+    return x % 2 == 1
+
+
+def filled_queue(*elements: Any) -> "asyncio.Queue[Any]":
+    queue: asyncio.Queue[Any] = asyncio.Queue()
+    for element in elements:
+        queue.put_nowait(element)
+    return queue
+
+
+def filled_later(*elements: Any) -> "asyncio.Queue[Any]":
+    """A queue with room for one, and somebody who fills it."""
+    queue: asyncio.Queue[Any] = asyncio.Queue(len(elements))
+    for index, element in enumerate(elements):
+        asyncio.get_running_loop().call_later(index * 0.001, queue.put_nowait, element)
+    return queue
+
+
+@asynccontextmanager
+async def opened(*elements: Any) -> AsyncGenerator[tuple[Any, ...]]:
+    await asyncio.sleep(0)
+    yield elements
+    await asyncio.sleep(0)
+
+
+async def emit_all(to: Emitter[int]) -> None:
+    for n in range(1, 4):
+        await to.emit(n)
+        await asyncio.sleep(0)
+
+
+def emitted_by_thread(schedule: Schedule) -> Flow[Any]:
+    def begin(to: Emitter[int]) -> None:
+        def work() -> None:
+            for n in range(1, 4):
+                assert to.emit_threadsafe(n) or to.ended
+            to.complete()
+
+        schedule.thread(work, "the emitter")
+
+    return create(begin, bound=4, overflow="buffer")
+
+
+def failing_once() -> Flow[Any]:
+    """Fails after 1 and 2 at first, then gives 3."""
+    attempts = iter([steps(1, 2, error=Oops()), steps(3)])
+    return _Again(attempts).flow()
+
+
+class _Again:
+    """A publisher that is another one each time."""
+
+    def __init__(self, attempts: Any) -> None:
+        self._attempts = attempts
+
+    def subscribe(self, subscriber: Any, /) -> None:
+        next(self._attempts).subscribe(subscriber)
+
+    def flow(self) -> Flow[Any]:
+        from reactive_aio import from_publisher
+
+        return from_publisher(self)
+
+
+ABC = ("a", "b", "c")
+
+PARTS: dict[str, Part] = {
+    "from_publisher": (lambda _: steps(1, 2, 3), Orders([1, 2, 3])),
+    "from_publisher: fails": (lambda _: steps(1, 2, error=Oops()), Orders([1, 2], fails=Oops)),
+    "boundary": (lambda _: steps(1, 2, 3).boundary(2), Orders([1, 2, 3])),
+    "boundary: synchronous": (lambda _: from_iterable((1, 2, 3)).boundary(2), Orders([1, 2, 3])),
+    "boundary: two": (lambda _: steps(1, 2, 3).boundary(2).boundary(1), Orders([1, 2, 3])),
+    "merge": (lambda _: merge(steps(1, 2), steps("a", "b")), Orders([1, 2], ["a", "b"])),
+    "merge: prefetch 1": (
+        lambda _: merge(steps(1, 2), from_iterable("ab"), prefetch=1),
+        Orders([1, 2], ["a", "b"]),
+    ),
+    "merge_with": (lambda _: steps(1, 2).merge_with(walk("a", "b")), Orders([1, 2], ["a", "b"])),
+    "concat": (lambda _: concat(steps(1, 2), steps(3)), Orders([1, 2, 3])),
+    "concat_with": (lambda _: steps(1).concat_with(walk(2), [3]), Orders([1, 2, 3])),
+    "zip": (
+        lambda _: zip(steps(1, 2), steps(*ABC)),
+        Orders([(1, "a"), (2, "b")]),
+    ),
+    "zip: prefetch 1": (
+        lambda _: zip(steps(1, 2, 3), steps("a", "b"), prefetch=1),
+        Orders([(1, "a"), (2, "b")]),
+    ),
+    "zip_with": (lambda _: steps(1, 2).zip_with(walk("a", "b")), Orders([(1, "a"), (2, "b")])),
+    "flat_map": (
+        lambda _: steps(1, 2).flat_map(lambda n: steps((n, 1), (n, 2)), concurrency=2),
+        Orders([(1, 1), (1, 2)], [(2, 1), (2, 2)]),
+    ),
+    "flat_map: one after another": (
+        lambda _: steps(1, 2).flat_map(lambda n: steps((n, 1), (n, 2)), concurrency=1, prefetch=1),
+        Orders([(1, 1), (1, 2), (2, 1), (2, 2)]),
+    ),
+    "flat_map: both kinds": (
+        lambda _: steps(1, 2, 3).flat_map(
+            lambda n: [(n, 1), (n, 2)] if n % 2 else walk((n, 1), (n, 2)), concurrency=2, prefetch=1
+        ),
+        Orders([(1, 1), (1, 2)], [(2, 1), (2, 2)], [(3, 1), (3, 2)]),
+    ),
+    "map_async": (lambda _: steps(1, 2, 3).map_async(slow), Orders([1, 2, 3])),
+    "map_async: ordered": (
+        lambda _: steps(1, 2, 3).map_async(slow, concurrency=2),
+        Orders([1, 2, 3]),
+    ),
+    "map_async: unordered": (
+        lambda _: steps(1, 2, 3).map_async(slow, concurrency=2, ordered=False),
+        Orders([1], [2], [3]),
+    ),
+    "map_async: pulled": (
+        lambda _: from_iterable([1, 2, 3]).map_async(slow, concurrency=2),
+        Orders([1, 2, 3]),
+    ),
+    "filter_async": (
+        lambda _: steps(1, 2, 3).filter_async(is_odd, concurrency=2),
+        Orders([1, 3]),
+    ),
+    "on_error_resume": (
+        lambda _: steps(1, 2, error=Oops()).on_error_resume(steps(3)),
+        Orders([1, 2, 3]),
+    ),
+    "on_error_return": (lambda _: steps(1, error=Oops()).on_error_return(2), Orders([1, 2])),
+    "retry": (lambda _: failing_once().retry(2), Orders([1, 2, 3])),
+    "then": (lambda _: steps(1, 2).then(steps("a", "b")), Orders(["a", "b"])),
+    "timeout": (lambda _: steps(1, 2, 3).timeout(1), Orders([1, 2, 3])),
+    "timeout: over": (
+        lambda _: steps(1).concat_with(timer(2)).timeout(1),
+        Orders([1], fails=TimedOut),
+    ),
+    "buffer_timeout": (lambda _: steps(1, 2, 3).buffer_timeout(2, 0.005), Batches([1, 2, 3])),
+    "buffer_timeout: in time": (
+        lambda _: steps(1).concat_with(timer(1, 2), [3]).buffer_timeout(2, 1),
+        Batches([1, 2, 3]),
+    ),
+    "on_backpressure_buffer": (
+        lambda _: steps(1, 2, 3).on_backpressure_buffer(3),
+        Orders([1, 2, 3]),
+    ),
+    "from_aiter": (lambda _: from_aiter(lambda: walk(1, 2, 3)), Orders([1, 2, 3])),
+    "from_awaitable": (lambda _: from_awaitable(lambda: slow(1)), Orders([1])),
+    "from_queue": (lambda _: from_queue(filled_queue(1, 2, "end"), end="end"), Orders([1, 2])),
+    "from_queue: filled later": (
+        lambda _: from_queue(filled_later(1, 2, "end"), end="end"),
+        Orders([1, 2]),
+    ),
+    "create": (lambda _: create(emit_all, bound=1), Orders([1, 2, 3])),
+    "create: by a thread": (emitted_by_thread, Orders([1, 2, 3])),
+    "using": (lambda _: using(lambda: opened(1, 2), steps_of), Orders([1, 2])),
+    "from_thread": (lambda _: from_thread([1, 2, 3], chunk=2), Orders([1, 2, 3])),
+    "interval": (lambda _: interval(1).take(2), Orders([0, 1])),
+    "timer": (lambda _: timer(1, "a"), Orders(["a"])),
+}
+
+
+def steps_of(elements: tuple[Any, ...]) -> Flow[Any]:
+    return steps(*elements)

@@ -1,0 +1,68 @@
+"""What the explorer found, kept: each race as a scenario of its own."""
+
+from collections.abc import Callable
+
+from reactive_aio import Emitter, UnicastProcessor, create
+from reactive_aio.testing.probes import SubscriberProbe
+from reactive_aio.testing.schedules import Schedule, explore
+from tests.schedules.laws import ALL, Witness
+
+EMITTED = [1, 2, 3]
+
+
+def emit(to: Emitter[int] | UnicastProcessor[int]) -> Callable[[], None]:
+    def work() -> None:
+        for n in EMITTED:
+            to.emit_threadsafe(n)
+
+    return work
+
+
+def test_a_cancellation_while_an_element_from_a_thread_is_delivered() -> None:
+    """The element was taken out of a mailbox that the cancellation had emptied: IndexError."""
+
+    async def scenario(schedule: Schedule) -> None:
+        processor = UnicastProcessor[int](bound=4)
+        witness = Witness(ALL)
+        processor.subscribe(witness)
+        schedule.thread(emit(processor), "the emitter")
+        schedule.thread(witness.cancel, "cancel()")
+        await schedule.quiet()
+        assert witness.elements == EMITTED[: len(witness.elements)]
+        stats = processor.stats()
+        assert stats.accepted + sum(stats.dropped.values()) <= len(EMITTED)
+
+    assert explore(scenario, package="reactive_aio", max_orders=300).orders > 100
+
+
+async def test_a_subscriber_that_cancels_while_it_is_served_from_a_thread() -> None:
+    """The same without any other thread in between, and what is lost is counted."""
+
+    class CancelsAtOnce(SubscriberProbe[int]):
+        def on_next(self, element: int, /) -> None:
+            super().on_next(element)
+            self.cancel()
+
+    processor = UnicastProcessor[int](bound=4)
+    probe = CancelsAtOnce(10).subscribed_to(processor)
+    for n in EMITTED:
+        assert processor.emit_threadsafe(n)
+    await probe.received(1)
+    assert probe.signals == [1]
+    stats = processor.stats()
+    assert (stats.accepted, dict(stats.dropped)) == (1, {"discarded": 2})
+
+
+async def test_a_subscriber_that_completes_its_source_while_it_is_served_from_a_thread() -> None:
+    """What had been emitted comes, and then the end, which nobody was left to tell."""
+    emitters: list[Emitter[int]] = []
+
+    class CompletesAtOnce(SubscriberProbe[int]):
+        def on_next(self, element: int, /) -> None:
+            super().on_next(element)
+            emitters[0].complete()
+
+    probe = CompletesAtOnce(10).subscribed_to(create(emitters.append, bound=4, overflow="buffer"))
+    for n in EMITTED:
+        assert emitters[0].emit_threadsafe(n)
+    assert await probe.received(4) == [1, 2, 3, "|"]
