@@ -159,11 +159,11 @@ class Recorder:
         self._leave()
 
     def _beyond_demand(self) -> None:
-        if self.received == self.requested + 1:
-            self.fault("1.1", f"{self.requested} were requested in all, {self.received} came")
-        elif self.received > self.requested + TOO_FAR:
+        if self.received > self.requested + TOO_FAR:
             self.fault("1.1", f"{self.received} came; the publisher had to be stopped")
             raise Brake
+        if self.received == self.requested + 1 and self.trial.subject.knows_demand:
+            self.fault("1.1", f"{self.requested} were requested in all, {self.received} came")
 
     def on_error(self, error: BaseException, /) -> Any:
         self._enter(Kind.ON_ERROR, error)

@@ -71,6 +71,9 @@ class Subject:
     """Whether a processor sends only what all of its subscribers have requested."""
     ordered: bool = True
     """Whether the elements come in the same order each time."""
+    knows_demand: bool = True
+    """Whether demand means anything to it. If not, the laws about demand say so, and all others
+    look at what else it does, instead of seeing nothing but elements that nobody requested."""
     awaits_signals: bool = True
     """Whether the publisher awaits what ``async def`` signals return."""
     virtual_time: bool = False

@@ -400,3 +400,18 @@ def test_an_adapter_that_pulls_keeps_what_it_answers_for(publisher: Factory) -> 
     )
     assert not report.having(Outcome.FAIL), str(report)
     assert report.having(Outcome.PASS)
+
+
+def test_what_knows_no_demand_is_judged_by_what_else_it_does() -> None:
+    subject = Subject(
+        publisher=from_reactivex(reactivex.range), knows_demand=False, awaits_signals=False
+    )
+    report = check(subject, rules=["1.1", "1.5", "3.7"])
+    assert {verdict.broken for verdict in report.having(Outcome.FAIL)} == {"1.1"}
+    assert {verdict.rule for verdict in report.having(Outcome.PASS)} == {"1.5", "3.7"}
+
+
+def test_without_that_word_it_is_seen_to_send_without_demand_everywhere() -> None:
+    subject = Subject(publisher=from_reactivex(reactivex.range), awaits_signals=False)
+    report = check(subject, rules=["3.7"])
+    assert {verdict.broken for verdict in report.having(Outcome.FAIL)} == {"1.1"}

@@ -2,17 +2,18 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from threading import get_ident
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from ...spec import Subscriber
-from .shapes import missing_subscriber, settle, shaped, tell
+from .shapes import DEAF, missing_subscriber, settle, shaped, tell
 
 __all__ = ("ANSWERED", "from_aioreactive")
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-ANSWERED: Final = frozenset({"1.9", "3.5", "3.7", "3.15", "3.16"})
+ANSWERED: Final = DEAF | {"1.9", "3.5", "3.7", "3.15"}
 
 _alive: set[asyncio.Task[None]] = set()
 """The loop itself holds its tasks weakly."""
@@ -25,10 +26,11 @@ def from_aioreactive(make: Callable[P, Any]) -> Callable[P, "Pushed[Any]"]:
     ``await subscribe_async(send, throw, close)``; those three are coroutine functions, which await
     what on_next, on_error and on_complete return. ``cancel()`` is ``dispose_async()`` of what
     subscribe_async returned, in a task, once it has returned; a cancellation from inside
-    on_subscribe keeps the AsyncObservable from starting.
+    on_subscribe keeps the AsyncObservable from starting, and one from another thread comes to the
+    loop first.
 
     Not translated: demand. An AsyncObservable knows none, so ``request(n)`` does nothing, a wrong
-    *n* included, and nothing is held back.
+    *n* included, and nothing is held back: such a subject says ``knows_demand=False``.
     """
     made = shaped("from_aioreactive", make, "subscribe_async", "an AsyncObservable")
 
@@ -60,11 +62,13 @@ class _Link:
     """One subscription."""
 
     def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
         self._cancelled = False
         self._handle: Any = None
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+        task = self._loop.create_task(work)
         _alive.add(task)
         task.add_done_callback(_alive.discard)
 
@@ -102,6 +106,9 @@ class _Link:
         """There is nobody to tell."""
 
     def cancel(self) -> None:
+        if get_ident() != self._thread:
+            self._loop.call_soon_threadsafe(self.cancel)
+            return
         self._cancelled = True
         if self._handle is not None:
             self.spawn(self._end())

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from ...spec import Subscriber
-from .shapes import missing_subscriber, shaped, tell
+from .shapes import DEAF, missing_subscriber, shaped, tell
 
 __all__ = ("ANSWERED", "from_reactivex")
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-ANSWERED: Final = frozenset({"1.9", "3.15", "3.16"})
+ANSWERED: Final = DEAF | {"1.9", "3.15"}
 
 
 def from_reactivex(
@@ -26,7 +26,7 @@ def from_reactivex(
 
     Not translated: demand. An Observable knows none, so ``request(n)`` does nothing, a wrong *n*
     included. Nothing is held back, and what a signal returns is not awaited, for the Observable
-    does not either: such a subject says ``awaits_signals=False``.
+    does not either: such a subject says ``knows_demand=False, awaits_signals=False``.
     """
     made = shaped("from_reactivex", make, "subscribe", "an Observable")
 

@@ -146,6 +146,7 @@ def aioreactives() -> Subject:
         closing_publisher=from_aioreactive(
             lambda n, closed: mapped(rx.from_async_iterable(Numbers(n, closed)))
         ),
+        knows_demand=False,
     )
 
 
@@ -158,6 +159,7 @@ def observables(**on: Any) -> Subject:
         closing_publisher=from_reactivex(
             lambda n, closed: rx.range(n).pipe(ops.finally_action(closed)), **on
         ),
+        knows_demand=False,
         awaits_signals=False,
     )
 
