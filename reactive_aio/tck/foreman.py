@@ -159,10 +159,16 @@ class _Process:
             reader.join(1)  # unless a process of the subject's own keeps the pipe
 
 
+def _later(seconds: float) -> float:
+    """The bench inside the worker is given the time to say it better."""
+    return seconds + min(GRACE, 2 * seconds)
+
+
 def _readable(stacks: str) -> str:
-    """Of all threads' stacks the one of the law, down to the kit."""
+    """Of all threads' stacks the one that the subject is in, down to the kit."""
     parts = stacks.split("\n\n")
-    told = next((each for each in parts if "bench.py" in each and "_live" in each), stacks)
+    kit = ("bench.py", "subject.py")
+    told = next((each for at in kit for each in parts if at in each), stacks)
     cause = parts[0] if parts[0].startswith("Fatal") and told != parts[0] else ""
     lines = [line for line in [cause, *told.splitlines()] if line]
     ours = [at for at, line in enumerate(lines) if str(Path(__file__).parent) in line]
@@ -174,9 +180,9 @@ class Foreman:
     """Has a subject judged, law by law."""
 
     job: Job
-    seen: Callable[[Verdict], object] = lambda _: None
+    seen: Callable[[Verdict], object] | None = None
     """Called with each verdict."""
-    begun: Callable[[int, int, str], object] = lambda *_: None
+    begun: Callable[[int, int, str], object] | None = None
     """Called with the number of a law, how many there are, and its name."""
     shown: bool = False
     """Whether the subject's output is shown as it comes."""
@@ -222,7 +228,7 @@ class Foreman:
         self._why = ""
         while True:
             terms = self._terms
-            said = worker.hear(terms.longest + GRACE, terms.stuck + min(GRACE, 2 * terms.stuck))
+            said = worker.hear(_later(terms.longest), _later(terms.stuck))
             if isinstance(said, str):
                 self._why = said
                 return
@@ -240,16 +246,20 @@ class Foreman:
                 raise BadCall("no law judges what the subject gives under the rules asked for")
         elif "begins" in message:
             self._under_way = message["begins"]
-            about = self._plan or []
-            self.begun(message["begins"] + 1, len(about), about[message["begins"]]["law"])
+            self._tell_of(message["begins"])
         elif "verdict" in message:
             self._under_way = None
             self._terms = Terms(**message["terms"])
             self._add(Verdict.from_json({**message["verdict"], "output": worker.output()}))
 
+    def _tell_of(self, number: int) -> None:
+        if self.begun is not None and self._plan is not None:
+            self.begun(number + 1, len(self._plan), self._plan[number]["law"])
+
     def _add(self, verdict: Verdict) -> None:
         self.report.verdicts.append(verdict)
-        self.seen(verdict)
+        if self.seen is not None:
+            self.seen(verdict)
 
     def _bury(self, worker: _Process, why: str, begin: int, stops: int) -> None:
         """A worker is dead: say what it died of, in the verdict of the law under way."""
