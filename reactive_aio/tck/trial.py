@@ -86,12 +86,20 @@ class Trial:
         journal.note(Kind.SUBSCRIBE)
         with self.calling("subscribe()"):
             try:
-                publisher.subscribe(recorder)
+                # Annotated to return None; a stranger's may be a coroutine function.
+                subscribe: Callable[[Recorder], object] = publisher.subscribe
+                returned = subscribe(recorder)
             except Exception as error:
                 raise self.violation("1.9", f"subscribe() raised {error!r}", journal) from error
-        await self.until(
-            lambda: recorder.subscriptions, "1.9", "on_subscribe has not come", journal
-        )
+        if isawaitable(returned):
+            what = "subscribe() returned something to await; it must do its work, and return None"
+            raise self.violation("1.9", what, journal)
+        what = "on_subscribe has not come"
+        if isinstance(recorder, AsyncRecorder):
+            what += (
+                ", or what it returned was not awaited (is this a case for awaits_signals=False?)"
+            )
+        await self.until(lambda: recorder.subscriptions, "1.9", what, journal)
         return recorder
 
     # -- judging ----------------------------------------------------------------------------------

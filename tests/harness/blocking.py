@@ -19,8 +19,6 @@ MAY_BLOCK = {
     "<frozen linecache>": {"updatecache", "checkcache"},
     "/_pytest/assertion/rewrite.py": {"exec_module"},
     "/concurrent/futures/process.py": {"submit"},
-    # A law that gives the publisher's other threads, if it has any, the time to interfere.
-    "/tck/laws/signals.py": {"_slowly_one_more"},
 }
 # A thread may hold a lock for the few instructions that the lock is for, and lose the processor
 # just then. Who holds it longer waits for something.

@@ -1,62 +1,111 @@
-"""Publishers written by hand, without the runtime: honest ones, and ones with a known flaw."""
+"""Publishers written by hand, without the runtime: an honest one, and one for each known flaw."""
 
 import asyncio
+import contextvars
+import random
+import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from inspect import isawaitable
 from typing import Any
 
 from reactive_aio.spec import Subscriber
 
 UNBOUNDED = 2**63 - 1
+LONG = 0.06  # seconds: longer than the terms of the tests allow
+
+
+def compute() -> None:
+    until = time.perf_counter() + LONG
+    while time.perf_counter() < until:
+        pass
+
+
+class Thing:
+    """An element to which weak references are possible."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Thing) and other.number == self.number
+
+    def __hash__(self) -> int:
+        return self.number
 
 
 class Suspect:
     """A publisher of 0 … n-1, from a task of its own; *flaws* name what it does wrong.
 
-    *fails* makes it fail after its elements. Unusual, but right: on_subscribe comes a turn after
-    ``subscribe`` has returned, and each element in a turn of its own.
+    *fails* makes it fail after its elements; *closed* is called when it gives back what it holds.
+    Unusual, but right: on_subscribe comes a turn after ``subscribe`` has returned, and each element
+    in a turn of its own.
     """
 
-    def __init__(self, n: float, *flaws: str, fails: bool = False) -> None:
+    def __init__(
+        self,
+        n: float,
+        *flaws: str,
+        fails: bool = False,
+        closed: Callable[[], object] = bool,
+    ) -> None:
         self.n = n
         self.flaws = flaws
         self.fails = fails
+        self.closed = closed
         self.remembered: list[object] = []
         self.subscribed = 0
 
     def subscribe(self, subscriber: Subscriber[Any] | None, /) -> None:
         if "raises in subscribe" in self.flaws:
             raise RuntimeError("not today")
-        if subscriber is None and "takes nobody" not in self.flaws:
+        if subscriber is None:
+            if "takes nobody" in self.flaws:
+                return
             raise TypeError("a subscriber is needed")
         self.subscribed += 1
-        if "remembers" in self.flaws:
+        if "remembers its subscribers" in self.flaws:
             self.remembered.append(subscriber)
-        if subscriber is not None and not ("serves one" in self.flaws and self.subscribed > 1):
-            Sending(self, subscriber)
+        if "begins with an error" in self.flaws:
+            subscriber.on_error(ValueError("no on_subscribe"))
+        if "ignores all but the first subscriber" in self.flaws and self.subscribed > 1:
+            return
+        Sending(self, subscriber, self.subscribed)
 
 
-class Sending:
-    """One subscription, and the task that serves it."""
+class Subscribed:
+    """One subscription: what comes up."""
 
-    def __init__(self, publisher: Suspect, subscriber: Subscriber[Any]) -> None:
+    def __init__(self, publisher: Suspect, subscriber: Subscriber[Any], number: int) -> None:
         self.loop = asyncio.get_running_loop()
         self.flaws = publisher.flaws
         self.publisher = publisher
         self.subscriber: Subscriber[Any] | None = subscriber
+        self.number = number
         self.demand = 0
-        self.sent = 0
+        self.sent: int = 0
         self.inside = False
         self.cancelled = self.ended = False
         self.fault: Exception | None = None
         self.news = asyncio.Event()
-        self.others: set[asyncio.Task[Any]] = set()
-        self.task = self.loop.create_task(self.run())
+        self.again = False
+        self.kept: list[object] = []
 
-    # -- the subscription -------------------------------------------------------------------------
-    def request(self, n: int, /) -> None:
-        if "takes no request inside signals" in self.flaws and self.inside:
-            return
+    def request(self, n: int, /) -> Any:
+        if "computes in request" in self.flaws:
+            compute()
+        if self.ended and "answers after its end" in self.flaws and n < 1 and self.subscriber:
+            self.subscriber.on_error(ValueError(n))
+        if not self.counts():
+            return None
+        if "handles everything later" in self.flaws:  # which is right
+            self.loop.call_soon_threadsafe(self.take, n)
+        else:
+            self.take(n)
+        return n if "returns something from request" in self.flaws else None
+
+    def take(self, n: int) -> None:
         if n < 1:
             self.refuse(n)
         elif "counts with 32 bits" in self.flaws and n >= 2**32:
@@ -67,38 +116,60 @@ class Sending:
             self.demand += n
         if self.demand > UNBOUNDED and "fails beyond the largest demand" in self.flaws:
             self.fault = OverflowError("too much demand")
-        if "revives" in self.flaws:
+        if "is revived by a request" in self.flaws:
             self.cancelled = False
-        if "recurses" in self.flaws and self.sent < self.publisher.n and self.inside:
+        if "sends inside on_next" in self.flaws and self.sent < self.publisher.n and self.inside:
             self.demand -= 1
             self.sent += 1
             if self.subscriber is not None:
                 self.subscriber.on_next(self.sent - 1)
         self.wake()
 
+    def counts(self) -> bool:
+        if "takes no request inside signals" in self.flaws and self.inside:
+            return False
+        if "takes requests inside signals only" in self.flaws and not self.inside:
+            return False
+        if "starves its second subscriber" in self.flaws and self.number > 1:
+            return False
+        return not ("takes requests on its own thread only" in self.flaws and not self.is_here())
+
     def refuse(self, n: int) -> None:
         if "raises for a wrong request" in self.flaws:
             raise ValueError(n)
-        if "ignores a wrong request" not in self.flaws:
-            vague = "answers vaguely" in self.flaws
+        if "answers a wrong request with its own error" in self.flaws:
+            self.fault = RuntimeError(f"rule 3.9: non-positive subscription request {n}")
+        elif "ignores a wrong request" not in self.flaws:
+            vague = "answers a wrong request vaguely" in self.flaws
             text = "no" if vague else f"rule 3.9: non-positive subscription request {n}"
             self.fault = self.fault or ValueError(text)
 
-    def cancel(self) -> None:
-        if self.cancelled and "cancels once only" in self.flaws:
+    def cancel(self) -> Any:
+        again, self.again = self.again, True
+        if again and "raises in a second cancel" in self.flaws:
             raise RuntimeError("cancelled already")
+        if "computes in cancel" in self.flaws:
+            compute()
         if "ignores cancel" in self.flaws:
             return
-        if "ignores cancel and completes" in self.flaws:
-            self.demand, self.sent = 1, 100
-            self.wake()
+        if "answers cancel by completing" in self.flaws:
+            self.complete()
             return
-        if "cancels on its thread only" in self.flaws and not self.is_here():
+        if again and "answers a second cancel" in self.flaws:
+            self.complete()
+        if "cancels on its own thread only" in self.flaws and not self.is_here():
             return
         if "cancels later" in self.flaws:  # which is right
-            self.loop.call_later(0.005, self.stop)
+            self.loop.call_later(0.002, self.stop)
+        elif "handles everything later" in self.flaws:  # which is right
+            self.loop.call_soon_threadsafe(self.stop)
         else:
             self.stop()
+
+    def complete(self) -> None:
+        subscriber, self.subscriber = self.subscriber, None
+        if subscriber is not None:
+            subscriber.on_complete()
 
     def stop(self) -> None:
         self.cancelled = True
@@ -111,32 +182,21 @@ class Sending:
             return False
 
     def wake(self) -> None:
-        self.loop.call_soon_threadsafe(self.news.set)
+        if "handles requests later" in self.flaws:  # which is right
+            later = self.loop.call_later
+            self.loop.call_soon_threadsafe(later, 0.001, self.news.set)
+        else:
+            self.loop.call_soon_threadsafe(self.news.set)
 
-    # -- sending ----------------------------------------------------------------------------------
-    async def signal(self, name: str, *args: object) -> None:
-        subscriber = self.subscriber
-        self.inside = True
-        try:
-            result: object = getattr(subscriber, name)(*args)
-            if isawaitable(result):
-                if "overlaps" in self.flaws and name == "on_next":
-                    task = asyncio.ensure_future(result)
-                    self.others.add(task)
-                    task.add_done_callback(self.others.discard)
-                else:
-                    await result
-        except Exception as error:
-            self.blame(error)
-        finally:
-            self.inside = False
-            del subscriber
 
-    def blame(self, error: Exception) -> None:
-        if "swallows errors" not in self.flaws:
-            self.loop.call_exception_handler({"message": "rule 2.13", "exception": error})
-        if "goes on" not in self.flaws:
-            self.cancelled = True
+class Sending(Subscribed):
+    """One subscription, and the task that serves it: what goes down."""
+
+    def __init__(self, publisher: Suspect, subscriber: Subscriber[Any], number: int) -> None:
+        super().__init__(publisher, subscriber, number)
+        self.others: set[asyncio.Task[Any]] = set()
+        context = contextvars.Context() if "forgets the context" in self.flaws else None
+        self.task = self.loop.create_task(self.run(), context=context)
 
     async def run(self) -> None:
         if "begins with an element" in self.flaws:
@@ -144,24 +204,41 @@ class Sending:
         await self.signal("on_subscribe", self)
         if "subscribes twice" in self.flaws:
             await self.signal("on_subscribe", self)
+        if "refuses its second subscriber" in self.flaws and self.number > 1:
+            self.fault = RuntimeError("one is enough")
         try:
             await self.send()
         finally:
-            if "revives" not in self.flaws:
-                self.subscriber = None
+            self.over()
+        if "leaves a task" in self.flaws:
+            await asyncio.sleep(3600)
+
+    def over(self) -> None:
+        self.ended = True
+        if not {"answers after its end", "answers a second cancel"} & {*self.flaws}:
+            self.subscriber = None
+        if "leaves a thread" in self.flaws:
+            threading.Thread(target=time.sleep, args=(1,), daemon=True).start()
+        if "never cleans up" not in self.flaws:
+            self.publisher.closed()
+        if "cleans up twice" in self.flaws:
+            self.publisher.closed()
 
     async def send(self) -> None:
-        while not self.over():
+        while not self.cancelled or "is revived by a request" in self.flaws:
             if self.fault is not None:
                 await self.signal("on_error", self.fault)
-                return
+                break
             if self.sent >= self.publisher.n:
                 await self.finish()
-                return
-            if self.demand <= 0 and "ignores demand" not in self.flaws:
+                break
+            if self.cancelled or (self.demand <= 0 and "ignores demand" not in self.flaws):
                 await self.wait()
                 continue
             await self.one()
+            if "grows its stack" in self.flaws:
+                await self.send()
+                break
 
     async def wait(self) -> None:
         if "sends one too many" in self.flaws and self.sent:
@@ -169,25 +246,29 @@ class Sending:
         self.news.clear()
         await self.news.wait()
 
-    def over(self) -> bool:
-        return self.cancelled and "revives" not in self.flaws
-
     async def one(self) -> None:
-        if self.cancelled:  # and to be revived
-            await self.wait()
-            return
         last = self.demand == 1
         self.demand -= 1
         self.sent += 1
         if "hogs the loop" in self.flaws:
-            until = time.perf_counter() + 1.05
-            while time.perf_counter() < until:
-                pass
-        if "loses the first" in self.flaws and self.sent == 1:
+            compute()
+        if "loses the first element" in self.flaws and self.sent == 1:
             return
-        if not ("loses the last demanded" in self.flaws and last and self.sent > 5):
-            await self.signal("on_next", self.sent - 1)
+        copies = self.publisher.subscribed if "sends once per subscription" in self.flaws else 1
+        lost = "loses the last that was demanded" in self.flaws and last and self.sent > 5
+        for _ in range(0 if lost else copies):
+            await self.signal("on_next", self.element())
         await asyncio.sleep(0)
+
+    def element(self) -> Any:
+        element: Any = self.sent - 1
+        if "sends what it likes" in self.flaws:
+            element = random.random()
+        if "sends objects" in self.flaws:
+            element = Thing(element)
+        if "keeps its elements" in self.flaws:
+            self.kept.append(element)
+        return element
 
     async def finish(self) -> None:
         if "ends late" in self.flaws:  # which is right
@@ -197,55 +278,47 @@ class Sending:
         if self.cancelled or "never ends" in self.flaws:
             return
         failing = self.publisher.fails and "hides its failure" not in self.flaws
+        failing = failing or "fails instead of completing" in self.flaws
         ending: tuple[Any, ...] = (
             ("on_error", ValueError("broken")) if failing else ("on_complete",)
         )
         await self.signal(*ending)
-        if "ends twice" in self.flaws and not self.cancelled:
+        if "ends twice" in self.flaws:
             await asyncio.sleep(0)
             await self.signal(*ending)
 
-
-class Synchronous:
-    """An honest publisher for ``def`` subscribers that sends inside ``request``."""
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-
-    def subscribe(self, subscriber: Subscriber[Any], /) -> None:
-        subscriber.on_subscribe(Immediate(self.n, subscriber))
-
-
-class Immediate:
-    """The subscription of `Synchronous`: a loop that is never entered twice."""
-
-    def __init__(self, n: int, subscriber: Subscriber[Any]) -> None:
-        self.n, self.sent, self.demand = n, 0, 0
-        self.subscriber: Any = subscriber
-        self.sending = False
-
-    def request(self, n: int, /) -> None:
-        if self.subscriber is None:
+    async def signal(self, name: str, *args: object) -> None:
+        subscriber = self.subscriber
+        if "sends from several threads" in self.flaws and name == "on_next":
+            threading.Thread(target=self.send_there, args=args, daemon=True).start()
             return
-        if n < 1:
-            self.end("on_error", ValueError(f"3.9: non-positive subscription request {n}"))
-            return
-        self.demand += n
-        if self.sending:
-            return
-        self.sending = True
-        while self.subscriber is not None and self.demand and self.sent < self.n:
-            self.demand -= 1
-            self.sent += 1
-            self.subscriber.on_next(self.sent - 1)
-        self.sending = False
-        if self.sent >= self.n:
-            self.end("on_complete")
+        self.inside = True
+        try:
+            result: object = getattr(subscriber, name)(*args)
+            if isawaitable(result):
+                await self.awaited(result, name)
+        except Exception as error:
+            self.blame(error)
+        finally:
+            self.inside = False
+            del subscriber
 
-    def end(self, signal: str, *args: object) -> None:
-        subscriber, self.subscriber = self.subscriber, None
-        if subscriber is not None:
-            getattr(subscriber, signal)(*args)
+    def send_there(self, element: object) -> None:
+        with suppress(Exception):
+            if self.subscriber is not None:
+                self.subscriber.on_next(element)
 
-    def cancel(self) -> None:
-        self.subscriber = None
+    async def awaited(self, result: Any, name: str) -> None:
+        if "overlaps awaited signals" in self.flaws and name == "on_next":
+            task = asyncio.ensure_future(result)
+            self.others.add(task)
+            task.add_done_callback(self.others.discard)
+        else:
+            await result
+
+    def blame(self, error: Exception) -> None:
+        times = 2 if "tells everything twice" in self.flaws else 1
+        for _ in range(0 if "swallows errors" in self.flaws else times):
+            self.loop.call_exception_handler({"message": "rule 2.13", "exception": error})
+        if "goes on when its subscriber raises" not in self.flaws:
+            self.cancelled = True

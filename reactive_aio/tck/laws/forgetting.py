@@ -15,8 +15,8 @@ __all__ = ()
 
 Held = tuple[object, Subscription, "weakref.ref[Recorder]"]
 """What the caller holds, and may for ever: publisher and subscription; and what must go."""
-PATIENCE: Final = 40
-"""Looks, each followed by a sleep that is longer than the one before."""
+LOOKS: Final = 6
+"""Looks, one in each turn, before garbage is collected."""
 
 
 def _held(publisher: object, seen: Recorder) -> Held:
@@ -72,23 +72,27 @@ async def _forgets(trial: Trial, rule: str, *uses: tuple[str, Any]) -> None:
     for kind in trial.kinds:
         for when, use in uses:
             held.append((when, await use(trial, kind)))
-    if not await _gone([reference for _, (_, _, reference) in held]):
+    if not await _gone(trial, [reference for _, (_, _, reference) in held]):
         for when, (_, _, reference) in held:
             kinds = sorted({type(each).__name__ for each in gc.get_referrers(reference())})
             what = f"after {when} the subscriber is still referred to, by objects of {kinds}"
             trial.demand(reference() is None, rule, what)
 
 
-async def _gone(references: "list[weakref.ref[Any]]") -> bool:
-    nap = 0.0
-    for look in range(PATIENCE):
-        if look in (5, 20, PATIENCE - 1):
+async def _gone(trial: Trial, references: "list[weakref.ref[Any]]") -> bool:
+    """Wait until all of them are; most are at once, and what is garbage must be collected."""
+    loop = asyncio.get_running_loop()
+    latest = loop.time() + min(trial.terms.come, trial.terms.come_again)
+    looks, nap = 0, 0.0
+    while any(reference() is not None for reference in references):
+        if loop.time() > latest:
+            return False
+        looks += 1
+        if looks > LOOKS:
             gc.collect()
-        if all(reference() is None for reference in references):
-            return True
+            nap = min(0.1, nap * 2 or 0.001)
         await asyncio.sleep(nap)
-        nap = min(0.02, nap * 1.3 or 0.0005) if look > 5 else 0.0
-    return False
+    return True
 
 
 @law(
@@ -135,14 +139,14 @@ async def house7_forgets_the_elements(trial: Trial) -> None:
     """A subscription that is over holds no elements."""
     finished, cancelled = await _over(trial, 9, 3), await _over(trial, 2, 2)
     references = finished[1] + cancelled[1]
-    if trial.subject.completes and await _gone(references):
+    if trial.subject.completes and await _gone(trial, references):
         return
-    if await _gone(cancelled[1]):
+    if await _gone(trial, cancelled[1]):
         return
     kept = sum(reference() is not None for reference in references)
     del finished, cancelled
     # Now that both subscriptions are gone: what is left is held by somebody else.
-    if not await _gone(references):
+    if not await _gone(trial, references):
         raise NotJudged("the elements are held by somebody else")
     trial.demand(False, "L.7", f"{kept} elements are held by a subscription that is over")
 

@@ -136,7 +136,7 @@ async def house2_is_silent_at_once_after_cancel(trial: Trial) -> None:
 
 @law("L.3", "closing_publisher", strength=Strength.SHOULD)
 async def house3_cleans_up_once(trial: Trial) -> None:
-    """What is held is given back once: on completion, and on cancel in every moment."""
+    """What is held is given back once: after completion and failure, and after any cancel()."""
     n = min(5, trial.subject.max_elements)
 
     def raises(_seen: Recorder) -> None:
@@ -155,7 +155,12 @@ async def house3_cleans_up_once(trial: Trial) -> None:
             _closes(trial, n, "cancel() in on_next", 1, (kind, n, cancelling(1))),
             _closes(trial, n, "cancel() in the last on_next", 1, (kind, UNBOUNDED, last)),
             _closes(trial, n, "a subscriber that raises", 1, (wrong, UNBOUNDED, None)),
+            _closes(trial, n, "a failure", 1, (kind, 1, _request_nothing)),
         )
+
+
+def _request_nothing(seen: Recorder, _element: object) -> None:
+    seen.request(0)
 
 
 async def _closes(trial: Trial, n: int, when: str, least: int, how: tuple[Any, int, Any]) -> None:

@@ -49,7 +49,7 @@ async def spec109_refuses_no_subscriber(trial: Trial) -> None:
     jvm=("untested_spec109_subscribeShouldNotThrowNonFatalThrowable",),
 )
 async def spec109_never_raises_from_subscribe(trial: Trial) -> None:
-    """subscribe() returns normally, and None: again, after the end, and when it cannot serve."""
+    """subscribe() returns normally: again, after the end, and when it cannot serve."""
     publisher = await trial.publisher(min(1, trial.subject.max_elements))
     for _ in range(3):
         seen = await trial.watch(publisher, first=UNBOUNDED)
