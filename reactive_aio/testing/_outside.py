@@ -17,7 +17,7 @@ that has ``is_parked()``.
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent import futures
 from types import CodeType, FrameType
 from typing import TypeVar, TypeVarTuple
@@ -105,9 +105,10 @@ class Outside:
 
 
 def is_parked(frame: FrameType) -> bool:
-    says = getattr(frame.f_locals.get("self"), "is_parked", None)
-    if callable(says):
-        return bool(says())
+    for candidate in innermost(frame):
+        says = getattr(candidate.f_locals.get("self"), "is_parked", None)
+        if callable(says):
+            return bool(says())
     waiting = condition_wait(frame)
     if waiting is None or waiting.f_locals.get("timeout") is not None:
         return False
@@ -117,11 +118,18 @@ def is_parked(frame: FrameType) -> bool:
 
 
 def condition_wait(frame: FrameType) -> FrameType | None:
-    """The frame of ``Condition.wait`` if *frame* is it, or a tool's wrapper of a lock inside it."""
-    for candidate in (frame, frame.f_back):
-        if candidate is not None and candidate.f_code is CONDITION_WAIT:
+    """The frame of ``Condition.wait`` if *frame* is it, or just inside it."""
+    for candidate in innermost(frame):
+        if candidate.f_code is CONDITION_WAIT:
             return candidate
     return None
+
+
+def innermost(frame: FrameType) -> Iterator[FrameType]:
+    """*frame*, and the one around it: *frame* may be a tool's wrapper of a lock."""
+    yield frame
+    if frame.f_back is not None:
+        yield frame.f_back
 
 
 def is_idle(frame: FrameType) -> bool:
