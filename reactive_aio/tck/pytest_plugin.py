@@ -207,7 +207,7 @@ class LawItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
         """As if all laws were in one file: pytest prints its name once."""
-        return self.config.rootpath / ROOM, None, f"{self.parent.name}::{self.name}"
+        return self.config.rootpath / ROOM, None, self.name
 
 
 # -- for both --------------------------------------------------------------------------------------

@@ -1,0 +1,142 @@
+"""How a report reads: rule by rule, law by law, for people and for programs."""
+
+import io
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+from xml.etree import ElementTree
+
+import pytest
+
+from reactive_aio.tck import Outcome, Report, Strength, Verdict
+from reactive_aio.tck.export import report_as_json, report_as_junit
+from reactive_aio.tck.show import Style
+from reactive_aio.tck.standing import Standing, left_out, standings
+from reactive_aio.tck.table import failures, summary, table
+
+KEPT: Final = Verdict(
+    law="spec101_a",
+    role="publisher",
+    rule="1.1",
+    strength=Strength.MUST,
+    text="What is tried.",
+    outcome=Outcome.PASS,
+)
+BROKEN: Final = replace(
+    KEPT,
+    law="spec103_b",
+    rule="1.3",
+    outcome=Outcome.FAIL,
+    broken="1.3",
+    why="rule 1.3: two at once",
+    drawing="demand   >\nsignals  >",
+    log="0.000  on_subscribe()",
+    stack='File "x.py", line 3, in act',
+    output="printed \x00 words",
+)
+SILENT: Final = replace(KEPT, outcome=Outcome.NOT_JUDGED, why="the subject has no x")
+
+
+def standing(*verdicts: Verdict, rule: str = "1.1") -> Standing:
+    found = standings(Report("it", list(verdicts)))
+    return next(each for each in found if each.rule == rule)
+
+
+def text(lines: Iterable[str]) -> str:
+    return "\n".join(lines)
+
+
+class TestStandings:
+    def test_a_rule_passes_when_a_law_of_it_passes(self) -> None:
+        found = standing(KEPT, replace(SILENT, law="spec101_b"))
+        assert (found.outcome, found.laws, found.passed) == (Outcome.PASS, 2, 1)
+        assert found.why == "1 law not judged: the subject has no x"
+
+    def test_a_rule_fails_when_one_of_its_laws_fails_on_it(self) -> None:
+        found = standing(BROKEN, replace(BROKEN, law="spec103_c"), rule="1.3")
+        assert found.outcome is Outcome.FAIL
+        assert found.why == "two at once (spec103_b, and 1 more)"
+
+    def test_a_rule_fails_when_the_law_of_another_rule_finds_it_broken(self) -> None:
+        found = standing(KEPT, replace(BROKEN, broken="1.1", why="rule 1.1: too many"))
+        assert (found.outcome, found.why) == (Outcome.FAIL, "too many (spec103_b)")
+
+    def test_a_rule_is_not_judged_when_its_law_failed_on_another(self) -> None:
+        found = standing(replace(BROKEN, broken="1.9"), rule="1.3")
+        assert found.outcome is Outcome.NOT_JUDGED
+        assert found.why == "its law failed on rule 1.9 (spec103_b)"
+
+    def test_a_rule_is_not_judged_when_none_of_its_laws_could(self) -> None:
+        assert standing(SILENT).why == "the subject has no x"
+
+    def test_one_failure_in_many_repetitions_is_a_failure(self) -> None:
+        assert standing(KEPT, replace(KEPT, outcome=Outcome.FAIL, broken="1.1"), KEPT).passed == 0
+
+    def test_roles_are_told_apart(self) -> None:
+        report = Report("it", [KEPT, replace(BROKEN, role="processor", rule="1.1", broken="1.1")])
+        assert [(each.role, each.outcome) for each in standings(report)] == [
+            ("publisher", Outcome.PASS),
+            ("processor", Outcome.FAIL),
+        ]
+        assert "processor" in text(table(report, Style()))
+
+    def test_rules_are_in_the_order_of_their_numbers(self) -> None:
+        rules = ["1.10", "L.1", "2.1", "1.9", "setup"]
+        report = Report("it", [replace(KEPT, rule=rule) for rule in rules])
+        order = [each.rule for each in standings(report)]
+        assert order == ["setup", "1.9", "1.10", "2.1", "L.1"]
+
+    def test_all_other_rules_are_left_out_for_a_reason(self) -> None:
+        reasons = left_out(Report("it", [KEPT]))
+        assert len([rule for rules in reasons.values() for rule in rules]) == 42
+
+
+class TestText:
+    REPORT: Final = Report("it", [KEPT, BROKEN, replace(SILENT, rule="1.5")])
+
+    @pytest.mark.parametrize("width", [50, 80, 120])
+    def test_tables_fit_the_screen(self, width: int) -> None:
+        lines = text(table(self.REPORT, Style(width))).splitlines()
+        assert max(map(len, lines)) <= width
+        assert "1.3   MUST      FAIL        0/1" in lines[2]
+
+    def test_a_failure_shows_all_that_is_known(self) -> None:
+        shown = text(failures(self.REPORT, Style()))
+        for part in (BROKEN.why, BROKEN.text, BROKEN.log, BROKEN.stack, "signals  >", "printed"):
+            assert part in shown
+        assert "rule 1.3 MUST: Send signals one after another" in shown
+        assert str(BROKEN) in str(self.REPORT)
+
+    def test_the_summary_counts_laws_and_names_the_rules(self) -> None:
+        told = text(summary(self.REPORT, Style()))
+        assert "it: 2 laws run in 0.0 s, 1 pass, 1 FAIL; 1 could not judge it" in told
+        assert "rules broken, of strength MUST: 1.3" in told
+        assert "nothing was judged" in text(summary(Report("it", [SILENT]), Style()))
+
+    def test_colour_is_for_terminals(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        class Terminal(io.StringIO):
+            def isatty(self) -> bool:
+                return True
+
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.setenv("TERM", "xterm")
+        assert Style.of(Terminal()).colour
+        assert not Style.of(io.StringIO()).colour
+        assert "\x1b[" in text(table(self.REPORT, Style(colour=True)))
+        monkeypatch.setenv("NO_COLOR", "1")
+        assert not Style.of(Terminal()).colour
+
+
+class TestExports:
+    def test_verdicts_survive_json(self) -> None:
+        data = json.loads(report_as_json(Report("it", [KEPT, BROKEN]), {"loop": "debug"}))
+        assert [Verdict.from_json(each) for each in data["verdicts"]] == [KEPT, BROKEN]
+        assert (data["loop"], data["counts"]["FAIL"]) == ("debug", 1)
+
+    def test_a_should_is_a_failure_in_xml_for_the_strict_only(self) -> None:
+        should = replace(BROKEN, strength=Strength.SHOULD)
+        for strict, failed in ((False, "0"), (True, "1")):
+            tree = ElementTree.fromstring(report_as_junit(Report("it", [should]), strict=strict))
+            [suite] = tree
+            assert (suite.get("tests"), suite.get("failures")) == ("1", failed)
