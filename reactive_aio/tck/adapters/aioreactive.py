@@ -13,7 +13,7 @@ __all__ = ("ANSWERED", "from_aioreactive")
 P = ParamSpec("P")
 T = TypeVar("T")
 
-ANSWERED: Final = DEAF | {"1.9", "3.5", "3.7", "3.15"}
+ANSWERED: Final = DEAF | {"1.9", "2.12", "3.5", "3.7", "3.15"}
 
 _alive: set[asyncio.Task[None]] = set()
 """The loop itself holds its tasks weakly."""

@@ -11,7 +11,7 @@ __all__ = ("ANSWERED", "from_reactivex")
 P = ParamSpec("P")
 T = TypeVar("T")
 
-ANSWERED: Final = DEAF | {"1.9", "3.15"}
+ANSWERED: Final = DEAF | {"1.9", "2.12", "3.15"}
 
 
 def from_reactivex(

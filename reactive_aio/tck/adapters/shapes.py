@@ -8,7 +8,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 __all__ = ("DEAF", "missing_subscriber", "need", "settle", "shaped", "tell")
 
-DEAF: Final = frozenset(["3.1", "3.2", "3.3", "3.4", "3.6", "3.10", "3.11", "3.16", "3.17"])
+DEAF: Final = frozenset(("2.7", "3.1", "3.2", "3.3", "3.4", "3.6", "3.10", "3.11", "3.16", "3.17"))
 """The rules that a request keeps which does nothing."""
 
 P = ParamSpec("P")
