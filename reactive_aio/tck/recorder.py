@@ -6,8 +6,9 @@ signal, where the publisher might swallow it; the trial raises it, however the s
 """
 
 from collections.abc import Callable
+from inspect import iscoroutine
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..spec import Subscription
 from ..testing.journal import Journal, Kind
@@ -16,7 +17,7 @@ from .brake import Brake
 if TYPE_CHECKING:
     from .trial import Trial
 
-__all__ = ("UNBOUNDED", "AsyncRecorder", "OnNext", "Recorder")
+__all__ = ("UNBOUNDED", "AsyncRecorder", "OnNext", "Recorder", "discard")
 
 UNBOUNDED: Final = 2**63 - 1
 KEPT: Final = 10_000
@@ -24,6 +25,12 @@ TOO_FAR: Final = 1_000
 """Elements without demand, or after a cancellation, after which the publisher is stopped."""
 
 OnNext = Callable[["Recorder", Any], object]
+
+
+def discard(returned: object) -> None:
+    """End a coroutine that nobody awaits, so that Python does not complain of it later."""
+    if iscoroutine(returned):
+        returned.close()
 
 
 class Recorder:
@@ -80,6 +87,7 @@ class Recorder:
                 self.fault(rule, f"{what}{where} raised {error!r}")
             else:
                 if returned is not None:
+                    discard(returned)
                     self.fault(rule, f"{what} returned {returned!r:.60}, not None")
 
     def fault(self, rule: str, what: str) -> None:
@@ -167,7 +175,7 @@ class Recorder:
 
     def on_error(self, error: BaseException, /) -> Any:
         self._enter(Kind.ON_ERROR, error)
-        if not isinstance(error, BaseException):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(cast("object", error), BaseException):
             self.fault("1.4", f"on_error({error!r:.60}): this is no exception")
         self._terminal(error)
 

@@ -11,7 +11,7 @@ from ..errors import RuleViolation
 from ..spec import Publisher
 from ..testing.journal import Journal, Kind
 from .law import SETUP, NotJudged
-from .recorder import AsyncRecorder, OnNext, Recorder
+from .recorder import AsyncRecorder, OnNext, Recorder, discard
 from .subject import Subject
 from .terms import Terms
 
@@ -92,6 +92,7 @@ class Trial:
             except Exception as error:
                 raise self.violation("1.9", f"subscribe() raised {error!r}", journal) from error
         if isawaitable(returned):
+            discard(returned)
             what = "subscribe() returned something to await; it must do its work, and return None"
             raise self.violation("1.9", what, journal)
         what = "on_subscribe has not come"

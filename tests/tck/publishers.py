@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from reactive_aio.tck import Outcome, Subject
-from tests.tck.suspects import Suspect
+from tests.tck.suspects import Awaited, Naive, Suspect
 
 __all__ = ("TRIALS", "BrokenTrial", "suspect")
 
@@ -235,5 +235,46 @@ _HOUSE = [
          "was not told"),
 ]  # fmt: skip
 
-TRIALS: list[BrokenTrial] = [*_SETUP, *_SIGNALS, *_SUBSCRIBING, *_DEMAND, *_CANCELLATION, *_HOUSE]
+
+def _naive() -> Subject:
+    return Subject(name="a naive publisher", publisher=Naive, awaits_signals=False)
+
+
+def _awaited() -> Subject:
+    make: Any = Awaited
+    return Subject(name="a publisher that must be awaited", publisher=make)
+
+
+def _naively(law: str, rule: str, words: str) -> BrokenTrial:
+    return BrokenTrial(law, "sends everything inside request, naively", _naive, rule, words)
+
+
+_FURTHER = [
+    _row("spec103_does_not_overlap_awaited_signals", "1.3", "ends before its last signal has ended",
+         "on_complete began before on_next had ended"),
+    _row("spec103_does_not_overlap_its_failure", "1.3", "ends before its last signal has ended",
+         "on_error began before on_next had ended"),
+    _row("spec104_signals_its_failure", "1.4", "fails with a mere text", "this is no exception"),
+    _row("spec107_is_silent_after_its_end", "1.7", "goes on after its end",
+         "on_next came after the terminal signal"),
+    _row("spec107_is_silent_after_its_failure", "1.7", "goes on after its end",
+         "on_next came after the terminal signal"),
+    _row("spec109_subscribes_first", "1.9", "does nothing", "on_subscribe has not come"),
+    _row("spec109_subscribes_first", "1.9", "begins with its completion",
+         "on_complete came before on_subscribe"),
+    BrokenTrial("spec109_subscribes_first", "has a subscribe that must be awaited", _awaited,
+                "1.9", "subscribe() returned something to await"),
+    _row("spec317_takes_the_largest_demand", "3.17", "fails at the largest demand", "made it fail"),
+    _row("setup_makes_a_stream_of_one", "2.13", "sends None", "None is no element"),
+    _naively("spec108_stops_after_cancel", "1.8",
+             "all 998 elements that were left came after cancel()"),
+    _naively("spec303_does_not_recurse", "3.3", "on_next was called inside on_next, 40 deep"),
+    _naively("spec312_cancel_stops_the_publisher", "3.12", "signals go on after cancel()"),
+    _naively("spec309_refuses_zero", "3.9", "request(0) was not answered"),
+    _naively("spec213_cancels_a_subscriber_that_raises", "1.9", "subscribe() raised _Wrong("),
+]  # fmt: skip
+
+TRIALS: list[BrokenTrial] = [
+    *_SETUP, *_SIGNALS, *_SUBSCRIBING, *_DEMAND, *_CANCELLATION, *_HOUSE, *_FURTHER
+]  # fmt: skip
 """Every law for publishers, with at least one subject that breaks it."""

@@ -67,11 +67,14 @@ class Suspect:
         self.subscribed += 1
         if "remembers its subscribers" in self.flaws:
             self.remembered.append(subscriber)
+        if "begins with its completion" in self.flaws:
+            subscriber.on_complete()
         if "begins with an error" in self.flaws:
             subscriber.on_error(ValueError("no on_subscribe"))
         if "ignores all but the first subscriber" in self.flaws and self.subscribed > 1:
             return
-        Sending(self, subscriber, self.subscribed)
+        if "does nothing" not in self.flaws:
+            Sending(self, subscriber, self.subscribed)
 
 
 class Subscribed:
@@ -110,6 +113,8 @@ class Subscribed:
             self.refuse(n)
         elif "counts with 32 bits" in self.flaws and n >= 2**32:
             self.fault = OverflowError("too much demand")
+        elif "fails at the largest demand" in self.flaws and n == UNBOUNDED:
+            self.fault = OverflowError("so much demand")
         elif "takes the last request only" in self.flaws:
             self.demand = n
         else:
@@ -264,6 +269,8 @@ class Sending(Subscribed):
         element: Any = self.sent - 1
         if "sends what it likes" in self.flaws:
             element = random.random()
+        if "sends None" in self.flaws:
+            return None
         if "sends objects" in self.flaws:
             element = Thing(element)
         if "keeps its elements" in self.flaws:
@@ -282,10 +289,14 @@ class Sending(Subscribed):
         ending: tuple[Any, ...] = (
             ("on_error", ValueError("broken")) if failing else ("on_complete",)
         )
+        if failing and "fails with a mere text" in self.flaws:
+            ending = ("on_error", "broken")
         await self.signal(*ending)
         if "ends twice" in self.flaws:
             await asyncio.sleep(0)
             await self.signal(*ending)
+        if "goes on after its end" in self.flaws:
+            await self.signal("on_next", -1)
 
     async def signal(self, name: str, *args: object) -> None:
         subscriber = self.subscriber
@@ -309,7 +320,9 @@ class Sending(Subscribed):
                 self.subscriber.on_next(element)
 
     async def awaited(self, result: Any, name: str) -> None:
-        if "overlaps awaited signals" in self.flaws and name == "on_next":
+        hurries = "ends before its last signal has ended" in self.flaws
+        hurries = hurries and self.sent >= self.publisher.n
+        if name == "on_next" and ("overlaps awaited signals" in self.flaws or hurries):
             task = asyncio.ensure_future(result)
             self.others.add(task)
             task.add_done_callback(self.others.discard)
@@ -322,3 +335,46 @@ class Sending(Subscribed):
             self.loop.call_exception_handler({"message": "rule 2.13", "exception": error})
         if "goes on when its subscriber raises" not in self.flaws:
             self.cancelled = True
+
+
+class Awaited:
+    """Its subscribe must be awaited, which nobody does."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    async def subscribe(self, subscriber: Subscriber[Any] | None, /) -> None:
+        Suspect(self.n).subscribe(subscriber)
+
+
+class Naive:
+    """Sends inside request, at once and whatever happens, one signal inside another."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def subscribe(self, subscriber: Subscriber[Any] | None, /) -> None:
+        if subscriber is None:
+            raise TypeError("a subscriber is needed")
+        subscriber.on_subscribe(NaiveSubscription(self.n, subscriber))
+
+
+class NaiveSubscription:
+    """It counts what it has sent, and knows no cancellation."""
+
+    def __init__(self, n: int, subscriber: Subscriber[Any]) -> None:
+        self.n = n
+        self.sent: int = 0
+        self.ended = False
+        self.subscriber = subscriber
+
+    def request(self, n: int, /) -> None:
+        for _ in range(min(n, self.n - self.sent)):
+            self.sent += 1
+            self.subscriber.on_next(self.sent)
+        if self.sent == self.n and not self.ended:
+            self.ended = True
+            self.subscriber.on_complete()
+
+    def cancel(self) -> None:
+        """Nothing."""

@@ -20,8 +20,6 @@ def cancelling(at: int) -> OnNext:
     def then(recorder: Recorder, _element: object) -> None:
         if recorder.received == at:
             recorder.cancel()
-            # The signal in which it happens has come before.
-            recorder.cancelled_at = recorder.count
 
     return then
 

@@ -5,7 +5,7 @@ from typing import Any
 from ...spec import Subscription
 from ...testing.journal import Kind
 from ..law import NotJudged, law
-from ..recorder import UNBOUNDED, Recorder
+from ..recorder import UNBOUNDED, Recorder, discard
 from ..rules import Strength
 from ..trial import Trial
 
@@ -29,12 +29,12 @@ async def spec109_subscribes_first(trial: Trial) -> None:
 async def spec109_refuses_no_subscriber(trial: Trial) -> None:
     """subscribe(None) raises TypeError in the caller."""
     nobody: Any = None
-    publisher = await trial.publisher(0)
+    publisher: Any = await trial.publisher(0)
     journal = trial.journal("nobody")
     journal.note(Kind.NOTE, "subscribe(None)")
     with trial.calling("subscribe(None)"):
         try:
-            publisher.subscribe(nobody)
+            discard(publisher.subscribe(nobody))
         except TypeError:
             return
         except Exception as error:
