@@ -80,6 +80,7 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     add("--repeat", type=_positive, default=1, metavar="N", help="judge N times")
     add("--strict", action="store_true", help="a broken SHOULD is as bad as a broken MUST")
     add("--memory", type=_positive, metavar="MIB", help="the most memory a subject may take")
+    add("--short", action="store_true", help="explain one failure of each rule, name the others")
     add("--show-output", action="store_true", help="show what the subject prints as it comes")
     for name, (term, about) in _TERMS.items():
         default = getattr(Terms, term)
@@ -184,7 +185,7 @@ def _check_place(where: str) -> None:
 def _tell(report: Report, options: argparse.Namespace) -> None:
     style = Style.of(sys.stdout)
     _write(table(report, style, complete=not options.rule))
-    _write(failures(report, style))
+    _write(failures(report, style, short=options.short))
     _write(summary(report, style))
     sys.stdout.flush()
     about: dict[str, Any] = {"factory": options.where, "loop": options.loop or "the subject's own"}

@@ -1,5 +1,6 @@
 """How each rule stands after a check: the verdicts of the laws, brought together rule by rule."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -87,7 +88,7 @@ def _standing(report: Report, rule: str, role: str) -> Standing:
 
 
 def _offence(rule: str, against: list[Verdict]) -> str:
-    first = against[0]
+    first = min(against, key=lambda each: each.rule != rule)
     others = len({each.law for each in against}) - 1
     further = f", and {others} more" if others else ""
     return f"{first.why.removeprefix(f'rule {rule}: ')} ({first.law}{further})"
@@ -95,10 +96,13 @@ def _offence(rule: str, against: list[Verdict]) -> str:
 
 def _reasons(own: list[Verdict], passed: bool) -> Iterator[str]:
     """Why those laws say nothing about their rule that do not."""
-    elsewhere = {each.law: each.broken for each in own if each.fails}
-    for law, rule in elsewhere.items():
-        yield f"its law failed on rule {rule} ({law})"
+    elsewhere = {each.law: f"failed on rule {each.broken}" for each in own if each.fails}
+    for why, count in Counter(elsewhere.values()).items():
+        yield f"{_laws(count)} {why}" if passed else f"its {_laws(count).removeprefix('1 ')} {why}"
     silent = {each.law: each.why for each in own if each.outcome is Outcome.NOT_JUDGED}
-    for why in dict.fromkeys(silent.values()):
-        count = list(silent.values()).count(why)
-        yield f"{count} law{'s'[: count - 1]} not judged: {why}" if passed else why
+    for why, count in Counter(silent.values()).items():
+        yield f"{_laws(count)} not judged: {why}" if passed else why
+
+
+def _laws(count: int) -> str:
+    return "1 law" if count == 1 else f"{count} laws"

@@ -25,8 +25,8 @@ def table(report: Report, style: Style, *, complete: bool = True) -> Iterator[st
     for row, texts in zip(rows, cells, strict=True):
         yield from _row(row, texts, widths, style)
     if complete:
+        yield ""
         for reason, rules in left_out(report).items():
-            yield ""
             yield from style.wrap(f"not judged: {', '.join(rules)} ({reason})", 2, "- ")
 
 
@@ -54,13 +54,22 @@ def _row(row: Standing, cells: list[str], widths: list[int], style: Style) -> It
     yield from why
 
 
-def failures(report: Report, style: Style) -> Iterator[str]:
-    """Every failure, explained; the same law is explained once for each role."""
-    told: set[tuple[str, str]] = set()
-    for verdict in report.having(Outcome.FAIL):
-        if (verdict.law, verdict.role) not in told:
-            told.add((verdict.law, verdict.role))
+def failures(report: Report, style: Style, *, short: bool = False) -> Iterator[str]:
+    """Every failure, explained; if *short*, one for each rule and role, and the others named."""
+    failed = {(each.law, each.role): each for each in reversed(report.having(Outcome.FAIL))}
+    same: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in reversed(failed.values()):
+        same.setdefault((verdict.broken or verdict.rule, verdict.role), []).append(verdict)
+    for (rule, _), verdicts in same.items():
+        # The law that is about the rule says it best.
+        verdicts.sort(key=lambda each: each.rule != rule)
+        told = verdicts[:1] if short else verdicts
+        for verdict in told:
             yield from _failure(verdict, style)
+        others = ", ".join(each.law for each in verdicts[len(told) :])
+        if others:
+            yield ""
+            yield from style.wrap(f"failed on rule {rule} as well: {others}", 4, "  ")
 
 
 def _failure(verdict: Verdict, style: Style) -> Iterator[str]:

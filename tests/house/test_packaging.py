@@ -3,6 +3,7 @@
 import re
 import tomllib
 from importlib import import_module
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,13 @@ def test_every_requirement_has_a_lower_bound_and_no_place(requirement: str) -> N
 def test_the_package_says_that_it_is_typed() -> None:
     assert (ROOT / "reactive_aio" / "py.typed").read_bytes() == b""
     assert "Typing :: Typed" in PROJECT["classifiers"]
+
+
+def test_pytest_finds_its_plugin() -> None:
+    declared = PROJECT["entry-points"]["pytest11"]
+    assert declared == {"reactive_aio": "reactive_aio.tck.pytest_plugin"}
+    plugin = EntryPoint("reactive_aio", declared["reactive_aio"], "pytest11").load()
+    assert callable(plugin.pytest_addoption)
 
 
 def test_what_the_metadata_refers_to_exists() -> None:

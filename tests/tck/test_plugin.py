@@ -1,5 +1,6 @@
 """The pytest plugin: one test for each law, and nothing for those who do not ask."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -203,6 +204,19 @@ def test_a_class_without_a_subject_says_what_is_missing(pytester: pytest.Pyteste
         "from reactive_aio.tck.pytest_plugin import Laws\nclass TestMine(Laws): pass"
     )
     matching(run(pytester), ["*TestMine needs a method subject(self)"])
+
+
+def test_where_the_package_is_installed_pytest_finds_the_plugin_by_itself(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = pytester.mkdir("site")
+    info = installed / "reactive_aio-0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: reactive-aio\nVersion: 0\n")
+    (info / "entry_points.txt").write_text(f"[pytest11]\nreactive_aio = {MODULE}\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(installed), str(ROOT))))
+    result = pytester.runpytest_subprocess(GOOD, "-W", "error", "-k", "spec109_subscribes_first")
+    assert result.parseoutcomes()["passed"] == 1
 
 
 # -- for those who do not ask ----------------------------------------------------------------------

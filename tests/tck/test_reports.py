@@ -65,7 +65,7 @@ class TestStandings:
     def test_a_rule_is_not_judged_when_its_law_failed_on_another(self) -> None:
         found = standing(replace(BROKEN, broken="1.9"), rule="1.3")
         assert found.outcome is Outcome.NOT_JUDGED
-        assert found.why == "its law failed on rule 1.9 (spec103_b)"
+        assert found.why == "its law failed on rule 1.9"
 
     def test_a_rule_is_not_judged_when_none_of_its_laws_could(self) -> None:
         assert standing(SILENT).why == "the subject has no x"
@@ -107,6 +107,15 @@ class TestText:
             assert part in shown
         assert "rule 1.3 MUST: Send signals one after another" in shown
         assert str(BROKEN) in str(self.REPORT)
+
+    def test_one_failure_can_stand_for_all_of_its_rule(self) -> None:
+        other = replace(BROKEN, law="spec101_c", rule="1.1")
+        report = Report("it", [other, BROKEN])
+        assert text(failures(report, Style())).count("tried ") == 2
+        shown = text(failures(report, Style(), short=True))
+        assert shown.startswith("\nspec103_b [publisher, MUST]: FAIL")
+        assert shown.count("tried ") == 1
+        assert "failed on rule 1.3 as well: spec101_c" in shown
 
     def test_the_summary_counts_laws_and_names_the_rules(self) -> None:
         told = text(summary(self.REPORT, Style()))
