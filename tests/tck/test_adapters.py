@@ -340,6 +340,41 @@ class TestOperators:
         await probe.end()
         assert isinstance(probe.error, OSError)
 
+    async def test_it_may_subscribe_late_and_take_its_time(self) -> None:
+        told: list[str] = []
+
+        class Late(SubscriberProbe[int]):
+            """Subscribes upstream when something is requested, with ``async def`` methods."""
+
+            def __init__(self, upstream: Publisher[int]) -> None:
+                super().__init__()
+                self.upstream = upstream
+
+            def subscribe(self, subscriber: Any, /) -> None:
+                subscriber.on_subscribe(self)
+
+            def request(self, n: int) -> None:
+                self.upstream.subscribe(self)
+
+            async def on_subscribe(self, subscription: Any, /) -> None:  # type: ignore[override]
+                subscription.request(2)
+                await turns(3)
+                told.append("subscribed")
+
+            def on_next(self, element: int, /) -> None:
+                told.append(f"next {element}")
+
+            def on_complete(self) -> None:
+                told.append("complete")
+
+        processor = operator(Late)
+        r.just(1, 2).subscribe(processor)
+        await turns()
+        assert told == []
+        SubscriberProbe[int](1).subscribed_to(processor)
+        await turns()
+        assert told == ["subscribed", "next 1", "next 2", "complete"]
+
     async def test_a_second_subscriber_is_refused_by_on_error(self) -> None:
         processor = operator(lambda up: up)
         SubscriberProbe[int]().subscribed_to(processor)

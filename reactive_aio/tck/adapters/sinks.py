@@ -27,7 +27,8 @@ async def sink(consume: Consume) -> Subscriber[Any]:
     """
     if not callable(consume):
         raise TypeError(f"sink: give a function that consumes a publisher, got {consume!r:.60}")
-    entry = Entry("sink")
+    subscribed = asyncio.Event()
+    entry = Entry("sink", subscribed.set)
 
     async def run() -> object:
         return await consume(entry)
@@ -35,7 +36,7 @@ async def sink(consume: Consume) -> Subscriber[Any]:
     task = asyncio.get_running_loop().create_task(run())
     _alive.add(task)
     task.add_done_callback(_over)
-    taken = asyncio.ensure_future(entry.taken.wait())
+    taken = asyncio.ensure_future(subscribed.wait())
     await asyncio.wait({task, taken}, return_when=asyncio.FIRST_COMPLETED)
     taken.cancel()
     if entry.subscriber is None:
@@ -51,17 +52,17 @@ def _over(task: asyncio.Task[Any]) -> None:
 
 
 class Entry:
-    """A publisher that only takes the one subscriber that it is given."""
+    """A publisher that only takes the one subscriber that it is given, and calls *taken*."""
 
-    def __init__(self, adapter: str) -> None:
+    def __init__(self, adapter: str, taken: Callable[[], object]) -> None:
         self._adapter = adapter
+        self._taken = taken
         self.subscriber: Subscriber[Any] | None = None
-        self.taken: asyncio.Event = asyncio.Event()
 
     def subscribe(self, subscriber: Subscriber[Any], /) -> None:
         if self.subscriber is None:
             self.subscriber = subscriber
-            self.taken.set()
+            self._taken()
         else:
             subscriber.on_subscribe(_Nothing())
             subscriber.on_error(RuntimeError(f"{self._adapter}: there is one subscription here"))
