@@ -173,6 +173,16 @@ def test_the_loop_can_be_chosen(loop: str, kind: str, tmp_path: Path) -> None:
     assert re.search(rf"ValueError\('on ({kind})'\)", verdict["why"])
 
 
+def test_the_example_of_the_documents_is_true(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "conformance.md").read_text("utf-8")
+    code, call, shown = re.findall(r"^```(?:\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[:3]
+    (tmp_path / "mine.py").write_text(code, "utf-8")
+    assert call.startswith("$ python -m reactive_aio.tck ")
+    ended = command(*call.split()[4:], folder=tmp_path)
+    assert ended.status == 1
+    assert ended.out.startswith(shown.removesuffix("…\n"))
+
+
 # -- wrong calls -----------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("where", "why"),

@@ -1,6 +1,7 @@
 """The pytest plugin: one test for each law, and nothing for those who do not ask."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -189,6 +190,15 @@ def test_a_function_and_a_class_stand_for_all_laws(pytester: pytest.Pytester) ->
             f"*::TestConformance::test_law?{LAW}? PASSED*",
         ],
     )
+
+
+def test_the_example_of_the_documents_is_true(pytester: pytest.Pytester) -> None:
+    page = (ROOT / "docs" / "conformance.md").read_text("utf-8")
+    [code] = re.findall(r"^```python\n(import pytest\n.*?)^```", page, re.MULTILINE | re.DOTALL)
+    pytester.makepyfile(code)
+    result = run(pytester, "-k", "spec109")
+    assert result.ret == 0
+    assert result.parseoutcomes()["passed"] > 3
 
 
 def test_they_work_without_the_plugin_too(pytester: pytest.Pytester) -> None:
