@@ -64,16 +64,18 @@ class Gate(Generic[T]):
     def try_emit(self, element: T) -> Emission:
         """On the loop's thread: emit now, or say why not."""
         self._check(element)
-        if self.ended:
-            return Emission.ENDED
         if self._mailbox:
             self._collect()  # they were here before
-        return self._deliver(element)
+        return self._pass(element)
+
+    def _pass(self, element: T) -> Emission:
+        return Emission.ENDED if self.ended else self._deliver(element)
 
     async def emit(self, element: T) -> Emission:
         """The same, but wait while there is no room; first come, first served."""
-        waits = not self.ended and (self._waiters or self._full())
-        outcome = await self._wait(element) if waits else self.try_emit(element)
+        self._check(element)
+        waits = not self.ended and (self._crowded() or self._waiters)
+        outcome = await self._wait(element) if waits else self._pass(element)
         # A producer must not be able to hold the loop up by awaiting what never waits.
         self._looks += 1
         if self._looks >= _LOOK or outcome is Emission.ENDED:
@@ -84,18 +86,26 @@ class Gate(Generic[T]):
         return outcome
 
     async def _wait(self, element: T) -> Emission:
-        self._check(element)
         waiter = self.door.future()
         self._waiters.append(waiter)
         try:
             await waiter
-            while self._full() and not self.ended:  # somebody else was quicker
+            while not self.ended and self._crowded():  # somebody else was quicker
                 waiter = self._waiters[0] = self.door.future()
                 await waiter
-            return self.try_emit(element)
+            return self._pass(element)
         finally:
             self._waiters.remove(waiter)
             self._wake_first()
+
+    def _crowded(self) -> bool:
+        """Whether there is no room, after those of other threads that were here before.
+
+        Who has been told that there is some may use it at once, but not come back here first.
+        """
+        if self._mailbox:
+            self._collect()
+        return self._full()
 
     def emit_threadsafe(self, element: T) -> Emission:
         """From any thread: leave the element for the loop, if fewer than *bound* wait there."""

@@ -70,6 +70,8 @@ class MulticastProcessor(Hot[T]):
         self._highest = max(self._highest, outlet.queue.highest)
         if self._subscribers:
             self._room()  # it may have been the slowest
+        else:
+            self._gate.room()  # nobody holds the producers back any more
 
     def _deliver(self, element: T) -> Emission:
         subscribers = self._subscribers

@@ -81,6 +81,7 @@ class LoopError(AssertionError):
 
 def run(scenario: Scenario, script: Script, rules: Rules, *, tell: bool = False) -> Run:
     """Run *scenario* once; with *tell*, note what happened."""
+    gc.freeze()  # what the search remembers of the runs before need not be looked through
     visitors = Visitors(script, rules.package)
     # The stubs call abstract what asyncio lets a loop leave out, such as sockets.
     make: Callable[..., ScheduleLoop] = ScheduleLoop
@@ -108,13 +109,13 @@ def _verdict(
         task = loop.run(scenario(Schedule(loop, visitors)), most)
         if task.cancelled():
             return asyncio.CancelledError("the scenario was cancelled")
-        raised = (visitor.error for visitor in visitors.all)
-        return (
-            task.exception()
-            or next((error for error in raised if error is not None), None)
-            or _told(loop.errors)
-            or _left(loop, visitors)
-        )
+        found = [task.exception()]
+        found += [visitor.error for visitor in visitors.all]
+        found += [_told(loop.errors), _left(loop, visitors)]
+        troubles = [error for error in found if error is not None]
+        for further in troubles[1:]:
+            troubles[0].add_note(f"besides, {type(further).__name__}: {further}")
+        return troubles[0] if troubles else None
     except (Deadlock, Endless, Stuck) as stopped:
         return stopped
     finally:

@@ -66,6 +66,7 @@ class ScheduleFailure(AssertionError):
             "\n".join(
                 [
                     f"{type(error).__name__}: {error}",
+                    *getattr(error, "__notes__", ()),
                     f"in an order with {departures} departure{many} from asyncio's own:",
                     *(["  …"] if len(shown) < len(steps) else []),
                     *shown,

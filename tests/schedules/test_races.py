@@ -1,8 +1,9 @@
 """What the explorer found, kept: each race as a scenario of its own."""
 
+import asyncio
 from collections.abc import Callable
 
-from reactive_aio import Emitter, UnicastProcessor, create
+from reactive_aio import Emission, Emitter, MulticastProcessor, UnicastProcessor, create
 from reactive_aio.testing.probes import SubscriberProbe
 from reactive_aio.testing.schedules import Schedule, explore
 from tests.schedules.laws import ALL, Witness
@@ -66,3 +67,27 @@ async def test_a_subscriber_that_completes_its_source_while_it_is_served_from_a_
     for n in EMITTED:
         assert emitters[0].emit_threadsafe(n)
     assert await probe.received(4) == [1, 2, 3, "|"]
+
+
+async def test_a_producer_that_waits_is_not_refused_because_a_thread_was_quicker() -> None:
+    """What threads had left took the room that emit() had just seen."""
+    processor = UnicastProcessor[int](bound=2)
+    for n in EMITTED[:2]:
+        processor.emit_threadsafe(n)
+    task = asyncio.ensure_future(processor.emit(3))
+    await asyncio.sleep(0)
+    assert not task.done()
+    probe = SubscriberProbe[int](3).subscribed_to(processor)
+    assert await task is Emission.ACCEPTED
+    assert await probe.received(3) == EMITTED
+
+
+async def test_a_producer_that_waits_goes_on_when_the_last_subscriber_has_left() -> None:
+    """Nobody told it, and it waited for ever."""
+    processor = MulticastProcessor[int](bound=1)
+    probe = SubscriberProbe[int]().subscribed_to(processor)
+    assert await processor.emit(1) is Emission.ACCEPTED
+    tasks = [asyncio.ensure_future(processor.emit(n)) for n in (2, 3)]
+    await asyncio.sleep(0)
+    probe.cancel()
+    assert await asyncio.gather(*tasks) == [Emission.DROPPED] * 2

@@ -1,0 +1,108 @@
+"""The serial executor, and the threads' side of a subscription, under every legal order."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+from reactive_aio import Flow, SerialExecutor, from_iterable, range as numbers
+from reactive_aio.testing.schedules import Schedule, explore
+from tests.schedules.laws import ALL, AsyncWitness, Orders, Witness
+
+
+def test_signals_of_threads_and_tasks_run_one_at_a_time_each_once() -> None:
+    async def scenario(schedule: Schedule) -> None:
+        serial = SerialExecutor()
+        seen: list[str] = []
+        inside: list[str] = []
+
+        async def awaited(name: str) -> None:
+            assert not inside
+            inside.append(name)
+            await asyncio.sleep(0)
+            inside.remove(name)
+            seen.append(name)
+
+        def plain(name: str) -> None:
+            assert not inside
+            assert threading.get_ident() == here
+            seen.append(name)
+
+        here = threading.get_ident()
+
+        def from_a_thread() -> None:
+            serial.submit(plain, "t1")
+            serial.submit(awaited, "t2")
+
+        schedule.thread(from_a_thread, "submit()")
+        serial.submit(awaited, "a")
+        await asyncio.sleep(0)
+        serial.submit(plain, "b")
+        await schedule.quiet()
+        await serial.drained()
+        assert sorted(seen) == ["a", "b", "t1", "t2"]
+        assert seen.index("t1") < seen.index("t2")
+        assert seen.index("a") < seen.index("b")
+
+    explore(scenario, package="reactive_aio", max_orders=200)
+
+
+def test_closing_it_drops_what_waits_and_ends() -> None:
+    async def scenario(schedule: Schedule) -> None:
+        serial = SerialExecutor()
+        seen: list[int] = []
+
+        async def awaited(n: int) -> None:
+            await asyncio.sleep(0)
+            seen.append(n)
+
+        schedule.thread(lambda: serial.submit(awaited, 2), "submit()")
+        serial.submit(awaited, 1)
+        await asyncio.sleep(0)
+        await serial.aclose()
+        count = len(seen)
+        await schedule.quiet()
+        assert seen in ([], [1], [2], [1, 2], [2, 1])
+        assert len(seen) == count
+        assert len(serial) == 0
+
+    explore(scenario, package="reactive_aio", max_orders=200)
+
+
+def test_requests_of_three_threads_add_up() -> None:
+    for make in ISLANDS:
+
+        async def scenario(schedule: Schedule, make: Callable[[], Flow[int]] = make) -> None:
+            witness = Witness()
+            make().subscribe(witness)
+            for n in (1, 2, 3):
+                schedule.thread(lambda n=n: witness.request(n), f"request({n})")  # type: ignore[misc]
+            await schedule.quiet()
+            assert witness.breaches == []
+            assert witness.elements == [0, 1, 2, 3, 4, 5]
+            witness.cancel()
+
+        explore(scenario, package="reactive_aio", max_orders=200)
+
+
+def test_a_request_and_a_cancellation_of_two_threads_while_the_loop_requests() -> None:
+    for make in ISLANDS:
+
+        async def scenario(schedule: Schedule, make: Callable[[], Flow[int]] = make) -> None:
+            witness = AsyncWitness(1)
+            make().subscribe(witness)
+            schedule.thread(lambda: witness.request(2), "request(2)")
+            schedule.thread(witness.cancel, "cancel()")
+            witness.request(1)
+            await schedule.quiet()
+            witness.silent = True
+            witness.request(ALL)
+            await schedule.quiet()
+            Orders(list(range(5))).judge(witness)
+
+        explore(scenario, package="reactive_aio", max_orders=200)
+
+
+ISLANDS: tuple[Callable[[], Flow[int]], ...] = (
+    lambda: numbers(10),
+    lambda: from_iterable(range(10)).map(abs).boundary(2),
+)
