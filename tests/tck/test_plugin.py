@@ -26,7 +26,7 @@ FAILS: Final = "--rs-tck=tests.tck.unruly:fails"
 @pytest.fixture(autouse=True)
 def importable(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
 
 
