@@ -179,6 +179,7 @@ class Visitors:
         self.closed = False
         """The run is over: nobody waits any more."""
         self._ours: dict[CodeType, bool] = {}
+        self._before = sys.gettrace()  # a debugger's, or of who measures coverage
         self.thread: type[Visitor] = type("Visitor", (Visitor,), {"visits": self})
         self.lock: type[CoopLock] = type("Lock", (CoopLock,), {"visits": self})
 
@@ -215,7 +216,7 @@ class Visitors:
 
     def close(self) -> None:
         """Let everybody run out."""
-        sys.settrace(None)
+        sys.settrace(self._before)
         self.closed = True
         for visitor in self.all:
             if visitor.begun and not visitor.over:

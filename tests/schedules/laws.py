@@ -11,7 +11,7 @@ from typing import Any
 
 from reactive_aio.spec import Subscription
 
-__all__ = ("ALL", "AsyncWitness", "Batches", "Law", "Orders", "Witness")
+__all__ = ("ALL", "AsyncWitness", "Batches", "Law", "Lossy", "Orders", "Witness")
 
 ALL = 10**6
 """A demand that is never used up here."""
@@ -162,6 +162,22 @@ class Orders(Law):
             came += len(of_this)
         assert came == len(elements), f"{elements} of {self.orders}"
         return came
+
+
+class Lossy(Law):
+    """Some elements of an order, each at most once, and in that order; *last*: the last one too."""
+
+    def __init__(self, order: Sequence[Any], *, last: bool = False) -> None:
+        self.order = list(order)
+        self.last = last
+
+    def begun(self, elements: list[Any]) -> None:
+        places = [self.order.index(element) for element in elements]
+        assert places == sorted(set(places)), f"{elements} of {self.order}"
+
+    def whole(self, elements: list[Any]) -> None:
+        self.begun(elements)
+        assert not self.last or elements[-1] == self.order[-1], f"{elements} of {self.order}"
 
 
 class Batches(Orders):

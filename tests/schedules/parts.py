@@ -27,7 +27,7 @@ from reactive_aio import (
 )
 from reactive_aio.errors import TimedOut
 from reactive_aio.testing.schedules import Schedule
-from tests.schedules.laws import Batches, Law, Orders
+from tests.schedules.laws import Batches, Law, Lossy, Orders
 from tests.schedules.sources import Oops, steps, walk
 
 Part = tuple[Callable[[Schedule], Flow[Any]], Law]
@@ -183,6 +183,16 @@ PARTS: dict[str, Part] = {
         lambda _: steps(1, 2, 3).on_backpressure_buffer(3),
         Orders([1, 2, 3]),
     ),
+    "on_backpressure_buffer: drops": (
+        lambda _: steps(1, 2, 3).on_backpressure_buffer(1, overflow="drop_oldest"),
+        Lossy([1, 2, 3]),
+    ),
+    "on_backpressure_drop": (lambda _: steps(1, 2, 3).on_backpressure_drop(), Lossy([1, 2, 3])),
+    "on_backpressure_latest": (
+        lambda _: steps(1, 2, 3).on_backpressure_latest(),
+        Lossy([1, 2, 3], last=True),
+    ),
+    "do_on_request": (lambda _: steps(1, 2, 3).do_on_request(abs), Orders([1, 2, 3])),
     "from_aiter": (lambda _: from_aiter(lambda: walk(1, 2, 3)), Orders([1, 2, 3])),
     "from_awaitable": (lambda _: from_awaitable(lambda: slow(1)), Orders([1])),
     "from_queue": (lambda _: from_queue(filled_queue(1, 2, "end"), end="end"), Orders([1, 2])),
