@@ -1,0 +1,182 @@
+"""A ledger sees what a flow loses, doubles, holds too many of, or holds for too long."""
+
+import asyncio
+from collections import deque
+from typing import Any
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio.coerce import Source, to_flow
+from reactive_aio.processors import UnicastProcessor
+from reactive_aio.spec import Publisher, Subscriber, Subscription
+from reactive_aio.testing.ledger import Ledger, Token
+
+KEPT: list[Any] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept() -> None:
+    KEPT.clear()
+
+
+class Bad:
+    """Between a publisher and its subscriber: it does to each element what *kind* says."""
+
+    def __init__(self, source: Publisher[Token], kind: str) -> None:
+        self._source = source
+        self._kind = kind
+
+    def subscribe(self, subscriber: Subscriber[Token], /) -> None:
+        self._source.subscribe(BadOne(subscriber, self._kind))
+
+
+class BadOne:
+    def __init__(self, subscriber: Subscriber[Token], kind: str) -> None:
+        self._subscriber = subscriber
+        self._kind = kind
+        self._seen = 0
+        self._queue: deque[Token] = deque()
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._subscriber.on_subscribe(subscription)
+
+    def on_next(self, element: Token, /) -> None:
+        self._seen += 1
+        if self._kind == "hoard":
+            self._queue.append(element)
+            return
+        if self._kind == "keep" and self._seen == 2:
+            KEPT.append(element)
+            return
+        if self._kind == "lose" and self._seen == 2:
+            return
+        self._subscriber.on_next(element)
+        if self._kind == "double" and self._seen == 2:
+            self._subscriber.on_next(element)
+
+    def on_error(self, error: BaseException, /) -> None:
+        self._subscriber.on_error(error)
+
+    def on_complete(self) -> None:
+        while self._queue:
+            self._subscriber.on_next(self._queue.popleft())
+        self._subscriber.on_complete()
+
+
+async def failure(kind: str, **options: Any) -> list[str]:
+    ledger = Ledger()
+    with pytest.raises(AssertionError) as caught:
+        await ledger.settle(Bad(ledger.publisher(4), kind), **options)
+    return str(caught.value).splitlines()
+
+
+class TestWhatIsWrong:
+    async def test_a_lost_element(self) -> None:
+        assert await failure("lose") == [
+            "4 issued: 3 delivered, 1 vanished",
+            "lost: 2: neither delivered nor accounted for",
+            "",
+            "demand     ∞---------",
+            "signals  >---1-3-4-|",
+            "         (> subscribed, 2 requested)",
+        ]
+
+    async def test_a_doubled_element(self) -> None:
+        assert "token 2 was delivered 2 times" in await failure("double")
+
+    async def test_more_than_the_bound(self) -> None:
+        lines = await failure("hoard", bound=2)
+        assert lines[:2] == [
+            "4 issued: 4 delivered",
+            "3 tokens were held at a time, the bound is 2",
+        ]
+
+    async def test_what_is_held_after_the_end_and_by_whom(self) -> None:
+        lines = await failure("keep")
+        assert lines[0] == "4 issued: 3 delivered, 1 held"
+        assert lines[1].startswith("token 2 is held after the end, by module ")
+        assert lines[1].endswith("test_ledger -> <2>")
+
+    async def test_an_element_with_two_fates(self) -> None:
+        ledger = Ledger()
+        token = ledger.issue()
+        ledger.delivered(token)
+        ledger.dropped(token, "too old")
+        with pytest.raises(AssertionError, match="token 1 was delivered and too old"):
+            ledger.check()
+
+    async def test_many_are_listed_shortly(self) -> None:
+        ledger = Ledger()
+        for _ in range(10):
+            ledger.issue()
+        with pytest.raises(
+            AssertionError, match="lost: 1, 2, 3, 4, 5, 6, 7, 8 and 2 more: neither"
+        ):
+            ledger.check()
+
+    @pytest.mark.virtual_time
+    async def test_an_end_that_does_not_come(self) -> None:
+        with pytest.raises(AssertionError) as caught:
+            await Ledger().settle(r.never(), within=60)
+        assert "nothing became of them" in str(caught.value)
+        assert "^-- the end did not come within 60 s" in str(caught.value)
+
+
+class TestWhatIsRight:
+    @pytest.mark.parametrize("turns", [None, 0, 3])
+    async def test_all_kinds_of_sources(self, turns: int | None) -> None:
+        ledger = Ledger()
+        sources: list[Source[Token]] = [
+            ledger.tokens(9),
+            ledger.tokens_async(9),
+            ledger.publisher(9),
+        ]
+        for source in sources:
+            await ledger.settle(to_flow(source), turns=turns, bound=256)
+        assert str(ledger) == "27 issued: 27 delivered"
+
+    async def test_tokens_in_collections_are_found(self) -> None:
+        ledger = Ledger()
+        ledger.delivered([(ledger.issue(),), {"a": ledger.issue()}, 3])
+        ledger.check(bound=2)
+
+    async def test_what_is_filtered_or_dropped_is_accounted_for(self) -> None:
+        ledger = Ledger()
+        refuses = ledger.filtering(lambda token: token.number > 3)
+        await ledger.settle(r.from_iterable(ledger.tokens(9)).filter(refuses))
+        assert str(ledger) == "9 issued: 3 filtered, 6 delivered"
+
+    async def test_a_cancellation_discards(self) -> None:
+        ledger = Ledger()
+        flow = r.from_iterable(ledger.tokens(9)).boundary(4)
+        await ledger.settle(flow, cancel_after=2, bound=4)
+        assert ledger.held == 0
+        assert ledger.vanished
+
+    async def test_an_error_discards(self) -> None:
+        ledger = Ledger()
+
+        def fail(token: Token) -> Token:
+            if token.number == 3:
+                raise ValueError
+            return token
+
+        await ledger.settle(r.from_iterable(ledger.tokens(9)).map(fail))
+        assert ledger.vanished == [3]
+
+    async def test_who_repeats_or_forgets_on_purpose_says_so(self) -> None:
+        ledger = Ledger()
+        await ledger.settle(r.from_iterable(ledger.tokens(9)).pairwise(), repeats=True)
+        ledger = Ledger()
+        flow = r.from_iterable(ledger.tokens(9)).boundary(4).take(2)
+        await ledger.settle(flow, discards=True)
+
+
+async def test_tokens_can_be_emitted_by_hand() -> None:
+    ledger = Ledger()
+    queue = UnicastProcessor[Token](2)
+    assert queue.try_emit(ledger.issue())
+    assert ledger.held == 1
+    asyncio.get_running_loop().call_soon(queue.complete)
+    await ledger.settle(queue, bound=2)
