@@ -81,7 +81,9 @@ class TestRules:
         assert {each["rule"] for each in listed} >= RULES.keys()
         laws = {law["name"] for each in listed for law in each["laws"]}
         assert laws == {law.name for law in LAWS.values() if law.rule != "setup"}
-        assert all(each["laws"] or each["not judged"] for each in listed)
+        for each in listed:
+            if each["rule"][0] in "13":  # what a publisher is bound by
+                assert each["laws"] or each["not judged"], each["rule"]
 
     def test_a_reader_that_has_seen_enough_is_no_error(self) -> None:
         with started("rules", "--json") as process:
@@ -119,7 +121,9 @@ def test_a_broken_must_is_explained_and_exits_with_1() -> None:
         "rules broken, of strength MUST: 1.9",
     ):
         assert part in ended.out
-    assert re.search(r"^1\.5 +MUST +not judged .* its law failed on rule 1\.9", ended.out, re.M)
+    assert re.search(
+        r"^1\.5 +MUST +not judged .* its (2 laws|law) failed on rule 1\.9", ended.out, re.M
+    )
 
 
 def test_a_broken_should_is_told_and_is_an_error_only_for_the_strict() -> None:
