@@ -1,0 +1,200 @@
+"""Whatever the order of cancellation, failure and end: what was opened is closed, exactly once."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from typing import Any
+
+import pytest
+
+from reactive_aio import Emitter, Flow, create, from_aiter, from_thread, merge, using
+from reactive_aio.testing.schedules import Schedule, explore
+from tests.schedules.laws import ALL, AsyncWitness, Witness
+from tests.schedules.sources import Oops, steps, walk
+
+TIMES = int(os.environ.get("SCHEDULES", "1"))
+Log = list[str]
+Make = Callable[[Log], Flow[Any]]
+
+
+class Resource:
+    """Writes down that it was opened, and that it was closed."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        log.append("opened")
+
+    def close(self) -> None:
+        self.log.append("closed")
+
+
+def plain_resource(log: Log) -> Flow[Any]:
+    @contextmanager
+    def manager() -> Generator[int]:
+        resource = Resource(log)
+        try:
+            yield 1
+        finally:
+            resource.close()
+
+    return using(manager, lambda _: steps(1, 2))
+
+
+def awaited_resource(log: Log) -> Flow[Any]:
+    @asynccontextmanager
+    async def manager() -> AsyncGenerator[int]:
+        await asyncio.sleep(0)
+        resource = Resource(log)
+        try:
+            yield 1
+        finally:
+            await asyncio.sleep(0)
+            resource.close()
+
+    return using(manager, lambda _: walk(1, 2))
+
+
+def generator(log: Log) -> Flow[Any]:
+    async def elements() -> AsyncIterator[int]:
+        resource = Resource(log)
+        try:
+            for n in range(3):
+                await asyncio.sleep(0)
+                yield n
+        finally:
+            resource.close()
+
+    return from_aiter(elements)
+
+
+def thread(log: Log) -> Flow[Any]:
+    def elements() -> Iterator[int]:
+        resource = Resource(log)
+        try:
+            yield from range(3)
+        finally:
+            resource.close()
+
+    return from_thread(elements)
+
+
+def emitter(log: Log) -> Flow[Any]:
+    async def emit(to: Emitter[int]) -> None:
+        resource = Resource(log)
+        try:
+            for n in range(3):
+                await to.emit(n)
+        finally:
+            resource.close()
+
+    return create(emit, bound=1)
+
+
+def workers(log: Log) -> Flow[Any]:
+    async def work(n: int) -> int:
+        resource = Resource(log)
+        try:
+            await asyncio.sleep(0)
+            return n
+        finally:
+            resource.close()
+
+    return steps(1, 2, 3).map_async(work, concurrency=2)
+
+
+def merged_with_one_that_fails(log: Log) -> Flow[Any]:
+    return merge(generator(log), steps(1, error=Oops()))
+
+
+MAKERS: tuple[Make, ...] = (
+    plain_resource,
+    awaited_resource,
+    generator,
+    thread,
+    emitter,
+    workers,
+    merged_with_one_that_fails,
+)
+EACH = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+
+
+def judge(schedule: Schedule, log: Log) -> None:
+    assert log.count("opened") == log.count("closed"), log
+    schedule.errors[:] = [
+        each for each in schedule.errors if not isinstance(each.get("exception"), Oops)
+    ]
+
+
+def explored(scenario: Callable[[Schedule], Any]) -> None:
+    explore(scenario, package="reactive_aio", max_orders=80 * TIMES, random_orders=30 * TIMES)
+
+
+@EACH
+def test_after_the_end_or_a_cancellation_by_a_thread(make: Make) -> None:
+    async def scenario(schedule: Schedule) -> None:
+        log: Log = []
+        witness = Witness(ALL)
+        make(log).subscribe(witness)
+        schedule.thread(witness.cancel, "cancel()")
+        await schedule.quiet()
+        judge(schedule, log)
+        assert witness.breaches == []
+
+    explored(scenario)
+
+
+@EACH
+def test_after_a_cancellation_from_within_while_a_thread_requests(make: Make) -> None:
+    async def scenario(schedule: Schedule) -> None:
+        class Leaves(AsyncWitness):
+            async def on_next(self, element: Any, /) -> None:  # type: ignore[override]
+                await super().on_next(element)
+                self.cancel()
+
+        log: Log = []
+        witness = Leaves()
+        make(log).subscribe(witness)
+        schedule.thread(lambda: witness.request(ALL), "request(ALL)")
+        await schedule.quiet()
+        judge(schedule, log)
+        assert witness.breaches == []
+        assert len(witness.elements) <= 1
+
+    explored(scenario)
+
+
+@EACH
+def test_when_the_block_around_async_for_is_left(make: Make) -> None:
+    async def scenario(schedule: Schedule) -> None:
+        log: Log = []
+        async with aclosing(make(log).stream()) as elements:
+            async for _ in elements:
+                break
+        if make is merged_with_one_that_fails:
+            # It may have failed just before; then its end did not wait for the other's cleanup.
+            await schedule.quiet()
+        judge(schedule, log)  # `aclose` has waited
+
+    explored(scenario)
+
+
+@EACH
+def test_when_the_task_that_iterates_is_cancelled(make: Make) -> None:
+    async def scenario(schedule: Schedule) -> None:
+        log: Log = []
+
+        async def iterate() -> None:
+            async for _ in make(log):
+                await asyncio.sleep(0)
+
+        task = asyncio.ensure_future(iterate())
+        loop = asyncio.get_running_loop()
+        schedule.thread(lambda: loop.call_soon_threadsafe(task.cancel), "task.cancel()")
+        await asyncio.wait([task])
+        await schedule.quiet()
+        if not task.cancelled() and task.exception() is not None:
+            assert isinstance(task.exception(), Oops)
+        judge(schedule, log)
+
+    explored(scenario)
