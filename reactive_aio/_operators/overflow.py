@@ -31,9 +31,10 @@ def on_backpressure_buffer(
 
     ::
 
+        demand 1----2
         a--b--c--|
         .on_backpressure_buffer(8)
-        a--b--c--|
+        a----b c--|
 
     When there is no room, *overflow* says what happens: ``"fail"`` (the flow fails with `Overflow`,
     behind the elements held), ``"drop_newest"``, ``"drop_oldest"`` or ``"latest"`` (only the latest
@@ -66,9 +67,10 @@ def on_backpressure_drop(
 
     ::
 
+        demand 1----2
         a--b--c--|
         .on_backpressure_drop()
-        a--b--c--|
+        a-----c--|
 
     *on_drop* is called with each element dropped.
 
@@ -91,9 +93,10 @@ def on_backpressure_latest(
 
     ::
 
+        demand 1------2
         a--b--c--|
         .on_backpressure_latest()
-        a--b--c--|
+        a------c-|
 
     A subscriber gets one element at a time, and next the latest that has come meanwhile; so what it
     gets is never older than what it was busy with. *on_drop* is called with each element dropped.

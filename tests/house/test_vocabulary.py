@@ -17,6 +17,7 @@ import pytest
 import reactive_aio
 from reactive_aio import Flow, from_iterable
 from reactive_aio.coerce import to_flow
+from reactive_aio.testing.lanes import ALL
 from reactive_aio.testing.marbles import Diagram, Lane, Marbles, diagrams, play
 
 SECTIONS: Final = ("Demand", "Completes", "Fails", "Cancels", "Holds", "Rules")
@@ -290,7 +291,8 @@ async def drawn(diagram: Diagram) -> Lane:
 
     ends = 0 if diagram.result.end == "" else MORE_TICKS
     longest = max(lane.length for lane in (*diagram.given, diagram.result))
-    return await play(make, longest + ends)
+    played = await play(make, longest + ends, demand=diagram.demand or ALL)
+    return played.signals
 
 
 @pytest.mark.virtual_time
