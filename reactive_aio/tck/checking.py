@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..spec import Processor, Publisher, Subscriber
@@ -11,6 +12,7 @@ from .laws import BLACK_BOX, PROCESSOR, PUBLISHER, WHITE_BOX
 from .subject import Subject
 from .terms import Terms
 from .verdict import Report, Verdict
+from .views import as_publisher, as_subscriber
 
 __all__ = ("Case", "cases", "check", "check_processor", "check_publisher", "check_subscriber")
 
@@ -42,6 +44,9 @@ def cases(subject: Subject, rules: Iterable[str] = ()) -> list[Case]:
 
 
 def _cases(subject: Subject) -> Iterator[Case]:
+    alone = subject
+    if subject.processor is not None and subject.whitebox_subscriber is not None:
+        alone = replace(subject, processor=None)
     roles: tuple[tuple[str, Subject, tuple[Law, ...], tuple[str, ...]], ...] = (
         (
             "publisher",
@@ -50,7 +55,10 @@ def _cases(subject: Subject) -> Iterator[Case]:
             ("publisher", "failing_publisher", "infinite_publisher", "closing_publisher"),
         ),
         ("subscriber", subject, BLACK_BOX, ("subscriber",)),
-        ("white box", subject, WHITE_BOX, ("whitebox_subscriber",)),
+        # By its processor a law knows that the white box is behind one.
+        ("white box", alone, WHITE_BOX, ("whitebox_subscriber",)),
+        ("processor as publisher", as_publisher(subject), PUBLISHER, ("processor",)),
+        ("processor as subscriber", as_subscriber(subject), WHITE_BOX, ("processor",)),
         ("processor", subject, PROCESSOR, ("processor",)),
     )
     for role, view, laws, parts in roles:

@@ -114,6 +114,5 @@ HOUSE_RULES: Final[dict[str, Rule]] = {rule.number: rule for rule in _HOUSE}
 
 UNJUDGED: Final[dict[str, str]] = {
     "2.2": "whether a subscriber's work takes long, and is moved, is a matter of its purpose",
-    "2.11": "it is about memory seen by several threads; one event loop orders all signals",
 }
 """The rules that no law can judge on one event loop, and why."""

@@ -6,16 +6,19 @@ from typing import Final
 
 from ..law import Law
 from . import (
+    black_box,
     cancellation,
     demand,
     depth,
     forgetting,
     house,
+    processor,
     promptness,
     raising,
     setup,
     signals,
     subscribing,
+    white_box,
 )
 
 __all__ = ("BLACK_BOX", "LAWS", "PROCESSOR", "PUBLISHER", "WHITE_BOX")
@@ -51,13 +54,13 @@ PUBLISHER: Final = _of(
 )
 """Laws for publishers."""
 
-BLACK_BOX: Final[tuple[Law, ...]] = _of()
+BLACK_BOX: Final = _of(black_box)
 """Laws for subscribers of which no more is seen than what they request."""
 
-WHITE_BOX: Final[tuple[Law, ...]] = _of()
+WHITE_BOX: Final = _of(white_box)
 """Laws for subscribers that tell a probe what they receive."""
 
-PROCESSOR: Final[tuple[Law, ...]] = _of()
+PROCESSOR: Final = _of(processor)
 """Laws for processors, besides those of a publisher and of a white-box subscriber."""
 
 LAWS: Final = {law.name: law for law in (*PUBLISHER, *BLACK_BOX, *WHITE_BOX, *PROCESSOR)}
