@@ -53,7 +53,7 @@ Scenario = Callable[[Schedule], Coroutine[Any, Any, object]]
 class Rules:
     """What is legal, and how much of it is tried."""
 
-    package: str
+    packages: tuple[str, ...]
     preemptions: int
     slack: float
     fifo: bool
@@ -82,7 +82,7 @@ class LoopError(AssertionError):
 def run(scenario: Scenario, script: Script, rules: Rules, *, tell: bool = False) -> Run:
     """Run *scenario* once; with *tell*, note what happened."""
     gc.freeze()  # what the search remembers of the runs before need not be looked through
-    visitors = Visitors(script, rules.package)
+    visitors = Visitors(script, rules.packages)
     # The stubs call abstract what asyncio lets a loop leave out, such as sockets.
     make: Callable[..., ScheduleLoop] = ScheduleLoop
     loop = make(script, visitors, slack=rules.slack, fifo=rules.fifo)

@@ -45,23 +45,24 @@ class Stuck(RuntimeError):
     """A thread waits for something that cannot come."""
 
 
-def belongs(name: str, package: str) -> bool:
-    """Whether the module *name* is one of *package*."""
-    inside = name == package or name.startswith(package + ".")
-    return inside and not any(belongs_to_proof(name, proof, package) for proof in _PROOF)
+def belongs(name: str, packages: tuple[str, ...]) -> bool:
+    """Whether the module *name* is one of *packages*, or below one, and not of the proof itself."""
+    if name not in packages and any(_below(name, proof) for proof in _PROOF):
+        return False
+    return any(_below(name, package) for package in packages)
 
 
-def belongs_to_proof(name: str, proof: str, package: str) -> bool:
-    return (name == proof or name.startswith(proof + ".")) and not package.startswith(proof)
+def _below(name: str, package: str) -> bool:
+    return name == package or name.startswith(package + ".")
 
 
-def seen_by(package: str) -> "list[Seen]":
-    """Where the modules of *package* have threads, locks and clocks by name."""
+def seen_by(packages: tuple[str, ...]) -> "list[Seen]":
+    """Where the modules of *packages* have threads, locks and clocks by name."""
     machine = {id(each) for each in (threading, threading.Thread, threading.Lock, time, *_CLOCKS)}
     return [
         (vars(module), name, value)
         for module_name, module in sorted(sys.modules.items())
-        if belongs(module_name, package)
+        if belongs(module_name, packages)
         for name, value in vars(module).items()
         if id(value) in machine
     ]
@@ -164,9 +165,9 @@ class _Like(ModuleType):
 class Visitors:
     """The threads of one run, and the baton."""
 
-    def __init__(self, script: Script, package: str) -> None:
+    def __init__(self, script: Script, packages: tuple[str, ...]) -> None:
         self._script = script
-        self._package = package
+        self._packages = packages
         self.all: list[Visitor] = []
         self.current: Visitor | None = None
         """Who has the baton, None for the loop."""
@@ -266,7 +267,7 @@ class Visitors:
         ours = self._ours.get(code)
         if ours is None:
             name: str = frame.f_globals.get("__name__", "")
-            ours = self._ours[code] = belongs(name, self._package)
+            ours = self._ours[code] = belongs(name, self._packages)
         if not ours:
             return None
         if self.current is not None:

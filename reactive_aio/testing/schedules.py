@@ -112,7 +112,7 @@ class Exploration:
 def explore(
     scenario: Scenario,
     *,
-    package: str | None = None,
+    package: str | tuple[str, ...] = (),
     max_orders: int = 1000,
     random_orders: int = 100,
     seed: int = 0,
@@ -125,14 +125,15 @@ def explore(
 
     Threads named by ``schedule.thread`` arrive at any time between two steps; and up to
     *preemptions* times in the middle of one, at any line of the modules of *package* (a name with
-    all below it; by default the module of the scenario). The clock may be up to *slack* seconds
-    ahead of what is ready, as on a slow machine. With *fifo*, steps keep asyncio's order, and only
-    what comes from outside (threads, results of executors, timers) varies.
+    all below it, or several; by default the module of the scenario). The clock may be up to
+    *slack* seconds ahead of what is ready, as on a slow machine. With *fifo*, steps keep asyncio's
+    order, and only what comes from outside (threads, results of executors, timers) varies.
 
     Raises `ScheduleFailure` for the first order that breaks.
     """
-    package = package or scenario.__module__
-    search = _Search(scenario, Rules(package, preemptions, slack, fifo, max_steps))
+    search = _Search(
+        scenario, Rules(_packages(package, scenario), preemptions, slack, fifo, max_steps)
+    )
     with quiet_collector():
         search.begin()
         return search.explore(max_orders, random_orders, seed)
@@ -142,7 +143,7 @@ def replay(
     scenario: Scenario,
     order: str,
     *,
-    package: str | None = None,
+    package: str | tuple[str, ...] = (),
     slack: float = 0.01,
     fifo: bool = False,
     max_steps: int = 10_000,
@@ -153,8 +154,9 @@ def replay(
     """
     departures = read(order)
     preemptions = sum(each.kind == INSIDE for each in departures)
-    package = package or scenario.__module__
-    search = _Search(scenario, Rules(package, preemptions, slack, fifo, max_steps))
+    search = _Search(
+        scenario, Rules(_packages(package, scenario), preemptions, slack, fifo, max_steps)
+    )
     with quiet_collector():
         search.begin()
         outcome = search.run(departures, tell=True)
@@ -163,6 +165,10 @@ def replay(
         if not outcome.script.followed:
             raise NotDeterministic(order)
         return outcome.steps
+
+
+def _packages(package: str | tuple[str, ...], scenario: Scenario) -> tuple[str, ...]:
+    return (package,) if isinstance(package, str) else package or (scenario.__module__,)
 
 
 class _Search:
@@ -178,9 +184,9 @@ class _Search:
 
     def begin(self) -> None:
         """Run once, so that what is made once (caches, late imports) is there."""
-        self._rules.seen[:] = seen_by(self._rules.package)
+        self._rules.seen[:] = seen_by(self._rules.packages)
         self.run(())
-        self._rules.seen[:] = seen_by(self._rules.package)
+        self._rules.seen[:] = seen_by(self._rules.packages)
 
     def run(self, departures: Departures, *, tell: bool = False) -> Run:
         script = Script(departures, preemptions=self._rules.preemptions)
@@ -204,16 +210,27 @@ class _Search:
 
     def _next_level(self, level: "list[_Node]", following: "list[_Node]", most: int) -> bool:
         """Go on from each order of *level* with one departure more; whether all were tried."""
-        for kind in (BETWEEN, INSIDE):
-            for node in level:
-                for choice in node.open:
-                    if choice.kind != kind or not self._lines.matter(choice.place):
-                        continue
-                    for option in range(1, choice.options):
-                        if self._orders >= most:
-                            return False
-                        departure = Departure(choice.kind, choice.number, option)
-                        following.append(self._try((*node.made, departure)))
+        choices = [
+            (node, choice)
+            for kind in (BETWEEN, INSIDE)
+            for node in level
+            for choice in node.open
+            if choice.kind == kind
+        ]
+        left: list[tuple[_Node, Open]] = []
+        # What does not matter may do so when the threads have been seen to touch more.
+        while len(choices) != len(left):
+            left = []
+            for node, choice in choices:
+                if not self._lines.matter(choice.place):
+                    left.append((node, choice))
+                    continue
+                for option in range(1, choice.options):
+                    if self._orders >= most:
+                        return False
+                    departure = Departure(choice.kind, choice.number, option)
+                    following.append(self._try((*node.made, departure)))
+            choices, left = left, [each for each in left if not self._lines.matter(each[1].place)]
         return True
 
     def _try(self, departures: Departures) -> "_Node":
@@ -267,13 +284,12 @@ class _Search:
     def _call(self, order: str) -> str:
         rules = self._rules
         name = getattr(self._scenario, "__qualname__", "scenario")
-        options = f", package={rules.package!r}" if rules.package != self._module() else ""
+        packages = rules.packages[0] if len(rules.packages) == 1 else rules.packages
+        usual = rules.packages == _packages((), self._scenario)
+        options = "" if usual else f", package={packages!r}"
         options += f", slack={rules.slack!r}" if rules.slack != 0.01 else ""
         options += ", fifo=True" if rules.fifo else ""
         return f"replay({name}, {order!r}{options})"
-
-    def _module(self) -> str:
-        return self._scenario.__module__
 
 
 @dataclass(slots=True)

@@ -1,0 +1,108 @@
+"""The explorer would have seen it: guards between threads and loop, taken out one by one."""
+
+from typing import Any
+
+import pytest
+
+from reactive_aio import Emitter, create, from_thread, range as numbers
+from reactive_aio._core.island import Island
+from reactive_aio._core.lifecycle import Input, Phase
+from reactive_aio._core.mailbox import Mailbox
+from reactive_aio._core.queues import Emission
+from reactive_aio._sources.thread import _Feed
+from reactive_aio.testing.schedules import Schedule, ScheduleFailure, explore
+from tests.schedules.laws import ALL, Witness
+
+Broken = pytest.MonkeyPatch
+
+
+async def requested_twice(schedule: Schedule) -> None:
+    witness = Witness()
+    numbers(10).subscribe(witness)
+    schedule.thread(lambda: witness.request(2), "request(2)")
+    witness.request(1)
+    await schedule.quiet()
+    assert len(witness.elements) == 3
+    witness.cancel()
+
+
+async def from_a_thread(schedule: Schedule) -> None:
+    """Its end would bring along what was forgotten; so it does not end."""
+    witness = Witness(2)
+    from_thread([1, 2, 3]).subscribe(witness)
+    await schedule.quiet()
+    assert witness.elements == [1, 2]
+    witness.cancel()
+
+
+async def emitted(schedule: Schedule) -> None:
+    """As would the end here."""
+    witness = Witness(ALL)
+    emitters: list[Emitter[int]] = []
+    create(emitters.append, bound=4, overflow="buffer").subscribe(witness)
+
+    def work() -> None:
+        for n in (1, 2):
+            emitters[0].emit_threadsafe(n)
+
+    schedule.thread(work, "the emitter")
+    await schedule.quiet()
+    assert witness.elements == [1, 2]
+    witness.cancel()
+
+
+def found(scenario: Any) -> ScheduleFailure:
+    with pytest.raises(ScheduleFailure) as failure:
+        explore(scenario, package=("reactive_aio", __name__), max_orders=20_000)
+    return failure.value
+
+
+@pytest.mark.parametrize("scenario", [requested_twice, from_a_thread, emitted])
+def test_as_it_is_nothing_is_found(scenario: Any) -> None:
+    explore(scenario, package=("reactive_aio", __name__), max_orders=400)
+
+
+def test_a_drain_that_does_not_look_again_after_it_is_idle(monkeypatch: Broken) -> None:
+    def not_ready(_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(Island, "_ready", not_ready)
+    assert len(found(requested_twice).order.split()) == 1
+
+
+def test_a_request_that_looks_before_it_adds(monkeypatch: Broken) -> None:
+    def request(self: Island, n: int, /) -> None:
+        idle = self.phase is Phase.IDLE
+        self.limit += n
+        if idle:
+            self._wake(Input.REQUEST)
+
+    monkeypatch.setattr(Island, "request", request)
+    failure = found(requested_twice)
+    assert "is held up" in str(failure)
+    assert len(failure.order.split()) <= 3
+
+
+def test_a_thread_that_is_told_too_late_that_it_must_post_again(monkeypatch: Broken) -> None:
+    def arrive(self: "_Feed[Any]") -> None:
+        owner = self.owner()
+        if owner is not None:
+            owner.deliver()
+        self.posted = False
+
+    monkeypatch.setattr(_Feed, "_arrive", arrive)
+    assert len(found(from_a_thread).order.split()) <= 2
+
+
+def test_a_mailbox_that_wakes_only_once(monkeypatch: Broken) -> None:
+    def put(self: "Mailbox[Any]", element: Any) -> tuple[Emission, bool]:
+        wake = not self._held
+        if wake:
+            self._held.append(element)
+            return Emission.ACCEPTED, True
+        count = len(self._held)
+        self._held.append(element)
+        return Emission.ACCEPTED, count == 0
+
+    monkeypatch.setattr(Mailbox, "put", put)
+    assert len(found(emitted).order.split()) <= 3
