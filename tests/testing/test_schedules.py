@@ -1,9 +1,10 @@
 """The schedule explorer finds races, reduces them, replays them, and lets what is correct pass."""
 
 import asyncio
+import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -473,3 +474,89 @@ def test_clocks_stand_still_with_the_loop() -> None:
     started = time.perf_counter()
     explore(scenario)
     assert time.perf_counter() - started < 5
+
+
+class TestThreads:
+    def test_to_thread_is_an_arrival_on_another_thread(self) -> None:
+        async def scenario(_: Schedule) -> None:
+            here = threading.get_ident()
+            assert await asyncio.to_thread(threading.get_ident) != here
+
+        assert explore(scenario).exhaustive
+
+    def test_an_error_in_a_thread_of_an_executor_reaches_who_awaits_it(self) -> None:
+        async def scenario(_: Schedule) -> None:
+            with pytest.raises(ValueError, match="invalid literal"):
+                await asyncio.to_thread(int, "x")
+
+        assert explore(scenario).exhaustive
+
+    def test_a_call_in_an_executor_that_was_cancelled_does_not_run(self) -> None:
+        async def scenario(schedule: Schedule) -> None:
+            calls: list[int] = []
+            future = asyncio.get_running_loop().run_in_executor(None, calls.append, 1)
+            future.cancel()
+            await schedule.quiet()
+            assert calls in ([], [1])
+
+        assert explore(scenario).exhaustive
+
+    def test_threads_of_the_package_are_under_control_as_well(self) -> None:
+        async def scenario(schedule: Schedule) -> None:
+            counter = Counter()
+            threads = [threading.Thread(target=counter.increase) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            joiner = schedule.thread(threads[0].join)
+            await schedule.quiet()
+            assert not joiner.is_alive()
+            assert counter.value == 2
+
+        assert "is held up" in str(broken(scenario))
+
+    def test_clocks_of_the_package_are_the_loops(self) -> None:
+        async def scenario(_: Schedule) -> None:
+            before = time.monotonic(), time.perf_counter()
+            await asyncio.sleep(100)
+            assert (time.monotonic(), time.perf_counter()) == (before[0] + 100, before[1] + 100)
+
+        assert explore(scenario).exhaustive
+        assert time.monotonic is asyncio.base_events.time.monotonic  # type: ignore[attr-defined]
+
+    def test_who_traced_before_traces_after(self) -> None:
+        before = sys.gettrace()
+
+        def trace(*_: object) -> None:
+            """What a debugger would do."""
+
+        sys.settrace(trace)
+        try:
+            explore(kept_wake_up)
+            assert sys.gettrace() is trace
+        finally:
+            sys.settrace(before)
+
+    def test_other_modules_are_not_interrupted(self) -> None:
+        assert explore(lost_wake_up, package="reactive_aio").exhaustive
+        assert "interrupts" in str(broken(lost_wake_up, package=("reactive_aio", __name__)))
+
+
+class TestGenerators:
+    def test_an_asynchronous_generator_that_is_dropped_is_closed(self) -> None:
+        async def scenario(schedule: Schedule) -> None:
+            closed: list[int] = []
+
+            async def elements() -> AsyncIterator[int]:
+                try:
+                    yield 1
+                finally:
+                    await asyncio.sleep(0)
+                    closed.append(1)
+
+            generator = elements()
+            await anext(generator)
+            del generator
+            await schedule.quiet()
+            assert closed == [1]
+
+        assert explore(scenario).exhaustive
