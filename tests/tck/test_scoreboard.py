@@ -40,7 +40,7 @@ class TestThePage:
     def test_we_are_green(self, contestant: Contestant) -> None:
         row = rows()[contestant.name]
         # If it is not: run the scoreboard again.
-        assert ("✓" in row) == bool(cases(find_subject(contestant.where)))
+        assert "✓" in row or not cases(find_subject(contestant.where))
         assert not set("✗△?") & set(row)
 
     def test_whoever_breaks_a_rule_is_told_how(self) -> None:

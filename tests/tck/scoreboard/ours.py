@@ -1,6 +1,7 @@
 """Representative flows of this library."""
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import reactive_aio as r
@@ -33,18 +34,12 @@ def closing(n: int, closed: Callable[[], None]) -> Flow[int]:
 
 
 def flow(shape: Shape) -> Subject:
-    """A flow of *shape*, and *shape* between strangers."""
-
-    def between(publisher: Publisher[Any]) -> Publisher[Any]:
-        return shape(r.from_publisher(publisher))
-
+    """A flow of *shape*."""
     return Subject(
         publisher=lambda n: shape(r.range(n)),
         failing_publisher=lambda: shape(failing()),
         infinite_publisher=lambda: shape(numbers()),
         closing_publisher=lambda n, closed: shape(closing(n, closed)),
-        processor=lambda _size: operator(between),
-        max_subscribers=1,
     )
 
 
@@ -101,7 +96,12 @@ def created() -> Subject:
 
 
 def fused() -> Subject:
-    return flow(chain)
+    # Between strangers too. The other shapes subscribe upstream when something is requested: before
+    # that, the adapter has nobody to whom it could pass an end on.
+    def between(publisher: Publisher[int]) -> Publisher[int]:
+        return chain(r.from_publisher(publisher))
+
+    return replace(flow(chain), processor=lambda _size: operator(between), max_subscribers=1)
 
 
 def boundary() -> Subject:
