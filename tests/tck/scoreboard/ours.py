@@ -8,7 +8,7 @@ import reactive_aio as r
 from reactive_aio import Flow
 from reactive_aio.spec import Publisher
 from reactive_aio.tck import Subject
-from reactive_aio.tck.adapters import operator, sink
+from reactive_aio.tck.adapters import Operator, operator, sink
 
 from .contestant import Contestant
 
@@ -101,7 +101,10 @@ def fused() -> Subject:
     def between(publisher: Publisher[int]) -> Publisher[int]:
         return chain(r.from_publisher(publisher))
 
-    return replace(flow(chain), processor=lambda _size: operator(between), max_subscribers=1)
+    def processor(_size: int) -> Operator:
+        return operator(between)
+
+    return replace(flow(chain), processor=processor, max_subscribers=1)
 
 
 def boundary() -> Subject:
