@@ -114,8 +114,9 @@ class Upstream:
         if before is not None and before[0] != me:
             self.fault("2.7", f"{what} began on another thread while {before[1]} was under way")
         self._caller = me, what
-        if self.linger:
-            time.sleep(self.linger)
+        until = time.perf_counter() + self.linger
+        while time.perf_counter() < until:
+            pass  # another thread may come in between
         try:
             yield
         finally:

@@ -7,7 +7,7 @@ from ..rules import Strength
 from ..trial import Trial
 from ..upstream import Equal
 from . import receiving
-from .receiving import black
+from .box import black
 
 __all__ = ("UNTESTED_BLACK_BOX",)
 

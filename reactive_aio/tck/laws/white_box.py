@@ -7,7 +7,7 @@ from ..rules import Strength
 from ..trial import Trial
 from ..upstream import Equal
 from . import receiving
-from .receiving import white
+from .box import white
 
 __all__ = ("UNTESTED_WHITE_BOX",)
 
