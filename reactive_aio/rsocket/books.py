@@ -1,0 +1,157 @@
+"""The books of a connection: each stream's state and demand, and the frames that follow from them.
+
+Demand is counted twice: what the application wants of the peer (turned into one REQUEST_N for
+each stream when something is sent), and what the peer wants of the application (passed on in small
+portions, while little waits to be sent, so that a peer that wants everything and reads nothing
+costs little).
+"""
+
+from collections import deque
+from typing import Final
+
+from .._core.demand import UNBOUNDED
+from .codec import HEADER, encode
+from .errors import ProtocolError
+from .events import Cancelled, Demanded, Event, Failed
+from .flood import Flood
+from .fragments import Partials, Splittable, fragments, length_of
+from .frames import MAX_31, Error, RequestN
+from .limits import Limits
+from .outbound import Outbound
+from .states import RECEIVING, SENDING, TABLE, Action, Input, State
+from .streams import Stream, Streams
+
+__all__ = ("HALF", "Books")
+
+HALF: Final = MAX_31 // 2
+"""Demand beyond what the wire can say is topped up when no more than this is left of it."""
+
+
+class Books:
+    """All streams of one connection, what is owed on each, and what waits to be sent."""
+
+    def __init__(self, limits: Limits, *, client: bool, prefixed: bool) -> None:
+        self.limits: Limits = limits
+        self.events: list[Event] = []
+        self.streams: Streams = Streams(client=client)
+        self.out: Outbound = Outbound(limits, prefixed=prefixed)
+        self.partials: Partials = Partials(limits)
+        self.flood: Flood = Flood(limits.max_useless)
+        self.now: float = 0.0
+        self._asking: list[Stream] = []
+        self._waiting: deque[Stream] = deque()
+        self.refusals: int = 0
+        self.small: int = min(limits.mtu, 0xFFFF) - HEADER
+        self.low: int = limits.chunk >> 2
+        self.mean: int = max(limits.watermark // 16, 1)
+
+    # -- the books ---------------------------------------------------------------------------------
+    def useless(self) -> None:
+        if self.flood.useless(self.now):
+            raise ProtocolError("a flood of frames that lead to nothing")
+
+    def put(self, stream: Stream, frame: Splittable | Error) -> None:
+        """Queue *frame* in its stream's turn, in fragments if it is large."""
+        if isinstance(frame, Error):
+            self.out.put(stream, self.out.wrap(encode(frame)))
+            return
+        size = length_of(frame.payload) + HEADER + 4
+        if size <= self.limits.mtu:
+            self.out.put(stream, self.out.wrap(encode(frame)))
+        else:
+            self.out.put_large(stream, fragments(frame, self.limits.mtu), size)
+
+    def error(self, stream_id: int, code: int, data: bytes) -> Error:
+        return Error(stream_id, code, data[: self.limits.mtu - HEADER - 4])
+
+    def move(self, stream: Stream, input_: Input) -> Action:
+        state, action = TABLE[stream.state, input_]
+        if state is not stream.state:
+            stream.state = state
+            self.settle(stream)
+        return action
+
+    def settle(self, stream: Stream) -> None:
+        """The stream's state is new: what no longer counts is let go."""
+        state = stream.state
+        if state not in RECEIVING and state is not State.GATHER:
+            stream.wire = stream.wanted = 0
+            stream.first = None
+            self.let_go(stream)
+        if state not in SENDING:
+            stream.credit = stream.granted = 0
+        if state is State.GONE or (state is State.FLUSH and not stream.frames):
+            self.forget(stream)
+
+    def forget(self, stream: Stream) -> None:
+        stream.state = State.GONE
+        self.out.clear(stream)
+        if self.streams.remove(stream) and not stream.mine:
+            self.flood.allow(2)  # what the peer said before it learned of the end
+
+    def end_all(self, code: int, data: bytes, *, local: bool) -> None:
+        """The connection is over: every stream ends with it."""
+        for stream in list(self.streams.live.values()):
+            if stream.state in RECEIVING:
+                self.events.append(Failed(stream.id, code, data, local))
+            if stream.state in SENDING:
+                self.events.append(Cancelled(stream.id))
+            stream.state = State.GONE
+            self.settle(stream)
+        self._asking.clear()
+        self._waiting.clear()
+        self.out.forget()
+
+    def let_go(self, stream: Stream) -> None:
+        if stream.partial is not None:
+            self.partials.end(stream.partial)
+            stream.partial = None
+
+    # -- demand ------------------------------------------------------------------------------------
+    def ask(self, stream: Stream) -> None:
+        if not stream.asking and stream.wanted:
+            stream.asking = True
+            self._asking.append(stream)
+
+    def wait(self, stream: Stream) -> None:
+        if not stream.waiting and stream.credit:
+            stream.waiting = True
+            self._waiting.append(stream)
+
+    def ask_peer(self) -> None:
+        """Turn what the application asked for into frames: one for each stream."""
+        asking, self._asking = self._asking, []
+        for stream in asking:
+            stream.asking = False
+            wanted, wire = stream.wanted, stream.wire
+            if not wanted:
+                continue
+            if not stream.started:  # not before its request
+                self.ask(stream)
+            elif wire + wanted <= MAX_31 or wire < HALF:
+                n = min(wanted, MAX_31 - wire)
+                stream.wire += n
+                stream.wanted -= 0 if wanted == UNBOUNDED else n
+                self.out.signal(encode(RequestN(stream.id, n)))
+
+    @property
+    def asking(self) -> bool:
+        return bool(self._asking)
+
+    def grant(self) -> None:
+        """Ask the application for what the peer wants, while little waits to be sent."""
+        room = self.limits.watermark - self.out.queued
+        for _ in range(len(self._waiting)):
+            if room <= 0:
+                return
+            stream = self._waiting.popleft()
+            stream.waiting = False
+            if not stream.credit:
+                continue
+            most = min(self.limits.chunk - stream.granted, max(1, room // stream.mean))
+            n = min(stream.credit, most)
+            stream.granted += n
+            stream.credit -= 0 if stream.credit == UNBOUNDED else n
+            room -= n * stream.mean
+            stream.mean = max(stream.mean >> 1, 32)
+            self.events.append(Demanded(stream.id, n))

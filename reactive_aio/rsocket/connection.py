@@ -1,0 +1,269 @@
+"""A connection without a transport: bytes and deadlines in, bytes and events out.
+
+Whoever drives it owns the socket and the clock::
+
+    events = connection.receive(data, now)      # or receive_frame, where messages are kept apart
+    ... act on each event ...                   # commands: request, send, complete, fail, cancel …
+    events = connection.flush(now)              # the end of a turn: demand that may be passed on
+    data = connection.data_to_send()            # or frames_to_send
+    deadline = connection.next_deadline()       # then: connection.tick(now)
+
+Nothing that a peer sends raises an exception: it becomes an event, an answer, or the end. What
+raises is this side's own mistake. *now* is any clock in seconds that never goes back.
+"""
+
+from typing import TYPE_CHECKING
+
+from .._core.demand import positive
+from .codec import encode
+from .events import Event
+from .frames import (
+    Error,
+    ErrorCode,
+    Ext,
+    Lease,
+    MetadataPush,
+    Payload,
+    Resume,
+    Setup,
+)
+from .intake import Intake
+from .limits import Limits
+from .resume import Resumption
+from .session import Phase
+from .states import Model, State
+
+if TYPE_CHECKING:
+    from .streams import Stream
+
+__all__ = ("Connection",)
+
+
+class Connection(Intake):
+    """One RSocket connection, of a client or a server. It belongs to one thread."""
+
+    def __init__(
+        self,
+        setup: Setup | None,
+        now: float,
+        *,
+        limits: Limits | None = None,
+        prefixed: bool = True,
+        lease: bool = False,
+        resumption: Resumption | None = None,
+        extensions: frozenset[int] = frozenset(),
+    ) -> None:
+        """A client's connection if there is a *setup*, else a server's.
+
+        *prefixed*: frames stand behind their length, as on TCP. *lease*, *resumption*: whether
+        a server takes clients that want the one or the other; for a client, *resumption* asks for
+        it. *extensions*: types of EXT frames that the application understands.
+        """
+        super().__init__(
+            setup,
+            now,
+            limits=limits or Limits(),
+            prefixed=prefixed,
+            lease=lease,
+            resumption=resumption,
+            extensions=extensions,
+        )
+
+    def __repr__(self) -> str:
+        side = "client" if self.client else "server"
+        streams = len(self.exchanges.streams.live)
+        return f"<Connection {side} {self.phase.name} streams={streams} queued={self.queued}>"
+
+    # -- a server's choice -------------------------------------------------------------------------
+    def accept(self, now: float) -> None:
+        """Let in the client that `SetupAsked`; what it has sent since is taken in now."""
+        if self.phase is not Phase.ASKED or self.setup is None:
+            raise RuntimeError("there is no SETUP to accept")
+        self.exchanges.now = now
+        self._begin(self.setup, now)
+        self._open_wide()
+        self._guard(self._read)
+
+    def reject(self, reason: str = "", code: int | None = None) -> None:
+        """Refuse a client's SETUP or RESUME; nothing it sends is served."""
+        if self.phase is not Phase.ASKED:
+            raise RuntimeError("there is no SETUP or RESUME to reject")
+        if code is None:
+            code = ErrorCode.REJECTED_RESUME if self.setup is None else ErrorCode.REJECTED_SETUP
+        self.fail(code, reason)
+
+    def hand_over(self) -> list[bytes]:
+        """Leave the transport to the session that a RESUME asked for: what was read behind it.
+
+        That session gets it by `receive` (or `receive_frame`, one by one) after `resume`.
+        """
+        if self.phase is not Phase.ASKED or self.setup is not None:
+            raise RuntimeError("only a connection that asked to RESUME can be handed over")
+        rest = [self._splitter.rest(), *self._early]
+        self.phase = Phase.CLOSED
+        self._forget_input()
+        return [each for each in rest if each]
+
+    # -- this side's requests ----------------------------------------------------------------------
+    def request_response(self, payload: Payload) -> int:
+        """Ask for one element. All requests return the id of their stream."""
+        return self.requests.begin(Model.RESPONSE, payload, 1, self.exchanges.now, False)
+
+    def fire_and_forget(self, payload: Payload) -> int:
+        return self.requests.begin(Model.FNF, payload, 1, self.exchanges.now, False)
+
+    def request_stream(self, payload: Payload, n: int) -> int:
+        """Ask for a stream, and for its first *n* elements."""
+        return self.requests.begin(Model.STREAM, payload, positive(n), self.exchanges.now, False)
+
+    def request_channel(self, payload: Payload, n: int, *, complete: bool = False) -> int:
+        """Open a channel with its first element, and ask for *n*."""
+        now = self.exchanges.now
+        return self.requests.begin(Model.CHANNEL, payload, positive(n), now, complete)
+
+    def metadata_push(self, metadata: bytes) -> None:
+        if self.requests.closed:
+            return
+        self.exchanges.out.control(encode(MetadataPush(metadata)))
+
+    def extend(self, frame: Ext) -> None:
+        """Send a frame of an extension."""
+        if not self.requests.closed:
+            self.exchanges.out.control(encode(frame))
+
+    # -- streams -----------------------------------------------------------------------------------
+    def request(self, stream_id: int, n: int) -> None:
+        """Ask for *n* more elements. Requests add up until something is sent."""
+        self.exchanges.request(stream_id, n)
+
+    def cancel(self, stream_id: int) -> bool:
+        """Want no more of a stream; nothing is sent on it after that.
+
+        A requester ends the stream by it; on a channel, a responder stops what comes in.
+        """
+        return self.exchanges.cancel(stream_id)
+
+    def send(self, stream_id: int, payload: Payload, *, complete: bool = False) -> bool:
+        """Send an element, one of those `Demanded`, or the answer; False if nobody wants it."""
+        return self.exchanges.send(stream_id, payload, complete=complete)
+
+    def complete(self, stream_id: int) -> bool:
+        """What goes out on a stream is complete."""
+        return self.exchanges.complete(stream_id)
+
+    def fail_stream(self, stream_id: int, code: int, data: bytes = b"") -> bool:
+        """End a stream by an error, behind what has been sent on it."""
+        return self.exchanges.fail(stream_id, code, data)
+
+    # -- leases ------------------------------------------------------------------------------------
+    def grant_lease(self, requests: int, ttl: int, metadata: bytes | None = None) -> None:
+        """Allow the peer *requests* requests within *ttl* milliseconds; this replaces the last."""
+        self.requests.lease(Lease(ttl, requests, metadata), self.exchanges.now)
+
+    # -- out ---------------------------------------------------------------------------------------
+    @property
+    def queued(self) -> int:
+        """How many bytes wait to be sent."""
+        return self.exchanges.out.queued
+
+    @property
+    def pending(self) -> bool:
+        """Whether there is something to send, or demand to be turned into frames."""
+        return self.exchanges.out.queued > 0 or self.exchanges.asking
+
+    def flush(self, now: float) -> list[Event]:
+        """End a turn: pass on the peer's demand as far as there is room; what has happened."""
+        self.exchanges.now = now
+        if self.phase is Phase.OPEN:
+            self.exchanges.grant()
+        return self._events()
+
+    def data_to_send(self, at_most: int = 64 * 1024) -> bytes:
+        """Take out bytes to be sent: all that wait, or a little more than *at_most*."""
+        return b"".join(self.frames_to_send(at_most))
+
+    def frames_to_send(self, at_most: int = 64 * 1024) -> list[bytes]:
+        """The same, frame by frame."""
+        out = self.exchanges.out
+        if self.phase in (Phase.SUSPENDED, Phase.CLOSED):
+            return []
+        if self.phase is Phase.RESUMING:
+            return out.take_control()
+        self.exchanges.ask_peer()
+        flushed: list[Stream] = []
+        frames = out.drain(at_most, flushed)
+        for stream in flushed:
+            if stream.state is State.FLUSH:
+                self.exchanges.forget(stream)
+        if self.phase is Phase.CLOSING and not out:
+            self.phase = Phase.CLOSED
+        return frames
+
+    # -- time --------------------------------------------------------------------------------------
+    def next_deadline(self) -> float | None:
+        """When `tick` is wanted, if nothing happens before."""
+        times = [each for each in (self._deadline, self._half) if each is not None]
+        if self._timer is not None:
+            times.append(self._timer.next_deadline())
+        return min(times, default=None)
+
+    def tick(self, now: float) -> list[Event]:
+        """Time has passed."""
+        self.exchanges.now = now
+        if self._deadline is not None and now >= self._deadline:
+            self._too_late()
+        elif self._half is not None and now >= self._half:
+            self.fail(ErrorCode.CONNECTION_ERROR, "the rest of a frame did not come in time")
+        elif self._timer is not None and self._timer.dead(now):
+            self.fail(ErrorCode.CONNECTION_ERROR, "no sign of life from the peer")
+        elif self._timer is not None and self._timer.due(now):
+            self.exchanges.out.control(encode(self.keepalive(True)))
+        return self._events()
+
+    def _too_late(self) -> None:
+        if self.phase is Phase.START:
+            self.fail(ErrorCode.INVALID_SETUP, "no SETUP came in time")
+        else:
+            message = b"the session was not resumed in time"
+            self.end(ErrorCode.CONNECTION_ERROR, message, local=True)
+
+    # -- the end -----------------------------------------------------------------------------------
+    @property
+    def closed(self) -> bool:
+        """Whether nothing is left to send or to expect: the transport can be closed."""
+        return self.phase is Phase.CLOSED
+
+    def close(self, message: str = "") -> None:
+        """End it now; streams that are open fail."""
+        busy = bool(self.exchanges.streams.live)
+        self.fail(ErrorCode.CONNECTION_ERROR if busy else ErrorCode.CONNECTION_CLOSE, message)
+
+    def drain(self, message: str = "") -> None:
+        """Open no more streams, and close when those that are open have ended."""
+        if self.draining or self.phase >= Phase.CLOSING:
+            return
+        self.draining = self.closing_here = True
+        self.requests.closed = "the connection is closing"
+        data = message.encode()[: self.limits.mtu - 10]
+        self.exchanges.out.control(encode(Error(0, ErrorCode.CONNECTION_CLOSE, data)))
+
+    def lost(self, now: float, reason: str = "the transport was closed") -> list[Event]:
+        """The transport has ended. A session that may be resumed is `Suspended`."""
+        self._forget_input()
+        if not self.suspend(now):
+            self.end(ErrorCode.CONNECTION_ERROR, reason.encode(), local=False)
+            self.exchanges.out.forget()
+            self.phase = Phase.CLOSED
+        return self._events()
+
+    def reconnected(self, now: float) -> None:
+        """A client has a new transport for a session that was suspended: RESUME is on its way."""
+        self.exchanges.now = now
+        self.ask_to_resume()
+
+    def resume(self, frame: Resume, now: float) -> bool:
+        """A server's session goes on, on the transport that brought *frame*; False if it cannot.
+
+        Then the connection that asked must `reject` it, and the session has ended.
+        """
+        return self.take_over(frame, now)

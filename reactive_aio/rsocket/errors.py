@@ -1,0 +1,98 @@
+"""What can go wrong on a connection, sorted by who is at fault.
+
+`ProtocolError`: the peer's bytes. `StreamFailed` and its kin: the peer's answer to one request.
+`ConnectionLost`, `SetupRejected`: the connection is gone, or never was. `NoLease`,
+`NoStreamLeft`: a request could not even be sent, and may be tried later or elsewhere.
+"""
+
+from ..errors import ReactiveError
+from .frames import ErrorCode
+
+__all__ = (
+    "ConnectionLost",
+    "NoLease",
+    "NoStreamLeft",
+    "ProtocolError",
+    "RequestCanceled",
+    "RequestInvalid",
+    "RequestRejected",
+    "ResumeRejected",
+    "SetupRejected",
+    "StreamFailed",
+    "error_of",
+)
+
+
+class ProtocolError(ReactiveError):
+    """Bytes that are not what RSocket 1.0 allows; `code` is the answer they get."""
+
+    def __init__(self, message: str, code: int = ErrorCode.CONNECTION_ERROR) -> None:
+        super().__init__(message)
+        self.code: int = code
+
+
+class StreamFailed(ReactiveError):
+    """The other side ended a stream by an error; `code` and `data` are what it said."""
+
+    def __init__(self, code: int, data: bytes = b"") -> None:
+        super().__init__(f"{name_of(code)}: {data.decode('utf-8', 'replace')}")
+        self.code: int = code
+        self.data: bytes = data
+
+
+class RequestRejected(StreamFailed):
+    """The request was not processed at all: it may be tried again."""
+
+
+class RequestCanceled(StreamFailed):
+    """The responder gave up on the request, perhaps half-way."""
+
+
+class RequestInvalid(StreamFailed):
+    """The responder could make nothing of the request, or of what followed it."""
+
+
+class ConnectionLost(StreamFailed, ConnectionError):
+    """The connection ended while the stream was open, or before it could be opened."""
+
+
+class SetupRejected(ConnectionLost):
+    """The server refused the connection's SETUP."""
+
+
+class ResumeRejected(ConnectionLost):
+    """The server refused to let the session go on."""
+
+
+class NoLease(ReactiveError):
+    """The peer has granted no lease for another request, or the lease has run out."""
+
+
+class NoStreamLeft(ReactiveError):
+    """Every stream id is in use."""
+
+
+_CLASSES: dict[int, type[StreamFailed]] = {
+    ErrorCode.INVALID_SETUP: SetupRejected,
+    ErrorCode.UNSUPPORTED_SETUP: SetupRejected,
+    ErrorCode.REJECTED_SETUP: SetupRejected,
+    ErrorCode.REJECTED_RESUME: ResumeRejected,
+    ErrorCode.CONNECTION_ERROR: ConnectionLost,
+    ErrorCode.CONNECTION_CLOSE: ConnectionLost,
+    ErrorCode.REJECTED: RequestRejected,
+    ErrorCode.CANCELED: RequestCanceled,
+    ErrorCode.INVALID: RequestInvalid,
+}
+
+
+def name_of(code: int) -> str:
+    """``REJECTED (0x202)``; a code that is an application's own is its number."""
+    try:
+        return f"{ErrorCode(code).name} (0x{code:03X})"
+    except ValueError:
+        return f"0x{code:03X}"
+
+
+def error_of(code: int, data: bytes = b"") -> StreamFailed:
+    """The exception for an ERROR frame: a subclass where the code has a meaning of its own."""
+    return _CLASSES.get(code, StreamFailed)(code, data)

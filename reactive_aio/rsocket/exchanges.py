@@ -1,0 +1,273 @@
+"""What happens to streams: the frames of the peer and the commands of this side, by the table.
+
+`states.TABLE` decides; this acts: it changes the books (demand, fragments, leases), queues frames
+and adds events. Nothing here looks at a clock or calls anybody.
+"""
+
+from struct import Struct
+from typing import Final
+
+from .._core.demand import UNBOUNDED, positive
+from ..errors import RuleViolation
+from .books import HALF, Books
+from .codec import HEADER, encode
+from .errors import ProtocolError
+from .events import Cancelled, Completed, Elements, Failed, Requested
+from .fragments import length_of
+from .frames import Cancel, Error, ErrorCode, Payload, PayloadFrame, RequestN
+from .states import OPENED, RECEIVING, SENDING, TABLE, Action, Input, Model, State
+from .streams import Stream
+
+__all__ = ("Exchanges",)
+
+_PREFIXED: Final = Struct(">xHIH").pack
+_PLAIN: Final = Struct(">IH").pack
+_NEXT: Final = 0x0A << 10 | 0x20
+_CUT_SHORT: Final = b"the requester cancelled the channel"
+
+
+class Exchanges(Books):
+    """All streams of one connection, and what both sides do to them."""
+
+    # -- this side's will --------------------------------------------------------------------------
+    def request(self, stream_id: int, n: int) -> None:
+        """Ask for *n* more elements; they are put on the wire when next something is sent."""
+        positive(n)
+        stream = self.streams.live.get(stream_id)
+        if stream is None or stream.state not in RECEIVING or stream.model is Model.RESPONSE:
+            return
+        if stream.first is not None:
+            first, stream.first = stream.first, None
+            if stream.last:
+                self._finish(stream, Input.LAST, first)
+                return
+            self._element(stream_id, first)
+            n -= 1
+        stream.wanted = min(stream.wanted + n, UNBOUNDED)
+        self.ask(stream)
+
+    def send(self, stream_id: int, payload: Payload, *, complete: bool = False) -> bool:
+        """Send an element; False if nobody wants it any more."""
+        stream = self.streams.live.get(stream_id)
+        if stream is None:
+            return False
+        if stream.granted < 1:
+            return self._unasked(stream)
+        stream.granted -= 1
+        data, metadata = payload
+        small = metadata is None and len(data) <= self.small
+        if not small or complete or stream.model is Model.RESPONSE:
+            return self._send(stream, payload, complete)
+        size = len(data) + HEADER
+        if self.out.prefixed:
+            frame = _PREFIXED(size, stream_id, _NEXT) + data
+        else:
+            frame = _PLAIN(stream_id, _NEXT) + data
+        self.out.put(stream, frame)
+        if size > stream.mean:
+            stream.mean = size
+        if stream.granted <= self.low and stream.credit:
+            self.wait(stream)
+        return True
+
+    def _send(self, stream: Stream, payload: Payload, complete: bool) -> bool:
+        complete = complete or stream.model is Model.RESPONSE
+        self.put(stream, PayloadFrame(stream.id, payload, complete=complete))
+        stream.mean = max(stream.mean, length_of(payload) + HEADER)
+        if complete:
+            self.flood.useful()
+            self.move(stream, Input.SEND_COMPLETE)
+        elif stream.granted <= self.low:
+            self.wait(stream)
+        return True
+
+    def _unasked(self, stream: Stream) -> bool:
+        if stream.state not in SENDING:
+            return False
+        raise RuleViolation("1.1", f"an element on {stream!r} that was not requested")
+
+    def complete(self, stream_id: int) -> bool:
+        """What goes out on a stream is complete; False if nobody wants to know."""
+        stream = self.streams.live.get(stream_id)
+        if stream is None or TABLE[stream.state, Input.SEND_COMPLETE].action is Action.IGNORE:
+            return False
+        self.put(stream, PayloadFrame(stream_id, next=False, complete=True))
+        self.move(stream, Input.SEND_COMPLETE)
+        return True
+
+    def fail(self, stream_id: int, code: int, data: bytes) -> bool:
+        """End a stream by an error, behind the elements before it."""
+        stream = self.streams.live.get(stream_id)
+        if stream is None or TABLE[stream.state, Input.SEND_ERROR].action is Action.IGNORE:
+            return False
+        receiving = stream.state in RECEIVING
+        self.put(stream, self.error(stream_id, code, data))
+        self.move(stream, Input.SEND_ERROR)
+        if receiving:
+            self.events.append(Failed(stream_id, code, data, local=True))
+        return True
+
+    def cancel(self, stream_id: int) -> bool:
+        """Want no more. A requester ends the whole stream by that, its own elements included."""
+        stream = self.streams.live.get(stream_id)
+        if stream is None or TABLE[stream.state, Input.SEND_CANCEL].action is Action.IGNORE:
+            return False
+        sending = stream.mine and stream.state in SENDING
+        self.flood.allow(stream.wire + 2)
+        if stream.started:
+            self.out.signal(encode(Cancel(stream_id)))
+        self.move(stream, Input.SEND_CANCEL)
+        if sending:
+            self.events.append(Cancelled(stream_id))
+        return True
+
+    # -- the peer's --------------------------------------------------------------------------------
+    def on_payload(self, frame: PayloadFrame) -> None:
+        stream = self.streams.live.get(frame.stream_id)
+        if stream is None or TABLE[stream.state, Input.NEXT].action is Action.IGNORE:
+            self.useless()
+            return
+        payload, next_, complete = frame.payload, frame.next, frame.complete
+        if (next_ or frame.follows) and not stream.wire and stream.partial is None:
+            self._refuse(stream, b"more elements than were requested")
+            return
+        if frame.follows or stream.partial is not None:
+            whole = self._gather(stream, frame)
+            if whole is None:
+                return
+            payload, next_, complete = whole
+            if stream.state is State.GATHER:
+                self.open(stream, payload, complete)
+                return
+        if not (next_ or complete):
+            self.useless()
+        elif stream.first is not None and not next_:
+            stream.last = True  # when the first element has been asked for
+        elif not next_:
+            self._finish(stream, Input.COMPLETE, None)
+        elif complete:
+            self._finish(stream, Input.LAST, payload)
+        else:
+            self.deliver(stream, payload)
+
+    def gather(self, stream: Stream, payload: Payload, follows: bool) -> bool:
+        """Add a fragment; False if that was too much, and the stream has been refused."""
+        if stream.partial is None:
+            stream.partial = self.partials.begin()
+        try:
+            self.partials.add(stream.partial, payload, follows)
+        except ProtocolError as error:
+            self._refuse(stream, str(error).encode())
+            self.refusals += 1
+            if self.refusals > 1:
+                raise
+            return False
+        return True
+
+    def _gather(self, stream: Stream, frame: PayloadFrame) -> tuple[Payload, bool, bool] | None:
+        if not self.gather(stream, frame.payload, frame.follows):
+            return None
+        partial = stream.partial
+        if partial is None:
+            return None
+        partial.next |= frame.next
+        partial.complete |= frame.complete
+        if frame.follows:
+            return None
+        self.let_go(stream)
+        return partial.whole(), partial.next, partial.complete
+
+    def deliver(self, stream: Stream, payload: Payload) -> None:
+        """An element has come."""
+        state, action = TABLE[stream.state, Input.NEXT]
+        if action is Action.FINISH:
+            self._finish(stream, Input.LAST, payload)
+            return
+        del state
+        stream.wire -= 1
+        self.flood.useful()
+        self._element(stream.id, payload)
+        if stream.wanted and stream.wire < HALF:
+            self.ask(stream)
+
+    def _element(self, stream_id: int, payload: Payload) -> None:
+        events = self.events
+        last = events[-1] if events else None
+        if type(last) is Elements and last.stream_id == stream_id:
+            last.payloads.append(payload)
+        else:
+            events.append(Elements(stream_id, [payload]))
+
+    def _finish(self, stream: Stream, input_: Input, payload: Payload | None) -> None:
+        self.flood.useful()
+        if payload is None:
+            self.events.append(Completed(stream.id))
+        else:
+            self._element(stream.id, payload)
+            last = self.events[-1]
+            if type(last) is Elements:
+                last.complete = True
+        self.move(stream, input_)
+
+    def on_request_n(self, frame: RequestN) -> None:
+        stream = self.streams.live.get(frame.stream_id)
+        if stream is None or not self.move(stream, Input.REQUEST_N):
+            self.useless()
+            return
+        stream.credit = min(stream.credit + frame.n, UNBOUNDED)
+        if stream.state in SENDING and stream.granted <= self.low:
+            self.wait(stream)
+
+    def on_cancel(self, frame: Cancel) -> None:
+        stream = self.streams.live.get(frame.stream_id)
+        if stream is None or not self._ended(stream, Input.CANCEL, ErrorCode.CANCELED, _CUT_SHORT):
+            self.useless()
+
+    def on_error(self, frame: Error) -> None:
+        stream = self.streams.live.get(frame.stream_id)
+        if stream is None or not self._ended(stream, Input.ERROR, frame.code, frame.data):
+            self.useless()
+
+    def _ended(self, stream: Stream, input_: Input, code: int, data: bytes) -> bool:
+        """The peer ended the stream, or its half of it; False if that means nothing."""
+        if not stream.mine and not stream.size:
+            self.useless()  # opening and ending streams without end is no use either
+        action = self.move(stream, input_)
+        if action in (Action.FAIL, Action.ABORT):
+            self.events.append(Failed(stream.id, code, data))
+        if action in (Action.STOP, Action.ABORT):
+            self.out.clear(stream)
+            self.events.append(Cancelled(stream.id))
+        return action is not Action.IGNORE
+
+    def _refuse(self, stream: Stream, reason: bytes) -> None:
+        """The peer broke a rule on this stream: it ends, and both sides are told."""
+        receiving, sending = stream.state in RECEIVING, stream.state in SENDING
+        action = self.move(stream, Input.EXCESS)
+        if action is Action.REFUSE_ERROR:
+            self.refuse(stream.id, ErrorCode.INVALID, reason)
+        else:
+            self.flood.allow(1024)
+            self.out.signal(encode(Cancel(stream.id)))
+        if receiving:
+            self.events.append(Failed(stream.id, ErrorCode.INVALID, reason, local=True))
+        if sending:
+            self.events.append(Cancelled(stream.id))
+
+    def refuse(self, stream_id: int, code: int, reason: bytes) -> None:
+        """Answer a request that is not served."""
+        self.out.signal(encode(self.error(stream_id, code, reason)))
+
+    def open(self, stream: Stream, payload: Payload, complete: bool) -> None:
+        """A request of the peer is whole: the application is told."""
+        model = stream.model
+        complete = complete and model is Model.CHANNEL
+        stream.state = OPENED[model]
+        self.settle(stream)
+        self.events.append(Requested(stream.id, model, payload, complete))
+        if model is Model.RESPONSE:
+            stream.granted = 1
+        elif model is Model.CHANNEL:
+            stream.first = payload
+            stream.last = complete
+        self.wait(stream)

@@ -1,0 +1,261 @@
+"""The frames of RSocket 1.0, as values: what a frame says, not how it is written (`codec` does).
+
+Each is immutable and equal to another that says the same. `Payload` is what applications send and
+receive: bytes of data and, if there are any, bytes of metadata; an empty one is not an absent one.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+from typing import Final, NamedTuple, TypeAlias
+
+__all__ = (
+    "MAX_31",
+    "MAX_63",
+    "MAX_FRAME",
+    "NOTHING",
+    "VERSION",
+    "Cancel",
+    "Error",
+    "ErrorCode",
+    "Ext",
+    "Flag",
+    "Frame",
+    "FrameType",
+    "KeepAlive",
+    "Lease",
+    "MetadataPush",
+    "Payload",
+    "PayloadFrame",
+    "RequestChannel",
+    "RequestFnf",
+    "RequestN",
+    "RequestResponse",
+    "RequestStream",
+    "Resume",
+    "ResumeOk",
+    "Setup",
+)
+
+VERSION: Final = (1, 0)
+MAX_31: Final = 2**31 - 1
+MAX_63: Final = 2**63 - 1
+MAX_FRAME: Final = 2**24 - 1
+"""The longest frame there is, whatever carries it."""
+
+
+class FrameType(IntEnum):
+    """What a frame is for: six bits of its header."""
+
+    SETUP = 0x01
+    LEASE = 0x02
+    KEEPALIVE = 0x03
+    REQUEST_RESPONSE = 0x04
+    REQUEST_FNF = 0x05
+    REQUEST_STREAM = 0x06
+    REQUEST_CHANNEL = 0x07
+    REQUEST_N = 0x08
+    CANCEL = 0x09
+    PAYLOAD = 0x0A
+    ERROR = 0x0B
+    METADATA_PUSH = 0x0C
+    RESUME = 0x0D
+    RESUME_OK = 0x0E
+    EXT = 0x3F
+
+
+class Flag(IntFlag):
+    """Ten bits of a header. What the lower ones mean depends on the type of the frame."""
+
+    IGNORE = 0x200
+    METADATA = 0x100
+    FOLLOWS = 0x80
+    RESUME = 0x80
+    RESPOND = 0x80
+    COMPLETE = 0x40
+    LEASE = 0x40
+    NEXT = 0x20
+
+
+class ErrorCode(IntEnum):
+    """The protocol's own codes. Those from 0x301 to 0xFFFFFFFE belong to applications."""
+
+    INVALID_SETUP = 0x001
+    UNSUPPORTED_SETUP = 0x002
+    REJECTED_SETUP = 0x003
+    REJECTED_RESUME = 0x004
+    CONNECTION_ERROR = 0x101
+    CONNECTION_CLOSE = 0x102
+    APPLICATION_ERROR = 0x201
+    REJECTED = 0x202
+    CANCELED = 0x203
+    INVALID = 0x204
+
+
+class Payload(NamedTuple):
+    """One element on its way: data, and metadata if not None."""
+
+    data: bytes = b""
+    metadata: bytes | None = None
+
+
+NOTHING: Final = Payload()
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The client's first frame: how it wants to talk. Times are in milliseconds."""
+
+    keepalive: int = 20_000
+    lifetime: int = 90_000
+    metadata_mime: str = "message/x.rsocket.composite-metadata.v0"
+    data_mime: str = "application/octet-stream"
+    payload: Payload = NOTHING
+    token: bytes | None = None
+    lease: bool = False
+    version: tuple[int, int] = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """How many requests may be sent, and for how many milliseconds."""
+
+    ttl: int
+    requests: int
+    metadata: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeepAlive:
+    """A sign of life; with *respond* it wants one back, with the same data."""
+
+    respond: bool
+    position: int = 0
+    data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestResponse:
+    """Ask for one element."""
+
+    stream_id: int
+    payload: Payload = NOTHING
+    follows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFnf:
+    """Tell, and want no answer."""
+
+    stream_id: int
+    payload: Payload = NOTHING
+    follows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStream:
+    """Ask for a stream, and for its first *n* elements."""
+
+    stream_id: int
+    n: int
+    payload: Payload = NOTHING
+    follows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RequestChannel:
+    """Open streams in both directions: the first element out, *n* elements wanted in."""
+
+    stream_id: int
+    n: int
+    payload: Payload = NOTHING
+    follows: bool = False
+    complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RequestN:
+    """Ask for *n* more elements."""
+
+    stream_id: int
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Want no more."""
+
+    stream_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadFrame:
+    """An element (*next*), the end (*complete*), or both; or a fragment, if more *follows*."""
+
+    stream_id: int
+    payload: Payload = NOTHING
+    next: bool = True
+    complete: bool = False
+    follows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """The end of a stream, or of the connection (stream 0), by an error."""
+
+    stream_id: int
+    code: int
+    data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataPush:
+    """Metadata for the whole connection."""
+
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """The client's first frame on a new transport for an old session."""
+
+    token: bytes
+    last_received: int
+    first_available: int
+    version: tuple[int, int] = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeOk:
+    """The session goes on; frames from *last_received* on are to be sent again."""
+
+    last_received: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ext:
+    """A frame of an extension; with *ignore* it may be passed over by who does not know it."""
+
+    stream_id: int
+    extended_type: int
+    data: bytes = b""
+    ignore: bool = False
+    metadata: bool = False
+
+
+Frame: TypeAlias = (
+    Setup
+    | Lease
+    | KeepAlive
+    | RequestResponse
+    | RequestFnf
+    | RequestStream
+    | RequestChannel
+    | RequestN
+    | Cancel
+    | PayloadFrame
+    | Error
+    | MetadataPush
+    | Resume
+    | ResumeOk
+    | Ext
+)

@@ -1,0 +1,250 @@
+"""Bytes in: frames out of them, each to whom it concerns, and everything wrong answered."""
+
+from collections import deque
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, Final, cast
+
+from .codec import decode, header
+from .errors import ProtocolError
+from .events import Elements, Event
+from .frames import (
+    Cancel,
+    Error,
+    ErrorCode,
+    Ext,
+    FrameType,
+    KeepAlive,
+    Lease,
+    MetadataPush,
+    Payload,
+    PayloadFrame,
+    RequestChannel,
+    RequestFnf,
+    RequestN,
+    RequestResponse,
+    RequestStream,
+    Resume,
+    ResumeOk,
+    Setup,
+)
+from .framing import Splitter
+from .limits import Limits
+from .resume import Resumption
+from .session import Phase, Session
+from .states import Model
+from .streams import Stream
+
+__all__ = ("Intake",)
+
+_FIRST: Final = Struct(">BHIH").unpack_from
+# Half the time of calling Payload.
+_new: Final = cast(
+    "Callable[[type[Payload], tuple[bytes, bytes | None]], Payload]",
+    tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
+)
+_ELEMENT: Final = 0x0A << 10 | 0x20  # PAYLOAD with NEXT and nothing else
+_CONNECTION: Final = frozenset(
+    {
+        FrameType.SETUP,
+        FrameType.LEASE,
+        FrameType.KEEPALIVE,
+        FrameType.METADATA_PUSH,
+        FrameType.RESUME,
+        FrameType.RESUME_OK,
+    }
+)
+"""Frames that make sense on stream 0 only. All the others have a position."""
+_NOT_NOW: Final = frozenset({Phase.ASKED, Phase.SUSPENDED, Phase.CLOSING, Phase.CLOSED})
+
+
+class Intake(Session):
+    """A session that reads."""
+
+    def __init__(
+        self,
+        setup: Setup | None,
+        now: float,
+        *,
+        limits: Limits,
+        prefixed: bool,
+        lease: bool,
+        resumption: Resumption | None,
+        extensions: frozenset[int],
+    ) -> None:
+        super().__init__(
+            setup,
+            now,
+            limits=limits,
+            prefixed=prefixed,
+            lease=lease,
+            resumption=resumption,
+            extensions=extensions,
+        )
+        self._splitter = Splitter(limits.max_frame if self.client else limits.max_setup)
+        self._early: deque[bytes] = deque()
+        self._early_size = 0
+        self._half: float | None = None
+        on = self.exchanges
+        request = self.requests.on_request
+        self._handlers: dict[type[Any], Callable[[Any], None]] = {
+            PayloadFrame: on.on_payload,
+            RequestResponse: request,
+            RequestStream: request,
+            RequestFnf: request,
+            RequestChannel: request,
+            RequestN: self.on_request_n,
+            Cancel: on.on_cancel,
+            Error: self.on_error,
+            KeepAlive: self.on_keepalive,
+            Lease: self.on_lease,
+            MetadataPush: self.on_metadata_push,
+            Ext: self.on_ext,
+            Setup: self.on_setup,
+            Resume: self.on_resume,
+            ResumeOk: self.on_resume_ok,
+        }
+
+    def receive(self, data: bytes, now: float) -> list[Event]:
+        """Bytes have come, cut anywhere."""
+        if data and self._hear(now):
+            self._splitter.feed(data)
+            self._guard(self._read)
+        return self._events()
+
+    def receive_frame(self, frame: bytes, now: float) -> list[Event]:
+        """A message has come, which is a frame."""
+        if self._hear(now):
+            self._early.append(frame)
+            self._early_size += len(frame)
+            self._guard(self._read)
+        return self._events()
+
+    @property
+    def paused(self) -> bool:
+        """Whether nothing more should be read from the transport, until `accept` or `reject`."""
+        return self.phase is Phase.ASKED
+
+    def _hear(self, now: float) -> bool:
+        self.exchanges.now = now
+        if self._timer is not None:
+            self._timer.heard(now)
+        return self.phase < Phase.CLOSING and self.phase is not Phase.SUSPENDED
+
+    def _guard(self, what: Callable[[], None]) -> None:
+        try:
+            what()
+        except ProtocolError as error:
+            code = error.code
+            if self.phase is Phase.START and code == ErrorCode.CONNECTION_ERROR:
+                code = ErrorCode.INVALID_SETUP
+            self.fail(code, str(error))
+        if self.exchanges.out.backlog > self.limits.max_backlog:
+            self.end(ErrorCode.CONNECTION_ERROR, b"the peer does not read", local=True)
+        if self.phase >= Phase.CLOSING:
+            self._forget_input()
+
+    def _read(self) -> None:
+        """Take in all frames that are whole."""
+        splitter = self._splitter
+        at_rest = splitter.position
+        while self.phase not in _NOT_NOW:
+            if self._early:
+                frame: bytes | None = self._early.popleft()
+                self._early_size -= len(frame or b"")
+                self._check(frame or b"")
+            else:
+                if self._confirmed and self._store is None:
+                    self._read_elements()
+                frame = splitter.next()
+            if frame is None:
+                break
+            self._frame(frame)
+        if splitter.held + self._early_size > self.limits.max_early and self.paused:
+            raise ProtocolError("too much before the SETUP was answered")
+        if not splitter.held or self.paused:
+            self._half = None
+        elif self._half is None or splitter.position != at_rest:
+            self._half = self.exchanges.now + self.limits.frame_timeout
+
+    def _check(self, frame: bytes) -> None:
+        """Of a message, what `Splitter` checks of a frame in a stream of bytes."""
+        if len(frame) > self._splitter.limit:
+            most = self._splitter.limit
+            raise ProtocolError(f"a frame of {len(frame)} bytes; at most {most} are taken")
+
+    def _read_elements(self) -> None:
+        """Take in elements that ask for no thought: what `_frame` would do, but faster."""
+        splitter, events, live = self._splitter, self.exchanges.events, self.exchanges.streams.live
+        data, at, most = splitter.data, splitter.position, splitter.limit + 3
+        end = len(data)
+        stream: Stream | None = None
+        payloads: list[Payload] = []
+        count = 0
+        while at + 9 <= end:
+            high, low, stream_id, bits = _FIRST(data, at)
+            size = (high << 16 | low) + 3
+            if bits != _ELEMENT or at + size > end or not 9 <= size <= most:
+                break
+            if stream is None or stream.id != stream_id:
+                self._ask_again(stream)
+                stream = live.get(stream_id)
+                if stream is None or stream.partial is not None or stream.model is Model.RESPONSE:
+                    break
+                payloads = []
+                if stream.wire:
+                    events.append(Elements(stream_id, payloads))
+            if not stream.wire:
+                break
+            payloads.append(_new(Payload, (data[at + 9 : at + size], None)))
+            stream.wire -= 1
+            count += 1
+            at += size
+        splitter.position = at
+        self._ask_again(stream)
+        if count:
+            self.exchanges.flood.useful(count)
+
+    def _ask_again(self, stream: Stream | None) -> None:
+        if stream is not None and stream.wanted:
+            self.exchanges.ask(stream)
+
+    def _frame(self, frame: bytes) -> None:
+        if self.phase is Phase.START:
+            self.first_frame(frame)
+            self.asked(decode(frame))
+            return
+        stream_id, kind, _ = header(frame)
+        if self._store is not None and stream_id and kind not in _CONNECTION:
+            self._store.received += len(frame)
+        if stream_id and kind in _CONNECTION:
+            self.exchanges.useless()
+            return
+        decoded = decode(frame)
+        if decoded is None:
+            self.exchanges.useless()
+            return
+        if not isinstance(decoded, Error):
+            self._confirmed = True
+        if self.phase is Phase.RESUMING and not isinstance(decoded, ResumeOk | Error):
+            raise ProtocolError("neither RESUME_OK nor an error in answer to RESUME")
+        self._handlers[type(decoded)](decoded)
+
+    def _open_wide(self) -> None:
+        """The peer is no stranger any more."""
+        self._confirmed = True
+        self._splitter.limit = self.limits.max_frame
+
+    def _forget_input(self) -> None:
+        self._splitter.clear()
+        self._early.clear()
+        self._early_size = 0
+        self._half = None
+
+    def _events(self) -> list[Event]:
+        """What has happened since this was asked last."""
+        if self.drained():
+            self.end(ErrorCode.CONNECTION_CLOSE, b"", local=self.closing_here)
+        events = self.exchanges.events
+        self.exchanges.events = []
+        return events

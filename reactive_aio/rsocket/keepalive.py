@@ -1,0 +1,49 @@
+"""Signs of life: when to send one, and when the peer counts as dead."""
+
+from typing import Final
+
+__all__ = ("KeepAliveTimer",)
+
+_GRACE: Final = 1.0
+
+
+class KeepAliveTimer:
+    """The clock of one connection, in seconds: *interval* between signs, *lifetime* of silence.
+
+    Whatever comes from the peer proves that it lives, not only its keepalives. Only a client
+    sends them on its own (`interval` is None on a server). Somebody who looks at the clock too
+    late, because the process was stopped or busy, has not listened either: the peer then gets a
+    second more.
+    """
+
+    __slots__ = ("_graced", "_next", "deadline", "interval", "lifetime")
+
+    def __init__(self, now: float, lifetime: float, interval: float | None) -> None:
+        self.lifetime: float = lifetime
+        self.interval: float | None = interval
+        self._next = now + interval if interval is not None else None
+        self.deadline: float = now + lifetime
+        self._graced = False
+
+    def heard(self, now: float) -> None:
+        self.deadline = now + self.lifetime
+        self._graced = False
+
+    def due(self, now: float) -> bool:
+        """Whether it is time to send one; then the next is due an interval later."""
+        if self._next is None or self.interval is None or now < self._next:
+            return False
+        self._next = now + self.interval
+        return True
+
+    def dead(self, now: float) -> bool:
+        if now < self.deadline:
+            return False
+        if now - self.deadline > _GRACE and not self._graced:
+            self._graced = True
+            self.deadline = now + _GRACE
+            return False
+        return True
+
+    def next_deadline(self) -> float:
+        return self.deadline if self._next is None else min(self.deadline, self._next)

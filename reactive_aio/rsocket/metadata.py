@@ -1,0 +1,177 @@
+"""What stands in metadata: several items in one (composite), routes, credentials, MIME types.
+
+Each pair of functions writes and reads one extension of RSocket (all of version 0). Reading
+foreign bytes raises `ProtocolError` and nothing else. Items that are not known here, tracing among
+them, are passed through as they came.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from .errors import ProtocolError
+from .mime import read_mime, write_mime
+
+__all__ = (
+    "Bearer",
+    "Credentials",
+    "Item",
+    "OtherCredentials",
+    "Simple",
+    "read_auth",
+    "read_composite",
+    "read_mime_types",
+    "read_routing",
+    "write_auth",
+    "write_composite",
+    "write_mime_types",
+    "write_routing",
+)
+
+
+class Item(NamedTuple):
+    """One item of composite metadata."""
+
+    mime: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """A user's name and password. They are sent as they are: use TLS."""
+
+    username: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"Simple(username={self.username!r}, password=…)"
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """A token that opens the door for whoever bears it. It is sent as it is: use TLS."""
+
+    token: str
+
+    def __repr__(self) -> str:
+        return "Bearer(token=…)"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherCredentials:
+    """Credentials of another type, as they came."""
+
+    kind: str
+    content: bytes
+
+    def __repr__(self) -> str:
+        return f"OtherCredentials(kind={self.kind!r}, content=…)"
+
+
+Credentials: TypeAlias = Simple | Bearer | OtherCredentials
+
+_AUTH_NUMBERS: Final = {"simple": 0, "bearer": 1}
+_AUTH_NAMES: Final = {number: name for name, number in _AUTH_NUMBERS.items()}
+
+
+# -- composite -------------------------------------------------------------------------------------
+def write_composite(items: Iterable[Item | tuple[str, bytes]]) -> bytes:
+    """Several items in one; their order is kept."""
+    parts: list[bytes] = []
+    for mime, content in items:
+        if len(content) >= 1 << 24:
+            raise ValueError(f"{mime}: {len(content)} bytes of metadata are too many for one item")
+        parts += (write_mime(mime), len(content).to_bytes(3, "big"), content)
+    return b"".join(parts)
+
+
+def read_composite(metadata: bytes) -> list[Item]:
+    """The items of composite *metadata*, in their order."""
+    return list(_items(metadata))
+
+
+def _items(metadata: bytes) -> Iterator[Item]:
+    at = 0
+    while at < len(metadata):
+        mime, at = read_mime(metadata, at)
+        start = at + 3
+        end = start + int.from_bytes(metadata[at:start], "big")
+        if start > len(metadata) or end > len(metadata):
+            raise ProtocolError(f"composite metadata ends within {mime}")
+        yield Item(mime, metadata[start:end])
+        at = end
+
+
+# -- routing ---------------------------------------------------------------------------------------
+def write_routing(*tags: str) -> bytes:
+    """The route, and tags beside it."""
+    parts: list[bytes] = []
+    for tag in tags:
+        encoded = tag.encode()
+        if len(encoded) > 255:
+            raise ValueError(f"a route or tag takes up to 255 bytes, not {len(encoded)}: {tag!r}")
+        parts.append(bytes((len(encoded),)) + encoded)
+    return b"".join(parts)
+
+
+def read_routing(content: bytes) -> list[str]:
+    """The tags of a routing item; the first is the route."""
+    tags: list[str] = []
+    at = 0
+    while at < len(content):
+        end = at + 1 + content[at]
+        if end > len(content):
+            raise ProtocolError("routing metadata ends within a tag")
+        tags.append(_text(content[at + 1 : end], "a route"))
+        at = end
+    return tags
+
+
+# -- authentication --------------------------------------------------------------------------------
+def write_auth(credentials: Credentials) -> bytes:
+    match credentials:
+        case Simple(username, password):
+            name = username.encode()
+            if len(name) > 0xFFFF:
+                raise ValueError(f"a username takes up to 65535 bytes, not {len(name)}")
+            content = len(name).to_bytes(2, "big") + name + password.encode()
+            return write_mime("simple", _AUTH_NUMBERS) + content
+        case Bearer(token):
+            return write_mime("bearer", _AUTH_NUMBERS) + token.encode()
+        case OtherCredentials(kind, content):
+            return write_mime(kind, _AUTH_NUMBERS) + content
+
+
+def read_auth(content: bytes) -> Credentials:
+    kind, at = read_mime(content, 0, _AUTH_NAMES)
+    rest = content[at:]
+    if kind == "bearer":
+        return Bearer(_text(rest, "a bearer token"))
+    if kind != "simple":
+        return OtherCredentials(kind, rest)
+    end = 2 + int.from_bytes(rest[:2], "big")
+    if len(rest) < 2 or end > len(rest):
+        raise ProtocolError("simple authentication ends within the username")
+    return Simple(_text(rest[2:end], "a username"), _text(rest[end:], "a password"))
+
+
+# -- MIME types of one stream ----------------------------------------------------------------------
+def write_mime_types(*names: str) -> bytes:
+    """The MIME type of a stream's data, or all those acceptable in answer to it."""
+    return b"".join(write_mime(name) for name in names)
+
+
+def read_mime_types(content: bytes) -> list[str]:
+    names: list[str] = []
+    at = 0
+    while at < len(content):
+        name, at = read_mime(content, at)
+        names.append(name)
+    return names
+
+
+def _text(data: bytes, what: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise ProtocolError(f"{what} that is not UTF-8") from None

@@ -1,0 +1,131 @@
+"""Requests, in both directions: who may open a stream, and what becomes of it."""
+
+from typing import TYPE_CHECKING
+
+from .._core.demand import UNBOUNDED
+from .codec import encode
+from .errors import ConnectionLost, NoLease, ProtocolError
+from .exchanges import Exchanges
+from .frames import (
+    MAX_31,
+    ErrorCode,
+    Lease,
+    Payload,
+    RequestChannel,
+    RequestFnf,
+    RequestResponse,
+    RequestStream,
+)
+from .states import Model, State
+from .streams import Stream
+
+if TYPE_CHECKING:
+    from .lease import Allowance
+
+__all__ = ("Request", "Requests")
+
+Request = RequestResponse | RequestFnf | RequestStream | RequestChannel
+
+_MODELS: dict[type[Request], Model] = {
+    RequestResponse: Model.RESPONSE,
+    RequestFnf: Model.FNF,
+    RequestStream: Model.STREAM,
+    RequestChannel: Model.CHANNEL,
+}
+_ASKED = {
+    Model.RESPONSE: State.ONE,
+    Model.FNF: State.FLUSH,
+    Model.STREAM: State.MANY,
+    Model.CHANNEL: State.CALL,
+}
+
+
+class Requests:
+    """Opens streams for this side, and for the peer."""
+
+    def __init__(self, exchanges: Exchanges) -> None:
+        self._exchanges = exchanges
+        self.closed: str = ""
+        """Why no stream may be opened any more; empty while they may."""
+        self.held: Allowance | None = None
+        """The lease that this side needs for its requests, if it needs one."""
+        self.given: Allowance | None = None
+        """The lease that the peer needs."""
+
+    def lease(self, lease: Lease, now: float) -> None:
+        """Allow the peer so many requests."""
+        if self.given is None:
+            raise ValueError("no lease was asked for in SETUP")
+        self.given.grant(lease.requests, lease.ttl / 1000, now)
+        self._exchanges.out.control(encode(lease))
+
+    # -- of this side ------------------------------------------------------------------------------
+    def begin(self, model: Model, payload: Payload, n: int, now: float, complete: bool) -> int:
+        """Open a stream; its id."""
+        if self.closed:
+            raise ConnectionLost(ErrorCode.CONNECTION_CLOSE, self.closed.encode())
+        if self.held is not None and not self.held.take(now):
+            raise NoLease("no lease for another request: wait for the peer to grant one")
+        exchanges = self._exchanges
+        stream_id = exchanges.streams.next_id()
+        state = State.CALL_IN if complete else _ASKED[model]
+        stream = Stream(stream_id, model, state, mine=True, mean=exchanges.mean)
+        exchanges.streams.add(stream)
+        stream.wire = 1 if model is Model.RESPONSE else min(n, MAX_31)
+        exchanges.put(stream, _frame(stream, payload, complete))
+        if n > MAX_31:
+            exchanges.request(stream_id, n if n == UNBOUNDED else n - MAX_31)
+        return stream_id
+
+    # -- of the peer -------------------------------------------------------------------------------
+    def on_request(self, frame: Request) -> None:
+        exchanges = self._exchanges
+        stream_id = frame.stream_id
+        if stream_id == 0:
+            raise ProtocolError("a request on stream 0")
+        if stream_id in exchanges.streams.live:
+            exchanges.useless()
+            return
+        code, reason = self._objection(frame)
+        if reason:
+            exchanges.useless()
+            if not isinstance(frame, RequestFnf):  # nobody waits for an answer to that
+                exchanges.refuse(stream_id, code, reason.encode())
+            return
+        model = _MODELS[type(frame)]
+        stream = Stream(stream_id, model, State.GATHER, mine=False, mean=exchanges.mean)
+        exchanges.streams.add(stream)
+        if isinstance(frame, RequestStream | RequestChannel):
+            stream.credit = frame.n
+        complete = isinstance(frame, RequestChannel) and frame.complete
+        if not frame.follows:
+            exchanges.open(stream, frame.payload, complete)
+        elif exchanges.gather(stream, frame.payload, True) and stream.partial is not None:
+            stream.partial.complete = complete
+
+    def _objection(self, frame: Request) -> tuple[ErrorCode, str]:
+        """Why a request is not served, if so."""
+        exchanges = self._exchanges
+        if exchanges.streams.mine(frame.stream_id):
+            return ErrorCode.INVALID, f"stream id {frame.stream_id} is not of your side"
+        if isinstance(frame, RequestStream | RequestChannel) and not frame.n:
+            return ErrorCode.INVALID, "an initial request for 0 elements"
+        if self.closed:
+            return ErrorCode.REJECTED, self.closed
+        if exchanges.streams.theirs >= exchanges.limits.max_streams:
+            return ErrorCode.REJECTED, f"{exchanges.limits.max_streams} streams are open"
+        if self.given is not None and not self.given.take(exchanges.now):
+            return ErrorCode.REJECTED, "no lease"
+        return ErrorCode.REJECTED, ""
+
+
+def _frame(stream: Stream, payload: Payload, complete: bool) -> Request:
+    match stream.model:
+        case Model.RESPONSE:
+            return RequestResponse(stream.id, payload)
+        case Model.FNF:
+            return RequestFnf(stream.id, payload)
+        case Model.STREAM:
+            return RequestStream(stream.id, stream.wire, payload)
+        case Model.CHANNEL:
+            return RequestChannel(stream.id, stream.wire, payload, complete=complete)

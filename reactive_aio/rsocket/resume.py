@@ -1,0 +1,111 @@
+"""Going on after the transport was lost: positions, what must be sent again, who may come back.
+
+A position is a count of bytes: of the frames of streams, without their length, from the session's
+beginning. Both sides count what they send and what they receive, so a position says which frames
+the other side has.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("Resumption", "Sessions", "Store")
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumption:
+    """Allow it: for *timeout* seconds without a transport, keeping *max_store* bytes sent."""
+
+    timeout: float = 60.0
+    max_store: int = 1024 * 1024
+
+    def __post_init__(self) -> None:
+        if not self.timeout > 0 or self.max_store < 1:
+            raise ValueError("timeout and max_store must be greater than zero")
+
+
+class Store:
+    """Frames that were sent and that the peer may not have got; the oldest go first."""
+
+    __slots__ = ("_frames", "first", "limit", "received", "sent", "size")
+
+    def __init__(self, limit: int) -> None:
+        self.limit: int = limit
+        self.size: int = 0
+        self._frames: deque[tuple[bytes, int]] = deque()
+        self.first: int = 0
+        """The position from which on frames are kept."""
+        self.sent: int = 0
+        """The position of the next frame to be sent."""
+        self.received: int = 0
+        """How much has come from the peer."""
+
+    def add(self, frame: bytes, length: int) -> None:
+        """Keep *frame*, which counts as *length* bytes."""
+        self._frames.append((frame, length))
+        self.sent += length
+        self.size += length
+        while self.size > self.limit:
+            self._drop()
+
+    def _drop(self) -> None:
+        _, length = self._frames.popleft()
+        self.first += length
+        self.size -= length
+
+    def acknowledge(self, position: int) -> None:
+        """The peer has everything before *position*."""
+        while self._frames and self.first + self._frames[0][1] <= position <= self.sent:
+            self._drop()
+
+    def can_resume(self, position: int) -> bool:
+        """Whether everything from *position* on is still here, and *position* is one of ours."""
+        if position == self.sent:
+            return True
+        return any(position == start for start in self._starts())
+
+    def _starts(self) -> "Iterator[int]":
+        at = self.first
+        for _, length in self._frames:
+            yield at
+            at += length
+
+    def frames(self) -> list[bytes]:
+        """All that is kept."""
+        return [frame for frame, _ in self._frames]
+
+
+_MOST: Final = 1024
+
+
+class Sessions(Generic[S]):
+    """What a server keeps of clients that may come back, by their tokens: a bounded number."""
+
+    __slots__ = ("_limit", "_sessions")
+
+    def __init__(self, limit: int = _MOST) -> None:
+        if limit < 1:
+            raise ValueError(f"limit must be at least 1, not {limit}")
+        self._limit = limit
+        self._sessions: dict[bytes, S] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def add(self, token: bytes, session: S) -> bool:
+        """Whether there is room for it, and nobody else holds its *token*."""
+        if token in self._sessions or len(self._sessions) >= self._limit:
+            return False
+        self._sessions[token] = session
+        return True
+
+    def find(self, token: bytes) -> S | None:
+        return self._sessions.get(token)
+
+    def remove(self, token: bytes) -> None:
+        self._sessions.pop(token, None)

@@ -1,0 +1,171 @@
+"""The streams of one connection: what is known of each, and which id the next one gets."""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from .errors import NoStreamLeft
+from .frames import MAX_31, Payload
+from .states import Model, State
+
+if TYPE_CHECKING:
+    from .fragments import Partial
+
+__all__ = ("Large", "Stream", "Streams")
+
+
+class Large:
+    """A payload on its way out in fragments, which are cut when their turn comes."""
+
+    __slots__ = ("left", "pieces")
+
+    def __init__(self, pieces: Iterator[bytes], size: int) -> None:
+        self.pieces: Iterator[bytes] = pieces
+        self.left: int = size
+
+
+class Stream:
+    """One stream, from one side: its state, its demand in both directions, its frames to send."""
+
+    __slots__ = (
+        "asking",
+        "credit",
+        "first",
+        "frames",
+        "granted",
+        "id",
+        "larges",
+        "last",
+        "mean",
+        "mine",
+        "model",
+        "partial",
+        "ready",
+        "size",
+        "started",
+        "state",
+        "waiting",
+        "wanted",
+        "wire",
+    )
+
+    def __init__(
+        self, stream_id: int, model: Model, state: State, *, mine: bool, mean: int
+    ) -> None:
+        self.id: int = stream_id
+        self.model: Model = model
+        self.state: State = state
+        self.mine: bool = mine
+        """Whether this side asked for it."""
+        # What comes in.
+        self.wanted: int = 0
+        """Demand of the application that has not been sent yet."""
+        self.wire: int = 0
+        """How many elements the peer may still send: credit, in the words of the wire."""
+        self.asking: bool = False
+        self.partial: Partial | None = None
+        self.first: Payload | None = None
+        """The first element of a channel, which came with the request, until it is asked for."""
+        self.last: bool = False
+        """Whether that element is also the last."""
+        # What goes out.
+        self.credit: int = 0
+        """How many elements the peer wants that the application has not been asked for yet."""
+        self.granted: int = 0
+        """How many elements the application may still send."""
+        self.waiting: bool = False
+        self.mean: int = mean
+        """How large its elements are, about."""
+        self.frames: deque[bytes | Large] = deque()
+        self.size: int = 0
+        self.larges: int = 0
+        self.ready: bool = False
+        self.started: bool = not mine
+        """Whether the peer knows of it."""
+
+    def __repr__(self) -> str:
+        return f"<Stream {self.id} {self.model.name} {self.state.name}>"
+
+    def take(self, out: list[bytes], quantum: int) -> int:
+        """Move frames to *out* until they are at least *quantum* bytes; how many they are."""
+        frames = self.frames
+        self.started = True
+        if self.size <= quantum and not self.larges:
+            taken = self.size
+            out += frames  # type: ignore[arg-type]  # none of them is Large
+            frames.clear()
+            self.size = 0
+            return taken
+        taken = 0
+        before = self.size
+        while frames and taken < quantum:
+            piece = self._next(frames[0])
+            if piece is not None:
+                out.append(piece)
+                taken += len(piece)
+        return before - self.size
+
+    def _next(self, head: bytes | Large) -> bytes | None:
+        if isinstance(head, bytes):
+            self.frames.popleft()
+            self.size -= len(head)
+            return head
+        piece = next(head.pieces, None)
+        # The last piece takes with it what the headers of the others made the estimate miss.
+        gone = head.left if piece is None else min(len(piece), head.left)
+        head.left -= gone
+        self.size -= gone
+        if piece is None:
+            self.frames.popleft()
+            self.larges -= 1
+        return piece
+
+    def clear(self) -> int:
+        """Drop all frames that have not been sent; how many bytes they were."""
+        dropped = self.size
+        self.frames.clear()
+        self.size = self.larges = 0
+        return dropped
+
+
+_STEP: Final = 2
+
+
+class Streams:
+    """Those that live, by their id."""
+
+    __slots__ = ("_first", "_next", "last", "live", "theirs")
+
+    def __init__(self, *, client: bool, last: int = MAX_31) -> None:
+        self._first = self._next = 1 if client else 2
+        self.last: int = last
+        """The highest id; then ids begin again, those in use being passed over."""
+        self.live: dict[int, Stream] = {}
+        self.theirs: int = 0
+        """How many of them the peer asked for."""
+
+    def mine(self, stream_id: int) -> bool:
+        """Whether *stream_id* is one that this side gives out."""
+        return stream_id & 1 == self._first & 1
+
+    def next_id(self) -> int:
+        for _ in range(len(self.live) + 1):
+            stream_id = self._next
+            self._next += _STEP
+            if self._next > self.last:
+                self._next = self._first
+            if stream_id not in self.live:
+                return stream_id
+        raise NoStreamLeft(f"all {len(self.live)} stream ids are in use: open another connection")
+
+    def add(self, stream: Stream) -> None:
+        self.live[stream.id] = stream
+        self.theirs += not stream.mine
+
+    def remove(self, stream: Stream) -> bool:
+        """Forget *stream*; whether it was known."""
+        if self.live.get(stream.id) is not stream:
+            return False
+        del self.live[stream.id]
+        self.theirs -= not stream.mine
+        return True
