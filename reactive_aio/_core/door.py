@@ -39,7 +39,9 @@ def _delivery(chain: Chain, subscriber: object) -> str:
     if not isinstance(subscriber, Batched):
         return "call"
     container = getattr(subscriber.fill, "__self__", None)
-    return "extend" if chain.bare and isinstance(container, list | deque) else "fill"
+    if not isinstance(container, list | deque):
+        return "offer"  # it looks at each element, and may cancel at any
+    return "extend" if chain.bare else "fill"
 
 
 def admit(subscriber: Any) -> bool:

@@ -57,7 +57,7 @@ class Shape(NamedTuple):
 
     feed: Feed
     mode: Mode
-    delivery: Literal["call", "fill", "extend", "await", "yield"]
+    delivery: Literal["call", "fill", "offer", "extend", "await", "yield"]
     checked: bool
     """Whether the elements that come in have been checked for None already."""
     stages: tuple[Inline, ...]

@@ -221,6 +221,7 @@ WAYS: Final[dict[str, dict[str, list[str]]]] = {
         "REST": ["if S.late: yield TURN"],
         "deliver call": [*_lines(_CALL), "if r is not None and S.holds(r): yield HOLD"],
         "deliver fill": ["on_next(x)"],
+        "deliver offer": ["on_next(x)"],
         "prologue extend": ["kept = on_next.__self__"],
     },
     "task": {
@@ -234,7 +235,9 @@ WAYS: Final[dict[str, dict[str, list[str]]]] = {
         "REST": ["if S.late: await S.turn()"],
         "deliver call": [*_ALIVE, *_lines(_CALL), "if r is not None: await S.held(r)"],
         "deliver fill": [*_ALIVE, *_lines(_FILL)],
+        "deliver offer": [*_ALIVE, *_lines(_FILL)],
         "prologue fill": ["B = S.subscriber"],
+        "prologue offer": ["B = S.subscriber"],
         "deliver await": [*_ALIVE, *_lines(_AWAIT)],
     },
     "agen": {

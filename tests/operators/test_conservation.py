@@ -48,8 +48,7 @@ class Kept:
     goes_on: bool = False
     """Its source goes on when a subscriber leaves."""
     slack: int = 0
-    """What may be pulled beyond the bound: the source notices at the end of its batch only that it
-    was cancelled, and drops what it pulls until then."""
+    """What may be pulled beyond the bound: the element that did not fit, and fails the flow."""
 
 
 def merged(flow: Flow[Token], ledger: Ledger) -> Flow[Token]:

@@ -222,3 +222,16 @@ class TestLatest:
         await task
         assert seen[-1] == 49
         assert len(seen) <= 3
+
+
+@pytest.mark.parametrize("bound", [1, 3, 10])
+async def test_nothing_is_pulled_any_more_when_it_has_overflowed(bound: int) -> None:
+    """A batch under way is left at once: what it would still pull would be lost in silence."""
+    pulled: list[int] = []
+    flow = r.range(1000).do_on_next(pulled.append).on_backpressure_buffer(bound)
+    probe = SubscriberProbe[int](1).subscribed_to(flow)
+    await probe.received(1)
+    await asyncio.sleep(0)
+    probe.request(1000)
+    assert isinstance((await probe.end())[-1], Overflow)
+    assert len(pulled) == len(probe.elements) + 1, "the one that did not fit, and none after it"
