@@ -1,0 +1,96 @@
+"""Payloads cut and put together again, within bounds."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from reactive_aio.rsocket.codec import decode
+from reactive_aio.rsocket.errors import ProtocolError
+from reactive_aio.rsocket.fragments import Partials, Splittable, fragments
+from reactive_aio.rsocket.frames import (
+    Payload,
+    PayloadFrame,
+    RequestChannel,
+    RequestFnf,
+    RequestResponse,
+    RequestStream,
+)
+from reactive_aio.rsocket.limits import Limits
+
+LONG = st.binary(max_size=600)
+BIG = st.builds(Payload, LONG, st.none() | LONG)
+CUTTABLE = st.one_of(
+    st.builds(RequestResponse, st.just(1), BIG),
+    st.builds(RequestFnf, st.just(1), BIG),
+    st.builds(RequestStream, st.just(1), st.integers(1, 9), BIG),
+    st.builds(
+        RequestChannel, st.just(1), st.integers(1, 9), BIG, st.just(False), st.booleans()
+    ),
+    st.builds(PayloadFrame, st.just(1), BIG, st.just(True), st.booleans()),
+)
+
+
+@given(CUTTABLE, st.integers(64, 200))
+def test_cut_and_put_together_it_is_the_same(frame: Splittable, mtu: int) -> None:
+    pieces = list(fragments(frame, mtu))
+    assert max(map(len, pieces)) <= mtu
+    if len(pieces) == 1:
+        assert decode(pieces[0]) == frame
+        return
+    partials = Partials(Limits())
+    partial = partials.begin()
+    for number, piece in enumerate(pieces):
+        part = decode(piece)
+        assert isinstance(part, type(frame) if number == 0 else PayloadFrame)
+        assert isinstance(part, Splittable)
+        assert part.follows == (number < len(pieces) - 1)
+        assert part.payload != Payload(), "no fragment is empty"
+        partials.add(partial, part.payload, part.follows)
+    assert partial.whole() == frame.payload
+    last = decode(pieces[-1])
+    assert isinstance(last, PayloadFrame)
+    assert last.complete == getattr(frame, "complete", False)
+    partials.end(partial)
+    assert (partials.count, partials.size) == (0, 0)
+
+
+@given(CUTTABLE, st.integers(64, 200))
+def test_metadata_goes_before_data(frame: Splittable, mtu: int) -> None:
+    data_seen = False
+    for piece in fragments(frame, mtu):
+        part = decode(piece)
+        assert isinstance(part, Splittable)
+        assert not (data_seen and part.payload.metadata is not None)
+        data_seen |= bool(part.payload.data)
+
+
+@pytest.mark.parametrize(
+    ("limits", "says"),
+    [
+        (Limits(max_payload=10), "more than 10 bytes"),
+        (Limits(max_partial=10), "more than 10 bytes of unfinished"),
+        (Limits(max_empty_fragments=1), "more than 1 empty"),
+    ],
+)
+def test_an_unfinished_payload_is_bounded(limits: Limits, says: str) -> None:
+    partials = Partials(limits)
+    partial = partials.begin()
+    content = b"" if "empty" in says else b"123456"
+    partials.add(partial, Payload(content), True)
+    with pytest.raises(ProtocolError, match=says):
+        partials.add(partial, Payload(content), True)
+
+
+def test_so_is_their_number_and_their_sum() -> None:
+    partials = Partials(Limits(max_partials=2, max_partial=10))
+    first, second = partials.begin(), partials.begin()
+    partials.add(first, Payload(b"12345"), True)
+    partials.add(second, Payload(b"12345"), True)
+    third = partials.begin()
+    with pytest.raises(ProtocolError, match="more than 2 unfinished"):
+        partials.add(third, Payload(b""), True)
+    partials.end(third)
+    with pytest.raises(ProtocolError, match="more than 10 bytes of unfinished"):
+        partials.add(second, Payload(b"1"), True)
+    partials.end(second)
+    partials.add(first, Payload(b"1"), True)
+    assert (partials.count, partials.size) == (1, 6)

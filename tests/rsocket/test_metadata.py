@@ -1,0 +1,128 @@
+"""Composite metadata, routes, credentials, MIME types: as drawn, both ways, and whatever the bytes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from reactive_aio.rsocket.errors import ProtocolError
+from reactive_aio.rsocket.metadata import (
+    Bearer,
+    Credentials,
+    Item,
+    OtherCredentials,
+    Simple,
+    read_auth,
+    read_composite,
+    read_mime_types,
+    read_routing,
+    write_auth,
+    write_composite,
+    write_mime_types,
+    write_routing,
+)
+from reactive_aio.rsocket.mime import (
+    AUTHENTICATION,
+    COMPOSITE_METADATA,
+    ROUTING,
+    TRACING_ZIPKIN,
+    WELL_KNOWN,
+)
+
+ASCII = st.text(st.characters(codec="ascii"), min_size=1, max_size=127)
+MIME = st.sampled_from(sorted(WELL_KNOWN)) | ASCII
+TEXT = st.text(max_size=40)
+
+
+def test_composite_metadata_is_written_as_drawn() -> None:
+    items = [Item(ROUTING, b"\x01a"), Item("x/y", b"zz")]
+    written = write_composite(items)
+    assert written.hex() == "fe0000020161" + "03782f79000002" + "7a7a"
+    assert read_composite(written) == items
+
+
+@given(st.lists(st.builds(Item, MIME, st.binary(max_size=30)), max_size=5))
+def test_items_keep_their_order_and_content(items: list[Item]) -> None:
+    assert read_composite(write_composite(items)) == items
+
+
+def test_what_is_not_known_is_passed_through() -> None:
+    assert read_composite(b"\xd5\x00\x00\x01x") == [Item("unknown/0x55", b"x")]
+    tracing = Item(TRACING_ZIPKIN, b"\x80" + bytes(16))
+    assert read_composite(write_composite([tracing])) == [tracing]
+
+
+def test_routes_are_written_as_drawn() -> None:
+    assert write_routing("ab", "ü") == b"\x02ab\x02\xc3\xbc"
+
+
+@given(st.lists(st.text(max_size=60), max_size=4))
+def test_routes_are_read_again(tags: list[str]) -> None:
+    assert read_routing(write_routing(*tags)) == tags
+
+
+def test_credentials_are_written_as_drawn() -> None:
+    assert write_auth(Simple("me", "pw")) == b"\x80\x00\x02mepw"
+    assert write_auth(Bearer("tok")) == b"\x81tok"
+    assert write_auth(OtherCredentials("x", b"y")) == b"\x01xy"
+
+
+@given(st.one_of(st.builds(Simple, TEXT, TEXT), st.builds(Bearer, TEXT)))
+def test_credentials_are_read_again(credentials: Credentials) -> None:
+    assert read_auth(write_auth(credentials)) == credentials
+
+
+def test_the_long_names_of_known_types_are_understood() -> None:
+    assert read_auth(b"\x06bearertok") == Bearer("tok")
+    assert read_auth(b"\x05other!") == OtherCredentials("other", b"!")
+
+
+@pytest.mark.parametrize(
+    "credentials", [Simple("me", "secret"), Bearer("secret"), OtherCredentials("x", b"secret")]
+)
+def test_secrets_are_not_shown(credentials: Credentials) -> None:
+    assert "secret" not in repr(credentials)
+
+
+@given(st.lists(MIME, max_size=5))
+def test_mime_types_are_read_again(names: list[str]) -> None:
+    assert read_mime_types(write_mime_types(*names)) == names
+
+
+def test_the_numbers_are_those_of_the_protocol() -> None:
+    assert WELL_KNOWN["application/avro"] == 0x00
+    assert WELL_KNOWN["application/json"] == 0x05
+    assert WELL_KNOWN["image/png"] == 0x1B
+    assert WELL_KNOWN["text/plain"] == 0x21
+    assert WELL_KNOWN["application/x-flatbuffers"] == 0x2A
+    assert WELL_KNOWN[AUTHENTICATION] == 0x7C
+    assert WELL_KNOWN[COMPOSITE_METADATA] == 0x7F
+    assert len(WELL_KNOWN) == 0x2B + 6
+
+
+@pytest.mark.parametrize("read", [read_composite, read_routing, read_auth, read_mime_types])
+def test_any_bytes_are_read_or_a_protocol_error(read: Callable[[bytes], Any]) -> None:
+    @given(st.binary(max_size=40))
+    def check(data: bytes) -> None:
+        try:
+            read(data)
+        except ProtocolError:
+            pass
+
+    check()
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda: write_routing("x" * 256),
+        lambda: write_composite([Item("x" * 128, b"")]),
+        lambda: write_composite([Item("", b"")]),
+        lambda: write_composite([Item("x", bytes(1 << 24))]),
+        lambda: write_auth(Simple("x" * 65536, "")),
+    ],
+)
+def test_what_does_not_fit_is_refused(write: Callable[[], bytes]) -> None:
+    with pytest.raises(ValueError, match=r"takes up to|characters long|too many"):
+        write()

@@ -1,0 +1,188 @@
+"""The small machines of a connection: ids, leases, signs of life, floods, what is kept to resume."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from reactive_aio.rsocket.errors import (
+    ConnectionLost,
+    NoStreamLeft,
+    RequestRejected,
+    SetupRejected,
+    StreamFailed,
+    error_of,
+)
+from reactive_aio.rsocket.flood import Flood
+from reactive_aio.rsocket.keepalive import KeepAliveTimer
+from reactive_aio.rsocket.lease import Allowance
+from reactive_aio.rsocket.limits import Limits
+from reactive_aio.rsocket.resume import Resumption, Sessions, Store
+from reactive_aio.rsocket.states import Model, State
+from reactive_aio.rsocket.streams import Stream, Streams
+
+
+# -- ids -------------------------------------------------------------------------------------------
+def opened(streams: Streams) -> Stream:
+    stream = Stream(streams.next_id(), Model.STREAM, State.MANY, mine=True, mean=1)
+    streams.add(stream)
+    return stream
+
+
+@pytest.mark.parametrize(("client", "ids"), [(True, [1, 3, 5]), (False, [2, 4, 6])])
+def test_ids_go_up_by_two(client: bool, ids: list[int]) -> None:
+    streams = Streams(client=client)
+    assert [opened(streams).id for _ in ids] == ids
+    assert all(streams.mine(each) and not streams.mine(each + 1) for each in ids)
+
+
+def test_ids_begin_again_and_pass_over_those_in_use() -> None:
+    streams = Streams(client=True, last=7)
+    first, second, third, fourth = (opened(streams) for _ in range(4))
+    with pytest.raises(NoStreamLeft, match="all 4 stream ids"):
+        streams.next_id()
+    assert streams.remove(second)
+    assert streams.next_id() == 3
+    assert streams.remove(fourth)
+    assert not streams.remove(fourth)
+    assert streams.next_id() == 7
+    assert streams.live == {1: first, 5: third}
+
+
+# -- leases ----------------------------------------------------------------------------------------
+def test_a_lease_allows_so_many_requests_for_so_long() -> None:
+    lease = Allowance()
+    assert not lease.take(0.0)
+    lease.grant(2, 1.0, now=10.0)
+    assert lease.take(10.0)
+    assert lease.take(10.9)
+    assert not lease.take(10.9)
+    lease.grant(1, 1.0, now=11.0)
+    assert not lease.take(12.0)
+
+
+def test_the_last_lease_replaces_the_one_before() -> None:
+    lease = Allowance()
+    lease.grant(5, 10.0, now=0.0)
+    lease.grant(0, 10.0, now=0.0)
+    assert not lease.take(0.0)
+
+
+# -- signs of life ---------------------------------------------------------------------------------
+def test_a_client_sends_a_sign_each_interval() -> None:
+    timer = KeepAliveTimer(0.0, lifetime=5.0, interval=1.0)
+    assert timer.next_deadline() == 1.0
+    assert not timer.due(0.9)
+    assert timer.due(1.0)
+    assert not timer.due(1.5)
+    assert timer.next_deadline() == 2.0
+
+
+def test_silence_is_death_and_anything_heard_is_life() -> None:
+    timer = KeepAliveTimer(0.0, lifetime=5.0, interval=None)
+    assert timer.next_deadline() == 5.0
+    timer.heard(4.0)
+    assert not timer.dead(8.9)
+    assert timer.dead(9.0)
+
+
+def test_who_was_late_itself_listens_a_second_more() -> None:
+    timer = KeepAliveTimer(0.0, lifetime=5.0, interval=None)
+    assert not timer.dead(60.0)
+    assert timer.next_deadline() == 61.0
+    assert timer.dead(61.0)
+    timer.heard(61.0)
+    assert not timer.dead(100.0)
+    assert timer.dead(200.0)
+
+
+# -- floods ----------------------------------------------------------------------------------------
+def test_a_thousand_useless_frames_a_second_are_too_many() -> None:
+    flood = Flood(1000)
+    assert not any(flood.useless(0.0) for _ in range(1000))
+    assert flood.useless(0.0)
+    assert not any(flood.useless(1.0 + number / 900) for number in range(5000))
+
+
+def test_useful_ones_make_up_for_them() -> None:
+    flood = Flood(10)
+    for _ in range(1000):
+        assert not flood.useless(0.0)
+        flood.useful()
+
+
+def test_what_is_under_way_is_forgiven() -> None:
+    flood = Flood(10)
+    flood.allow(100)
+    assert not any(flood.useless(0.0) for _ in range(110))
+    assert flood.useless(0.0)
+
+
+# -- resuming --------------------------------------------------------------------------------------
+@given(st.lists(st.binary(min_size=1, max_size=9), max_size=20), st.integers(1, 40))
+def test_the_store_keeps_the_last_frames_within_its_bound(frames: list[bytes], limit: int) -> None:
+    store = Store(limit)
+    for frame in frames:
+        store.add(frame, len(frame))
+    kept = store.frames()
+    assert store.size == sum(map(len, kept)) <= limit
+    assert store.sent == sum(map(len, frames))
+    assert store.first == store.sent - store.size
+    assert kept == frames[len(frames) - len(kept) :]
+    starts = {sum(map(len, frames[:number])) for number in range(len(frames) + 1)}
+    for position in range(store.sent + 2):
+        assert store.can_resume(position) == (position in starts and position >= store.first)
+
+
+def test_what_the_peer_has_is_dropped() -> None:
+    store = Store(100)
+    for frame in (b"aaa", b"bb", b"c"):
+        store.add(frame, len(frame))
+    store.acknowledge(4)
+    assert store.frames() == [b"bb", b"c"]
+    store.acknowledge(99)
+    assert store.frames() == [b"bb", b"c"], "a position that never was"
+    store.acknowledge(6)
+    assert store.frames() == []
+
+
+def test_sessions_are_bounded_and_a_token_is_held_once() -> None:
+    sessions = Sessions[str](2)
+    assert sessions.add(b"a", "one")
+    assert not sessions.add(b"a", "other")
+    assert sessions.add(b"b", "two")
+    assert not sessions.add(b"c", "three")
+    assert (sessions.find(b"a"), sessions.find(b"x"), len(sessions)) == ("one", None, 2)
+    sessions.remove(b"a")
+    assert sessions.add(b"c", "three")
+
+
+# -- settings and errors ---------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "wrong",
+    [{"mtu": 63}, {"mtu": 2**24}, {"max_frame": 2**24}, {"max_streams": 0}, {"setup_timeout": 0}],
+)
+def test_limits_that_make_no_sense_are_refused_by_name(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Limits(**wrong)
+
+
+def test_so_are_those_of_resuming() -> None:
+    with pytest.raises(ValueError, match="timeout"):
+        Resumption(timeout=0)
+    with pytest.raises(ValueError, match="limit"):
+        Sessions[int](0)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "says"),
+    [
+        (0x201, StreamFailed, "APPLICATION_ERROR (0x201): no"),
+        (0x202, RequestRejected, "REJECTED (0x202): no"),
+        (0x003, SetupRejected, "REJECTED_SETUP (0x003): no"),
+        (0x101, ConnectionLost, "CONNECTION_ERROR (0x101): no"),
+        (0x1234, StreamFailed, "0x1234: no"),
+    ],
+)
+def test_codes_become_exceptions(code: int, kind: type[StreamFailed], says: str) -> None:
+    error = error_of(code, b"no")
+    assert type(error) is kind
+    assert (error.code, error.data, str(error)) == (code, b"no", says)
