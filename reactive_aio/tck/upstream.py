@@ -222,6 +222,18 @@ class Upstream:
         if self.cancels:
             raise NotJudged("the subscriber cancels without having taken what is sent here")
 
+    @property
+    def asleep(self) -> bool:
+        """Whether it is an adapted operator that subscribes to nothing before it is asked."""
+        return getattr(self.subscriber, "asleep", False) is True
+
+    async def reached_it(self) -> None:
+        """What was sent waits outside of an operator that is asleep: that is not to be judged."""
+        if self.asleep:
+            await self.trial.quiet()
+        if self.asleep:
+            raise NotJudged("the operator subscribes to nothing before something is requested")
+
     async def cancelled(self, rule: str, what: str) -> None:
         """Wait for cancel()."""
         await self.trial.until(lambda: self.cancels, rule, what, self.journal)

@@ -43,6 +43,11 @@ class Operator:
         self._catching_up: asyncio.Task[None] | None = None
         self._exit = apply(self._entry)
 
+    @property
+    def asleep(self) -> bool:
+        """Whether signals wait, as nothing inside has subscribed so far."""
+        return bool(self._early)
+
     def subscribe(self, subscriber: Subscriber[Any], /) -> None:
         self._exit.subscribe(subscriber)
 

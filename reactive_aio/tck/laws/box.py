@@ -92,6 +92,7 @@ class Box:
 
     async def told_completion(self, rule: str) -> None:
         """on_complete has reached the probe, once."""
+        await self.up.reached_it()
         probe = self.probe
         if probe is not None:
             what = "on_complete was sent and has not reached the probe"
@@ -103,6 +104,7 @@ class Box:
 
     async def told_error(self, error: BaseException, rule: str) -> None:
         """That very error has reached the probe."""
+        await self.up.reached_it()
         probe = self.probe
         if probe is not None:
             what = f"on_error({error!r}) was sent and has not reached the probe"

@@ -132,6 +132,7 @@ async def spec402_passes_an_error_on_at_once(trial: Trial) -> None:
     up, (tail,) = await _between(trial, 0)
     error = RuntimeError("broken")
     await up.on_error(error)
+    await up.reached_it()
     await _fails_with(error, tail, "4.2")
 
 

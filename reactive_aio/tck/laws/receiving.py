@@ -49,6 +49,8 @@ async def ends(box: Box, error: BaseException | None, sent: int, rule: str) -> N
         "2.4",
         f"{sum(box.up.late)} more were requested after the terminal signal",
     )
+    if box.up.asleep:
+        return
     if error is None:
         await box.told_completion(rule)
     else:
