@@ -46,6 +46,10 @@ class Ending:
             stray = RuntimeError(f"a function of the flow raised {type(error).__name__}")
             stray.__cause__ = error
             error = stray
+        return self.passed(error, place)
+
+    def passed(self, error: Exception, place: int = 0) -> Exception:
+        """*error* came from upstream to *place*: the same, except that it may be any exception."""
         self.stopped(place)
         for each in list(self._waiting):
             try:

@@ -204,7 +204,7 @@ class _Writer:
             "except SubscriberRaised:",
             "    raise",
             "except UpstreamFailed as failed:",
-            "    raise UpstreamFailed(H.failed(failed.error, 0))",
+            "    raise UpstreamFailed(H.passed(failed.error))",
             "except Exception as error:",
             "    raise H.failed(error, PLACES[error.__traceback__.tb_lineno])",
             "finally:",

@@ -1,15 +1,25 @@
 """What an island is fed by: an iterator, an asynchronous iterator, or a source that pushes."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from ..spec import Subscription
 
-__all__ = ("AsyncHead", "Head", "Inlet", "PullHead", "PushHead")
+__all__ = ("AsyncHead", "Head", "Inlet", "PullHead", "PushHead", "is_spent")
 
 T = TypeVar("T")
+
+# Iterators that know how many elements they have left, so that on_complete can follow the last
+# demanded element at once (1.5) without looking ahead.
+_SIZED: tuple[Iterable[Any], ...] = ((), [], {}, "", b"", range(0), range(1 << 70))
+_EXACT: Final = frozenset(type(iter(sized)) for sized in _SIZED)
+
+
+def is_spent(iterator: Any) -> bool:
+    """Whether *iterator* is known to have no more elements."""
+    return type(iterator) in _EXACT and not iterator.__length_hint__()
 
 
 class Inlet(Protocol[T]):

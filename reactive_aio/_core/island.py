@@ -7,7 +7,7 @@ the context of the subscriber, and threads. `SyncIsland` runs a generated genera
 calls; `TaskIsland` runs a generated coroutine in the subscription's one task.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import isawaitable, iscoroutine
 from types import GeneratorType
@@ -20,7 +20,7 @@ from .chain import Chain
 from .demand import positive
 from .ending import Ending
 from .fusion import DRY, WAIT, Pause
-from .heads import PullHead, PushHead
+from .heads import PullHead, PushHead, is_spent
 from .intake import Intake
 from .lifecycle import STEPS, Action, Input, Phase
 from .loop import Door, Task, report, settled
@@ -30,12 +30,6 @@ __all__ = ("Island",)
 
 _NEVER: Final = float("-inf")
 _IDLE: Final = Phase.IDLE
-# Iterators that know how many elements they have left, so that on_complete can follow the last
-# demanded element at once (1.5) without looking ahead.
-_SIZED: tuple[Iterable[Any], ...] = ((), [], {}, "", b"", range(0), range(1 << 70))
-_EXACT: Final = frozenset(type(iter(sized)) for sized in _SIZED)
-
-
 Ending.report = staticmethod(report)
 
 
@@ -245,8 +239,7 @@ class Island:
 
     def spent(self) -> bool:
         """Whether the source is known to have ended."""
-        src: Any = self.src
-        return type(src) in _EXACT and not src.__length_hint__()
+        return is_spent(self.src)
 
     def exhausted(self) -> bool:
         """Whether, before anything has run, it is known that nothing will come."""

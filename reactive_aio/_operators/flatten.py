@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .._core.arm import Arm
 from .._core.demand import positive
-from .._core.heads import Inlet
+from .._core.heads import Inlet, is_spent
 from .._core.inline import describe
 from .._core.joining import Joining
 from .._core.pace import SLICE, pace, perf_counter
@@ -148,6 +148,8 @@ class _FlatMap(Joining[Any]):
 
     def finish(self) -> None:
         outer = self._outer
+        if is_spent(self._inner):
+            self._pulled = None  # what follows is begun anew; if nothing does, it is over
         if self._pulled is not None or self._pending is not None:
             return
         if outer.elements or not outer.ended:

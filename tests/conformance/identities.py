@@ -78,7 +78,7 @@ IDENTITIES: Final[dict[str, Callable[[Flow[Any]], Flow[Any]]]] = {
     "retry": lambda up: up.retry(r.RetryPolicy(only=KeyError)),
     "boundary": lambda up: up.boundary(2),
     "boundary: of one": lambda up: up.boundary(1),
-    "on_backpressure_buffer": lambda up: up.on_backpressure_buffer(16),
+    "on_backpressure_buffer": lambda up: up.on_backpressure_buffer(1000),
     "do_on_next": lambda up: up.do_on_next(nothing),
     "do_on_error": lambda up: up.do_on_error(nothing),
     "do_on_complete": lambda up: up.do_on_complete(nothing),

@@ -246,3 +246,16 @@ class TestHolding:
         flow = r.range(3).flat_map(lambda x: [x], concurrency=2)
         for _ in range(2):
             assert (await SubscriberProbe[int](MANY).subscribed_to(flow).end()) == [0, 1, 2, "|"]
+
+    @pytest.mark.parametrize("inner", [r.just, lambda x: [x], lambda x: r.range(x, x + 1)])
+    async def test_it_completes_without_demand_when_it_is_known_that_nothing_is_left(
+        self, inner: Any
+    ) -> None:
+        source: PublisherProbe[int] = PublisherProbe()
+        flow = r.from_publisher(source).flat_map(inner)
+        probe = SubscriberProbe[int](2).subscribed_to(flow)
+        await source.requested_at_least(2)
+        source.emit(1, 2)
+        source.complete()
+        await probe.received(3)
+        assert probe.signals == [1, 2, "|"]

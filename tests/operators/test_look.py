@@ -10,10 +10,18 @@ from typing import Any
 
 import pytest
 
-from reactive_aio import Flow, error, from_iterable, just, never, range as flow_range
+from reactive_aio import (
+    Flow,
+    error,
+    from_iterable,
+    from_publisher,
+    just,
+    never,
+    range as flow_range,
+)
 from reactive_aio.coerce import to_flow
 from reactive_aio.errors import IllegalDemand
-from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
+from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
 from tests.operators.ways import UNBOUNDED, WAYS, Failed, Sample, collected, in_every_way
 
 Log = list[Any]
@@ -511,3 +519,15 @@ def test_a_coroutine_function_is_refused(name: str) -> None:
 def test_a_level_is_a_number() -> None:
     with pytest.raises(TypeError, match="level"):
         just(1).log(level="INFO")  # type: ignore[arg-type]
+
+
+async def test_any_error_of_upstream_passes_as_it_is() -> None:
+    """A StopIteration too: raised by a function it would look like an end, signalled it is none."""
+    source: PublisherProbe[int] = PublisherProbe()
+    stray = StopIteration("signalled")
+    told: list[BaseException] = []
+    flow = from_publisher(source).do_on_error(told.append).do_finally(lambda _: None)
+    probe = SubscriberProbe[int](1).subscribed_to(flow)
+    source.fail(stray)
+    assert await probe.end() == [stray]
+    assert told == [stray]
