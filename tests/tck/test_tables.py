@@ -1,0 +1,25 @@
+"""The documentation's tables are those of today, and complete."""
+
+from reactive_aio.tck import LAWS
+from tests.tck.tables import CONFORMANCE_PAGE, LAWS_PAGE, laws_page, names, with_names
+
+ANEW = "run python -m tests.tck.tables"
+
+
+def test_the_page_of_the_laws_is_up_to_date() -> None:
+    assert LAWS_PAGE.read_text("utf-8") == laws_page(), ANEW
+
+
+def test_every_law_is_on_it_with_somebody_who_breaks_it() -> None:
+    rows = [line.split("|") for line in laws_page().splitlines() if line.startswith("| `")]
+    assert {row[1].strip(" `") for row in rows if row[3].strip()} == set(LAWS)
+
+
+def test_the_name_map_is_up_to_date() -> None:
+    page = CONFORMANCE_PAGE.read_text("utf-8")
+    assert page == with_names(page), ANEW
+
+
+def test_the_name_map_names_each_of_the_jvms_tests() -> None:
+    rows = [line for line in names().splitlines() if line.startswith("| `")]
+    assert len(rows) == 38 + 26 + 27 + 3
