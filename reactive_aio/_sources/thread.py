@@ -183,16 +183,15 @@ class _Feed(Generic[T]):
 
     def _wanted(self) -> bool:
         """Sleep until one more element is wanted; False when none will be."""
-        while not self.cancelled:
+        while True:
+            self.heard = self.rung  # before the look: whoever rings after it is heard
+            if self.cancelled:
+                return False
             if self.pulled < self.requested:
                 return True
-            self.heard = self.rung
-            if self.cancelled or self.pulled < self.requested:
-                continue  # it changed between the two looks
             self.parked = True
             self.bell.acquire()
             self.parked = False
-        return False
 
     def _close(self, elements: Iterator[T]) -> None:
         if not isinstance(elements, Generator):
