@@ -28,7 +28,8 @@ HEAD: Final = """\
 Written by `python -m tests.tck.tables`. A kit that lets everybody pass is worth nothing: for each
 law there is at least one subject that breaks it on purpose, and the test of the kit asks for this
 very verdict. Where a verdict names another rule than the law's own, that one was broken on the way.
-What each law tries is said by `python -m reactive_aio.tck rules`, and in its docstring. The honest but unusual subjects that must pass every law are in `tests/tck/unusual.py` and
+What each law tries is said by `python -m reactive_aio.tck rules`, and in its docstring. The honest
+but unusual subjects that must pass every law are in `tests/tck/unusual.py` and
 `tests/tck/subscribers.py`. How the kit is used: [conformance.md](conformance.md).
 """
 
