@@ -86,8 +86,14 @@ class Books:
     def forget(self, stream: Stream) -> None:
         stream.state = State.GONE
         self.out.clear(stream)
-        if self.streams.remove(stream) and not stream.mine:
-            self.flood.allow(2)  # what the peer said before it learned of the end
+        self.streams.remove(stream)
+
+    def flushed(self, stream: Stream) -> None:
+        """All that *stream* had to send has been sent."""
+        if stream.state is State.FLUSH:
+            self.forget(stream)
+            if not stream.mine:
+                self.flood.allow(2)  # what the peer says before it learns of the end
 
     def end_all(self, code: int, data: bytes, *, local: bool) -> None:
         """The connection is over: every stream ends with it."""

@@ -31,7 +31,7 @@ from .intake import Intake
 from .limits import Limits
 from .resume import Resumption
 from .session import Phase
-from .states import Model, State
+from .states import Model
 
 if TYPE_CHECKING:
     from .streams import Stream
@@ -193,8 +193,7 @@ class Connection(Intake):
         flushed: list[Stream] = []
         frames = out.drain(at_most, flushed)
         for stream in flushed:
-            if stream.state is State.FLUSH:
-                self.exchanges.forget(stream)
+            self.exchanges.flushed(stream)
         if self.phase is Phase.CLOSING and not out:
             self.phase = Phase.CLOSED
         return frames

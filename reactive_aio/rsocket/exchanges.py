@@ -41,7 +41,7 @@ class Exchanges(Books):
             if stream.last:
                 self._finish(stream, Input.LAST, first)
                 return
-            self._element(stream_id, first)
+            self.run(stream_id).append(first)
             n -= 1
         stream.wanted = min(stream.wanted + n, UNBOUNDED)
         self.ask(stream)
@@ -186,24 +186,25 @@ class Exchanges(Books):
         del state
         stream.wire -= 1
         self.flood.useful()
-        self._element(stream.id, payload)
+        self.run(stream.id).append(payload)
         if stream.wanted and stream.wire < HALF:
             self.ask(stream)
 
-    def _element(self, stream_id: int, payload: Payload) -> None:
-        events = self.events
-        last = events[-1] if events else None
-        if type(last) is Elements and last.stream_id == stream_id:
-            last.payloads.append(payload)
-        else:
-            events.append(Elements(stream_id, [payload]))
+    def run(self, stream_id: int) -> list[Payload]:
+        """Where the next elements of a stream go: together with those that came just before."""
+        last = self.events[-1] if self.events else None
+        if type(last) is Elements and last.stream_id == stream_id and not last.complete:
+            return last.payloads
+        payloads: list[Payload] = []
+        self.events.append(Elements(stream_id, payloads))
+        return payloads
 
     def _finish(self, stream: Stream, input_: Input, payload: Payload | None) -> None:
         self.flood.useful()
         if payload is None:
             self.events.append(Completed(stream.id))
         else:
-            self._element(stream.id, payload)
+            self.run(stream.id).append(payload)
             last = self.events[-1]
             if type(last) is Elements:
                 last.complete = True

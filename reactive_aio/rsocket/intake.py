@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from .codec import decode, header
 from .errors import ProtocolError
-from .events import Elements, Event
+from .events import Event
 from .frames import (
     Cancel,
     Error,
@@ -141,8 +141,10 @@ class Intake(Session):
             self.fail(code, str(error))
         if self.exchanges.out.backlog > self.limits.max_backlog:
             self.end(ErrorCode.CONNECTION_ERROR, b"the peer does not read", local=True)
-        if self.phase >= Phase.CLOSING:
-            self._forget_input()
+
+    def end(self, code: int, data: bytes, *, local: bool, last: bytes | None = None) -> None:
+        super().end(code, data, local=local, last=last)
+        self._forget_input()
 
     def _read(self) -> None:
         """Take in all frames that are whole."""
@@ -175,7 +177,7 @@ class Intake(Session):
 
     def _read_elements(self) -> None:
         """Take in elements that ask for no thought: what `_frame` would do, but faster."""
-        splitter, events, live = self._splitter, self.exchanges.events, self.exchanges.streams.live
+        splitter, live = self._splitter, self.exchanges.streams.live
         data, at, most = splitter.data, splitter.position, splitter.limit + 3
         end = len(data)
         stream: Stream | None = None
@@ -191,10 +193,10 @@ class Intake(Session):
                 stream = live.get(stream_id)
                 if stream is None or stream.partial is not None or stream.model is Model.RESPONSE:
                     break
-                payloads = []
-                if stream.wire:
-                    events.append(Elements(stream_id, payloads))
-            if not stream.wire:
+                if not stream.wire:
+                    break
+                payloads = self.exchanges.run(stream_id)
+            elif not stream.wire:
                 break
             payloads.append(_new(Payload, (data[at + 9 : at + size], None)))
             stream.wire -= 1

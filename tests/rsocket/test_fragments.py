@@ -22,9 +22,7 @@ CUTTABLE = st.one_of(
     st.builds(RequestResponse, st.just(1), BIG),
     st.builds(RequestFnf, st.just(1), BIG),
     st.builds(RequestStream, st.just(1), st.integers(1, 9), BIG),
-    st.builds(
-        RequestChannel, st.just(1), st.integers(1, 9), BIG, st.just(False), st.booleans()
-    ),
+    st.builds(RequestChannel, st.just(1), st.integers(1, 9), BIG, st.just(False), st.booleans()),
     st.builds(PayloadFrame, st.just(1), BIG, st.just(True), st.booleans()),
 )
 

@@ -1,5 +1,7 @@
 """Frames out of a stream of bytes, wherever it is cut."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -19,7 +21,7 @@ def test_frames_come_out_whole_wherever_the_bytes_are_cut(
     data = b"".join(map(prefix, written))
     splitter, found = Splitter(), list[bytes]()
     edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         splitter.feed(data[start:end])
         while (frame := splitter.next()) is not None:
             found.append(frame)

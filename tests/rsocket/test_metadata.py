@@ -1,4 +1,4 @@
-"""Composite metadata, routes, credentials, MIME types: as drawn, both ways, and whatever the bytes."""
+"""Composite metadata, routes, credentials, MIME types: as drawn, and whatever the bytes."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The small machines of a connection: ids, leases, signs of life, floods, what is kept to resume."""
+"""The small machines of a connection: ids, leases, signs of life, floods, the store."""
 
 import pytest
 from hypothesis import given, strategies as st

@@ -52,9 +52,7 @@ def payload_frame(
 
 
 FRAMES: dict[type[Any], st.SearchStrategy[Frame]] = {
-    Setup: st.builds(
-        Setup, N, N, MIMES, MIMES, PAYLOADS, st.none() | SHORT, BOOLS, VERSIONS
-    ),
+    Setup: st.builds(Setup, N, N, MIMES, MIMES, PAYLOADS, st.none() | SHORT, BOOLS, VERSIONS),
     Lease: st.builds(Lease, U31, U31, st.none() | SHORT),
     KeepAlive: st.builds(KeepAlive, BOOLS, U63, SHORT),
     RequestResponse: st.builds(RequestResponse, IDS, PAYLOADS, BOOLS),

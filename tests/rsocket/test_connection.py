@@ -1,0 +1,498 @@
+"""What a connection does for whoever drives it: requests, demand, ends, turns, time."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from reactive_aio.errors import IllegalDemand, RuleViolation
+from reactive_aio.rsocket.connection import Connection
+from reactive_aio.rsocket.errors import ConnectionLost, NoLease
+from reactive_aio.rsocket.events import (
+    Cancelled,
+    Closed,
+    Completed,
+    Demanded,
+    Elements,
+    Event,
+    Extended,
+    Failed,
+    Leased,
+    Requested,
+)
+from reactive_aio.rsocket.frames import (
+    MAX_31,
+    Cancel,
+    Error,
+    ErrorCode,
+    Ext,
+    KeepAlive,
+    Lease,
+    MetadataPush,
+    Payload,
+    PayloadFrame,
+    RequestFnf,
+    RequestN,
+    RequestResponse,
+    RequestStream,
+    Setup,
+)
+from reactive_aio.rsocket.limits import Limits
+from reactive_aio.rsocket.resume import Resumption
+from reactive_aio.rsocket.states import Model
+
+from .wire import BOOLS, carry, client, one, pair, read, sent, server, wire
+
+X, Y, Z = Payload(b"x"), Payload(b"y", b"m"), Payload(b"z")
+
+
+# -- setup -----------------------------------------------------------------------------------------
+def test_a_client_sends_its_setup_first_and_requests_at_once() -> None:
+    connection = Connection(Setup(keepalive=7), 0.0)
+    connection.request_response(X)
+    assert read(connection.data_to_send()) == [Setup(keepalive=7), RequestResponse(1, X)]
+
+
+def test_a_setup_that_is_rejected_fails_what_was_requested() -> None:
+    connection = client()
+    stream_id = connection.request_response(X)
+    events = connection.receive(wire(Error(0, ErrorCode.REJECTED_SETUP, b"no")), 0.0)
+    assert events == [
+        Failed(stream_id, ErrorCode.REJECTED_SETUP, b"no"),
+        Closed(ErrorCode.REJECTED_SETUP, b"no", local=False),
+    ]
+    with pytest.raises(ConnectionLost):
+        connection.request_response(X)
+
+
+def test_what_comes_behind_a_setup_waits_for_its_acceptance() -> None:
+    connection = Connection(None, 0.0)
+    data = wire(Setup(), RequestResponse(1, X), RequestFnf(3, Y))
+    assert len(connection.receive(data, 0.0)) == 1
+    connection.accept(0.0)
+    assert connection.flush(0.0) == [
+        Requested(1, Model.RESPONSE, X),
+        Requested(3, Model.FNF, Y),
+    ]
+
+
+def accept(connection: Connection) -> None:
+    connection.accept(0.0)
+
+
+@pytest.mark.parametrize("do", [accept, Connection.reject, Connection.hand_over])
+def test_only_who_asked_can_be_answered(do: Callable[[Connection], object]) -> None:
+    with pytest.raises(RuntimeError, match=r"no SETUP|only a connection"):
+        do(server())
+
+
+# -- the four interactions, from both sides --------------------------------------------------------
+def test_request_and_response() -> None:
+    asking, answering = pair()
+    stream_id = asking.request_response(X)
+    assert carry(asking, answering) == [Requested(stream_id, Model.RESPONSE, X)]
+    assert answering.send(stream_id, Y)
+    assert not answering.send(stream_id, Z), "one is all"
+    assert carry(answering, asking) == [Elements(stream_id, [Y], complete=True)]
+    assert not asking.exchanges.streams.live
+    assert not answering.exchanges.streams.live
+
+
+def test_an_empty_response() -> None:
+    asking, answering = pair()
+    stream_id = asking.request_response(X)
+    carry(asking, answering)
+    assert answering.complete(stream_id)
+    assert carry(answering, asking) == [Completed(stream_id)]
+
+
+def test_a_failed_response_carries_its_code() -> None:
+    asking, answering = pair()
+    stream_id = asking.request_response(X)
+    carry(asking, answering)
+    assert answering.fail_stream(stream_id, 0x1234, b"why")
+    assert carry(answering, asking) == [Failed(stream_id, 0x1234, b"why")]
+
+
+def test_fire_and_forget() -> None:
+    asking, answering = pair()
+    stream_id = asking.fire_and_forget(Y)
+    assert carry(asking, answering) == [Requested(stream_id, Model.FNF, Y)]
+    assert not asking.exchanges.streams.live
+    assert not answering.exchanges.streams.live
+
+
+def test_a_stream_is_asked_for_one_to_one() -> None:
+    asking, answering = pair()
+    stream_id = asking.request_stream(X, 2)
+    assert carry(asking, answering) == [
+        Requested(stream_id, Model.STREAM, X),
+        Demanded(stream_id, 2),
+    ]
+    answering.send(stream_id, X)
+    answering.send(stream_id, Y)
+    with pytest.raises(RuleViolation, match=r"1\.1"):
+        answering.send(stream_id, Z)
+    assert [
+        len(event.payloads) for event in carry(answering, asking) if isinstance(event, Elements)
+    ]
+    asking.request(stream_id, 1)
+    assert carry(asking, answering) == [Demanded(stream_id, 1)]
+    answering.send(stream_id, Z, complete=True)
+    assert carry(answering, asking) == [Elements(stream_id, [Z], complete=True)]
+
+
+def test_requests_of_one_turn_are_one_frame() -> None:
+    connection = client()
+    stream_id = connection.request_stream(X, 1)
+    for _ in range(5):
+        connection.request(stream_id, 3)
+    assert sent(connection) == [RequestStream(stream_id, 1, X), RequestN(stream_id, 15)]
+
+
+def test_demand_beyond_the_wire_is_topped_up() -> None:
+    connection = client()
+    stream_id = connection.request_stream(X, 2**63 - 1)
+    assert sent(connection) == [RequestStream(stream_id, MAX_31, X)]
+    stream = connection.exchanges.streams.live[stream_id]
+    stream.wire = 2**30
+    connection.receive(wire(*[PayloadFrame(stream_id, X)] * 2), 0.0)
+    [frame] = sent(connection)
+    assert isinstance(frame, RequestN)
+    assert stream.wire == MAX_31
+    assert stream.wanted == 2**63 - 1
+
+
+def test_demand_that_is_large_and_not_unbounded_is_all_sent_in_time() -> None:
+    connection = client()
+    stream_id = connection.request_stream(X, MAX_31 + 5)
+    sent(connection)
+    stream = connection.exchanges.streams.live[stream_id]
+    assert (stream.wire, stream.wanted) == (MAX_31, 5)
+    stream.wire = 10
+    connection.receive(wire(PayloadFrame(stream_id, X)), 0.0)
+    assert sent(connection) == [RequestN(stream_id, 5)]
+    assert (stream.wire, stream.wanted) == (14, 0)
+
+
+@pytest.mark.parametrize("n", [0, -1, True, 1.5])
+def test_a_request_for_no_number_never_reaches_the_wire(n: Any) -> None:
+    connection = client()
+    stream_id = connection.request_stream(X, 1)
+    with pytest.raises(IllegalDemand, match=r"3\.9"):
+        connection.request(stream_id, n)
+    with pytest.raises(IllegalDemand, match=r"3\.9"):
+        connection.request_stream(X, n)
+    assert sent(connection) == [RequestStream(stream_id, 1, X)]
+
+
+def test_a_channel_goes_both_ways_and_each_half_ends_by_itself() -> None:
+    asking, answering = pair()
+    channel = asking.request_channel(X, 2)
+    assert carry(asking, answering) == [Requested(channel, Model.CHANNEL, X), Demanded(channel, 2)]
+    answering.request(channel, 3)
+    assert answering.flush(0.0) == [Elements(channel, [X])], "the first comes when it is asked for"
+    assert carry(answering, asking) == [Demanded(channel, 2)]
+    asking.send(channel, Y)
+    asking.complete(channel)
+    assert not asking.complete(channel)
+    assert carry(asking, answering) == [Elements(channel, [Y]), Completed(channel)]
+    answering.send(channel, Z)
+    assert carry(answering, asking) == [Elements(channel, [Z])]
+    answering.complete(channel)
+    assert carry(answering, asking) == [Completed(channel)]
+    assert not asking.exchanges.streams.live
+    assert not answering.exchanges.streams.live
+
+
+def test_a_channel_whose_first_element_is_its_last() -> None:
+    asking, answering = pair()
+    channel = asking.request_channel(X, 1, complete=True)
+    assert carry(asking, answering)[0] == Requested(channel, Model.CHANNEL, X, complete=True)
+    assert not asking.send(channel, Y)
+    answering.request(channel, 1)
+    assert answering.flush(0.0) == [Elements(channel, [X], complete=True)]
+    answering.complete(channel)
+    assert carry(answering, asking) == [Completed(channel)]
+    assert not asking.exchanges.streams.live
+
+
+def test_the_end_of_a_channel_waits_for_its_first_element() -> None:
+    asking, answering = pair()
+    channel = asking.request_channel(X, 1)
+    asking.complete(channel)
+    assert [type(event) for event in carry(asking, answering)] == [Requested, Demanded]
+    answering.request(channel, 9)
+    assert answering.flush(0.0) == [Elements(channel, [X], complete=True)]
+
+
+def test_the_server_asks_too() -> None:
+    asking, answering = pair()
+    stream_id = answering.request_stream(X, 1)
+    assert stream_id == 2
+    assert carry(answering, asking)[0] == Requested(2, Model.STREAM, X)
+    asking.send(2, Y, complete=True)
+    assert carry(asking, answering) == [Elements(2, [Y], complete=True)]
+
+
+# -- cancelling ------------------------------------------------------------------------------------
+def test_nothing_is_sent_after_a_cancel() -> None:
+    connection = client()
+    stream_id = connection.request_channel(X, 1)
+    connection.receive(wire(RequestN(stream_id, 5)), 0.0)
+    assert connection.flush(0.0) == [Demanded(stream_id, 5)]
+    sent(connection)
+    connection.send(stream_id, Y)
+    connection.request(stream_id, 5)
+    assert connection.cancel(stream_id)
+    assert not connection.cancel(stream_id)
+    assert not connection.send(stream_id, Y)
+    assert not connection.complete(stream_id)
+    assert not connection.fail_stream(stream_id, 0x201)
+    connection.request(stream_id, 5)
+    assert sent(connection) == [Cancel(stream_id)]
+    assert connection.flush(0.0) == [Cancelled(stream_id)]
+
+
+def test_a_request_that_has_not_left_is_cancelled_without_a_word() -> None:
+    connection = client()
+    connection.cancel(connection.request_stream(X, 1))
+    assert sent(connection) == []
+
+
+def test_a_cancel_of_the_peer_drops_what_waits() -> None:
+    asking, answering = pair()
+    stream_id = asking.request_stream(X, 9)
+    carry(asking, answering)
+    answering.send(stream_id, X)
+    asking.cancel(stream_id)
+    assert carry(asking, answering) == [Cancelled(stream_id)]
+    assert sent(answering) == []
+    assert not answering.send(stream_id, X)
+
+
+def test_a_responder_may_stop_what_comes_in_on_a_channel() -> None:
+    asking, answering = pair()
+    channel = asking.request_channel(X, 5)
+    carry(asking, answering)
+    answering.request(channel, 5)
+    carry(answering, asking)
+    asking.send(channel, Y)
+    answering.cancel(channel)
+    assert carry(answering, asking) == [Cancelled(channel)]
+    assert not asking.send(channel, Z)
+    assert sent(asking) == [], "what waited has been dropped"
+    answering.send(channel, Z, complete=True)
+    assert carry(answering, asking) == [Elements(channel, [Z], complete=True)]
+
+
+def test_cancelling_after_the_end_of_what_came_in_does_not_end_what_goes_out() -> None:
+    asking, answering = pair()
+    channel = asking.request_channel(X, 5)
+    carry(asking, answering)
+    answering.complete(channel)
+    carry(answering, asking)
+    assert not asking.cancel(channel)
+    answering.request(channel, 2)
+    carry(answering, asking)
+    assert asking.send(channel, Y, complete=True)
+
+
+@pytest.mark.parametrize("server_fails", [True, False])
+def test_an_error_ends_both_halves_of_a_channel(server_fails: bool) -> None:
+    asking, answering = pair()
+    channel = asking.request_channel(X, 5)
+    carry(asking, answering)
+    failing, other = (answering, asking) if server_fails else (asking, answering)
+    assert failing.fail_stream(channel, 0x201, b"oh")
+    assert failing.flush(0.0) == [Failed(channel, 0x201, b"oh", local=True)]
+    assert carry(failing, other) == [Failed(channel, 0x201, b"oh"), Cancelled(channel)]
+    assert not asking.exchanges.streams.live
+    assert not answering.exchanges.streams.live
+
+
+# -- turns -----------------------------------------------------------------------------------------
+def test_demand_is_passed_on_in_portions_while_little_waits() -> None:
+    connection = server(limits=Limits(chunk=10, watermark=1600))
+    connection.receive(wire(RequestStream(1, 35)), 0.0)
+    portions: list[int] = []
+    while sum(portions) < 35:
+        for event in connection.flush(0.0):
+            assert isinstance(event, Demanded)
+            portions.append(event.n)
+            for _ in range(event.n):
+                connection.send(1, X)
+        sent(connection)
+    assert max(portions) == 10
+    assert sum(portions) == 35
+    assert connection.flush(0.0) == []
+
+
+def test_keepalives_and_other_streams_pass_a_large_payload() -> None:
+    connection = server(limits=Limits(mtu=1000))
+    connection.receive(wire(RequestResponse(1), RequestResponse(3), RequestResponse(5)), 0.0)
+    connection.send(1, Payload(bytes(100_000)))
+    connection.send(3, Payload(bytes(2_000)))
+    first = read(connection.data_to_send(3000))
+    assert [frame.stream_id for frame in first if isinstance(frame, PayloadFrame)] == [1, 3, 1]
+    connection.receive(wire(KeepAlive(True, data=b"now")), 0.0)
+    connection.send(5, X)
+    second = read(connection.data_to_send(4000))
+    assert second[0] == KeepAlive(False, data=b"now")
+    assert PayloadFrame(5, X, complete=True) in second
+    rest = sent(connection)
+    assert len(rest) > 80
+    assert connection.queued == 0
+
+
+def test_a_large_payload_arrives_whole() -> None:
+    asking, answering = pair()
+    big = Payload(bytes(range(256)) * 60_000, b"m" * 100_000)
+    stream_id = asking.request_response(big)
+    [event] = carry(asking, answering)
+    assert event == Requested(stream_id, Model.RESPONSE, big)
+    answering.send(stream_id, big)
+    assert asking.receive(b"".join(iter(answering.data_to_send, b"")), 0.0) == [
+        Elements(stream_id, [big], complete=True)
+    ]
+
+
+def test_a_large_payload_can_be_cut_short() -> None:
+    asking, answering = pair(limits=Limits(mtu=100))
+    stream_id = asking.request_response(Payload(bytes(10_000)))
+    answering.receive(asking.data_to_send(500), 0.0)
+    asking.cancel(stream_id)
+    assert sent(asking) == [Cancel(stream_id)]
+    assert asking.queued == 0
+    answering.receive(wire(Cancel(stream_id)), 0.0)
+    assert answering.exchanges.partials.size == 0
+    assert not answering.exchanges.streams.live
+
+
+# -- stream 0 --------------------------------------------------------------------------------------
+def test_a_keepalive_is_echoed_with_its_data() -> None:
+    connection = server()
+    assert connection.receive(wire(KeepAlive(True, 5, b"data")), 0.0) == []
+    assert sent(connection) == [KeepAlive(False, 0, b"data")]
+    connection.receive(wire(KeepAlive(False, 5, b"data")), 0.0)
+    assert sent(connection) == []
+
+
+def test_a_client_keeps_the_connection_alive_and_notices_its_death() -> None:
+    connection = client(Setup(keepalive=1000, lifetime=2500))
+    assert connection.next_deadline() == 1.0
+    connection.tick(1.0)
+    assert sent(connection) == [KeepAlive(True)]
+    connection.tick(2.0)
+    events = connection.tick(2.5)
+    assert one(events, Closed).data == b"no sign of life from the peer"
+
+
+def test_leases_are_kept_by_both_sides() -> None:
+    asking, answering = pair(Setup(lease=True), lease=True)
+    with pytest.raises(NoLease):
+        asking.request_response(X)
+    with pytest.raises(NoLease):
+        answering.request_response(X)
+    answering.receive(wire(RequestResponse(1)), 0.0)
+    assert sent(answering) == [Error(1, ErrorCode.REJECTED, b"no lease")]
+    answering.grant_lease(1, 1000, b"m")
+    assert carry(answering, asking) == [Leased(Lease(1000, 1, b"m"))]
+    asking.request_response(X)
+    assert one(carry(asking, answering), Requested).payload == X
+    with pytest.raises(NoLease):
+        asking.request_response(X)
+    answering.grant_lease(1, 1000)
+    carry(answering, asking)
+    asking.tick(1.0)
+    with pytest.raises(NoLease):
+        asking.request_response(X)
+    with pytest.raises(ValueError, match="no lease"):
+        server().grant_lease(1, 1)
+
+
+def test_extensions_that_are_known_are_passed_on() -> None:
+    connection = server(extensions=frozenset({7}))
+    frame = Ext(1, 7, b"data")
+    assert connection.receive(wire(frame), 0.0) == [Extended(frame)]
+    connection.extend(frame)
+    connection.metadata_push(b"m")
+    assert sent(connection) == [frame, MetadataPush(b"m")]
+
+
+# -- the end ---------------------------------------------------------------------------------------
+def test_closing_fails_what_is_open() -> None:
+    connection = client()
+    stream_id = connection.request_channel(X, 5)
+    connection.close("enough")
+    assert connection.flush(0.0) == [
+        Failed(stream_id, ErrorCode.CONNECTION_ERROR, b"enough", local=True),
+        Cancelled(stream_id),
+        Closed(ErrorCode.CONNECTION_ERROR, b"enough", local=True),
+    ]
+    assert sent(connection) == [Error(0, ErrorCode.CONNECTION_ERROR, b"enough")]
+    assert connection.closed
+
+
+def test_draining_waits_for_what_is_open() -> None:
+    asking, answering = pair()
+    stream_id = asking.request_response(X)
+    carry(asking, answering)
+    answering.drain("restart")
+    answering.drain()
+    carry(answering, asking)
+    with pytest.raises(ConnectionLost, match="peer is closing"):
+        asking.request_response(X)
+    answering.send(stream_id, Y)
+    assert Elements(stream_id, [Y], complete=True) in carry(answering, asking)
+    assert answering.flush(0.0) == [Closed(ErrorCode.CONNECTION_CLOSE, b"", local=True)]
+    assert (asking.closed, answering.closed) == (True, True)
+
+
+def test_a_lost_transport_fails_what_is_open() -> None:
+    connection = client()
+    stream_id = connection.request_stream(X, 5)
+    assert connection.lost(0.0) == [
+        Failed(stream_id, ErrorCode.CONNECTION_ERROR, b"the transport was closed"),
+        Closed(ErrorCode.CONNECTION_ERROR, b"the transport was closed", local=False),
+    ]
+    assert connection.lost(0.0) == []
+    assert connection.closed
+    assert connection.data_to_send() == b""
+    assert "CLOSED" in repr(connection)
+
+
+# -- the fast path ---------------------------------------------------------------------------------
+def told(events: list[Event]) -> list[object]:
+    """Events with their elements one by one."""
+    found: list[object] = []
+    for event in events:
+        if isinstance(event, Elements):
+            found += [(event.stream_id, payload) for payload in event.payloads]
+            found += ["complete"] if event.complete else []
+        else:
+            found.append(event)
+    return found
+
+
+ELEMENTS = st.builds(
+    PayloadFrame, st.sampled_from([1, 3, 9]), st.sampled_from([X, Y, Z]), BOOLS, BOOLS
+)
+
+
+@given(st.lists(ELEMENTS, max_size=20), st.integers(1, 60), st.integers(1, 6))
+def test_elements_read_in_runs_are_those_read_one_by_one(
+    frames: list[PayloadFrame], cut: int, n: int
+) -> None:
+    fast, slow = client(), client(resumption=Resumption())  # who counts positions reads no runs
+    data = wire(KeepAlive(False), *frames)
+    heard: list[list[Event]] = [[], []]
+    for connection, events in zip((fast, slow), heard, strict=True):
+        connection.request_stream(X, n)
+        connection.request_stream(X, 2**63 - 1)
+        for at in range(0, len(data), cut):
+            events += connection.receive(data[at : at + cut], 0.0)
+    assert told(heard[0]) == told(heard[1])
+    assert fast.exchanges.streams.live.keys() == slow.exchanges.streams.live.keys()
+    assert sent(fast) == sent(slow)

@@ -1,0 +1,230 @@
+"""A session that goes on after its transport was lost: nothing twice, nothing missing."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from reactive_aio.rsocket.connection import Connection
+from reactive_aio.rsocket.events import (
+    Closed,
+    Demanded,
+    Elements,
+    Event,
+    Failed,
+    Requested,
+    ResumeAsked,
+    Resumed,
+    Suspended,
+)
+from reactive_aio.rsocket.frames import (
+    ErrorCode,
+    KeepAlive,
+    Payload,
+    PayloadFrame,
+    RequestResponse,
+    Resume,
+    ResumeOk,
+    Setup,
+)
+from reactive_aio.rsocket.resume import Resumption, Sessions
+
+from .wire import carry, client, one, pair, read, sent, wire
+
+X = Payload(b"x")
+
+
+def resumable(max_store: int = 1 << 20) -> tuple[Connection, Connection]:
+    return pair(resumption=Resumption(timeout=30, max_store=max_store))
+
+
+def reconnect(asking: Connection, answering: Connection, now: float = 1.0) -> list[Event]:
+    """A new transport for both; what the client learns from its first bytes."""
+    asking.reconnected(now)
+    stranger = Connection(None, now, resumption=Resumption())
+    asked = one(stranger.receive(asking.data_to_send(), now), ResumeAsked)
+    if not answering.resume(asked.resume, now):
+        stranger.reject("no")
+        return asking.receive(stranger.data_to_send(), now)
+    assert stranger.hand_over() == []
+    return asking.receive(answering.data_to_send(), now)
+
+
+def test_a_token_nobody_can_guess_is_made() -> None:
+    first, second = (Connection(Setup(), 0.0, resumption=Resumption()) for _ in range(2))
+    tokens = {each.setup.token for each in (first, second) if each.setup}
+    assert len(tokens) == 2
+    assert {len(token or b"") for token in tokens} == {16}
+
+
+def test_positions_count_the_frames_of_streams_without_their_length() -> None:
+    asking, answering = resumable()
+    asking.request_response(X)
+    asking.metadata_push(b"not counted")
+    carry(asking, answering)
+    asking.tick(20.0)
+    [frame] = sent(asking)
+    assert frame == KeepAlive(True, 0)
+    assert asking.exchanges.out.store is not None
+    assert asking.exchanges.out.store.sent == 7
+    answering.receive(wire(KeepAlive(True, 0)), 0.0)
+    assert sent(answering) == [KeepAlive(False, 7)]
+    asking.receive(wire(KeepAlive(False, 7)), 0.0)
+    assert asking.exchanges.out.store.frames() == []
+
+
+@pytest.mark.parametrize("arrived", [0, 1, 2])
+def test_what_was_lost_is_sent_again_and_what_arrived_is_not(arrived: int) -> None:
+    asking, answering = resumable()
+    stream_id = asking.request_stream(X, 9)
+    carry(asking, answering)
+    events: list[Event] = []
+    data = b""
+    for number in range(3):
+        answering.send(stream_id, Payload(b"%d" % number))
+        data = answering.data_to_send()
+        if number < arrived:
+            events += asking.receive(data, 0.0)
+    events += asking.receive(data[:5], 0.0) if arrived == 2 else []  # half a frame is none
+    assert asking.lost(0.5) == [Suspended()]
+    assert answering.lost(0.5) == [Suspended()]
+    answering.send(stream_id, Payload(b"3"), complete=True)
+    asking.request(stream_id, 5)
+    assert asking.data_to_send() == b""
+    events += reconnect(asking, answering)
+    assert events.count(Resumed()) == 1
+    got = [p.data for event in events if isinstance(event, Elements) for p in event.payloads]
+    assert got == [b"0", b"1", b"2", b"3"]
+    assert answering.flush(1.0)[-1] == Resumed()
+    carry(asking, answering, 1.0)
+    assert not asking.exchanges.streams.live
+    assert not answering.exchanges.streams.live
+
+
+def test_nothing_but_resume_is_sent_until_the_session_goes_on() -> None:
+    asking, _ = resumable()
+    asking.lost(0.0)
+    asking.request_response(X)
+    asking.reconnected(0.0)
+    frames = read(asking.data_to_send())
+    assert [type(frame) for frame in frames] == [Resume]
+    assert asking.data_to_send() == b""
+    asking.receive(wire(ResumeOk(0)), 0.0)
+    assert [type(frame) for frame in sent(asking)] == [RequestResponse]
+
+
+def test_a_session_that_nobody_resumes_ends() -> None:
+    asking, answering = resumable()
+    stream_id = asking.request_response(X)
+    asking.lost(5.0)
+    assert asking.next_deadline() == 35.0
+    assert asking.tick(34.0) == []
+    events = asking.tick(35.0)
+    assert [type(event) for event in events] == [Failed, Closed]
+    assert asking.closed
+    answering.lost(5.0)
+    answering.tick(35.0)
+    assert not answering.resume(Resume(b"", 0, 0), 40.0)
+    del stream_id
+
+
+def test_a_second_loss_does_not_prolong_the_session() -> None:
+    asking, _ = resumable()
+    asking.lost(0.0)
+    asking.reconnected(20.0)
+    asking.data_to_send()
+    assert asking.lost(21.0) == [Suspended()]
+    assert asking.next_deadline() == 30.0
+
+
+def test_a_position_that_is_not_kept_is_rejected() -> None:
+    asking, answering = resumable(max_store=10)
+    stream_id = asking.request_stream(X, 9)
+    carry(asking, answering)
+    for _ in range(5):
+        answering.send(stream_id, X)
+    answering.data_to_send()
+    asking.lost(0.0)
+    answering.lost(0.0)
+    events = reconnect(asking, answering)
+    assert one(events, Closed).code == ErrorCode.REJECTED_RESUME
+    assert one(events, Failed).stream_id == stream_id
+    assert answering.closed
+
+
+def test_a_server_that_asks_for_what_is_gone_is_told_so() -> None:
+    asking, _ = resumable()
+    asking.lost(0.0)
+    asking.reconnected(0.0)
+    asking.data_to_send()
+    events = asking.receive(wire(ResumeOk(99)), 0.0)
+    assert one(events, Closed).code == ErrorCode.CONNECTION_ERROR
+
+
+def test_until_the_session_goes_on_nothing_else_may_come() -> None:
+    asking, _ = resumable()
+    asking.lost(0.0)
+    asking.reconnected(0.0)
+    asking.data_to_send()
+    events = asking.receive(wire(PayloadFrame(1)), 0.0)
+    assert one(events, Closed).code == ErrorCode.CONNECTION_ERROR
+
+
+def test_a_new_transport_may_come_before_the_old_one_is_known_to_be_lost() -> None:
+    asking, answering = resumable()
+    asking.request_response(X)
+    asking.data_to_send()
+    asking.lost(0.0)
+    reconnect(asking, answering)
+    assert one(carry(asking, answering), Requested).payload == X
+
+
+def test_only_sessions_with_a_token_are_resumed() -> None:
+    connection = client()
+    assert isinstance(connection.lost(0.0)[-1], Closed)
+    with pytest.raises(RuntimeError, match="suspended"):
+        connection.reconnected(0.0)
+
+
+def test_the_bytes_behind_a_resume_are_handed_over() -> None:
+    stranger = Connection(None, 0.0, resumption=Resumption())
+    behind = wire(RequestResponse(1, X))
+    one(stranger.receive(wire(Resume(b"t", 0, 0)) + behind, 0.0), ResumeAsked)
+    assert stranger.hand_over() == [behind]
+    assert stranger.closed
+
+
+@given(st.lists(st.integers(0, 120), max_size=6), st.integers(1, 12), st.data())
+def test_whatever_is_lost_when_every_element_arrives_once(
+    losses: list[int], n: int, data: st.DataObject
+) -> None:
+    asking, answering = resumable()
+    sessions = Sessions[Connection]()
+    sessions.add(b"token", answering)
+    stream_id = asking.request_stream(X, n)
+    got: list[bytes] = []
+    sent_so_far = 0
+    transports = [*losses, 10**9]  # how many bytes each brings to the client, at most
+    now = 0.0
+    for number, budget in enumerate(transports):
+        for _ in range(40):
+            events = answering.receive(asking.data_to_send(), now) + answering.flush(now)
+            for event in events:
+                if isinstance(event, Demanded):
+                    for _ in range(event.n):
+                        answering.send(stream_id, Payload(b"%d" % sent_so_far))
+                        sent_so_far += 1
+            brought = answering.data_to_send()[:budget]
+            budget -= len(brought)
+            for event in asking.receive(brought, now):
+                if isinstance(event, Elements):
+                    got += [payload.data for payload in event.payloads]
+                    asking.request(stream_id, data.draw(st.integers(1, 3)))
+            if not budget or len(got) > 60:
+                break
+        if number < len(transports) - 1:
+            asking.lost(now)
+            answering.lost(now)
+            events = reconnect(asking, answering, now)
+            assert not [event for event in events if isinstance(event, Closed)]
+            got += [p.data for each in events if isinstance(each, Elements) for p in each.payloads]
+    assert got == [b"%d" % number for number in range(len(got))]
+    assert len(got) >= n
