@@ -49,7 +49,7 @@ class Arm(Batched, Generic[T]):
     """
 
     __slots__ = ("_own", "_owner", "_subscription", "elements", "ended", "error", "fill",
-                 "outstanding", "tag", "told")  # fmt: skip
+                 "left", "outstanding", "tag", "told")  # fmt: skip
 
     def __init__(self, owner: Owner, tag: Any = None) -> None:
         self._owner = owner
@@ -65,6 +65,8 @@ class Arm(Batched, Generic[T]):
         """Requested, and not yet taken out of `elements`."""
         self.ended: bool = False
         """No more signals: it completed, failed, or was cancelled."""
+        self.left: bool = False
+        """It was cancelled: its cleanup may take a while."""
         self.error: BaseException | None = None
         """What it failed with."""
 
@@ -110,8 +112,15 @@ class Arm(Batched, Generic[T]):
     def stop(self) -> None:
         """Cancel it, but keep what it has sent."""
         if not self.ended:
-            self.ended = True
+            self.ended = self.left = True
             self._leave(self._subscription)
+
+    @property
+    def clean(self) -> bool:
+        """Whether there is no cleanup to wait for (any more)."""
+        subscription = self._subscription
+        waits = self.left and hasattr(subscription, "aclose")
+        return not waits or getattr(subscription, "clean", False)
 
     async def aclose(self) -> None:
         """Cancel it and wait for its cleanup."""

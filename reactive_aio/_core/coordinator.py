@@ -42,7 +42,7 @@ class Coordinator(Generic[R]):
         self.settled = 0
         """How many of those have been processed downstream, as far as it has told."""
         self._started = False
-        self._leaving: list[Arm[Any]] = []
+        self._leaving: list[Arm[Any]] = []  # whose cleanup may not be over
 
     # -- decisions: what a subclass says ----------------------------------------------------------
     def started(self) -> None:
@@ -90,6 +90,8 @@ class Coordinator(Generic[R]):
         """Forget an arm, cancelling it unless it has ended."""
         self.arms.pop(arm, None)
         arm.cancel()
+        if not arm.clean:
+            self._leaving = [*(each for each in self._leaving if not each.clean), arm]
 
     def emit(self, elements: list[R]) -> None:
         """Hand *elements* over; no more than `demand` allows."""
@@ -155,7 +157,7 @@ class Coordinator(Generic[R]):
         self.closed = True
         arms = list(self.arms)
         self.arms.clear()
-        self._leaving = arms
+        self._leaving += arms
         for arm in arms:
             arm.cancel()
         self.stopped()

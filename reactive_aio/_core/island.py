@@ -113,6 +113,11 @@ class Island:
         else:
             self.door.soon_threadsafe(self.cancel)
 
+    @property
+    def clean(self) -> bool:
+        """Whether `aclose` would have nothing to wait for."""
+        return (self.task is None or self.task.done()) and not hasattr(self.leaving, "aclose")
+
     async def aclose(self) -> None:
         """Cancel, and wait until the source has cleaned up after itself."""
         self.cancel()

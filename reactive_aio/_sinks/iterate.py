@@ -198,7 +198,7 @@ class _Receiver(Batched, Generic[T]):
             await self._fair()
         while not self._elements:
             if self._ended:
-                self._end()
+                await self._end()
             waiter = self._ask()
             if waiter is not None:
                 await waiter
@@ -212,7 +212,11 @@ class _Receiver(Batched, Generic[T]):
         if perf_counter() >= self._pace.until:
             await self._pace.turn()
 
-    def _end(self) -> NoReturn:
+    async def _end(self) -> NoReturn:
+        subscription, self._subscription = self._subscription, None
+        if hasattr(subscription, "aclose"):
+            # What an operator has cancelled may still clean up, and that belongs to this loop.
+            await cast("Any", subscription).aclose()
         error, self._error = self._error, None
         if isinstance(error, StopAsyncIteration):
             # As an asynchronous generator has it: an error must not look like the end.
@@ -226,7 +230,7 @@ class _Receiver(Batched, Generic[T]):
         if self._waiter is not None and not self._waiter.done():
             raise RuntimeError("a stream has one consumer, and it is waiting in another task")
         need = self._prefetch - self._ahead
-        if need > 0 and self._subscription is not None:
+        if need > 0 and self._subscription is not None and not self._ended:
             self._ahead += need
             self._subscription.request(need)
         if self._elements or self._ended:
@@ -242,10 +246,10 @@ class _Receiver(Batched, Generic[T]):
 
     def leave(self) -> None:
         self._source = None
-        self._ended = True
+        over, self._ended = self._ended, True
         self._elements.clear()
         subscription, self._subscription = self._subscription, None
-        if subscription is not None:
+        if subscription is not None and not over:
             subscription.cancel()
 
     # -- the subscriber's side --------------------------------------------------------------------
@@ -267,5 +271,4 @@ class _Receiver(Batched, Generic[T]):
 
     def on_complete(self) -> None:
         self._ended = True
-        self._subscription = None
         self.flush()

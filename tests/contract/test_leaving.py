@@ -1,11 +1,13 @@
 """Leaving an async for closes upstream before the next statement."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from itertools import count
 from typing import Any
 
 import pytest
 
+import reactive_aio as r
 from reactive_aio import Flow
 from tests.contract.subscribers import (
     BOTH,
@@ -121,3 +123,44 @@ async def test_a_timed_out_wait_loses_no_element(shape: Shape) -> None:
             await asyncio.wait_for(anext(elements), 0.01)
         gate.set()
         assert [x async for x in elements] == [1, 2, 3]
+
+
+class TestTheEnd:
+    """What an operator cancelled cleans up before the consumer goes on, however the flow ends."""
+
+    @staticmethod
+    def slow_to_leave(log: list[str]) -> Flow[int]:
+        async def numbers() -> AsyncIterator[int]:
+            try:
+                for n in count():
+                    await asyncio.sleep(0)
+                    yield n
+            finally:
+                for _ in range(3):
+                    await asyncio.sleep(0)
+                log.append("cleaned up")
+
+        return r.from_aiter(numbers)
+
+    @pytest.mark.parametrize("boundary", [False, True])
+    async def test_a_completion_waits_for_what_it_cut_off(self, boundary: bool) -> None:
+        log: list[str] = []
+        flow = self.slow_to_leave(log)
+        async for _ in (flow.boundary(3) if boundary else flow).take(2):
+            pass
+        assert log == ["cleaned up"]
+
+    async def test_a_failure_waits_for_the_others(self) -> None:
+        log: list[str] = []
+        failing: Flow[int] = self.slow_to_leave([]).take(3).concat_with(r.error(OSError("no")))
+        with pytest.raises(OSError, match="no"):
+            async for _ in r.merge(self.slow_to_leave(log), failing):
+                pass
+        assert log == ["cleaned up"]
+
+    async def test_a_failure_waits_for_the_others_in_an_awaited_sink(self) -> None:
+        log: list[str] = []
+        failing: Flow[int] = self.slow_to_leave([]).take(3).concat_with(r.error(OSError("no")))
+        with pytest.raises(OSError, match="no"):
+            await r.merge(self.slow_to_leave(log), failing).count()
+        assert log == ["cleaned up"]
