@@ -11,7 +11,7 @@ from collections import deque
 from types import CellType, CoroutineType, FrameType, GeneratorType, ModuleType
 from typing import Any, Final
 
-from ._waiting import awaited_by, frame_of
+from ._awaited import awaited_by, frame_of
 
 __all__ = ("Holder", "holder_of", "stack_of")
 

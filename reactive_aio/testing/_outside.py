@@ -82,16 +82,17 @@ class Outside:
         frames = sys._current_frames()
         return any(is_working(frames.get(ident)) for ident in self._started_since())
 
-    def parked_threads(self) -> list[str]:
-        """The names of those who wait for the loop, for a report."""
+    def parked_threads(self) -> list[threading.Thread]:
+        """Those who wait for the loop, for a report."""
         frames = sys._current_frames()
-        return sorted(
-            thread.name
+        parked = [
+            thread
             for thread in threading.enumerate()
             if thread.ident not in self._before
             and thread.ident in frames
             and is_parked(frames[thread.ident])
-        )
+        ]
+        return sorted(parked, key=lambda thread: thread.name)
 
     def _started_since(self) -> list[int]:
         here = threading.get_ident()

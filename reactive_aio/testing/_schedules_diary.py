@@ -9,9 +9,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from ._awaited import frames
 from ._schedules_loop import Entry, ScheduleLoop
 from ._schedules_threads import Visitor, Visitors, standing_still
-from ._waiting import frames
 
 __all__ = ("Diary",)
 

@@ -19,7 +19,7 @@ from weakref import WeakSet
 
 from ._schedules_script import Script
 from ._schedules_threads import Visitor, Visitors
-from ._waiting import where_tasks_wait
+from ._waiting import where_tasks_wait, where_threads_wait
 from .virtual_time import Deadlock
 
 __all__ = ("Endless", "Entry", "ScheduleLoop")
@@ -323,7 +323,7 @@ class ScheduleLoop(asyncio.AbstractEventLoop):
             *where_tasks_wait(self),
         ]
         if waiting := self._visitors.unfinished():
-            lines.append(f"threads that wait: {', '.join(visitor.name for visitor in waiting)}")
+            lines += ["threads that wait:", *where_threads_wait(waiting)]
         return "\n".join(lines)
 
 

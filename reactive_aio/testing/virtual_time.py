@@ -17,7 +17,7 @@ What happens when nothing is ready:
 2. A timer is set: the clock jumps to it. Sockets are looked at first, but never waited for: data
    from the same loop is there already, and the outside world does not live in virtual time.
 3. No timer, but a socket or pipe is watched: the loop waits for it in real time.
-4. Otherwise nobody can ever wake the loop: :class:`Deadlock` is raised, naming who waits where.
+4. Otherwise nobody can ever wake the loop: :class:`Deadlock` is raised, naming who waits for whom.
 
 A test belongs to one thread; a loop that runs in a second thread and waits to be called from the
 first should be a real one.
@@ -30,7 +30,7 @@ from concurrent import futures
 from typing import TypeVar, TypeVarTuple
 
 from reactive_aio.testing._outside import Outside
-from reactive_aio.testing._waiting import where_tasks_wait
+from reactive_aio.testing._waiting import where_tasks_wait, where_threads_wait
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -44,7 +44,11 @@ RESOLUTION = 1e-6
 
 
 class Deadlock(RuntimeError):
-    """The loop is idle and nothing can ever wake it."""
+    """The loop is idle and nothing can ever wake it.
+
+    The message names each task, what it waits for, which tasks have that or have it at hand, the
+    places, a circle if there is one, and the threads that wait for the loop.
+    """
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
@@ -101,7 +105,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
             *where_tasks_wait(self),
         ]
         if parked := self._outside.parked_threads():
-            lines.append(f"threads that wait for the loop: {', '.join(parked)}")
+            lines += ["threads that wait for the loop:", *where_threads_wait(parked)]
         return "\n".join(lines)
 
 

@@ -224,14 +224,20 @@ class TestDeadlock:
 
     def test_names_the_threads_that_wait_for_the_loop(self) -> None:
         go = threading.Event()
-        thread = threading.Thread(target=go.wait, name="producer")
+
+        def produce() -> None:
+            go.wait()
+
+        thread = threading.Thread(target=produce, name="producer")
 
         async def main() -> None:
             thread.start()
             await asyncio.Event().wait()
 
         try:
-            assert "threads that wait for the loop: producer" in deadlock_of(main)
+            message = deadlock_of(main)
+            assert "threads that wait for the loop:\n  producer\n" in message
+            assert "produce: go.wait()" in message.splitlines()[-1]
         finally:
             go.set()
             thread.join()
