@@ -7,15 +7,16 @@ costs little).
 """
 
 from collections import deque
+from dataclasses import replace
 from typing import Final
 
 from .._core.demand import UNBOUNDED
-from .codec import HEADER, encode
+from .codec import HEADER, decode, encode, quick
 from .errors import ProtocolError
 from .events import Cancelled, Demanded, Event, Failed
 from .flood import Flood
 from .fragments import Partials, Splittable, fragments, length_of
-from .frames import MAX_31, Error, RequestN
+from .frames import MAX_31, NOTHING, Error, Payload, RequestN
 from .limits import Limits
 from .outbound import Outbound
 from .states import RECEIVING, SENDING, TABLE, Action, Input, State
@@ -50,16 +51,20 @@ class Books:
         if self.flood.useless(self.now):
             raise ProtocolError("a flood of frames that lead to nothing")
 
-    def put(self, stream: Stream, frame: Splittable | Error) -> None:
-        """Queue *frame* in its stream's turn, in fragments if it is large."""
-        if isinstance(frame, Error):
-            self.out.put(stream, self.out.wrap(encode(frame)))
-            return
-        size = length_of(frame.payload) + HEADER + 4
+    def put(self, stream: Stream, bits: int, payload: Payload, n: int = 0) -> int:
+        """Queue a request or an element in its stream's turn, in fragments if it is large.
+
+        *bits*: its type and flags. Returns how many bytes it takes, about.
+        """
+        size = length_of(payload) + HEADER + 4
         if size <= self.limits.mtu:
-            self.out.put(stream, self.out.wrap(encode(frame)))
+            self.out.put(stream, self.out.wrap(quick(stream.id, bits, payload, n)))
         else:
-            self.out.put_large(stream, fragments(frame, self.limits.mtu), size)
+            frame = decode(quick(stream.id, bits, NOTHING, n))
+            if isinstance(frame, Splittable):
+                whole = replace(frame, payload=payload)
+                self.out.put_large(stream, fragments(whole, self.limits.mtu), size)
+        return size
 
     def error(self, stream_id: int, code: int, data: bytes) -> Error:
         return Error(stream_id, code, data[: self.limits.mtu - HEADER - 4])

@@ -13,8 +13,7 @@ from .books import HALF, Books
 from .codec import HEADER, encode
 from .errors import ProtocolError
 from .events import Cancelled, Completed, Elements, Failed, Requested
-from .fragments import length_of
-from .frames import Cancel, Error, ErrorCode, Payload, PayloadFrame, RequestN
+from .frames import NOTHING, Cancel, Error, ErrorCode, Payload, PayloadFrame, RequestN
 from .states import OPENED, RECEIVING, SENDING, TABLE, Action, Input, Model, State
 from .streams import Stream
 
@@ -23,6 +22,7 @@ __all__ = ("Exchanges",)
 _PREFIXED: Final = Struct(">xHIH").pack
 _PLAIN: Final = Struct(">IH").pack
 _NEXT: Final = 0x0A << 10 | 0x20
+_LAST: Final = _NEXT | 0x40
 _CUT_SHORT: Final = b"the requester cancelled the channel"
 
 
@@ -39,7 +39,7 @@ class Exchanges(Books):
         if stream.first is not None:
             first, stream.first = stream.first, None
             if stream.last:
-                self._finish(stream, Input.LAST, first)
+                self.finish(stream, Input.LAST, first)
                 return
             self.run(stream_id).append(first)
             n -= 1
@@ -72,8 +72,9 @@ class Exchanges(Books):
 
     def _send(self, stream: Stream, payload: Payload, complete: bool) -> bool:
         complete = complete or stream.model is Model.RESPONSE
-        self.put(stream, PayloadFrame(stream.id, payload, complete=complete))
-        stream.mean = max(stream.mean, length_of(payload) + HEADER)
+        size = self.put(stream, _LAST if complete else _NEXT, payload)
+        if size > stream.mean:
+            stream.mean = size
         if complete:
             self.flood.useful()
             self.move(stream, Input.SEND_COMPLETE)
@@ -91,7 +92,7 @@ class Exchanges(Books):
         stream = self.streams.live.get(stream_id)
         if stream is None or TABLE[stream.state, Input.SEND_COMPLETE].action is Action.IGNORE:
             return False
-        self.put(stream, PayloadFrame(stream_id, next=False, complete=True))
+        self.put(stream, _LAST & ~0x20, NOTHING)
         self.move(stream, Input.SEND_COMPLETE)
         return True
 
@@ -101,7 +102,7 @@ class Exchanges(Books):
         if stream is None or TABLE[stream.state, Input.SEND_ERROR].action is Action.IGNORE:
             return False
         receiving = stream.state in RECEIVING
-        self.put(stream, self.error(stream_id, code, data))
+        self.out.put(stream, self.out.wrap(encode(self.error(stream_id, code, data))))
         self.move(stream, Input.SEND_ERROR)
         if receiving:
             self.events.append(Failed(stream_id, code, data, local=True))
@@ -144,9 +145,9 @@ class Exchanges(Books):
         elif stream.first is not None and not next_:
             stream.last = True  # when the first element has been asked for
         elif not next_:
-            self._finish(stream, Input.COMPLETE, None)
+            self.finish(stream, Input.COMPLETE, None)
         elif complete:
-            self._finish(stream, Input.LAST, payload)
+            self.finish(stream, Input.LAST, payload)
         else:
             self.deliver(stream, payload)
 
@@ -181,7 +182,7 @@ class Exchanges(Books):
         """An element has come."""
         state, action = TABLE[stream.state, Input.NEXT]
         if action is Action.FINISH:
-            self._finish(stream, Input.LAST, payload)
+            self.finish(stream, Input.LAST, payload)
             return
         del state
         stream.wire -= 1
@@ -199,7 +200,7 @@ class Exchanges(Books):
         self.events.append(Elements(stream_id, payloads))
         return payloads
 
-    def _finish(self, stream: Stream, input_: Input, payload: Payload | None) -> None:
+    def finish(self, stream: Stream, input_: Input, payload: Payload | None) -> None:
         self.flood.useful()
         if payload is None:
             self.events.append(Completed(stream.id))
@@ -264,7 +265,8 @@ class Exchanges(Books):
         model = stream.model
         complete = complete and model is Model.CHANNEL
         stream.state = OPENED[model]
-        self.settle(stream)
+        if model is Model.FNF:
+            self.forget(stream)
         self.events.append(Requested(stream.id, model, payload, complete))
         if model is Model.RESPONSE:
             stream.granted = 1

@@ -17,49 +17,59 @@ class Splitter:
     `ProtocolError` as soon as it is seen, not when the frame is whole.
     """
 
-    __slots__ = ("data", "limit", "position")
+    __slots__ = ("_later", "_missing", "data", "limit", "position")
 
     def __init__(self, limit: int = MAX_FRAME) -> None:
         self.limit: int = limit
         self.data: bytes = b""
         self.position: int = 0
+        self._later = bytearray()
+        self._missing = 0
 
     @property
     def held(self) -> int:
         """How many bytes wait for the rest of their frame, or to be taken."""
-        return len(self.data) - self.position
+        return len(self.data) - self.position + len(self._later)
 
     def feed(self, data: bytes) -> None:
-        self.data = self.data[self.position :] + data if self.held else data
-        self.position = 0
+        if self._missing > len(data):
+            self._later += data  # nothing to be looked at yet
+            self._missing -= len(data)
+        elif self.held:
+            self.data = b"".join((self.data[self.position :], self._later, data))
+            self._later.clear()
+            self.position = self._missing = 0
+        else:
+            self.data = data
+            self.position = self._missing = 0
 
     def next(self) -> bytes | None:
         """The next whole frame, without its length; None if there is none yet."""
-        length = self.length()
-        start = self.position + 3
-        if length is None or len(self.data) < start + length:
+        start, whole = self.position + 3, len(self.data)
+        if self._missing or whole < start:
             return None
-        self.position = start + length
-        return self.data[start : start + length]
+        length = int.from_bytes(self.data[start - 3 : start], "big")
+        if not HEADER <= length <= self.limit:
+            self._wrong(length)
+        end = start + length
+        if whole < end:
+            self._missing = end - whole
+            return None
+        self.position = end
+        return self.data[start:end]
 
-    def length(self) -> int | None:
-        """How long the next frame says it is; None if that is not known yet."""
-        at = self.position
-        if len(self.data) < at + 3:
-            return None
-        length = int.from_bytes(self.data[at : at + 3], "big")
+    def _wrong(self, length: int) -> None:
         if length < HEADER:
             raise ProtocolError(f"a frame of {length} bytes is shorter than its header")
-        if length > self.limit:
-            raise ProtocolError(f"a frame of {length} bytes; at most {self.limit} are taken")
-        return length
+        raise ProtocolError(f"a frame of {length} bytes; at most {self.limit} are taken")
 
     def rest(self) -> bytes:
         """Take out all that is held, whole or not."""
-        rest = self.data[self.position :]
+        rest = self.data[self.position :] + bytes(self._later)
         self.clear()
         return rest
 
     def clear(self) -> None:
         self.data = b""
-        self.position = 0
+        self._later.clear()
+        self.position = self._missing = 0

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Any, Final, cast
 
-from .codec import decode, header
+from .codec import decode, decode_body, header
 from .errors import ProtocolError
 from .events import Event
 from .frames import (
@@ -32,7 +32,7 @@ from .framing import Splitter
 from .limits import Limits
 from .resume import Resumption
 from .session import Phase, Session
-from .states import Model
+from .states import Input, Model
 from .streams import Stream
 
 __all__ = ("Intake",)
@@ -43,7 +43,8 @@ _new: Final = cast(
     "Callable[[type[Payload], tuple[bytes, bytes | None]], Payload]",
     tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
 )
-_ELEMENT: Final = 0x0A << 10 | 0x20  # PAYLOAD with NEXT and nothing else
+_COMPLETE: Final = 0x40
+_LAST: Final = 0x0A << 10 | 0x20 | _COMPLETE  # PAYLOAD with NEXT and perhaps COMPLETE
 _CONNECTION: Final = frozenset(
     {
         FrameType.SETUP,
@@ -186,22 +187,25 @@ class Intake(Session):
         while at + 9 <= end:
             high, low, stream_id, bits = _FIRST(data, at)
             size = (high << 16 | low) + 3
-            if bits != _ELEMENT or at + size > end or not 9 <= size <= most:
+            if (bits | _COMPLETE) != _LAST or at + size > end or not 9 <= size <= most:
                 break
             if stream is None or stream.id != stream_id:
                 self._ask_again(stream)
                 stream = live.get(stream_id)
-                if stream is None or stream.partial is not None or stream.model is Model.RESPONSE:
-                    break
-                if not stream.wire:
+                if stream is None or stream.partial is not None or not stream.wire:
                     break
                 payloads = self.exchanges.run(stream_id)
             elif not stream.wire:
                 break
-            payloads.append(_new(Payload, (data[at + 9 : at + size], None)))
+            at += size
+            payload = _new(Payload, (data[at - size + 9 : at], None))
+            if bits == _LAST or stream.model is Model.RESPONSE:
+                self.exchanges.finish(stream, Input.LAST, payload)
+                stream = None
+                continue
+            payloads.append(payload)
             stream.wire -= 1
             count += 1
-            at += size
         splitter.position = at
         self._ask_again(stream)
         if count:
@@ -216,13 +220,13 @@ class Intake(Session):
             self.first_frame(frame)
             self.asked(decode(frame))
             return
-        stream_id, kind, _ = header(frame)
+        stream_id, kind, flags = header(frame)
         if self._store is not None and stream_id and kind not in _CONNECTION:
             self._store.received += len(frame)
         if stream_id and kind in _CONNECTION:
             self.exchanges.useless()
             return
-        decoded = decode(frame)
+        decoded = decode_body(stream_id, kind, flags, frame)
         if decoded is None:
             self.exchanges.useless()
             return

@@ -72,7 +72,9 @@ class Requests:
         stream = Stream(stream_id, model, state, mine=True, mean=exchanges.mean)
         exchanges.streams.add(stream)
         stream.wire = 1 if model is Model.RESPONSE else min(n, MAX_31)
-        exchanges.put(stream, _frame(stream, payload, complete))
+        numbered = model is Model.STREAM or model is Model.CHANNEL
+        bits = model << 10 | (0x40 if complete else 0)
+        exchanges.put(stream, bits, payload, stream.wire if numbered else 0)
         if n > MAX_31:
             exchanges.request(stream_id, n if n == UNBOUNDED else n - MAX_31)
         return stream_id
@@ -117,15 +119,3 @@ class Requests:
         if self.given is not None and not self.given.take(exchanges.now):
             return ErrorCode.REJECTED, "no lease"
         return ErrorCode.REJECTED, ""
-
-
-def _frame(stream: Stream, payload: Payload, complete: bool) -> Request:
-    match stream.model:
-        case Model.RESPONSE:
-            return RequestResponse(stream.id, payload)
-        case Model.FNF:
-            return RequestFnf(stream.id, payload)
-        case Model.STREAM:
-            return RequestStream(stream.id, stream.wire, payload)
-        case Model.CHANNEL:
-            return RequestChannel(stream.id, stream.wire, payload, complete=complete)

@@ -1,0 +1,247 @@
+"""A fuzzer that follows coverage: whatever bytes a peer sends, a connection neither breaks nor grows.
+
+``python -m tests.rsocket.fuzz [seconds] [seed]``. Inputs that reach lines (or pairs of lines) which
+none before them reached are kept, and changed again: bits, bytes, numbers at the edges, whole frames
+left out, doubled, or taken from another input. What is found is printed as a literal for a test.
+"""
+
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType as Frame
+from typing import Any
+
+import reactive_aio.rsocket
+from reactive_aio.rsocket.codec import encode, prefix
+from reactive_aio.rsocket.connection import Connection
+from reactive_aio.rsocket.events import (
+    Demanded,
+    Elements,
+    Event,
+    Requested,
+    ResumeAsked,
+    SetupAsked,
+)
+from reactive_aio.rsocket.frames import Payload, PayloadFrame, Setup
+from reactive_aio.rsocket.limits import Limits
+from reactive_aio.rsocket.resume import Resumption
+from reactive_aio.rsocket.states import Model
+
+ROOM = str(Path(reactive_aio.rsocket.__file__).parent)
+LIMITS = Limits(
+    mtu=64,
+    watermark=500,
+    chunk=4,
+    max_streams=3,
+    max_frame=2000,
+    max_setup=300,
+    max_early=500,
+    max_payload=300,
+    max_partial=500,
+    max_partials=2,
+    max_empty_fragments=2,
+    max_useless=20,
+    max_zero_requests=2,
+    max_backlog=3000,
+)
+MOST_WAITING = 12_000
+"""Of all queues together, in bytes: answers, what was sent of portions, a store."""
+
+
+# -- what is attacked ------------------------------------------------------------------------------
+def attack(data: bytes) -> None:
+    """One connection: the first two bytes say which and how, the rest is what its peer sends."""
+    kind, pace = (*data[:2], 0, 0)[:2]
+    resumption = Resumption(max_store=500) if kind & 2 else None
+    options: dict[str, Any] = {"limits": LIMITS, "resumption": resumption}
+    if kind & 1:
+        connection = Connection(Setup(lease=bool(kind & 4)), 0.0, **options)
+        if not kind & 4:
+            connection.request_stream(Payload(b"s"), 3)
+            connection.request_channel(Payload(b"c"), 2)
+            connection.request_response(Payload(b"r" * (kind & 0xF0)))
+    else:
+        connection = Connection(None, 0.0, lease=True, extensions=frozenset({1}), **options)
+    now, at = 0.0, 2
+    step = 1 + (pace & 0x3F) * 4
+    while at < len(data):
+        now += 0.01
+        react(connection, connection.receive(data[at : at + step], now), now)
+        react(connection, connection.flush(now), now)
+        if not pace & 0x40:  # else the peer does not read
+            connection.data_to_send(500)
+        check(connection)
+        at += step
+    finish(connection, pace, now)
+
+
+def finish(connection: Connection, pace: int, now: float) -> None:
+    for _ in range(3):
+        deadline = connection.next_deadline()
+        if deadline is not None:
+            react(connection, connection.tick(max(now, deadline)), now)
+        connection.data_to_send()
+        check(connection)
+    if pace & 0x80 and connection.lost(now) and not connection.closed and connection.client:
+        connection.reconnected(now)
+        connection.data_to_send()
+    connection.lost(now)
+    connection.drain()
+    connection.close()
+    check(connection)
+
+
+def react(connection: Connection, events: list[Event], now: float) -> None:
+    """What a friendly application does."""
+    for event in events:
+        if isinstance(event, SetupAsked):
+            connection.accept(now)
+            if event.setup.lease:
+                connection.grant_lease(3, 1000)
+        elif isinstance(event, ResumeAsked):
+            if not connection.resume(event.resume, now):
+                connection.reject()
+        elif isinstance(event, Requested):
+            if event.model is Model.RESPONSE:
+                connection.send(event.stream_id, event.payload)
+            elif event.model is Model.CHANNEL:
+                connection.request(event.stream_id, 2)
+        elif isinstance(event, Demanded):
+            for _ in range(event.n):
+                connection.send(event.stream_id, Payload(b"e" * (event.stream_id % 90)))
+        elif isinstance(event, Elements):
+            connection.request(event.stream_id, len(event.payloads))
+
+
+def check(connection: Connection) -> None:
+    exchanges = connection.exchanges
+    assert 0 <= connection.queued <= MOST_WAITING, connection.queued
+    assert 0 <= exchanges.partials.size <= LIMITS.max_partial + LIMITS.max_frame
+    assert 0 <= exchanges.partials.count <= LIMITS.max_partials + 1
+    assert exchanges.streams.theirs <= LIMITS.max_streams
+    assert len(exchanges.streams.live) <= LIMITS.max_streams + 3
+
+
+# -- how inputs change -----------------------------------------------------------------------------
+EDGES = [b"\0\0\0\0", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\0\0\0\1", b"\x80\0\0\0"]
+
+
+def frames_of(data: bytes) -> list[bytes]:
+    """*data* cut where its frames seem to end."""
+    cuts, at = [data[:2]], 2
+    while at < len(data):
+        end = at + 3 + min(int.from_bytes(data[at : at + 3], "big"), 3000)
+        cuts.append(data[at:end])
+        at = end
+    return cuts
+
+
+def mutate(dice: random.Random, data: bytes, other: bytes) -> bytes:
+    changed = bytearray(data)
+    at = dice.randrange(len(changed) + 1)
+    match dice.randrange(8):
+        case 0 if at < len(changed):
+            changed[at] ^= 1 << dice.randrange(8)
+        case 1 if at < len(changed):
+            changed[at] = dice.randrange(256)
+        case 2:
+            changed[at : at + 4] = dice.choice(EDGES)
+        case 3:
+            del changed[at : at + dice.randrange(1, 9)]
+        case 4:
+            changed[at:at] = dice.randbytes(dice.randrange(1, 9))
+        case way:
+            mine, others = frames_of(data), frames_of(other)
+            place = dice.randrange(1, len(mine) + 1)
+            if way == 5:
+                mine.insert(place, dice.choice(others[1:] or [b""]))
+            elif way == 6:
+                mine[place:place] = [mine[place % len(mine)]] * dice.choice([1, 2, 30])
+            else:
+                del mine[place : place + 1]
+            return b"".join(mine)[:4000]
+    return bytes(changed[:4000])
+
+
+def seeds(frames: list[Any]) -> Iterator[bytes]:
+    """A conversation for each kind of connection, and each frame alone behind a setup."""
+    written = [prefix(encode(frame)) for frame in frames]
+    for kind in range(8):
+        setup = b"" if kind & 1 else prefix(encode(Setup()))
+        yield bytes((kind, 0x3F)) + setup + b"".join(written)
+        for frame in written:
+            yield bytes((kind, 0x07)) + setup + frame
+
+
+# -- coverage --------------------------------------------------------------------------------------
+@contextmanager
+def watched(seen: set[tuple[int, int, int]]) -> Iterator[None]:
+    """Collect which line followed which, in each function of the room."""
+
+    def enter(frame: Frame, event: str, arg: object) -> Callable[..., Any] | None:
+        del event, arg
+        code = frame.f_code
+        if not code.co_filename.startswith(ROOM):
+            return None
+        last, name = 0, hash(code)
+
+        def line(frame: Frame, event: str, arg: object) -> Callable[..., Any]:
+            nonlocal last
+            del event, arg
+            seen.add((name, last, frame.f_lineno))
+            last = frame.f_lineno
+            return line
+
+        return line
+
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+def fuzz(frames: list[Any], dice: random.Random, runs: int, until: float = float("inf")) -> int:
+    """Attack *runs* times, or *until* then; how much of the room was seen."""
+    known: set[tuple[int, int, int]] = set()
+    corpus: list[bytes] = []
+    waiting = list(seeds(frames))
+    for _ in range(runs):
+        if time.monotonic() > until:
+            break
+        if waiting:
+            data = waiting.pop()
+        else:
+            data = dice.choice(corpus)
+            for _ in range(dice.choice([1, 1, 2, 4])):
+                data = mutate(dice, data, dice.choice(corpus))
+        seen: set[tuple[int, int, int]] = set()
+        try:
+            with watched(seen):
+                attack(data)
+        except Exception:
+            print(f"found: attack({data!r})", file=sys.stderr)  # noqa: T201
+            raise
+        if not seen <= known:
+            known |= seen
+            corpus.append(data)
+    return len(known)
+
+
+def main() -> None:
+    from .test_codec import GOLDEN
+
+    seconds, seed = (
+        (*map(int, sys.argv[1:]), 60, 0)[:2] if len(sys.argv) < 3 else map(int, sys.argv[1:3])
+    )
+    frames = [frame for frame, _ in GOLDEN.values()] + [PayloadFrame(1)] * 3
+    seen = fuzz(frames, random.Random(seed), sys.maxsize, time.monotonic() + seconds)
+    print(f"{seen} pairs of lines seen, nothing found")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
