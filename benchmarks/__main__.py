@@ -15,18 +15,21 @@ QUESTIONS = (
     "stop_and_wait",
     "guarantees",
 )
+# Not among those that run by default: they need more than the package.
+MORE = ("spark_rows",)
 
 
 def main() -> None:
     """Parse the arguments, run on the loop asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("questions", nargs="*", default=QUESTIONS, metavar="QUESTION",
-                        help=f"of {', '.join(QUESTIONS)}; all by default")  # fmt: skip
+                        help=f"of {', '.join([*QUESTIONS, *MORE])}; by default "
+                        f"all but {', '.join(MORE)}")  # fmt: skip
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--scale", type=float, default=1.0, help="of the number of elements")
     parser.add_argument("--uvloop", action="store_true")
     options = parser.parse_args()
-    unknown = set(options.questions) - set(QUESTIONS)
+    unknown = set(options.questions) - {*QUESTIONS, *MORE}
     if unknown:
         parser.error(f"no such question: {', '.join(sorted(unknown))}")
     name = "uvloop" if options.uvloop else "asyncio"

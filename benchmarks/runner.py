@@ -22,6 +22,8 @@ class Question:
     elements: int
     cases: dict[str, Case] = field(default_factory=dict[str, Case])
     goals: dict[str, float] = field(default_factory=dict[str, float])
+    clock: Callable[[], float] = time.process_time
+    """Where others work too (another process, a disk), the wall's: `time.perf_counter`."""
 
     def case(self, name: str, *, goal: float | None = None) -> Callable[[Case], Case]:
         """Add a case; *goal* is the ratio to the limit that it is meant to reach."""
@@ -37,7 +39,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Row:
-    """The answer of one case: median CPU time per element, median of the rounds' ratios."""
+    """The answer of one case: median time per element, median of the rounds' ratios."""
 
     name: str
     nanoseconds: float
@@ -53,9 +55,9 @@ async def measure(question: Question, *, rounds: int, scale: float) -> list[Row]
         expected: int | None = None
         for name, case in question.cases.items():
             gc.collect()
-            before = time.process_time()
+            before = question.clock()
             checksum = await case(count)
-            took = time.process_time() - before
+            took = question.clock() - before
             if expected is None:
                 expected = checksum
             if checksum != expected:

@@ -13,6 +13,7 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
+from socket import socket
 from threading import get_ident
 from types import coroutine
 from typing import Any, Final, TypeVar
@@ -141,6 +142,16 @@ class Door:
     def inside(self, task: Task[Any] | None) -> bool:
         """Whether the caller runs in *task*."""
         return task is not None and asyncio.current_task(self.loop) is task
+
+    # -- sockets --------------------------------------------------------------------------------
+    def watch(self, connection: socket, callback: Callable[..., object]) -> None:
+        """Call back, in the subscription's context, in every turn in which it can be read."""
+        self.loop.add_reader(connection, self.enter, callback)
+
+    def unwatch(self, connection: socket) -> None:
+        """Do so no more; to be called before the socket is closed."""
+        with suppress(RuntimeError):  # a loop that is closed watches nothing
+            self.loop.remove_reader(connection)
 
     # -- threads --------------------------------------------------------------------------------
     def hop(self, executor: Executor | None, work: Callable[..., T], *args: object) -> Future[T]:

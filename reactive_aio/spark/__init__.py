@@ -5,12 +5,16 @@ Importing this package imports neither PySpark nor a JVM; that happens when some
 
 from .dataframe import from_dataframe
 from .failures import SparkSessionLost, UnsupportedDataFrame
+from .flow import SparkFlow
 from .java import Java, JavaNotFound, ensure_java, find_java
+from .mode import ModeUnavailable
 from .session import local_session
 
 __all__ = (
     "Java",
     "JavaNotFound",
+    "ModeUnavailable",
+    "SparkFlow",
     "SparkSessionLost",
     "UnsupportedDataFrame",
     "ensure_java",

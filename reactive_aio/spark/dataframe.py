@@ -1,148 +1,133 @@
-"""The rows of a DataFrame as a flow: one Spark job per partition, started when a row of it is due.
+"""from_dataframe: the rows of a DataFrame as a flow."""
 
-PySpark's ``toLocalIterator`` computes a partition when its first row is asked for, and none before
-or after it; drained on a thread under demand it is a publisher already. What is left to do is the
-way out, which PySpark does not offer: a blocked call is ended by cancelling the job under it, and
-an iterator that is left half-way must not unpickle the rest of its partition in whichever thread
-happens to drop it.
-"""
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
-from functools import cached_property
-from inspect import getattr_static
-from typing import TYPE_CHECKING, Any, Final, cast
-from uuid import uuid4
-
-from .._sources.thread import Begun, threaded
-from .failures import check, telling
-from .leaving import leave
+from .._core.arguments import whole
+from ..stage import Inlet, from_push
+from .arrow import ArrowSubscription
+from .batches import Batches
+from .decoding import decoder
+from .failures import UnsupportedDataFrame, check
+from .flow import SparkFlow
+from .jobs import Inherit, Jobs, inheriting
+from .local import by_local_iterator
+from .mode import MODES, Mode, choose
+from .rows import KINDS, Kind
 
 if TYPE_CHECKING:
-    from pyspark import RDD, SparkContext
     from pyspark.sql import DataFrame, Row
 
     from ..flow import Flow
 
 __all__ = ("from_dataframe",)
 
-_INTERRUPT: Final = "spark.job.interruptOnCancel"
-_Inherit = Callable[[Callable[[], "Iterator[Row]"]], Callable[[], "Iterator[Row]"]]
+_NAME = "from_dataframe"
 
 
-def from_dataframe(df: "DataFrame", *, chunk: int = 1024) -> "Flow[Row]":
+@overload
+def from_dataframe(
+    df: "DataFrame", *, rows: Literal["row"] = ..., mode: Mode = ..., window: int = ...,
+    batch: int = ..., ordered: bool = ...,
+) -> "SparkFlow[Row]": ...  # fmt: skip
+@overload
+def from_dataframe(
+    df: "DataFrame", *, rows: Literal["tuple"], mode: Mode = ..., window: int = ...,
+    batch: int = ..., ordered: bool = ...,
+) -> SparkFlow[tuple[Any, ...]]: ...  # fmt: skip
+@overload
+def from_dataframe(
+    df: "DataFrame", *, rows: Literal["dict"], mode: Mode = ..., window: int = ...,
+    batch: int = ..., ordered: bool = ...,
+) -> SparkFlow[dict[str, Any]]: ...  # fmt: skip
+@overload
+def from_dataframe(
+    df: "DataFrame", *, rows: Kind, mode: Mode = ..., window: int = ..., batch: int = ...,
+    ordered: bool = ...,
+) -> SparkFlow[Any]: ...  # fmt: skip
+def from_dataframe(
+    df: "DataFrame",
+    *,
+    rows: Kind = "row",
+    mode: Mode = "auto",
+    window: int = 16,
+    batch: int = 1024,
+    ordered: bool = True,
+) -> SparkFlow[Any]:
     """Emit the rows of *df*, in its order, computed as they are asked for.
 
-    Each subscription runs jobs of its own, on a thread of its own, with the local properties (the
-    scheduler pool, the job group, the job tags) that were set in the thread that called this.
-    Elements are ``pyspark.sql.Row`` as ``collect()`` returns them; *chunk* is how many of them
-    travel from the thread to the loop together, at most.
+    Elements are ``"row"``: a ``pyspark.sql.Row`` as ``collect()`` returns it; ``"tuple"``: the same
+    without names, faster; ``"dict"``; or ``"batch"``: a ``pyarrow.RecordBatch`` of up to *batch*
+    rows. `SparkFlow.schema` says what the columns are.
+
+    *mode* ``"arrow"`` computes partitions in windows, one Spark job each: of 1, 1, 2, 4, … up to
+    *window* partitions, if demand covers them; their rows are read on the loop as Arrow batches.
+    ``"rows"`` drains ``toLocalIterator`` on a thread, which is much slower and needs nothing but
+    PySpark's public surface. ``"auto"`` takes the first that is possible; `SparkFlow.mode` says
+    which, and why. With *ordered* false, a window that is computed need not wait for the ones
+    before it.
+
+    Each subscription runs jobs of its own, with the local properties (the scheduler pool, the job
+    group, the job tags) that were set in the thread that called this.
 
     ::
 
         from_dataframe(df)
         r--r--r--|
 
-    Demand: passed through, at most *chunk* rows at a time. At demand 0 no job runs, and a
-        partition's job is started when its first row is due. Spark itself computes whole
-        partitions: up to one partition is in the driver's JVM ahead of demand, so make partitions
-        small where rows are large (``df.repartition(n)``).
-    Completes: behind the last row; this is found out by asking for one more.
+    Demand: passed through. At demand 0 no job is started and nothing is read; a window is launched
+        when a row of it is due, by what is known of the partitions before. Spark itself computes
+        whole partitions: they are in the driver's JVM ahead of demand, so make partitions small
+        where rows are large (``df.repartition(n)``).
+    Completes: behind the last row, when Spark has confirmed that it sent everything; partitions
+        without rows are found out by asking for one more row.
     Fails: when a job fails, with PySpark's exception for what went wrong and Spark's message
-        (the py4j error is its ``__cause__``); with `SparkSessionLost` when the session was stopped
-        or its JVM died.
-    Cancels: returns at once. The running job is cancelled, its tasks are interrupted, and the
-        iterator is closed on its own thread, which then ends.
-    Holds: nothing.
+        (the py4j error is its ``__cause__``), behind the rows of the windows before; with
+        `SparkSessionLost` when the session was stopped or its JVM died.
+    Cancels: returns at once. The running jobs are cancelled, their tasks are interrupted, and the
+        threads that wait for them end.
+    Holds: up to *batch* - 1 rows, the rest of a batch of which something was asked for; nothing in
+        mode ``"rows"``, or of batches.
     Rules: 1.1, 3.4, 3.5, 3.13
 
-    Raises `UnsupportedDataFrame` for what this cannot read: a streaming DataFrame, or one of
-    Spark Connect. Like most methods of a DataFrame, this call asks the JVM something, and blocks
-    for about a millisecond.
+    Raises `UnsupportedDataFrame` for what this cannot read: a streaming DataFrame, one of Spark
+    Connect, or a column that PySpark has no Python value for; `ModeUnavailable` when the mode or
+    the batches that were asked for are not possible. Like most methods of a DataFrame, this call
+    asks the JVM something, and blocks for some milliseconds (once, for some tens).
     """
     check(df)
-    inherit = _inheriting(df)
-
-    def begin() -> "Begun[Row]":
-        job = _Job(df, inherit)
-        return job.rows(), job.cancel
-
-    return threaded(begin, name="from_dataframe", chunk=chunk)
-
-
-def _inheriting(df: "DataFrame") -> _Inherit:
-    """Make what runs a function with the local properties, as they are now, of this thread."""
-    from pyspark import util
-
-    untyped = cast("Any", util)
-    with telling(df):
-        return cast("_Inherit", untyped.inheritable_thread_target(df.sparkSession))
+    _check_arguments(df, rows, mode)
+    whole(_NAME, "window", window, least=1)
+    whole(_NAME, "batch", batch, least=1)
+    chosen = choose(df, mode, rows)
+    inherit = inheriting(df)
+    if chosen.mode == "arrow":
+        flow = _by_arrow(df, inherit, rows, window, batch, ordered)
+    else:
+        flow = by_local_iterator(df, inherit, rows, name=_NAME, batch=batch)
+    return SparkFlow(flow.chain, df.schema, chosen)
 
 
-class _Job:
-    """What one subscription runs in Spark. All of it happens on threads."""
-
-    def __init__(self, df: "DataFrame", inherit: _Inherit) -> None:
-        self._df = df
-        self._inherit = inherit
-        self._tag = f"reactive_aio-{uuid4().hex}"
-
-    def rows(self) -> "Iterator[Row]":
-        """Iterate over the rows, and leave the iteration quickly wherever it is left."""
-        with telling(self._df):
-            rows = self._inherit(self._start_alone)()
-            try:
-                # Not `yield from`: closing this generator would first close that one.
-                for row in rows:  # noqa: UP028
-                    yield row
-            finally:
-                leave(rows)
-
-    def _start_alone(self) -> "Iterator[Row]":
-        # All that inherit from one thread get the very same object, and would share their tags:
-        # inheriting once more, from this thread, makes a copy.
-        return _inheriting(self._df)(self._start)()
-
-    def _start(self) -> "Iterator[Row]":
-        with _tagged(self._df.sparkSession.sparkContext, self._tag):
-            # A DataFrame keeps its plan and what has been computed of it: shuffles, and also that
-            # their job was cancelled, which would fail every later subscription. So a new one.
-            fresh = self._df.select("*")
-            # Not its own toLocalIterator: that runs its jobs after its query has ended, and Spark
-            # 4.3 keeps what such jobs return, every row of it, until the session is stopped.
-            return _rdd(fresh).toLocalIterator()
-
-    def cancel(self) -> None:
-        """Cancel the job that runs now, if one does; there may be a next one."""
-        # A session that is gone has no jobs, and the call that blocks has noticed by itself.
-        with suppress(Exception):
-            self._df.sparkSession.sparkContext.cancelJobsWithTag(self._tag)
+def _check_arguments(df: "DataFrame", rows: Kind, mode: Mode) -> None:
+    if rows not in KINDS:
+        raise ValueError(f"{_NAME}: rows must be one of {', '.join(KINDS)}, not {rows!r}.")
+    if mode not in MODES:
+        raise ValueError(f"{_NAME}: mode must be one of {', '.join(MODES)}, not {mode!r}.")
+    names = df.schema.names
+    if rows == "dict" and len(set(names)) < len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise UnsupportedDataFrame(
+            f"{_NAME}(rows='dict'): there are two columns named {twice!r}, and a dict has room "
+            "for one. Rename one of them, or use rows='tuple'."
+        )
 
 
-def _rdd(df: "DataFrame") -> "RDD[Row]":
-    """``df.rdd``, and on Python 3.11 without the lock of its cached_property.
+def _by_arrow(
+    df: "DataFrame", inherit: Inherit, kind: Kind, window: int, batch: int, ordered: bool
+) -> "Flow[Any]":
+    decode = decoder(df.schema, kind)
 
-    There is one lock for all DataFrames, and it is held while shuffles run: one subscription would
-    wait for the other, and so would anybody's ``df.rdd``, on the loop as well.
-    """
-    found = getattr_static(type(df), "rdd")
-    if isinstance(found, cached_property):
-        return cast("RDD[Row]", found.func(df))
-    return df.rdd
+    def attach(inlet: Inlet[Any]) -> ArrowSubscription[Any]:
+        batches = Batches(Jobs(df, inherit), batch)
+        return ArrowSubscription(inlet, batches, decode, window=window, ordered=ordered)
 
-
-@contextmanager
-def _tagged(context: "SparkContext", tag: str) -> Generator[None, None, None]:
-    """Tag the jobs of what is begun here: they keep what was set in the thread that began them.
-
-    The thread may be shared (``PYSPARK_PIN_THREAD=false``), so it gets everything back.
-    """
-    before = cast("str", context.getLocalProperty(_INTERRUPT))  # or None, which removes it
-    context.addJobTag(tag)
-    context.setLocalProperty(_INTERRUPT, "true")  # else a cancelled task keeps its slot to its end
-    try:
-        yield
-    finally:
-        with suppress(Exception):  # a session that was lost meanwhile has nothing left to restore
-            context.removeJobTag(tag)
-            context.setLocalProperty(_INTERRUPT, before)
+    return from_push(attach, name=_NAME, holds=0 if kind == "batch" else batch - 1, checked=True)

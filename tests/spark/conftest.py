@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import pytest
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
     from reactive_aio import Flow
+    from reactive_aio.spark.mode import Mode
 
 # Quick to start rather than quick to run.
 FAST = {
@@ -63,30 +64,37 @@ Make = Callable[["SparkSession"], "DataFrame"]
 class Observe(Protocol):
     """Build a DataFrame and observe the flow of it."""
 
-    def __call__(self, make: Make, *, chunk: int = 1024) -> Awaitable[Observed]: ...
+    def __call__(self, make: Make, *, batch: int = 1024) -> Awaitable[Observed]: ...
 
 
 _groups = count(1)
 
 
+@pytest.fixture(params=["arrow", "rows"])
+def mode(request: pytest.FixtureRequest) -> "Mode":
+    """Every way out of Spark."""
+    return cast("Mode", request.param)
+
+
 @pytest.fixture
-def observe(spark: "SparkSession") -> Observe:
+def observe(spark: "SparkSession", mode: "Mode") -> Observe:
     """``await observe(make)``: the flow of the DataFrame that ``make(spark)`` builds.
 
     What talks to the JVM blocks, so it happens on a thread. The job group is set there and not
     elsewhere: that the flow's jobs have it shows that local properties are inherited.
     """
 
-    def begin(make: Make, chunk: int) -> Observed:
+    def begin(make: Make, batch: int) -> Observed:
         context, group = spark.sparkContext, f"observed-{next(_groups)}"
         context.setJobGroup(group, "a test")
         try:
-            return Observed(from_dataframe(make(spark), chunk=chunk), spark, group)
+            flow = from_dataframe(make(spark), mode=mode, batch=batch)
+            return Observed(flow, spark, group)
         finally:
             context.setLocalProperty("spark.jobGroup.id", "")
 
-    async def observed(make: Make, *, chunk: int = 1024) -> Observed:
-        return await asyncio.to_thread(begin, make, chunk)
+    async def observed(make: Make, *, batch: int = 1024) -> Observed:
+        return await asyncio.to_thread(begin, make, batch)
 
     return observed
 

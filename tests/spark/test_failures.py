@@ -57,7 +57,7 @@ async def test_the_error_is_pysparks_own(
     assert str(error).startswith(words)  # on the loop: printing it asks no JVM
     assert isinstance(error, errors.PySparkException)
     assert error.getCondition() == words[1:].partition("]")[0]
-    assert isinstance(error.__cause__, Py4JJavaError)
+    assert isinstance(error.__cause__, Py4JJavaError | errors.PySparkException), "as it was raised"
 
 
 async def test_an_error_before_the_first_job_is_pysparks_own_as_well(observe: Observe) -> None:

@@ -1,0 +1,157 @@
+"""Computing partitions as Arrow record batches: the calls into the JVM, all of which block.
+
+Spark has this for its own ``toArrow`` and keeps it private. What is used of it is listed here and
+probed by `arrow_missing`, and each piece has a contract test (tests/spark/test_contract.py):
+
+* ``Dataset.toArrowBatchRdd(int, String, boolean, boolean)``: every element a batch as bytes;
+* ``PythonRDD.runJob(SparkContext, JavaRDD, ArrayList)``: computes some partitions, then serves
+  what they hold on a local socket, once, to whoever knows the secret;
+* ``getResult()`` of that server, which raises unless it sent everything;
+* ``pyspark.sql.pandas.types.to_arrow_schema``: the schema that such batches have.
+"""
+
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from .frames import Frames, connect
+from .jobs import Jobs
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql.types import StructType
+
+__all__ = ("Batches", "arrow_missing", "arrow_schema")
+
+_ZONE: Final = "UTC"  # as toArrow() has it; a timestamp's number is the same in all of them
+_DUPLICATES_FAIL: Final = False  # two columns of a name are told apart by their place
+_LARGE_TYPES: Final = False
+
+
+class Batches:
+    """The partitions of one subscription. Its methods are called on threads."""
+
+    def __init__(self, jobs: Jobs, rows: int) -> None:
+        self._jobs = jobs
+        self._rows = rows
+        self._dataset: Any = None
+        self._servers: dict[int, Any] = {}
+        self.cancelled: bool = False
+        """Set by the loop: no job begins any more."""
+
+    def plan(self) -> int:
+        """Plan the query, and run its shuffles; return the number of partitions."""
+        return self._jobs.begin(self._plan)
+
+    def _plan(self) -> int:
+        self._refuse()
+        untyped: Any = self._jobs.fresh()
+        self._dataset = untyped._jdf
+        return cast("int", self._rdd().getNumPartitions())
+
+    def _rdd(self) -> Any:
+        """A new RDD over the one plan of this subscription, whose shuffles it shares.
+
+        When a job fails, Spark fails all others over the same RDD, among them the windows before,
+        whose rows were good. So each window has an RDD of its own; they cost a millisecond.
+        """
+        dataset = self._dataset
+        rows = dataset.toArrowBatchRdd(self._rows, _ZONE, _DUPLICATES_FAIL, _LARGE_TYPES)
+        return rows.toJavaRDD()
+
+    def run(self, start: int, stop: int) -> Frames:
+        """Compute partitions, as one job; return the connection on which they are served.
+
+        It is made at once, even if nobody reads yet: the JVM waits 15 seconds for it.
+        """
+        return self._jobs.begin(partial(self._run, start, stop))
+
+    def _run(self, start: int, stop: int) -> Frames:
+        self._refuse()
+        context: Any = self._jobs.context
+        partitions = context._gateway.jvm.java.util.ArrayList()
+        for partition in range(start, stop):
+            partitions.add(partition)
+        served = context._jvm.PythonRDD.runJob(context._jsc.sc(), self._rdd(), partitions)
+        address, secret, server = tuple(served)
+        self._servers[start] = server
+        return connect(address, secret)
+
+    def confirm(self, start: int, error: Exception | None = None) -> None:
+        """Ask Spark whether it sent all of what begins at *start*.
+
+        Only then was the end of the connection the end of the rows: it looks the same when the JVM
+        has died. With an *error* of the connection, raise what Spark has to say about it, or else
+        the error.
+        """
+        with self._jobs.telling():
+            server = self._servers.pop(start)
+            server.getResult()
+            if error is not None:
+                raise error
+
+    def forget(self) -> None:
+        """Drop what is in the JVM: doing so may talk to it, which the loop must not."""
+        self._servers.clear()
+        self._dataset = None
+
+    def cancel(self) -> None:
+        """Cancel the jobs that run now."""
+        self._jobs.cancel()
+
+    def _refuse(self) -> None:
+        if self.cancelled:
+            raise RuntimeError("the subscription has been cancelled")
+
+
+def arrow_schema(schema: "StructType") -> Any:
+    """The ``pyarrow.Schema`` of the batches. Raises for a type that Arrow cannot carry."""
+    types: Any = import_module("pyspark.sql.pandas.types")
+    return types.to_arrow_schema(
+        schema,
+        error_on_duplicated_field_names_in_struct=_DUPLICATES_FAIL,
+        timezone=_ZONE,
+        prefers_large_types=_LARGE_TYPES,
+    )
+
+
+def arrow_missing(context: "SparkContext") -> str | None:
+    """Say which call into the JVM is not what it must be, or None. Asks the JVM, for 20 ms."""
+    for owner, name, types in _CALLS:
+        try:
+            _method(context, owner, name, types)
+        except Exception:
+            short = [each.rpartition(".")[2] for each in (owner, *types)]
+            return f"this version of Spark has no {short[0]}.{name}({', '.join(short[1:])})"
+    return None
+
+
+_PRIMITIVES: Final = {"int": "Integer", "boolean": "Boolean"}
+_CALLS: Final = (
+    (
+        "org.apache.spark.sql.classic.Dataset",
+        "toArrowBatchRdd",
+        ("int", "java.lang.String", "boolean", "boolean"),
+    ),
+    (
+        "org.apache.spark.api.python.PythonRDD",
+        "runJob",
+        (
+            "org.apache.spark.SparkContext",
+            "org.apache.spark.api.java.JavaRDD",
+            "java.util.ArrayList",
+        ),
+    ),
+)
+
+
+def _method(context: Any, owner: str, name: str, types: tuple[str, ...]) -> Any:
+    """Find a method by reflection: py4j would find out only when it is called."""
+    lang = context._jvm.java.lang
+    loader = lang.Thread.currentThread().getContextClassLoader()
+    classes = context._gateway.new_array(lang.Class, len(types))
+    for place, each in enumerate(types):
+        primitive = _PRIMITIVES.get(each)
+        found = getattr(lang, primitive).TYPE if primitive else loader.loadClass(each)
+        classes[place] = found
+    return loader.loadClass(owner).getMethod(name, classes)

@@ -1,0 +1,93 @@
+"""The jobs of one subscription: whose properties they have, and how they are told from others."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from uuid import uuid4
+
+from .failures import telling
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame
+
+__all__ = ("Inherit", "Jobs", "inheriting")
+
+T = TypeVar("T")
+Inherit = Callable[[Callable[[], Any]], Callable[[], Any]]
+
+_INTERRUPT: Final = "spark.job.interruptOnCancel"
+
+
+def inheriting(df: "DataFrame") -> Inherit:
+    """Make what runs a function with the local properties, as they are now, of this thread."""
+    from pyspark import util
+
+    untyped = cast("Any", util)
+    with telling(df):
+        return cast("Inherit", untyped.inheritable_thread_target(df.sparkSession))
+
+
+class Jobs:
+    """What one subscription runs in Spark, under a tag of its own."""
+
+    def __init__(self, df: "DataFrame", inherit: Inherit) -> None:
+        self._df = df
+        self._inherit = inherit
+        self._tag = f"reactive_aio-{uuid4().hex}"
+
+    @property
+    def context(self) -> "SparkContext":
+        return self._df.sparkSession.sparkContext
+
+    def fresh(self) -> "DataFrame":
+        """The same DataFrame with a plan of its own.
+
+        A DataFrame keeps its plan and what was computed of it: shuffles, and also that their job
+        was cancelled, which would fail every later subscription.
+        """
+        return self._df.select("*")
+
+    def begin(self, work: Callable[[], T]) -> T:
+        """Run *work* so that the jobs begun in it can be cancelled; its errors say what happened.
+
+        The jobs have the local properties of the thread that made the flow, not of this one.
+        """
+        with telling(self._df):
+            return cast("T", self._inherit(lambda: self._begin_alone(work))())
+
+    def _begin_alone(self, work: Callable[[], T]) -> T:
+        # All that inherit from one thread get the very same object, and would share their tags:
+        # inheriting once more, from this thread, makes a copy.
+        def begin() -> T:
+            with _tagged(self.context, self._tag):
+                return work()
+
+        return cast("T", inheriting(self._df)(begin)())
+
+    def telling(self) -> "Any":
+        """Let what is raised inside say what happened."""
+        return telling(self._df)
+
+    def cancel(self) -> None:
+        """Cancel the jobs that run now; there may be more of them a moment later."""
+        # A session that is gone has no jobs, and the call that blocks has noticed by itself.
+        with suppress(Exception):
+            self.context.cancelJobsWithTag(self._tag)
+
+
+@contextmanager
+def _tagged(context: "SparkContext", tag: str) -> Generator[None, None, None]:
+    """Tag the jobs of what is begun here: they keep what was set in the thread that began them.
+
+    The thread may be shared (``PYSPARK_PIN_THREAD=false``), so it gets everything back.
+    """
+    before = cast("str", context.getLocalProperty(_INTERRUPT))  # or None, which removes it
+    context.addJobTag(tag)
+    context.setLocalProperty(_INTERRUPT, "true")  # else a cancelled task keeps its slot to its end
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # a session that was lost meanwhile has nothing left to restore
+            context.removeJobTag(tag)
+            context.setLocalProperty(_INTERRUPT, before)

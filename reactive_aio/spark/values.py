@@ -1,0 +1,230 @@
+"""The Python values of Arrow columns, equal to those of ``DataFrame.collect()`` for every type.
+
+For most types ``to_pylist`` is right, and fast. Where it is not (a timestamp is naive and local in
+PySpark, a map is a dict, a struct a Row, …) a converter is built of the type once, and then works
+on whole columns, also of what is nested: the elements of all lists of a column are one column.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from datetime import date, datetime, timedelta
+from importlib import import_module
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from .rows import row_maker
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType, UserDefinedType
+
+__all__ = ("NotReadable", "columns_of", "unreadable")
+
+Column = Any
+"""A ``pyarrow.Array``. PyArrow has no types."""
+Convert = Callable[[Column], list[Any]]
+
+_EPOCH: Final = datetime(1970, 1, 1)
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+# What PySpark itself has no Python value for, unless an old variable says that an int will do.
+_NO_VALUE: Final = {
+    "YearMonthIntervalType": "PYSPARK_YM_INTERVAL_LEGACY",
+    "CalendarIntervalType": "",
+}
+
+
+class NotReadable(Exception):
+    """A type whose values this cannot make of Arrow."""
+
+
+def columns_of(schema: "StructType") -> Callable[[Any], list[list[Any]]]:
+    """Make what turns a record batch of *schema* into its columns, as lists.
+
+    Raises `NotReadable` for a type that it does not know.
+    """
+    converters = [_list_of(field.dataType) for field in schema.fields]
+
+    def columns(batch: Any) -> list[list[Any]]:
+        return [convert(column) for convert, column in zip(converters, batch.columns, strict=True)]
+
+    return columns
+
+
+def unreadable(schema: "StructType") -> str | None:
+    """Name the first column that PySpark has no Python values for, however it is read."""
+    for field in schema.fields:
+        for kind in _parts(field.dataType):
+            variable = _NO_VALUE.get(type(kind).__name__)
+            if variable is not None and os.environ.get(variable or "-") != "1":
+                return f"column {field.name!r} of type {field.dataType.simpleString()}"
+    return None
+
+
+def _parts(kind: "DataType") -> "Iterator[DataType]":
+    """A type and all types inside it."""
+    yield kind
+    for name in ("elementType", "keyType", "valueType"):
+        if (inner := getattr(kind, name, None)) is not None:
+            yield from _parts(inner)
+    for field in getattr(kind, "fields", ()):
+        yield from _parts(field.dataType)
+
+
+# -- a converter for each type; None where to_pylist will do -----------------------------------
+def _converter(kind: "DataType") -> Convert | None:
+    from pyspark.sql.types import UserDefinedType
+
+    if isinstance(kind, UserDefinedType):
+        return _user_defined(kind)
+    name = type(kind).__name__
+    if name in _AS_IT_IS:
+        return None
+    make = _MAKERS.get(name)
+    if make is None:
+        raise NotReadable(f"there is no way from Arrow to the type {kind.simpleString()}")
+    return make(kind)
+
+
+def _list_of(kind: "DataType") -> Convert:
+    return _converter(kind) or _plain_list
+
+
+def _plain_list(column: Column) -> list[Any]:
+    return cast("list[Any]", column.to_pylist())
+
+
+def _date(_: "DataType") -> Convert:
+    def convert(column: Column) -> list[Any]:
+        make, days = date.fromordinal, column.view("int32").to_pylist()
+        return [None if day is None else make(day + _EPOCH_DAY) for day in days]
+
+    return convert
+
+
+def _since_epoch(_: "DataType") -> Convert:
+    """A timestamp without a time zone."""
+
+    def convert(column: Column) -> list[Any]:
+        whole = column.view("int64").to_pylist()
+        return [None if each is None else _EPOCH + timedelta(0, 0, each) for each in whole]
+
+    return convert
+
+
+def _timestamp(kind: "DataType") -> Convert:
+    """A timestamp, naive and in the zone of this process, as PySpark has them."""
+    if time.tzname == ("UTC", "UTC"):
+        return _since_epoch(kind)
+
+    def convert(column: Column) -> list[Any]:
+        whole = column.view("int64").to_pylist()
+        return [None if each is None else _local(each) for each in whole]
+
+    return convert
+
+
+def _local(microseconds: int) -> datetime:
+    seconds, fraction = divmod(microseconds, 1_000_000)
+    moment = datetime.fromtimestamp(seconds)
+    return moment.replace(microsecond=fraction) if fraction else moment
+
+
+def _array(kind: Any) -> Convert | None:
+    element = _converter(kind.elementType)
+    if element is None:
+        return None
+
+    def convert(column: Column) -> list[Any]:
+        values = element(column.values)
+        return _nulled(column, [values[start:end] for start, end in _spans(column)])
+
+    return convert
+
+
+def _map(kind: Any) -> Convert:
+    key, value = _list_of(kind.keyType), _list_of(kind.valueType)
+
+    def convert(column: Column) -> list[Any]:
+        keys, values = key(column.keys), value(column.items)
+        made = [
+            dict(zip(keys[start:end], values[start:end], strict=True))
+            for start, end in _spans(column)
+        ]
+        return _nulled(column, made)
+
+    return convert
+
+
+def _spans(column: Column) -> "Iterator[tuple[int, int]]":
+    """Where each list of the column begins and ends among the values of all of them."""
+    return pairwise(column.offsets.to_pylist() if len(column) else ())
+
+
+def _struct(kind: Any) -> Convert:
+    fields = [_list_of(field.dataType) for field in kind.fields]
+    rows = row_maker(kind.names)
+
+    def convert(column: Column) -> list[Any]:
+        children = [field(column.field(place)) for place, field in enumerate(fields)]
+        return _nulled(column, list(rows(children, len(column))))
+
+    return convert
+
+
+def _made_of(module: str, name: str, *fields: str) -> Callable[[Any], Convert]:
+    """A class of PySpark whose values Arrow carries as structs."""
+
+    def make(_: "DataType") -> Convert:
+        kind = getattr(import_module(module), name)
+
+        def convert(column: Column) -> list[Any]:
+            children = [map(_changeable, column.field(field).to_pylist()) for field in fields]
+            return _nulled(column, list(map(kind, *children)))
+
+        return convert
+
+    return make
+
+
+def _changeable(value: Any) -> Any:
+    """Bytes inside such a value are a bytearray in what collect() returns."""
+    return bytearray(value) if isinstance(value, bytes) else value
+
+
+def _user_defined(kind: "UserDefinedType") -> Convert:
+    values = _list_of(kind.sqlType())
+
+    def convert(column: Column) -> list[Any]:
+        make = kind.deserialize
+        return [None if each is None else make(each) for each in values(column)]
+
+    return convert
+
+
+def _nulled(column: Column, values: list[Any]) -> list[Any]:
+    """*values* with None where the column is null: what is inside a null means nothing."""
+    if not column.null_count:
+        return values
+    valid = column.is_valid().to_pylist()
+    return [value if there else None for value, there in zip(values, valid, strict=True)]
+
+
+_AS_IT_IS: Final = frozenset(
+    f"{name}Type"
+    for name in (
+        "Null", "Boolean", "Byte", "Short", "Integer", "Long", "Float", "Double", "Decimal",
+        "String", "Char", "Varchar", "Binary", "Time", "DayTimeInterval",
+    )
+)  # fmt: skip
+_SQL_TYPES: Final = "pyspark.sql.types"
+_MAKERS: Final[dict[str, Callable[[Any], Convert | None]]] = {
+    "DateType": _date,
+    "TimestampType": _timestamp,
+    "TimestampNTZType": _since_epoch,
+    "ArrayType": _array,
+    "MapType": _map,
+    "StructType": _struct,
+    "VariantType": _made_of(_SQL_TYPES, "VariantVal", "value", "metadata"),
+    "GeometryType": _made_of(_SQL_TYPES, "Geometry", "wkb", "srid"),
+    "GeographyType": _made_of(_SQL_TYPES, "Geography", "wkb", "srid"),
+}

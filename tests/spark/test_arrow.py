@@ -1,0 +1,276 @@
+"""Reading windows of partitions as Arrow: what is launched, what waits where, and how it ends."""
+
+import asyncio
+import gc
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reactive_aio._core.demand import UNBOUNDED
+from reactive_aio.spark import SparkSessionLost, from_dataframe
+from reactive_aio.spark.batches import Batches
+from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
+
+from .conftest import Observe, Observed, arrived, bridge_threads, until
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from reactive_aio.spark.mode import Mode
+
+pytestmark = pytest.mark.spark
+
+LONG_ENOUGH = 0.3  # for a job to be started that must not be
+
+
+@pytest.fixture
+def mode() -> "Mode":
+    return "arrow"
+
+
+def many(spark: "SparkSession") -> "DataFrame":
+    return spark.range(0, 640, 1, 64)
+
+
+def heavy(spark: "SparkSession") -> "DataFrame":
+    """Far more than fits the buffers of a socket."""
+    return spark.range(0, 200_000, 1, 2).selectExpr("id", "repeat('x', 200) as text")
+
+
+async def partitions(observed: Observed) -> list[int]:
+    """How many partitions each job had."""
+
+    def look() -> Iterator[int]:
+        tracker = observed.spark.sparkContext.statusTracker()
+        for job in observed._jobs():
+            stages = [tracker.getStageInfo(each) for each in tracker.getJobInfo(job).stageIds]  # type: ignore[union-attr] # pyright: ignore[reportOptionalMemberAccess]
+            yield sum(each.numTasks for each in stages if each is not None)
+
+    return await asyncio.to_thread(lambda: [*look()])
+
+
+# -- windows ------------------------------------------------------------------------------------
+async def test_jobs_grow_with_unbounded_demand(observe: Observe) -> None:
+    observed = await observe(many)
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow)
+    await probe.end()
+    assert [row.id for row in probe.elements] == [*range(640)]
+    sizes = await partitions(observed)
+    assert sorted(sizes) == [1, 1, 2, 4, 8, 16, 16, 16]
+
+
+async def test_no_job_is_started_that_demand_does_not_cover(observe: Observe) -> None:
+    observed = await observe(many)
+    probe = SubscriberProbe[Any]().subscribed_to(observed.flow)
+    requested = 0
+    # Ten rows to a partition; the last request wants 31 of which one is here.
+    for demand, sizes in [(1, [1]), (9, [1]), (1, [1, 1]), (8, [1, 1]), (31, [1, 1, 1, 2])]:
+        probe.request(demand)
+        requested += demand
+        await arrived(probe, requested)
+        await asyncio.sleep(LONG_ENOUGH)
+        assert sorted(await partitions(observed)) == sizes, demand
+    assert len(probe.elements) == 50
+    probe.cancel()
+
+
+async def test_it_completes_right_behind_the_last_row(observe: Observe) -> None:
+    """Without being asked for one more."""
+    observed = await observe(lambda s: s.range(0, 20, 1, 2))
+    probe = SubscriberProbe[Any](20).subscribed_to(observed.flow)
+    assert (await probe.end())[-1] == "|"
+
+
+async def test_empty_partitions_are_passed_in_growing_jobs(observe: Observe) -> None:
+    observed = await observe(lambda s: s.range(0, 64, 1, 64).where("id = 62"))
+    probe = SubscriberProbe[Any](1).subscribed_to(observed.flow)
+    await arrived(probe, 1)
+    assert len(await observed.jobs()) <= 8
+    probe.cancel()
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+async def test_every_row_comes_once(spark: "SparkSession", ordered: bool) -> None:
+    def build() -> Any:
+        df = spark.range(0, 5000, 1, 37)
+        return from_dataframe(df, rows="tuple", window=5, batch=64, ordered=ordered)
+
+    rows = await (await asyncio.to_thread(build)).to_list(limit=5000)
+    numbers = [number for (number,) in rows]
+    assert (numbers if ordered else sorted(numbers)) == [*range(5000)]
+
+
+async def test_a_window_that_is_ready_need_not_wait_for_a_slow_one(spark: "SparkSession") -> None:
+    slow = "if(id = 5, reflect('java.lang.Thread', 'sleep', 700L), '') as slept"
+
+    def build() -> Any:
+        df = spark.range(0, 40, 1, 4).selectExpr("id", slow)
+        return from_dataframe(df, ordered=False, window=1)
+
+    rows = await (await asyncio.to_thread(build)).to_list(limit=40)
+    assert rows[0].id >= 10, "not of the first window"
+    assert sorted(row.id for row in rows) == [*range(40)]
+
+
+# -- a consumer that pauses ------------------------------------------------------------------------
+async def test_a_paused_reader_holds_up_nobody(observe: Observe, spark: "SparkSession") -> None:
+    """Its rows wait in the JVM. A paused reader of toArrow() stops Spark's scheduler."""
+    observed = await observe(heavy)
+    probe = SubscriberProbe[Any](1).subscribed_to(observed.flow)
+    await arrived(probe, 1)
+    await asyncio.sleep(LONG_ENOUGH)
+    assert await observed.active() == [], "no task waits for the reader"
+    began = time.perf_counter()
+    assert await asyncio.to_thread(lambda: spark.range(0, 1000, 1, 4).count()) == 1000
+    assert time.perf_counter() - began < 5
+    assert len(probe.elements) == 1
+    probe.request(UNBOUNDED)
+    await probe.end()
+    assert [row.id for row in probe.elements] == [*range(200_000)]
+
+
+async def test_a_slow_subscriber_is_given_a_batch_at_a_time(observe: Observe) -> None:
+    observed = await observe(lambda s: s.range(0, 1000, 1, 4), batch=100)
+    probe = AsyncSubscriberProbe[Any](UNBOUNDED)
+    observed.flow.subscribe(probe)
+    await probe.end()
+    assert len(probe.elements) == 1000
+    assert probe.overlaps == 0
+
+
+async def test_a_window_that_waits_long_is_served_all_the_same(observe: Observe) -> None:
+    """The JVM waits 15 s for somebody to connect; so that is done before anybody reads."""
+    observed = await observe(heavy)
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow.boundary(8).take(9))
+    await probe.end()
+    assert len(probe.elements) == 9
+
+
+# -- endings ------------------------------------------------------------------------------------
+async def test_the_rows_of_the_windows_before_an_error_are_delivered(observe: Observe) -> None:
+    """Jobs over one RDD fail together in Spark; those of a flow must not."""
+    observed = await observe(lambda s: s.range(0, 30, 1, 3).selectExpr("1 / (id - 15)"))
+    for _ in range(10):
+        probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow)
+        await probe.end()
+        assert len(probe.elements) == 10
+
+
+async def test_an_end_that_spark_does_not_confirm_is_no_completion(
+    observe: Observe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Batches, start: int, error: Exception | None = None) -> None:
+        raise SparkSessionLost("not confirmed")
+
+    monkeypatch.setattr(Batches, "confirm", refuse)
+    observed = await observe(lambda s: s.range(0, 20, 1, 2))
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow)
+    await probe.end()
+    assert len(probe.elements) == 10
+    assert isinstance(probe.error, SparkSessionLost)
+
+
+async def test_a_loop_that_is_closed_under_it_leaves_no_thread(spark: "SparkSession") -> None:
+    def forget() -> None:
+        flow = from_dataframe(many(spark))
+
+        async def begin() -> SubscriberProbe[Any]:
+            probe = SubscriberProbe[Any](5).subscribed_to(flow)
+            await arrived(probe, 5)
+            return probe
+
+        with asyncio.Runner() as runner:
+            runner.run(begin())
+        del runner
+        gc.collect()
+
+    await asyncio.to_thread(forget)
+    await until(lambda: not bridge_threads(), seconds=5)
+
+
+async def test_a_python_function_lets_go_of_its_slot(observe: Observe) -> None:
+    """Spark kills the Python process of a task that was cancelled, after a while."""
+
+    def build(spark: "SparkSession") -> "DataFrame":
+        def sleep(number: int) -> int:
+            import time
+
+            time.sleep(600)
+            return number
+
+        spark.udf.register("sleep", sleep, "long")
+        return spark.range(0, 2, 1, 2).selectExpr("sleep(id)")
+
+    observed = await observe(build)
+    probe = SubscriberProbe[Any](1).subscribed_to(observed.flow)
+    await until(observed.active)
+    await asyncio.sleep(1)
+    probe.cancel()
+
+    async def free() -> bool:
+        return not bridge_threads() and not await observed.active()
+
+    assert await until(free) < 5
+
+
+# Each of these needs a session of its own, with a JVM to kill or tasks that may be tried again.
+PROGRAM = """
+import asyncio, json, os, sys
+from reactive_aio.spark import from_dataframe, local_session
+from reactive_aio.testing.probes import SubscriberProbe
+
+FAST = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+told = {}
+
+async def read(df, demand, then=None, after=0):
+    probe = SubscriberProbe(demand).subscribed_to(from_dataframe(df, mode="arrow"))
+    while len(probe.elements) < after:
+        await asyncio.sleep(0.01)
+    if then is not None:
+        await asyncio.to_thread(then)
+        probe.request(2**40)
+    async with asyncio.timeout(30):
+        await probe.end()
+    return [type(probe.error).__name__, str(probe.error), [row.id for row in probe.elements]]
+
+def once(spark):
+    # Fails the first time that a partition is tried; the second half of it, so that its first
+    # rows have been made already.
+    def fail(numbers):
+        from pyspark import TaskContext
+        for batch in numbers:
+            if TaskContext.get().attemptNumber() == 0 and batch.column(0)[0].as_py() % 100 >= 50:
+                raise ValueError("the first attempt")
+            yield batch
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "50")
+    return spark.range(0, 400, 1, 4).mapInArrow(fail, "id long")
+
+spark = local_session(cores=2, config={**FAST, "spark.master": "local[2,3]"})
+told["master"] = spark.sparkContext.master
+told["retried"] = asyncio.run(read(once(spark), 2**40))
+wide = spark.range(0, 300_000, 1, 1).selectExpr("id", "repeat('x', 100) as text")
+kill = lambda: os.kill(spark.sparkContext._gateway.proc.pid, 9)
+told["killed in the last window"] = asyncio.run(read(wide, 1, kill, after=1))
+json.dump(told, sys.stdout)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(150)
+def test_retries_lose_and_double_nothing_and_a_killed_jvm_is_no_end() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", PROGRAM]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=140, check=False)
+    assert ran.returncode == 0, ran.stderr
+    told = json.loads(ran.stdout)
+    assert told["master"] == "local[2,3]"
+    assert told["retried"] == ["NoneType", "None", [*range(400)]]
+    kind, words, rows = told["killed in the last window"]
+    assert kind == "SparkSessionLost", words
+    assert "JVM" in words
+    assert rows == [*range(len(rows))]
+    assert len(rows) < 300_000

@@ -1,0 +1,132 @@
+"""What is used of PySpark's private surface is as it is thought to be.
+
+When one of these fails, a new Spark has changed something: `from_dataframe` then falls back to
+mode "rows", and reactive_aio/spark/batches.py has to learn the new way.
+"""
+
+import inspect
+import socket
+from struct import unpack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reactive_aio.spark.batches import arrow_missing, arrow_schema
+from reactive_aio.spark.frames import END, connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def batches_of(df: "DataFrame", rows: int) -> Any:
+    untyped: Any = df
+    return untyped._jdf.toArrowBatchRdd(rows, "UTC", False, False).toJavaRDD()
+
+
+def run(spark: "SparkSession", rdd: Any, *partitions: int) -> tuple[Any, Any, Any]:
+    context: Any = spark.sparkContext
+    wanted = context._gateway.jvm.java.util.ArrayList()
+    for each in partitions:
+        wanted.add(each)
+    address, secret, server = context._jvm.PythonRDD.runJob(context._jsc.sc(), rdd, wanted)
+    return address, secret, server
+
+
+def frames_of(address: Any, secret: Any) -> list[bytes]:
+    frames, found = connect(address, secret), list[bytes]()
+    frames.connection.setblocking(True)
+    while (frame := frames.read()) is not END:
+        assert frame is not None
+        found.append(bytes(frame))
+    frames.close()
+    return found
+
+
+def test_the_probe_finds_everything(spark: "SparkSession") -> None:
+    assert arrow_missing(spark.sparkContext) is None
+
+
+def test_the_probe_says_what_is_missing(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = ("org.apache.spark.sql.classic.Dataset", "toArrowBatchRdd", ("java.lang.String",))
+    monkeypatch.setattr("reactive_aio.spark.batches._CALLS", (wanted,))
+    missing = arrow_missing(spark.sparkContext)
+    assert missing == "this version of Spark has no Dataset.toArrowBatchRdd(String)"
+
+
+def test_each_element_is_a_record_batch_of_so_many_rows(spark: "SparkSession") -> None:
+    import pyarrow
+
+    df = spark.range(0, 10, 1, 2)
+    rdd = batches_of(df, 2)
+    assert rdd.getNumPartitions() == 2
+    address, secret, server = run(spark, rdd, 0, 1)
+    schema = arrow_schema(df.schema)
+    untyped: Any = pyarrow
+    found = [untyped.ipc.read_record_batch(each, schema) for each in frames_of(address, secret)]
+    server.getResult()
+    assert [each.to_pydict()["id"] for each in found] == [[0, 1], [2, 3], [4], [5, 6], [7, 8], [9]]
+
+
+def test_partitions_come_in_the_order_asked_for_and_no_others(spark: "SparkSession") -> None:
+    rdd = batches_of(spark.range(0, 40, 1, 4), 100)
+    several = frames_of(*run(spark, rdd, 3, 1)[:2])
+    assert several == [*frames_of(*run(spark, rdd, 3)[:2]), *frames_of(*run(spark, rdd, 1)[:2])]
+
+
+def test_an_empty_partition_has_no_batch(spark: "SparkSession") -> None:
+    nothing = spark.range(0, 9, 1, 1).where("id > 9")
+    assert frames_of(*run(spark, batches_of(nothing, 9), 0)[:2]) == []
+
+
+def test_the_server_knows_that_not_everything_was_read(spark: "SparkSession") -> None:
+    from py4j.protocol import Py4JJavaError
+
+    rdd = batches_of(spark.range(0, 3_000_000, 1, 1), 1000)
+    address, secret, server = run(spark, rdd, 0)
+    frames = connect(address, secret)
+    frames.connection.setblocking(True)
+    assert frames.read()
+    frames.close()
+    with pytest.raises(Py4JJavaError):
+        server.getResult()
+
+
+def test_a_stranger_is_not_served(spark: "SparkSession") -> None:
+    address, _, _ = run(spark, batches_of(spark.range(9), 9), 0)
+    with pytest.raises(ConnectionError):
+        connect(address, "a guess")
+
+
+def test_the_secret_is_answered_by_two_letters(spark: "SparkSession") -> None:
+    address, secret, _ = run(spark, batches_of(spark.range(9), 9), 0)
+    with socket.create_connection(("127.0.0.1", address)) as connection:
+        connection.sendall(len(secret).to_bytes(4, "big") + secret.encode())
+        assert connection.recv(6, socket.MSG_WAITALL) == b"\0\0\0\2ok"
+        (length,) = unpack("!i", connection.recv(4, socket.MSG_WAITALL))
+        assert length > 0
+
+
+def test_jobs_over_one_rdd_fail_together_and_so_each_has_its_own(spark: "SparkSession") -> None:
+    """A second RDD over the same plan does not compute its shuffles again."""
+    df = spark.range(0, 10, 1, 2).repartition(2)
+    untyped: Any = df
+    dataset, jobs = untyped._jdf, spark.sparkContext.statusTracker()
+    spark.sparkContext.setJobGroup("contract-shuffle", "")
+    try:
+        rdds = [dataset.toArrowBatchRdd(9, "UTC", False, False) for _ in range(3)]
+        assert len({rdd.id() for rdd in rdds}) == 3
+        assert len(jobs.getJobIdsForGroup("contract-shuffle")) == 1
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", "")
+
+
+def test_the_schema_can_be_had_with_the_zone_and_names_twice() -> None:
+    from pyspark.sql.pandas.types import to_arrow_schema  # pyright: ignore[reportUnknownVariableType]
+
+    names = inspect.signature(to_arrow_schema).parameters  # pyright: ignore[reportUnknownArgumentType]
+    assert {"timezone", "error_on_duplicated_field_names_in_struct"} <= names.keys()
+    assert "prefers_large_types" in names

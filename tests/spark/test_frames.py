@@ -1,0 +1,132 @@
+"""Reading frames from a socket: whole, in pieces, and cut off."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from struct import pack
+
+import pytest
+from hypothesis import given, strategies as st
+
+from reactive_aio.spark.frames import END, Frames, connect
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[Frames, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    frames = Frames(ours)
+    yield frames, theirs
+    frames.close()
+    theirs.close()
+
+
+def framed(*bodies: bytes) -> bytes:
+    return b"".join(pack("!i", len(body)) + body for body in bodies)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=50)), st.lists(st.integers(1, 20), min_size=1))
+def test_frames_are_read_whole_however_they_arrive(bodies: list[bytes], pieces: list[int]) -> None:
+    ours, theirs = socket.socketpair()
+    frames, stream, found = Frames(ours), framed(*bodies), list[bytes]()
+    while stream:
+        for piece in pieces:
+            theirs.sendall(stream[:piece])
+            stream = stream[piece:]
+            while (frame := frames.read()) is not None:
+                found.append(bytes(frame))
+    theirs.close()
+    assert frames.read() is END
+    assert found == bodies
+    frames.close()
+
+
+def test_nothing_yet_is_none(pair: tuple[Frames, socket.socket]) -> None:
+    assert pair[0].read() is None
+
+
+def test_an_empty_frame_is_not_the_end(pair: tuple[Frames, socket.socket]) -> None:
+    frames, peer = pair
+    peer.sendall(framed(b"", b"x"))
+    assert frames.read() is not END
+    assert frames.read() == b"x"
+
+
+def test_only_the_head_is_read_when_the_rest_is_not_wanted(
+    pair: tuple[Frames, socket.socket],
+) -> None:
+    frames, peer = pair
+    peer.sendall(framed(b"abc"))
+    before = frames.at_head
+    assert frames.read(body=False) is None
+    assert (before, frames.at_head) == (True, False)
+    assert frames.connection.recv(9, socket.MSG_PEEK) == b"abc"
+    assert frames.read() == b"abc"
+    peer.close()
+    assert frames.read(body=False) is END
+
+
+@pytest.mark.parametrize("sent", [b"\0\0", pack("!i", 3), pack("!i", 3) + b"ab"])
+def test_an_end_inside_a_frame_is_an_error(pair: tuple[Frames, socket.socket], sent: bytes) -> None:
+    frames, peer = pair
+    peer.sendall(sent)
+    peer.close()
+    with pytest.raises(EOFError, match="inside"):
+        frames.read()
+
+
+def served(listener: socket.socket, talk: Callable[[socket.socket], object]) -> threading.Thread:
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            talk(connection)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    return thread
+
+
+def answering(answer: bytes) -> Callable[[socket.socket], object]:
+    def talk(connection: socket.socket) -> None:
+        assert connection.recv(64) == framed(b"secret")
+        connection.sendall(answer)
+
+    return talk
+
+
+def test_the_secret_opens_a_port_and_the_first_frame_is_not_lost() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = served(listener, answering(framed(b"ok", b"first")))
+        frames = connect(listener.getsockname()[1], "secret")
+        thread.join()
+        assert frames.read() == b"first"
+        assert frames.read() is END
+        frames.close()
+
+
+@pytest.mark.parametrize(("answer", "words"), [(framed(b"no"), "secret"), (b"", "closed")])
+def test_who_is_not_let_in_is_told(answer: bytes, words: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = served(listener, answering(answer))
+        with pytest.raises(ConnectionError, match=words):
+            connect(listener.getsockname()[1], "secret")
+        thread.join()
+
+
+def test_a_path_needs_no_secret(tmp_path: Path) -> None:
+    path = str(tmp_path / "socket")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        thread = served(listener, lambda connection: connection.sendall(framed(b"x")))
+        frames = connect(path, None)
+        thread.join()
+        assert frames.read() == b"x"
+        frames.close()
+
+
+def test_nobody_listening_leaves_no_socket() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(ConnectionRefusedError):
+        connect(port, "secret")
