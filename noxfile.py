@@ -262,6 +262,13 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", default=False)
+def fuzz(session: nox.Session) -> None:
+    """Any bytes a peer may send, guided by coverage. `-- seconds seed`; a minute if not told."""
+    room = Room(session, "work").install("test", "fuzz", "demo", extras="all")
+    room.run("tests.rsocket.fuzz", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
 def guards(session: nox.Session) -> None:
     """Remove each guard of the contract once, see which test notices, write docs/guards.md."""
     room = Room(session, "work").install("test", "demo", extras="all")

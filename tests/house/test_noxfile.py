@@ -150,7 +150,7 @@ def test_an_old_python_can_read_the_file_up_to_that_message() -> None:
 def test_every_session_tells_what_it_does() -> None:
     sessions = re.findall(r'@nox\.session.*\ndef (\w+)\(.*\n    """', SOURCE)
     checks = ["lint", "types", "layers", "tests"]
-    assert sessions == [*checks, "demo", "examples", "bench", "guards", "scoreboard"]
+    assert sessions == [*checks, "demo", "examples", "bench", "fuzz", "guards", "scoreboard"]
     assert len(sessions) == SECOND_PART.count("@nox.session")
 
 
@@ -159,4 +159,4 @@ def test_nox_reads_the_file_and_the_defaults_are_what_ci_runs() -> None:
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert re.findall(r"^\* (\w+)", listed, re.MULTILINE) == ["lint", "types", "layers", "tests"]
     others = re.findall(r"^- (\w+)", listed, re.MULTILINE)
-    assert others == ["demo", "examples", "bench", "guards", "scoreboard"]
+    assert others == ["demo", "examples", "bench", "fuzz", "guards", "scoreboard"]

@@ -1,16 +1,21 @@
-"""A fuzzer that follows coverage: whatever bytes a peer sends, a connection neither breaks nor grows.
+"""A fuzzer that follows coverage: whatever a peer sends, a connection neither breaks nor grows.
 
-``python -m tests.rsocket.fuzz [seconds] [seed]``. Inputs that reach lines (or pairs of lines) which
-none before them reached are kept, and changed again: bits, bytes, numbers at the edges, whole frames
-left out, doubled, or taken from another input. What is found is printed as a literal for a test.
+``python -m tests.rsocket.fuzz [seconds] [seed]``. Inputs that reach a line, from another, as none
+did before are kept, and changed again: bits, bytes, numbers at the edges, whole frames left out,
+doubled, or taken from another input. What is found is printed as a literal for a test. Where
+atheris is installed, libFuzzer does this instead.
 """
 
+import inspect
 import random
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType as Frame
 from typing import Any
 
@@ -30,6 +35,9 @@ from reactive_aio.rsocket.limits import Limits
 from reactive_aio.rsocket.resume import Resumption
 from reactive_aio.rsocket.states import Model
 
+from .test_codec import GOLDEN
+
+PACKAGE = "reactive_aio.rsocket"
 ROOM = str(Path(reactive_aio.rsocket.__file__).parent)
 LIMITS = Limits(
     mtu=64,
@@ -232,16 +240,39 @@ def fuzz(frames: list[Any], dice: random.Random, runs: int, until: float = float
     return len(known)
 
 
-def main() -> None:
-    from .test_codec import GOLDEN
+def with_atheris(frames: list[Any], seconds: int, seed: int) -> None:
+    """The same by libFuzzer, where atheris can be had."""
+    atheris: Any = import_module("atheris")
+    for module in [each for name, each in sys.modules.items() if name.startswith(PACKAGE)]:
+        for function in functions(module):
+            atheris.instrument_func(function)
+    with TemporaryDirectory() as corpus:
+        for number, data in enumerate(seeds(frames)):
+            Path(corpus, str(number)).write_bytes(data)
+        options = [f"-max_total_time={seconds}", f"-seed={seed}", "-max_len=4000"]
+        atheris.Setup([sys.argv[0], corpus, *options], attack)
+        atheris.Fuzz()
 
-    seconds, seed = (
-        (*map(int, sys.argv[1:]), 60, 0)[:2] if len(sys.argv) < 3 else map(int, sys.argv[1:3])
-    )
+
+def functions(module: Any) -> Iterator[Any]:
+    """All that is written in Python in *module*, in its classes too."""
+    things: list[Any] = [*vars(module).values()]
+    for thing in list(things):
+        things += getattr(thing, "__dict__", {}).values() if inspect.isclass(thing) else []
+    for each in things:
+        if inspect.isfunction(each) and each.__module__ == module.__name__:
+            yield each
+
+
+def main(seconds: str = "60", seed: str = "1") -> None:
     frames = [frame for frame, _ in GOLDEN.values()] + [PayloadFrame(1)] * 3
-    seen = fuzz(frames, random.Random(seed), sys.maxsize, time.monotonic() + seconds)
+    if find_spec("atheris"):
+        with_atheris(frames, int(seconds), int(seed))
+        return
+    until = time.monotonic() + int(seconds)
+    seen = fuzz(frames, random.Random(int(seed)), sys.maxsize, until)
     print(f"{seen} pairs of lines seen, nothing found")  # noqa: T201
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
