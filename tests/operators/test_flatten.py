@@ -19,6 +19,12 @@ def fails_at_two(x: int) -> list[int]:
     return [x, x]
 
 
+INNER_OF_ONE: list[Callable[[int], Any]] = [
+    lambda x: r.just(x),
+    lambda x: [x],
+    lambda x: r.range(x, x + 1),
+]
+
 OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "flat_map": lambda n: r.range(n).flat_map(lambda x: [x]),
     "flat_map: of one": lambda n: r.just(1).flat_map(lambda _: r.range(n)),
@@ -247,9 +253,9 @@ class TestHolding:
         for _ in range(2):
             assert (await SubscriberProbe[int](MANY).subscribed_to(flow).end()) == [0, 1, 2, "|"]
 
-    @pytest.mark.parametrize("inner", [r.just, lambda x: [x], lambda x: r.range(x, x + 1)])
+    @pytest.mark.parametrize("inner", INNER_OF_ONE)
     async def test_it_completes_without_demand_when_it_is_known_that_nothing_is_left(
-        self, inner: Any
+        self, inner: Callable[[int], Any]
     ) -> None:
         source: PublisherProbe[int] = PublisherProbe()
         flow = r.from_publisher(source).flat_map(inner)
