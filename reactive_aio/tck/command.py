@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from .export import report_as_json, report_as_junit, rules_as_json
-from .foreman import BadCall, Foreman
 from .law import SETUP
 from .laws import LAWS
 from .rules import UNJUDGED
 from .show import Style, rule_named
 from .standing import all_rules
+from .supervisor import BadCall, Supervisor
 from .table import failures, rule_list, summary, table
 from .terms import Terms
 from .verdict import Outcome, Report
@@ -139,12 +139,12 @@ def _check(options: argparse.Namespace) -> int:
         if file is not None and not file.absolute().parent.is_dir():
             raise BadCall(f"{file} cannot be written: there is no folder {file.parent}")
     progress = _Progress(sys.stderr)
-    foreman = Foreman(_job(options), begun=progress.show, shown=options.show_output)
+    supervisor = Supervisor(_job(options), begun=progress.show, shown=options.show_output)
     try:
-        report = foreman.run()
+        report = supervisor.run()
     except KeyboardInterrupt:
         progress.clear()
-        done = len(foreman.report.verdicts)
+        done = len(supervisor.report.verdicts)
         sys.stderr.write(f"{PROGRAM}: stopped by Ctrl-C after {done} laws\n")
         return INTERRUPTED
     finally:

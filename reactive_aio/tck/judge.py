@@ -9,13 +9,13 @@ from typing import Final
 from ..errors import RuleViolation
 from ..testing.drawing import draw
 from ..testing.virtual_time import VirtualTimeLoop
-from .bench import Bench
 from .law import Law, NotJudged
 from .rules import RULES, Strength
 from .subject import Subject
 from .terms import Terms
 from .trial import Trial
 from .verdict import Outcome, Verdict
+from .watchdog import Watchdog
 
 __all__ = ("Judge", "unfit")
 
@@ -43,10 +43,10 @@ class Judge:
             return self._verdict(law, Outcome.NOT_JUDGED, why)
         self._trial = None
         began = time.perf_counter()
-        bench = Bench(lambda: self._try(law), self._loop, self._doing)
-        bench.run(self._terms, f"tck {law.name}")
-        verdict = self._conclude(law, bench)
-        self._lose_patience(bench)
+        watchdog = Watchdog(lambda: self._try(law), self._loop, self._doing)
+        watchdog.run(self._terms, f"tck {law.name}")
+        verdict = self._conclude(law, watchdog)
+        self._lose_patience(watchdog)
         return replace(verdict, seconds=time.perf_counter() - began)
 
     def _loop(self) -> asyncio.AbstractEventLoop:
@@ -69,12 +69,12 @@ class Judge:
             await trial.close()
         trial.demand(True, law.rule, "")
 
-    def _conclude(self, law: Law, bench: Bench) -> Verdict:
-        trial, error = self._trial, bench.error
+    def _conclude(self, law: Law, watchdog: Watchdog) -> Verdict:
+        trial, error = self._trial, watchdog.error
         if isinstance(error, RuleViolation):
             return self._broken(law, error.rule or law.rule, error.what)
-        if bench.braked:
-            return self._stopped(law, bench)
+        if watchdog.braked:
+            return self._stopped(law, watchdog)
         if trial is not None and trial.faults:
             # The brake ends a runaway with a fault in its trial.
             return self._broken(law, trial.faults[0].rule or law.rule, trial.faults[0].what)
@@ -86,11 +86,13 @@ class Judge:
             return replace(verdict, stack=where)
         return self._verdict(law, Outcome.PASS)
 
-    def _stopped(self, law: Law, bench: Bench) -> Verdict:
-        inside = f" inside {bench.doing}" if bench.doing else ""
-        further = ", and cannot be stopped: it goes on in its thread" if bench.left_behind else ""
-        verdict = self._broken(law, law.rule, f"{bench.braked}{inside}{further}")
-        return replace(verdict, stack=bench.stack)
+    def _stopped(self, law: Law, watchdog: Watchdog) -> Verdict:
+        inside = f" inside {watchdog.doing}" if watchdog.doing else ""
+        why = f"{watchdog.braked}{inside}"
+        if watchdog.left_behind:
+            why += ", and cannot be stopped: it goes on in its thread"
+        verdict = self._broken(law, law.rule, why)
+        return replace(verdict, stack=watchdog.stack)
 
     def _broken(self, law: Law, rule: str, why: str) -> Verdict:
         if law.strength is Strength.MAY and rule == law.rule:
@@ -117,14 +119,14 @@ class Judge:
             why=why,
         )
 
-    def _lose_patience(self, bench: Bench) -> None:
+    def _lose_patience(self, watchdog: Watchdog) -> None:
         """A subject that has hung once is not waited for as long again."""
         terms = self._terms
         trial = self._trial
         # In vain for what is optional says nothing: such a law has terms of its own.
         if trial is not None and trial.waited_in_vain and trial.terms is terms:
             self._terms = terms = replace(terms, come=min(terms.come, terms.come_again))
-        if bench.braked:
+        if watchdog.braked:
             stuck = min(terms.stuck, IMPATIENT_STUCK)
             self._terms = replace(terms, stuck=stuck, longest=min(terms.longest, 4 * stuck))
 

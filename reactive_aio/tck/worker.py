@@ -1,8 +1,8 @@
 """The worker: a process of its own that judges, so that its subject can end nobody else's.
 
-It is started by `foreman` with a `Job`, and answers in lines of JSON on what was its standard
-output; whatever the subject prints goes to standard error, from C too. Its beat tells the foreman
-that the interpreter still runs.
+It is started by `supervisor` with a `Job`, and answers in lines of JSON on what was its standard
+output; whatever the subject prints goes to standard error, from C too. Its beat tells that the
+interpreter still runs.
 """
 
 import asyncio
@@ -95,7 +95,7 @@ def on_loop(subject: Subject, name: str | None) -> Subject:
 
 # -- the process -----------------------------------------------------------------------------------
 class Channel:
-    """Lines of JSON to the foreman. Without a foreman there is nothing to do."""
+    """Lines of JSON to the supervisor. Without a supervisor there is nothing to do."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -125,7 +125,7 @@ def _open_channel() -> Channel:
 
 
 def _prepare(job: Job) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the foreman decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor decides
     stacks = open(job.stacks, "w")  # noqa: SIM115 - as long as the process lives
     faulthandler.enable(stacks)
     if sys.platform != "win32":

@@ -1,4 +1,4 @@
-"""The bench: runs one coroutine on a fresh loop in a thread of its own, and gets it back.
+"""The watchdog: runs one coroutine on a fresh loop in a thread of its own, and always comes back.
 
 A subject under test may block the loop, for good even. So its loop has a thread of its own, and the
 caller's thread watches. Held up too long, the work is stopped by an exception raised inside it
@@ -21,7 +21,7 @@ from typing import Any, Final
 from .brake import Brake
 from .terms import Terms
 
-__all__ = ("Bench",)
+__all__ = ("Watchdog",)
 
 LOOK: Final = 0.05
 """Seconds between two looks of the watching thread."""
@@ -32,7 +32,7 @@ PULLS: Final = 20
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
-class Bench:
+class Watchdog:
     """One run of *work*; afterwards its attributes say how it ended."""
 
     def __init__(

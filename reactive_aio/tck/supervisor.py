@@ -1,8 +1,8 @@
-"""The foreman: has a subject judged by workers, and replaces one that its subject has ended.
+"""The supervisor: has a subject judged by workers, and replaces one that its subject has ended.
 
-The bench inside a worker stops nearly everything. What it cannot stop, a call in C that keeps the
-interpreter for itself, a crash, ``os._exit``, memory without end, ends with its process; the law
-under way gets its verdict here, and the next one begins in a new process.
+The watchdog inside a worker stops nearly everything. What it cannot stop, a call in C that keeps
+the interpreter for itself, a crash, ``os._exit``, memory without end, ends with its process; the
+law under way gets its verdict here, and the next one begins in a new process.
 """
 
 import json
@@ -26,11 +26,11 @@ from .terms import Terms
 from .verdict import Outcome, Report, Verdict
 from .worker import Job
 
-__all__ = ("BadCall", "Foreman")
+__all__ = ("BadCall", "Supervisor")
 
 LOOK: Final = 0.1
 GRACE: Final = 10.0
-"""Seconds beyond those of the bench: this watch is the last resort."""
+"""Seconds beyond those of the watchdog: this watch is the last resort."""
 IMPATIENT: Final = 1.0
 STOPS: Final = 3
 """Workers that may end between two laws, before the next law is given up."""
@@ -160,14 +160,14 @@ class _Process:
 
 
 def _later(seconds: float) -> float:
-    """The bench inside the worker is given the time to say it better."""
+    """The watchdog inside the worker is given the time to say it better."""
     return seconds + min(GRACE, 2 * seconds)
 
 
 def _readable(stacks: str) -> str:
     """Of all threads' stacks the one that the subject is in, down to the kit."""
     parts = stacks.split("\n\n")
-    kit = ("bench.py", "subject.py")
+    kit = ("watchdog.py", "subject.py")
     told = next((each for at in kit for each in parts if at in each), stacks)
     cause = parts[0] if parts[0].startswith("Fatal") and told != parts[0] else ""
     lines = [line for line in [cause, *told.splitlines()] if line]
@@ -176,7 +176,7 @@ def _readable(stacks: str) -> str:
 
 
 @dataclass
-class Foreman:
+class Supervisor:
     """Has a subject judged, law by law."""
 
     job: Job
