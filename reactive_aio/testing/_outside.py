@@ -107,6 +107,8 @@ class Outside:
 
 def is_parked(frame: FrameType) -> bool:
     for candidate in innermost(frame):
+        if candidate.f_code.co_varnames[:1] != ("self",):
+            continue  # no method: a closure may know a `self` as well
         says = getattr(candidate.f_locals.get("self"), "is_parked", None)
         if callable(says):
             return bool(says())

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from reactive_aio.testing._outside import Call
 from reactive_aio.testing.virtual_time import Deadlock, VirtualTimeLoop
 
 pytestmark = pytest.mark.virtual_time
@@ -146,6 +147,19 @@ class TestThreads:
         call.cancel()
         await asyncio.sleep(60)
         assert done.is_set()
+
+    def test_a_call_that_has_just_reached_its_thread_is_at_work(self) -> None:
+        call, gate = Call(), threading.Lock()
+        gate.acquire()
+        # A lock leaves no frame of its own: the innermost is that of `around`.
+        thread = threading.Thread(target=call.around(gate.acquire))
+        thread.start()
+        try:
+            for _ in range(1000):
+                assert not call.is_parked()
+        finally:
+            gate.release()
+            thread.join()
 
     async def test_errors_of_the_executor_come_back(self) -> None:
         with pytest.raises(ZeroDivisionError):
