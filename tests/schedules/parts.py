@@ -17,6 +17,7 @@ from reactive_aio import (
     from_aiter,
     from_awaitable,
     from_iterable,
+    from_publisher,
     from_queue,
     from_thread,
     interval,
@@ -88,7 +89,7 @@ def emitted_by_thread(schedule: Schedule) -> Flow[Any]:
 def failing_once() -> Flow[Any]:
     """Fails after 1 and 2 at first, then gives 3."""
     attempts = iter([steps(1, 2, error=Oops()), steps(3)])
-    return _Again(attempts).flow()
+    return from_publisher(_Again(attempts))
 
 
 class _Again:
@@ -99,11 +100,6 @@ class _Again:
 
     def subscribe(self, subscriber: Any, /) -> None:
         next(self._attempts).subscribe(subscriber)
-
-    def flow(self) -> Flow[Any]:
-        from reactive_aio import from_publisher
-
-        return from_publisher(self)
 
 
 ABC = ("a", "b", "c")

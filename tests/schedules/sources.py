@@ -1,4 +1,7 @@
-"""Publishers for scenarios: each signal is a callback of its own, so that others get between."""
+"""Publishers for scenarios: each signal is a callback of its own, so that others get between.
+
+A task for each would do, but costs turns: the number of legal orders grows fast with them.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -5,27 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from reactive_aio.tck import Law, Outcome, Subject, Terms, check
-from reactive_aio.tck.judge import Judge
-from reactive_aio.tck.laws import BLACK_BOX, LAWS, WHITE_BOX
+from reactive_aio.tck import Law, Outcome, check
+from reactive_aio.tck.laws import BLACK_BOX, WHITE_BOX
 from reactive_aio.tck.laws.black_box import UNTESTED_BLACK_BOX
 from reactive_aio.tck.laws.white_box import UNTESTED_WHITE_BOX
 from tests.tck.broken_receivers import SUBSCRIBERS, WHITE_BOXES
+from tests.tck.judged import PATIENT, gives_verdicts, is_caught
 from tests.tck.publishers import BrokenTrial
 from tests.tck.subscribers import UNUSUAL_SUBSCRIBERS
 
-HASTY = Terms(come=0.2, come_again=0.1)
-PATIENT = Terms(come=20.0, come_again=20.0)
-BRISK = Terms(come=0.02, come_again=0.01, turns=10, quiet=0.001)
 HERE = Path(__file__).parent
 
 
 @pytest.mark.parametrize("trial", SUBSCRIBERS + WHITE_BOXES, ids=str)
 def test_law_catches(trial: BrokenTrial) -> None:
-    verdict = Judge(trial.make(), "subscriber", HASTY).judge(LAWS[trial.law])
-    assert verdict.outcome is Outcome.FAIL, str(verdict)
-    assert trial.words in verdict.why, str(verdict)
-    assert verdict.broken == trial.rule, str(verdict)
+    is_caught(trial, "subscriber")
 
 
 @pytest.mark.parametrize(("laws", "trials"), [(BLACK_BOX, SUBSCRIBERS), (WHITE_BOX, WHITE_BOXES)])
@@ -47,11 +41,7 @@ FLAWED = {trial.suspect: trial.make for trial in SUBSCRIBERS + WHITE_BOXES}
 
 @pytest.mark.parametrize("flaw", sorted(FLAWED))
 def test_every_law_gives_a_verdict_about_every_broken_subscriber(flaw: str) -> None:
-    subject: Subject = FLAWED[flaw]()
-    for verdict in check(subject, terms=BRISK):
-        assert verdict.outcome is Outcome.PASS or verdict.why, str(verdict)
-        assert "came out of the subject" not in verdict.why, str(verdict)
-        assert not verdict.stack, str(verdict)
+    gives_verdicts(FLAWED[flaw]())
 
 
 @pytest.mark.parametrize(
