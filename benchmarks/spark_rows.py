@@ -58,12 +58,12 @@ async def collect(count: int) -> int:
 
 @question.case("df.toLocalIterator(), on the loop")
 async def to_local_iterator(count: int) -> int:
-    return sum(1 for _ in table(count).rdd.toLocalIterator())
+    return sum(1 for _ in table(count).toLocalIterator())
 
 
 @question.case("df.toLocalIterator(), in an executor, 1024 a hop")
 async def in_executor(count: int) -> int:
-    rows = cast("Iterator[Any]", table(count).rdd.toLocalIterator())
+    rows = cast("Iterator[Any]", table(count).toLocalIterator())
     loop = asyncio.get_running_loop()
     found = 0
     while chunk := await loop.run_in_executor(None, lambda: list(islice(rows, CHUNK))):

@@ -73,6 +73,8 @@ class PushHead:
     upstreams: tuple[Any, ...] = ()
     window: int = 0
     """The most that an island asks for at a time; 0 when its demand goes through as it is."""
+    about: Callable[[], str] | None = None
+    """What explain() is to say of it, in lines."""
 
 
 Head = PullHead | AsyncHead | PushHead

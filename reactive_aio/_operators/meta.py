@@ -83,6 +83,8 @@ def _lines(chain: Chain, code: bool, *, last: bool = False) -> Iterator[str]:
         yield f"island ({_way(chain)}): {stages or 'delivery'}"
     else:
         yield f"island ({_way(chain)}): {chain.stretch()}"
+    if isinstance(head, PushHead) and head.about is not None:
+        yield from ("    " + line for line in head.about().splitlines())
     if code:
         text = chain.loop("task" if chain.awaits else "sync", "call").source
         yield from ("    " + line for line in text.splitlines())

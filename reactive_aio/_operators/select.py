@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 _FIRST_MAP_ASYNC = "use map_async before it, to pair each element with the answer."
 
-_TAKE = Inline(
+TAKE = Inline(
     "take",
     params=("count",),
     start="$left = $count",
@@ -194,7 +194,7 @@ def take(source: "Flow[T]", count: int) -> "Flow[T]":
     """
     if whole("take", "count", count) == 0:
         return from_pull(partial(iter, ()), name="take(0)", checked=True)
-    return source.via(_TAKE, count)
+    return source.via(TAKE, count)
 
 
 def take_while(

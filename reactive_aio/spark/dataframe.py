@@ -3,25 +3,17 @@
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from .._core.arguments import whole
-from ..stage import Inlet, from_push
-from .arrow import ArrowSubscription
-from .batches import Batches
-from .decoding import decoder
-from .failures import UnsupportedDataFrame, check
+from .failures import check
 from .flow import SparkFlow
-from .jobs import Inherit, Jobs, inheriting
-from .local import by_local_iterator
+from .jobs import inheriting
 from .mode import MODES, Mode, choose
 from .rows import KINDS, Kind
+from .source import NAME, Source, check_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
-    from ..flow import Flow
-
 __all__ = ("from_dataframe",)
-
-_NAME = "from_dataframe"
 
 
 @overload
@@ -95,39 +87,18 @@ def from_dataframe(
     asks the JVM something, and blocks for some milliseconds (once, for some tens).
     """
     check(df)
-    _check_arguments(df, rows, mode)
-    whole(_NAME, "window", window, least=1)
-    whole(_NAME, "batch", batch, least=1)
-    chosen = choose(df, mode, rows)
-    inherit = inheriting(df)
-    if chosen.mode == "arrow":
-        flow = _by_arrow(df, inherit, rows, window, batch, ordered)
-    else:
-        flow = by_local_iterator(df, inherit, rows, name=_NAME, batch=batch)
-    return SparkFlow(flow.chain, df.schema, chosen)
+    _one_of("rows", rows, KINDS)
+    _one_of("mode", mode, MODES)
+    whole(NAME, "window", window, least=1)
+    whole(NAME, "batch", batch, least=1)
+    check_names(df, rows)
+    source = Source(
+        df=df, inherit=inheriting(df), kind=rows, mode=mode, chosen=choose(df, mode, rows),
+        window=window, batch=batch, ordered=ordered,
+    )  # fmt: skip
+    return SparkFlow(source)
 
 
-def _check_arguments(df: "DataFrame", rows: Kind, mode: Mode) -> None:
-    if rows not in KINDS:
-        raise ValueError(f"{_NAME}: rows must be one of {', '.join(KINDS)}, not {rows!r}.")
-    if mode not in MODES:
-        raise ValueError(f"{_NAME}: mode must be one of {', '.join(MODES)}, not {mode!r}.")
-    names = df.schema.names
-    if rows == "dict" and len(set(names)) < len(names):
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
-        raise UnsupportedDataFrame(
-            f"{_NAME}(rows='dict'): there are two columns named {twice!r}, and a dict has room "
-            "for one. Rename one of them, or use rows='tuple'."
-        )
-
-
-def _by_arrow(
-    df: "DataFrame", inherit: Inherit, kind: Kind, window: int, batch: int, ordered: bool
-) -> "Flow[Any]":
-    decode = decoder(df.schema, kind)
-
-    def attach(inlet: Inlet[Any]) -> ArrowSubscription[Any]:
-        batches = Batches(Jobs(df, inherit), batch)
-        return ArrowSubscription(inlet, batches, decode, window=window, ordered=ordered)
-
-    return from_push(attach, name=_NAME, holds=0 if kind == "batch" else batch - 1, checked=True)
+def _one_of(parameter: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{NAME}: {parameter} must be one of {', '.join(allowed)}, not {value!r}.")

@@ -31,22 +31,16 @@ def inheriting(df: "DataFrame") -> Inherit:
 class Jobs:
     """What one subscription runs in Spark, under a tag of its own."""
 
-    def __init__(self, df: "DataFrame", inherit: Inherit) -> None:
+    def __init__(self, df: "DataFrame", inherit: Inherit, fresh: "Callable[[], DataFrame]") -> None:
         self._df = df
+        self.fresh: Callable[[], DataFrame] = fresh
+        """Makes the DataFrame that is computed, with a plan of its own. Asks the JVM."""
         self._inherit = inherit
         self._tag = f"reactive_aio-{uuid4().hex}"
 
     @property
     def context(self) -> "SparkContext":
         return self._df.sparkSession.sparkContext
-
-    def fresh(self) -> "DataFrame":
-        """The same DataFrame with a plan of its own.
-
-        A DataFrame keeps its plan and what was computed of it: shuffles, and also that their job
-        was cancelled, which would fail every later subscription.
-        """
-        return self._df.select("*")
 
     def begin(self, work: Callable[[], T]) -> T:
         """Run *work* so that the jobs begun in it can be cancelled; its errors say what happened.

@@ -12,7 +12,7 @@ from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, cast
 
 from .._sources.thread import Begun, threaded
-from .jobs import Inherit, Jobs
+from .jobs import Jobs
 from .leaving import leave
 from .rows import Kind
 
@@ -26,12 +26,12 @@ __all__ = ("by_local_iterator",)
 
 
 def by_local_iterator(
-    df: "DataFrame", inherit: Inherit, kind: Kind, *, name: str, batch: int
+    make: Callable[[], Jobs], kind: Kind, *, name: str, batch: int
 ) -> "Flow[Any]":
-    """The rows of *df*, at most *batch* of them on their way from the thread to the loop."""
+    """The rows of a DataFrame, at most *batch* of them on their way from the thread to the loop."""
 
     def begin() -> "Begun[Any]":
-        jobs = Jobs(df, inherit)
+        jobs = make()
         return _rows(jobs, _conversion(kind)), jobs.cancel
 
     return threaded(begin, name=name, chunk=batch)

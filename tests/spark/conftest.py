@@ -117,3 +117,12 @@ async def until(condition: Callable[[], Any], seconds: float = 15.0) -> float:
 
 def bridge_threads() -> list[str]:
     return [each.name for each in threading.enumerate() if "from_dataframe" in each.name]
+
+
+async def freed(observed: Observed) -> float:
+    """Wait until no job runs and no thread is left."""
+
+    async def free() -> bool:
+        return not bridge_threads() and not await observed.active()
+
+    return await until(free)

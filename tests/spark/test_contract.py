@@ -13,6 +13,7 @@ import pytest
 
 from reactive_aio.spark.batches import arrow_missing, arrow_schema
 from reactive_aio.spark.frames import END, connect
+from reactive_aio.spark.source import _first_of_each
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -130,3 +131,9 @@ def test_the_schema_can_be_had_with_the_zone_and_names_twice() -> None:
     names = inspect.signature(to_arrow_schema).parameters  # pyright: ignore[reportUnknownArgumentType]
     assert {"timezone", "error_on_duplicated_field_names_in_struct"} <= names.keys()
     assert "prefers_large_types" in names
+
+
+def test_a_limit_for_each_partition_keeps_their_order(spark: "SparkSession") -> None:
+    df = _first_of_each(spark.range(0, 40, 1, 4).where("id >= 5"), 2)
+    assert [row.id for row in df.collect()] == [5, 6, 10, 11, 20, 21, 30, 31]
+    assert df.schema == spark.range(1).schema

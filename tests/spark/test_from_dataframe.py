@@ -13,7 +13,7 @@ from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio.spark import UnsupportedDataFrame, from_dataframe
 from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
 
-from .conftest import Make, Observe, Observed, arrived, bridge_threads, until
+from .conftest import Make, Observe, Observed, arrived, bridge_threads, freed, until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -38,15 +38,6 @@ def endless_second_half(spark: "SparkSession") -> "DataFrame":
 
 def endless(spark: "SparkSession") -> "DataFrame":
     return spark.range(0, 10**13, 1, 2).selectExpr("sum(id % 7)")
-
-
-async def freed(observed: Observed) -> float:
-    """Wait until no job runs and no thread is left."""
-
-    async def free() -> bool:
-        return not bridge_threads() and not await observed.active()
-
-    return await until(free)
 
 
 # -- elements -------------------------------------------------------------------------------------

@@ -1,0 +1,121 @@
+"""What a SparkFlow is made of: a DataFrame, and how its rows are wanted."""
+
+import io
+from contextlib import redirect_stdout, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from .._core.chain import Chain
+from .._core.heads import PushHead
+from ..stage import Inlet, from_push
+from .arrow import ArrowSubscription
+from .batches import Batches
+from .decoding import decoder
+from .failures import UnsupportedDataFrame, telling
+from .jobs import Inherit, Jobs
+from .local import by_local_iterator
+from .mode import Chosen, Mode, choose
+from .rows import Kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ..flow import Flow
+
+__all__ = ("NAME", "Source", "check_names")
+
+NAME = "from_dataframe"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Immutable, as a DataFrame is."""
+
+    df: "DataFrame"
+    inherit: Inherit
+    kind: Kind
+    mode: Mode
+    chosen: Chosen
+    window: int
+    batch: int
+    ordered: bool
+    first: int | None = None
+    """How many rows of each partition are wanted at most: no more of them are computed."""
+
+    def over(self, df: "DataFrame") -> "Source":
+        """The same for another DataFrame, whose columns may allow another mode."""
+        check_names(df, self.kind)
+        return replace(self, df=df, chosen=choose(df, self.mode, self.kind))
+
+    def chain(self) -> Chain:
+        """The head of a flow, which can say what it reads."""
+        chain = self._flow().chain
+        assert isinstance(chain.head, PushHead)
+        return Chain(replace(chain.head, about=self._about))
+
+    def _flow(self) -> "Flow[Any]":
+        if self.chosen.mode == "rows":
+            return by_local_iterator(self._jobs, self.kind, name=NAME, batch=self.batch)
+        decode = decoder(self.df.schema, self.kind)
+
+        def attach(inlet: Inlet[Any]) -> ArrowSubscription[Any]:
+            batches = Batches(self._jobs(), self.batch)
+            return ArrowSubscription(
+                inlet, batches, decode, window=self.window, ordered=self.ordered
+            )
+
+        holds = 0 if self.kind == "batch" else self.batch - 1
+        return from_push(attach, name=NAME, holds=holds, checked=True)
+
+    def _jobs(self) -> Jobs:
+        return Jobs(self.df, self.inherit, self._fresh)
+
+    def _fresh(self) -> "DataFrame":
+        """The same DataFrame with a plan of its own.
+
+        A DataFrame keeps its plan and what was computed of it: shuffles, and also that their job
+        was cancelled, which would fail every later subscription.
+        """
+        fresh = self.df.select("*")
+        if self.first is not None:
+            # Done without where a new Spark does not have it: the flow takes no more anyway.
+            with suppress(Exception):
+                return _first_of_each(fresh, self.first)
+        return fresh
+
+    def _about(self) -> str:
+        """How the rows are read, and what Spark does for them. Asks the JVM."""
+        with telling(self.df), redirect_stdout(io.StringIO()) as plan:
+            self._fresh().explain()
+        return f"{self.chosen}\n{plan.getvalue().strip()}"
+
+
+def check_names(df: "DataFrame", kind: Kind) -> None:
+    """Raise unless the names of *df* fit into an element."""
+    names = df.schema.names
+    if kind == "dict" and len(set(names)) < len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise UnsupportedDataFrame(
+            f"{NAME}(rows='dict'): there are two columns named {twice!r}, and a dict has room "
+            "for one. Rename one of them, or use rows='tuple'."
+        )
+
+
+def _first_of_each(df: "DataFrame", count: int) -> "DataFrame":
+    """The first *count* rows of each partition.
+
+    Not ``df.limit``: that computes rows of every partition, brings them together in one, and may
+    mix up their order on the way.
+    """
+    from pyspark.sql import DataFrame
+
+    untyped: Any = df
+    jvm: Any = df.sparkSession.sparkContext._jvm
+    catalyst = jvm.org.apache.spark.sql.catalyst
+    number = catalyst.expressions.Literal(
+        count, jvm.org.apache.spark.sql.types.DataTypes.IntegerType
+    )
+    plan = catalyst.plans.logical.LocalLimit(number, untyped._jdf.queryExecution().analyzed())
+    session: Any = df.sparkSession
+    made = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
+    return DataFrame(made, df.sparkSession)

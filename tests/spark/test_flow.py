@@ -1,0 +1,147 @@
+"""What a SparkFlow lets Spark do, and what explain() says of it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reactive_aio._core.demand import UNBOUNDED
+from reactive_aio.spark import SparkFlow, from_dataframe
+from reactive_aio.testing.probes import SubscriberProbe
+
+from .conftest import Observe, freed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from reactive_aio import Flow
+    from reactive_aio.spark.mode import Mode
+
+pytestmark = [pytest.mark.spark, pytest.mark.asyncio(loop_factories=["asyncio"])]
+
+Change = Callable[[SparkFlow[Any]], "Flow[Any]"]
+
+
+async def read(spark: "SparkSession", mode: "Mode", change: Change) -> list[Any]:
+    """Rows 0 to 19 in two partitions, through *change*, which asks the JVM."""
+
+    def build() -> "Flow[Any]":
+        df = spark.range(0, 20, 1, 2).selectExpr("id", "id % 3 as rest")
+        return change(from_dataframe(df, mode=mode, rows="tuple"))
+
+    return await (await asyncio.to_thread(build)).to_list(limit=20)
+
+
+async def test_where_takes_sql_and_columns(spark: "SparkSession", mode: "Mode") -> None:
+    from pyspark.sql import functions
+
+    found = await read(
+        spark, mode, lambda flow: flow.where("id > 15").where(functions.col("rest") == 0)
+    )
+    assert found == [(18, 0)]
+
+
+async def test_select_makes_other_columns(spark: "SparkSession", mode: "Mode") -> None:
+    from pyspark.sql import functions
+
+    def change(flow: SparkFlow[Any]) -> SparkFlow[Any]:
+        changed = flow.where("id < 2").select("id * 2 as twice", functions.col("rest"))
+        assert changed.schema.names == ["twice", "rest"]
+        assert flow.schema.names == ["id", "rest"], "a flow does not change"
+        return changed
+
+    assert await read(spark, mode, change) == [(0, 0), (2, 1)]
+
+
+async def test_limit_and_sample(spark: "SparkSession", mode: "Mode") -> None:
+    assert len(await read(spark, mode, lambda flow: flow.limit(7))) == 7
+    some = await read(spark, mode, lambda flow: flow.sample(0.5, seed=1))
+    assert 0 < len(some) < 20
+    assert some == await read(spark, mode, lambda flow: flow.sample(0.5, seed=1))
+
+
+async def test_what_follows_has_the_ordinary_words(spark: "SparkSession", mode: "Mode") -> None:
+    def change(flow: SparkFlow[Any]) -> "Flow[Any]":
+        return flow.where("id < 4").filter(lambda row: row[1] > 0).map(lambda row: row[0])
+
+    assert await read(spark, mode, change) == [1, 2]
+
+
+@pytest.mark.parametrize("word", ["where", "select"])
+async def test_a_python_function_is_refused(spark: "SparkSession", word: str) -> None:
+    flow = await asyncio.to_thread(lambda: from_dataframe(spark.range(3)))
+    with pytest.raises(TypeError, match=rf"{word}: a column or SQL .* use (filter|map)\(\)"):
+        getattr(flow, word)(lambda row: row.id > 1)  # pyright: ignore[reportUnknownLambdaType, reportUnknownMemberType]
+
+
+async def test_a_wrong_column_is_told_at_once(spark: "SparkSession") -> None:
+    from pyspark.errors import AnalysisException
+
+    flow = await asyncio.to_thread(lambda: from_dataframe(spark.range(3)))
+    with pytest.raises(AnalysisException, match="missing"):
+        await asyncio.to_thread(flow.where, "missing > 1")
+
+
+async def test_a_column_that_was_in_the_way_of_arrow_can_be_left_out(
+    spark: "SparkSession",
+) -> None:
+    def build() -> tuple[str, str]:
+        flow = from_dataframe(spark.sql("select 1 as fine, map() as odd"))
+        return flow.mode.mode, flow.select("fine").mode.mode
+
+    assert await asyncio.to_thread(build) == ("rows", "arrow")
+
+
+# -- take -----------------------------------------------------------------------------------------
+async def test_spark_computes_no_more_than_is_taken(observe: Observe) -> None:
+    """The eleventh row of the partition would take ten minutes."""
+    observed = await observe(
+        lambda s: s.range(0, 40, 1, 2).selectExpr(
+            "id", "if(id % 20 < 10, '', reflect('java.lang.Thread', 'sleep', 600000L)) as slept"
+        )
+    )
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow.take(10))
+    await probe.end()
+    assert [row.id for row in probe.elements] == [*range(10)]
+    assert await freed(observed) < 2
+
+
+async def test_the_first_rows_are_taken_in_order(spark: "SparkSession", mode: "Mode") -> None:
+    assert await read(spark, mode, lambda flow: flow.take(3)) == [(0, 0), (1, 1), (2, 2)]
+    several = await read(spark, mode, lambda flow: flow.where("id > 8").take(3))
+    assert several == [(9, 0), (10, 1), (11, 2)]
+    assert len(await read(spark, mode, lambda flow: flow.take(2**40))) == 20
+
+
+async def test_batches_are_taken_whole(spark: "SparkSession") -> None:
+    def build() -> "Flow[Any]":
+        return from_dataframe(spark.range(0, 20, 1, 2), rows="batch").take(1)
+
+    (batch,) = await (await asyncio.to_thread(build)).to_list(limit=2)
+    assert batch.num_rows == 10
+
+
+async def test_without_the_way_to_tell_spark_take_takes_all_the_same(
+    spark: "SparkSession", mode: "Mode", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: object) -> None:
+        raise AttributeError("LocalLimit")
+
+    monkeypatch.setattr("reactive_aio.spark.source._first_of_each", missing)
+    assert await read(spark, mode, lambda flow: flow.take(2)) == [(0, 0), (1, 1)]
+
+
+# -- explain --------------------------------------------------------------------------------------
+async def test_explain_shows_sparks_plan_and_the_cut(spark: "SparkSession") -> None:
+    def build() -> list[str]:
+        flow = from_dataframe(spark.range(3)).where("id > 1").take(2).map(str)
+        return flow.explain().splitlines()
+
+    first, mode, title, *plan = await asyncio.to_thread(build)
+    assert first == "island (one loop, pushed): from_dataframe → take(2) → map(str)"
+    assert mode == "    arrow: Spark, PyArrow and every column allow it"
+    assert title == "    == Physical Plan =="
+    assert any("LocalLimit 2" in line for line in plan)
+    assert any("Filter (id" in line for line in plan)
+    assert plan[-1].startswith("holds at most 1023 elements")
