@@ -6,7 +6,7 @@ The strength is that of the specification's own verb: MUST, SHOULD or MAY.
 from enum import Enum
 from typing import Final, NamedTuple
 
-__all__ = ("HOUSE_RULES", "RULES", "UNJUDGED", "Rule", "Strength")
+__all__ = ("HOUSE_RULES", "RULES", "UNJUDGED", "Rule", "Strength", "in_order")
 
 
 class Strength(Enum):
@@ -116,3 +116,11 @@ UNJUDGED: Final[dict[str, str]] = {
     "2.2": "whether a subscriber's work takes long, and is moved, is a matter of its purpose",
 }
 """The rules that no law can judge on one event loop, and why."""
+
+
+def in_order(rule: str) -> tuple[int, int]:
+    """To sort by: the factories first, then the rules by their numbers, then the house's own."""
+    part, _, number = rule.partition(".")
+    if not number.isdigit():
+        return (0, 0)
+    return (int(part) if part.isdigit() else 9, int(number))

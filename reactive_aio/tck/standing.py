@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from .laws import LAWS
-from .rules import HOUSE_RULES, RULES, UNJUDGED, Rule, Strength
+from .rules import HOUSE_RULES, RULES, UNJUDGED, Rule, Strength, in_order
 from .show import rule_named
 from .verdict import Outcome, Report, Verdict
 
-__all__ = ("Standing", "all_rules", "in_order", "left_out", "standings")
+__all__ = ("Standing", "all_rules", "left_out", "standings")
 
 _STRONGEST: Final = tuple(Strength)
 
@@ -33,14 +33,6 @@ class Standing:
 def all_rules() -> list[Rule]:
     """The specification's rules, then the house's own."""
     return [*RULES.values(), *HOUSE_RULES.values()]
-
-
-def in_order(rule: str) -> tuple[int, int, str]:
-    """The factories first, then the rules by their numbers, then the house's own."""
-    part, _, number = rule.partition(".")
-    if not number.isdigit():
-        return (0, 0, rule)
-    return (int(part) if part.isdigit() else 9, int(number), rule)
 
 
 def standings(report: Report) -> list[Standing]:

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from .laws import LAWS
-from .rules import UNJUDGED, Rule, Strength
+from .rules import UNJUDGED, Rule, Strength, in_order
 from .show import Style, explain, heading
-from .standing import Standing, all_rules, in_order, left_out, standings
+from .standing import Standing, all_rules, left_out, standings
 from .verdict import Outcome, Report, Verdict
 
 __all__ = ("failures", "rule_list", "summary", "table")

@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import Final
 
 from ..law import Law
+from ..rules import in_order
 from . import (
     black_box,
     cancellation,
@@ -24,20 +25,12 @@ from . import (
 __all__ = ("BLACK_BOX", "LAWS", "PROCESSOR", "PUBLISHER", "WHITE_BOX")
 
 
-def _in_order(law: Law) -> tuple[int, int, str]:
-    """The factories first, then the rules by their numbers, then the house's own."""
-    part, _, number = law.rule.partition(".")
-    if not number:
-        return (0, 0, law.name)
-    return (int(part) if part.isdigit() else 9, int(number), law.name)
-
-
 def _of(*modules: ModuleType) -> tuple[Law, ...]:
     def found() -> Iterator[Law]:
         for module in modules:
             yield from (each for each in vars(module).values() if isinstance(each, Law))
 
-    return tuple(sorted(found(), key=_in_order))
+    return tuple(sorted(found(), key=lambda law: (in_order(law.rule), law.name)))
 
 
 PUBLISHER: Final = _of(
