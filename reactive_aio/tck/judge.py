@@ -8,6 +8,7 @@ from typing import Final
 
 from ..errors import RuleViolation
 from ..testing.drawing import draw
+from ..testing.shown import shown
 from ..testing.virtual_time import VirtualTimeLoop
 from .law import Law, NotJudged
 from .rules import RULES, Strength
@@ -65,8 +66,12 @@ class Judge:
         self._trial = trial = Trial(self._subject, terms)
         try:
             await law.scenario(trial)
-        finally:
+        except GeneratorExit:  # its loop is gone, and nothing can be awaited any more
+            raise
+        except BaseException:
             await trial.close()
+            raise
+        await trial.close()
         trial.demand(True, law.rule, "")
 
     def _conclude(self, law: Law, watchdog: Watchdog) -> Verdict:
@@ -82,7 +87,7 @@ class Judge:
             return self._verdict(law, Outcome.NOT_JUDGED, str(error))
         if error is not None:
             where = "".join(traceback.format_exception(error)[-3:]).rstrip()
-            verdict = self._broken(law, law.rule, f"{error!r} came out of the subject")
+            verdict = self._broken(law, law.rule, f"{shown(error)} came out of the subject")
             return replace(verdict, stack=where)
         return self._verdict(law, Outcome.PASS)
 

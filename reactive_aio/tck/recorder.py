@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..spec import Subscription
 from ..testing.journal import Journal, Kind
+from ..testing.shown import shown
 from .brake import Brake
 
 if TYPE_CHECKING:
@@ -82,13 +83,15 @@ class Recorder:
         with self.trial.calling(what):
             try:
                 returned = call()
-            except Exception as error:
+            except Brake:
+                raise
+            except BaseException as error:
                 where = "" if get_ident() == self._home else " on another thread"
-                self.fault(rule, f"{what}{where} raised {error!r}")
+                self.fault(rule, f"{what}{where} raised {shown(error)}")
             else:
                 if returned is not None:
                     discard(returned)
-                    self.fault(rule, f"{what} returned {returned!r:.60}, not None")
+                    self.fault(rule, f"{what} returned {shown(returned, 60)}, not None")
 
     def fault(self, rule: str, what: str) -> None:
         """Write an offence down; the trial raises it."""
@@ -176,7 +179,7 @@ class Recorder:
     def on_error(self, error: BaseException, /) -> Any:
         self._enter(Kind.ON_ERROR, error)
         if not isinstance(cast("object", error), BaseException):
-            self.fault("1.4", f"on_error({error!r:.60}): this is no exception")
+            self.fault("1.4", f"on_error({shown(error, 60)}): this is no exception")
         self._terminal(error)
 
     def on_complete(self) -> Any:

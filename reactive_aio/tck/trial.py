@@ -10,6 +10,8 @@ from typing import Any, Final
 from ..errors import RuleViolation
 from ..spec import Publisher
 from ..testing.journal import Journal, Kind
+from ..testing.shown import shown
+from .brake import Brake
 from .law import SETUP, NotJudged
 from .recorder import AsyncRecorder, OnNext, Recorder, discard
 from .subject import Subject
@@ -42,16 +44,22 @@ class Trial:
     async def make(self, part: str, *args: Any) -> Any:
         """A fresh one from the factory *part*."""
         factory = getattr(self.subject, part)
-        shown = f"{part}({', '.join(map(repr, args))})"
-        with self.calling(shown):
+        called = f"{part}({', '.join(map(repr, args))})"
+        with self.calling(called):
             try:
                 made = factory(*args)
                 if isawaitable(made):
                     made = await made
-            except Exception as error:
-                raise self.violation(SETUP, f"the factory {shown} raised {error!r}") from error
+            except Brake:
+                raise
+            except BaseException as error:
+                if _is_cancelled(error):
+                    raise
+                raise self.violation(
+                    SETUP, f"the factory {called} raised {shown(error)}"
+                ) from error
         if made is None:
-            raise NotJudged(f"the factory {shown} returned None")
+            raise NotJudged(f"the factory {called} returned None")
         return made
 
     async def publisher(self, n: int) -> Publisher[Any]:
@@ -89,8 +97,12 @@ class Trial:
                 # Annotated to return None; a stranger's may be a coroutine function.
                 subscribe: Callable[[Recorder], object] = publisher.subscribe
                 returned = subscribe(recorder)
-            except Exception as error:
-                raise self.violation("1.9", f"subscribe() raised {error!r}", journal) from error
+            except Brake:
+                raise
+            except BaseException as error:
+                raise self.violation(
+                    "1.9", f"subscribe() raised {shown(error)}", journal
+                ) from error
         if isawaitable(returned):
             discard(returned)
             what = "subscribe() returned something to await; it must do its work, and return None"
@@ -192,3 +204,11 @@ class Trial:
             done = self.subject.after_each()
             if isawaitable(done):
                 await done
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    """Whether this is the trial's own cancellation, and nobody's fault."""
+    task = asyncio.current_task()
+    return (
+        isinstance(error, asyncio.CancelledError) and task is not None and bool(task.cancelling())
+    )

@@ -15,6 +15,8 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
 from ..testing.journal import Journal, Kind
+from ..testing.shown import shown
+from .brake import Brake
 from .law import NotJudged
 
 if TYPE_CHECKING:
@@ -150,7 +152,7 @@ class Upstream:
         """Send a signal and wait for its end, which must be a normal one (2.13)."""
         error = await self.attempt(name, *args)
         if error is not None:
-            what = f"{_shown(name, *args)} raised {error!r}"
+            what = f"{_shown(name, *args)} raised {shown(error)}"
             raise self.trial.violation("2.13", what, self.journal)
 
     async def attempt(self, name: str, *args: Any) -> BaseException | None:
@@ -171,17 +173,17 @@ class Upstream:
         with self.trial.calling(_shown(name, *args)):
             try:
                 return getattr(self.subscriber, name)(*args)
-            except (SystemExit, KeyboardInterrupt):
+            except Brake:
                 raise
             except BaseException as error:
                 raise Raised(error) from error
 
-    async def _ended(self, returned: Any, shown: str) -> BaseException | None:
+    async def _ended(self, returned: Any, sent: str) -> BaseException | None:
         if not isawaitable(returned):
             return None
         task: asyncio.Future[Any] = asyncio.ensure_future(returned)
         try:
-            what = f"{shown} returned something to await, and it does not end"
+            what = f"{sent} returned something to await, and it does not end"
             await self.trial.until(task.done, "2.13", what, self.journal)
         finally:
             task.cancel()
@@ -196,7 +198,7 @@ class Upstream:
         try:
             self.start(name, *args)
         except Raised as raised:
-            what = f"{_shown(name, *args)}, sent inside of request, raised {raised.error!r}"
+            what = f"{_shown(name, *args)}, sent inside of request, raised {shown(raised.error)}"
             self.fault("2.13", what)
         finally:
             if token is not None:
@@ -258,4 +260,4 @@ def _is_positive(n: object) -> bool:
 def _shown(name: str, *args: Any) -> str:
     if name == "on_subscribe" and args[0] is not None:
         return "on_subscribe()"
-    return f"{name}({', '.join(f'{each!r:.60}' for each in args)})"
+    return f"{name}({', '.join(f'{shown(each, 60)}' for each in args)})"

@@ -21,6 +21,7 @@ from typing import Final, cast
 from unicodedata import east_asian_width
 
 from .journal import LONGEST, Entry, Journal, Kind
+from .shown import shown
 
 __all__ = ("draw", "label")
 
@@ -134,11 +135,17 @@ def label(entry: Entry) -> str:
 
 def _word(element: object) -> str:
     """A word that nobody takes for something else: only what reads as a name goes unquoted."""
-    if isinstance(element, str) and re.fullmatch(r"[^\W\d]\w*", element):
+    text = _brief(_short, element).replace(", ", ",").replace("\n", " ")
+    if type(element) is str and re.fullmatch(r"[^\W\d]\w*", element):
         text = element
-    else:
-        text = _short.repr(element).replace(", ", ",").replace("\n", " ")
     return text if _cells(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+
+
+def _brief(by: Repr, value: object) -> str:
+    try:
+        return by.repr(value)
+    except Exception:  # such as one that lies about its class, or an int of too many digits
+        return shown(value)
 
 
 def _duration(seconds: float) -> str:
@@ -248,7 +255,7 @@ def _footer(journal: Journal, notes: list[str], width: int) -> Iterator[str]:
     """What the errors were, what the small numbers stand for, and the less common signs."""
     for entry in journal.entries:
         if entry.kind is Kind.ON_ERROR:
-            yield f"{'#':>{_MARGIN - 2}}  {_long.repr(entry.value)}"
+            yield f"{'#':>{_MARGIN - 2}}  {_brief(_long, entry.value)}"
     for number, note in enumerate(notes, 1):
         if number > _NOTES:
             yield f"{'…':>{_MARGIN - 2}}  {len(notes) - _NOTES} more notes"

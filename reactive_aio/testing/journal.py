@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
+from .shown import shown
+
 __all__ = ("Entry", "Journal", "Kind")
 
 LONGEST: Final = 2_000
@@ -57,7 +59,7 @@ class Entry:
             case Kind.OFFENCE:
                 return f"<-- {self.value}"
             case Kind.ON_NEXT | Kind.ON_ERROR | Kind.REQUEST:
-                return f"{self.kind.value}({self.value!r:.80})"
+                return f"{self.kind.value}({shown(self.value, 80)})"
             case _:
                 return f"{self.kind.value}()"
 

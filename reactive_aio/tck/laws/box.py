@@ -5,6 +5,9 @@ from inspect import isawaitable
 from typing import Any
 
 from ...errors import RuleViolation
+from ...testing.shown import shown
+from ..brake import Brake
+from ..comparing import same
 from ..law import SETUP
 from ..trial import Trial
 from ..upstream import Held, Upstream
@@ -68,12 +71,11 @@ class Box:
                 task = asyncio.ensure_future(returned)
                 await self.trial.until(task.done, rule, f"{what} does not end", self.up.journal)
                 task.result()
-            except RuleViolation:
+            except (RuleViolation, Brake):
                 raise
-            except Exception as error:
-                raise self.trial.violation(rule, f"{what} raised {error!r}", self.up.journal) from (
-                    error
-                )
+            except BaseException as error:
+                told = f"{what} raised {shown(error)}"
+                raise self.trial.violation(rule, told, self.up.journal) from error
 
     # -- what the white box must have been told ---------------------------------------------------
     async def pass_on(self) -> Any:
@@ -82,12 +84,16 @@ class Box:
         sent = await self.up.on_next()
         probe = self.probe
         if probe is not None:
-            what = f"on_next({sent!r:.60}) was sent and has not reached the probe"
+            what = f"on_next({shown(sent, 60)}) was sent and has not reached the probe"
             await self.trial.until(
                 lambda: len(probe.elements) > before, "2.11", what, self.up.journal
             )
             got = probe.elements[before]
-            self.up.demand(got == sent, "2.11", f"{sent!r:.60} was sent, {got!r:.60} was received")
+            self.up.demand(
+                same(got, sent),
+                "2.11",
+                f"{shown(sent, 60)} was sent, {shown(got, 60)} was received",
+            )
         return sent
 
     async def told_completion(self, rule: str) -> None:
@@ -100,20 +106,24 @@ class Box:
                 lambda: probe.completions or probe.errors, rule, what, self.up.journal
             )
             errors = probe.errors
-            self.up.demand(not errors, rule, f"on_complete was sent, {errors!r:.80} was received")
+            self.up.demand(
+                not errors, rule, f"on_complete was sent, {shown(errors, 80)} was received"
+            )
 
     async def told_error(self, error: BaseException, rule: str) -> None:
         """That very error has reached the probe."""
         await self.up.reached_it()
         probe = self.probe
         if probe is not None:
-            what = f"on_error({error!r}) was sent and has not reached the probe"
+            what = f"on_error({shown(error)}) was sent and has not reached the probe"
             await self.trial.until(
                 lambda: probe.completions or probe.errors, rule, what, self.up.journal
             )
             got = probe.errors[0] if probe.errors else "a completion"
-            same = got is error
-            self.up.demand(same, rule, f"on_error({error!r}) was sent, {got!r:.80} was received")
+            is_it = got is error
+            self.up.demand(
+                is_it, rule, f"on_error({shown(error)}) was sent, {shown(got, 80)} was received"
+            )
 
     async def take_all(self, most: int = 8) -> int:
         """Send what has been requested, up to *most*; how much that was."""

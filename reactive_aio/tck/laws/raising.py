@@ -1,5 +1,6 @@
 """Laws about a subscriber that raises in a signal (2.13): it counts as cancelled."""
 
+from ...testing.shown import shown
 from ..law import law
 from ..recorder import UNBOUNDED, Recorder
 from ..rules import Strength
@@ -77,7 +78,9 @@ async def _told(trial: Trial, part: str, signal: str, kind: type[Recorder]) -> _
 async def _tells(trial: Trial, part: str, *signals: str) -> None:
     told = [await _told(trial, part, signal, kind) for kind in trial.kinds for signal in signals]
     others = [each for each in trial.heard if each.get("exception") not in told]
-    trial.demand(not others, "L.8", f"the loop's exception handler was told of others: {others!r}")
+    trial.demand(
+        not others, "L.8", f"the loop's exception handler was told of others: {shown(others)}"
+    )
 
 
 @law("L.8", "publisher", elements=3, strength=Strength.SHOULD)

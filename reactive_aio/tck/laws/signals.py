@@ -6,6 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
+from ...testing.shown import shown
 from ..law import NotJudged, law
 from ..recorder import UNBOUNDED, AsyncRecorder, Recorder
 from ..rules import Strength
@@ -31,7 +32,7 @@ async def spec102_completes_with_less_than_requested(trial: Trial) -> None:
         seen = await trial.watch(await trial.publisher(3), kind, 10)
         await seen.took(3, "1.2")
         await seen.end("1.2")
-        seen.demand(seen.completed, "1.2", f"it failed instead of completing: {seen.error!r}")
+        seen.demand(seen.completed, "1.2", f"it failed instead of completing: {shown(seen.error)}")
 
 
 # -- one at a time -----------------------------------------------------------------------------
@@ -129,7 +130,7 @@ async def spec105_completes_a_finite_stream(trial: Trial) -> None:
         if not seen.ended:
             seen.request(1)
         await seen.end("1.5")
-        seen.demand(seen.completed, "1.5", f"a stream of {n} failed: {seen.error!r}")
+        seen.demand(seen.completed, "1.5", f"a stream of {n} failed: {shown(seen.error)}")
         came = seen.received
         seen.demand(came == n, "1.5", f"a stream of {n} completed after {came}")
 
@@ -149,7 +150,7 @@ async def spec105_completes_an_empty_stream(trial: Trial) -> None:
         if not seen.ended:
             seen.request(1)
         await seen.end("1.5")
-        seen.demand(seen.completed, "1.5", f"an empty stream failed: {seen.error!r}")
+        seen.demand(seen.completed, "1.5", f"an empty stream failed: {shown(seen.error)}")
         came = seen.received
         seen.demand(not came, "1.5", f"{came} elements came of an empty stream")
 
