@@ -26,6 +26,7 @@ FENCE = re.compile(r"^( *)```([^\n`]*)\n(.*?)^\1``` *$", re.DOTALL | re.MULTILIN
 LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)|!\[[^\]\n]*\]\(([^)\s]+)\)")
 SESSIONS_CALLED = re.compile(r"nox(?:file\.py)?\b.*? -s ((?:\w+ ?)+)")
 PATHS = re.compile(r"(?<![\w/.])((?:\.ci|examples|docs|benchmarks|tests)/[\w./-]+)")
+SLOW = re.compile(r"^Executing <.*> took [\d.]+ seconds\n", re.MULTILINE)
 
 # Runs a block as a program, so that its coroutines, threads and handlers end with it.
 RUNNER = """
@@ -101,8 +102,8 @@ def test_code_runs(block: Block, tmp_path: Path) -> None:
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
-    # An error that reached nobody is reported there, and nowhere else.
-    assert ended.stderr == ""
+    # An error that reached nobody is reported there, and nowhere else. So is a busy machine.
+    assert SLOW.sub("", ended.stderr) == ""
     if block.output is not None:
         assert ended.stdout == block.output
 
