@@ -265,4 +265,5 @@ class Connection(Intake):
 
         Then the connection that asked must `reject` it, and the session has ended.
         """
+        self._forget_input()  # half a frame of the old transport, if that was not known to be lost
         return self.take_over(frame, now)

@@ -56,6 +56,7 @@ _CONNECTION: Final = frozenset(
     }
 )
 """Frames that make sense on stream 0 only. All the others have a position."""
+_ANSWERS: Final = frozenset({FrameType.RESUME_OK, FrameType.ERROR})
 _NOT_NOW: Final = frozenset({Phase.ASKED, Phase.SUSPENDED, Phase.CLOSING, Phase.CLOSED})
 
 
@@ -221,6 +222,8 @@ class Intake(Session):
             self.asked(decode(frame))
             return
         stream_id, kind, flags = header(frame)
+        if self.phase is Phase.RESUMING and (stream_id or kind not in _ANSWERS):
+            raise ProtocolError("neither RESUME_OK nor an error in answer to RESUME")
         if self._store is not None and stream_id and kind not in _CONNECTION:
             self._store.received += len(frame)
         if stream_id and kind in _CONNECTION:
@@ -232,8 +235,6 @@ class Intake(Session):
             return
         if not isinstance(decoded, Error):
             self._confirmed = True
-        if self.phase is Phase.RESUMING and not isinstance(decoded, ResumeOk | Error):
-            raise ProtocolError("neither RESUME_OK nor an error in answer to RESUME")
         self._handlers[type(decoded)](decoded)
 
     def _open_wide(self) -> None:

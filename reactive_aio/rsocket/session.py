@@ -214,7 +214,7 @@ class Session:
         if frame.stream_id:
             self.exchanges.on_error(frame)
         elif frame.code in _SETUP_ERRORS:
-            if self.client and not self._confirmed:
+            if self.client and (not self._confirmed or self.phase is Phase.RESUMING):
                 self.end(frame.code, frame.data, local=False)
             else:
                 self.exchanges.useless()
@@ -232,6 +232,8 @@ class Session:
         """It is over, at once but for the *last* frame."""
         if self.phase >= Phase.CLOSING:
             return
+        if self.phase is Phase.SUSPENDED:
+            last = None  # there is no transport to take it
         self.phase = Phase.CLOSING
         self._deadline = self._timer = None
         self.requests.closed = "the connection is closed"

@@ -10,7 +10,7 @@ import inspect
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -186,7 +186,7 @@ def seeds(frames: list[Any]) -> Iterator[bytes]:
 
 # -- coverage --------------------------------------------------------------------------------------
 @contextmanager
-def watched(seen: set[tuple[int, int, int]]) -> Iterator[None]:
+def watched(seen: set[tuple[int, int, int]]) -> Generator[None, None, None]:
     """Collect which line followed which, in each function of the room."""
 
     def enter(frame: Frame, event: str, arg: object) -> Callable[..., Any] | None:
@@ -243,8 +243,8 @@ def fuzz(frames: list[Any], dice: random.Random, runs: int, until: float = float
 def with_atheris(frames: list[Any], seconds: int, seed: int) -> None:
     """The same by libFuzzer, where atheris can be had."""
     atheris: Any = import_module("atheris")
-    for module in [each for name, each in sys.modules.items() if name.startswith(PACKAGE)]:
-        for function in functions(module):
+    for name in [name for name in sys.modules if name.startswith(PACKAGE)]:
+        for function in functions(sys.modules[name], name):
             atheris.instrument_func(function)
     with TemporaryDirectory() as corpus:
         for number, data in enumerate(seeds(frames)):
@@ -254,14 +254,15 @@ def with_atheris(frames: list[Any], seconds: int, seed: int) -> None:
         atheris.Fuzz()
 
 
-def functions(module: Any) -> Iterator[Any]:
-    """All that is written in Python in *module*, in its classes too."""
-    things: list[Any] = [*vars(module).values()]
-    for thing in list(things):
-        things += getattr(thing, "__dict__", {}).values() if inspect.isclass(thing) else []
-    for each in things:
-        if inspect.isfunction(each) and each.__module__ == module.__name__:
+def functions(owner: Any, module: str) -> Iterator[Any]:
+    """All that is written in Python in *owner*, a module or a class of it."""
+    for _, each in inspect.getmembers(owner):
+        if getattr(each, "__module__", "") != module:
+            continue
+        if inspect.isfunction(each):
             yield each
+        elif isinstance(each, type) and not isinstance(owner, type):
+            yield from functions(each, module)
 
 
 def main(seconds: str = "60", seed: str = "1") -> None:

@@ -32,6 +32,7 @@ from reactive_aio.rsocket.frames import (
     MetadataPush,
     Payload,
     PayloadFrame,
+    RequestChannel,
     RequestFnf,
     RequestN,
     RequestResponse,
@@ -174,6 +175,25 @@ def test_demand_that_is_large_and_not_unbounded_is_all_sent_in_time() -> None:
     connection.receive(wire(PayloadFrame(stream_id, X)), 0.0)
     assert sent(connection) == [RequestN(stream_id, 5)]
     assert (stream.wire, stream.wanted) == (14, 0)
+
+
+def test_it_is_not_topped_up_before_half_of_it_is_used() -> None:
+    connection = client()
+    stream_id = connection.request_stream(X, 2**63 - 1)
+    sent(connection)
+    connection.receive(wire(*[PayloadFrame(stream_id, X)] * 9), 0.0)
+    assert sent(connection) == []
+
+
+def test_each_of_several_streams_is_topped_up() -> None:
+    connection = client()
+    ids = [connection.request_stream(X, 2**63 - 1) for _ in range(3)]
+    sent(connection)
+    connection.receive(wire(KeepAlive(False)), 0.0)
+    for stream_id in ids:
+        connection.exchanges.streams.live[stream_id].wire = 5
+    connection.receive(wire(*[PayloadFrame(stream_id, X) for stream_id in ids]), 0.0)
+    assert sent(connection) == [RequestN(stream_id, MAX_31 - 4) for stream_id in ids]
 
 
 @pytest.mark.parametrize("n", [0, -1, True, 1.5])
@@ -329,6 +349,27 @@ def test_demand_is_passed_on_in_portions_while_little_waits() -> None:
     assert connection.flush(0.0) == []
 
 
+def test_streams_share_the_room_there_is() -> None:
+    connection = server(limits=Limits(chunk=16, watermark=1600))
+    connection.receive(wire(RequestStream(1, 99), RequestStream(3, 99)), 0.0)
+    assert connection.flush(0.0) == [Demanded(1, 16)]
+    assert connection.flush(0.0) == [Demanded(3, 16)]
+
+
+def test_portions_follow_the_size_of_elements() -> None:
+    connection = server(limits=Limits(chunk=64, watermark=10_000))
+    connection.receive(wire(RequestStream(1, MAX_31)), 0.0)
+    portions: list[int] = []
+    for _ in range(20):
+        for event in connection.flush(0.0):
+            assert isinstance(event, Demanded)
+            portions.append(event.n)
+            for _ in range(event.n):
+                connection.send(1, Payload(bytes(1000)))
+        sent(connection)
+    assert max(portions[2:]) < 40, "two watermarks of them, and not 64"
+
+
 def test_keepalives_and_other_streams_pass_a_large_payload() -> None:
     connection = server(limits=Limits(mtu=1000))
     connection.receive(wire(RequestResponse(1), RequestResponse(3), RequestResponse(5)), 0.0)
@@ -356,6 +397,31 @@ def test_a_large_payload_arrives_whole() -> None:
     assert asking.receive(b"".join(iter(answering.data_to_send, b"")), 0.0) == [
         Elements(stream_id, [big], complete=True)
     ]
+
+
+def test_a_fragmented_channel_may_say_at_once_that_it_is_complete() -> None:
+    connection = server()
+    first = RequestChannel(1, 1, Payload(b"a"), follows=True, complete=True)
+    assert connection.receive(wire(first), 0.0) == []
+    events = connection.receive(wire(PayloadFrame(1, Payload(b"b"), next=False)), 0.0)
+    assert events == [Requested(1, Model.CHANNEL, Payload(b"ab"), complete=True)]
+
+
+@given(st.integers(40, 70), st.none() | st.integers(0, 30), st.booleans())
+def test_payloads_around_the_limit_of_a_frame_leave_nothing_behind(
+    size: int, metadata: int | None, stream: bool
+) -> None:
+    asking, answering = pair(limits=Limits(mtu=64))
+    payload = Payload(bytes(size), None if metadata is None else bytes(metadata))
+    if stream:
+        asking.request_stream(payload, 1)
+    else:
+        asking.request_response(payload)
+    assert one(carry(asking, answering), Requested).payload == payload
+    assert asking.queued == 0
+    answering.send(1, payload)
+    assert carry(answering, asking) == [Elements(1, [payload], complete=not stream)]
+    assert answering.queued == 0
 
 
 def test_a_large_payload_can_be_cut_short() -> None:

@@ -30,6 +30,16 @@ def test_frames_come_out_whole_wherever_the_bytes_are_cut(
     assert splitter.held == 0
 
 
+@given(ANY_FRAME)
+def test_frames_come_out_whole_byte_by_byte(frame: Frame) -> None:
+    written, splitter = encode(frame), Splitter()
+    for byte in prefix(written):
+        assert splitter.next() is None
+        splitter.feed(bytes((byte,)))
+    assert splitter.next() == written
+    assert splitter.held == 0
+
+
 @pytest.mark.parametrize("length", range(6))
 def test_a_length_below_a_header_is_refused_at_once(length: int) -> None:
     splitter = Splitter()

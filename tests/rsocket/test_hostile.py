@@ -315,6 +315,28 @@ def test_so_does_a_flood_of_what_costs_more_than_it_is_worth(data: bytes) -> Non
     assert one(events, Closed).code == ErrorCode.CONNECTION_ERROR
 
 
+def test_what_was_under_way_when_a_stream_was_cancelled_is_no_flood() -> None:
+    connection = client()
+    stream_id = connection.request_stream(Payload(), 10_000)
+    sent(connection)
+    connection.cancel(stream_id)
+    sent(connection)
+    ignores(connection, connection.receive(wire(*[PayloadFrame(stream_id)] * 10_000), 0.0))
+    events = connection.receive(wire(*[PayloadFrame(stream_id)] * 1100), 0.0)
+    assert one(events, Closed).code == ErrorCode.CONNECTION_ERROR
+
+
+def test_nor_is_what_was_said_before_the_end_of_a_stream_was_known() -> None:
+    connection = server()
+    for stream_id in range(1, 4001, 2):
+        connection.receive(wire(RequestStream(stream_id, 1)), 0.0)
+        connection.flush(0.0)
+        connection.send(stream_id, Payload(), complete=True)
+        sent(connection)
+        events = connection.receive(wire(RequestN(stream_id, 1), Cancel(stream_id)), 0.0)
+        assert events == []
+
+
 def test_a_resume_after_the_setup_closes() -> None:
     connection = server(resumption=Resumption())
     events = connection.receive(wire(Resume(b"t", 0, 0)), 0.0)

@@ -16,11 +16,14 @@ from reactive_aio.rsocket.events import (
     Suspended,
 )
 from reactive_aio.rsocket.frames import (
+    Error,
     ErrorCode,
+    Frame,
     KeepAlive,
     Payload,
     PayloadFrame,
     RequestResponse,
+    RequestStream,
     Resume,
     ResumeOk,
     Setup,
@@ -159,13 +162,34 @@ def test_a_server_that_asks_for_what_is_gone_is_told_so() -> None:
     assert one(events, Closed).code == ErrorCode.CONNECTION_ERROR
 
 
-def test_until_the_session_goes_on_nothing_else_may_come() -> None:
+def test_a_client_that_has_been_served_can_be_rejected_all_the_same() -> None:
     asking, _ = resumable()
+    asking.receive(wire(KeepAlive(False)), 0.0)
     asking.lost(0.0)
     asking.reconnected(0.0)
     asking.data_to_send()
-    events = asking.receive(wire(PayloadFrame(1)), 0.0)
+    events = asking.receive(wire(Error(0, ErrorCode.REJECTED_RESUME, b"no")), 0.0)
+    assert events == [Closed(ErrorCode.REJECTED_RESUME, b"no", local=False)]
+
+
+def test_a_session_without_a_transport_is_closed_without_a_word() -> None:
+    asking, _ = resumable()
+    asking.lost(0.0)
+    asking.close()
+    assert [type(event) for event in asking.flush(0.0)] == [Closed]
+    assert asking.closed
+
+
+@pytest.mark.parametrize("frame", [PayloadFrame(1), Error(1, 0x201), KeepAlive(False)])
+def test_until_the_session_goes_on_nothing_else_may_come(frame: Frame) -> None:
+    asking, _ = resumable()
+    asking.request_response(X)
+    asking.lost(0.0)
+    asking.reconnected(0.0)
+    asking.data_to_send()
+    events = asking.receive(wire(frame), 0.0)
     assert one(events, Closed).code == ErrorCode.CONNECTION_ERROR
+    assert not [event for event in events if isinstance(event, Elements)]
 
 
 def test_a_new_transport_may_come_before_the_old_one_is_known_to_be_lost() -> None:
@@ -175,6 +199,45 @@ def test_a_new_transport_may_come_before_the_old_one_is_known_to_be_lost() -> No
     asking.lost(0.0)
     reconnect(asking, answering)
     assert one(carry(asking, answering), Requested).payload == X
+
+
+def test_what_the_old_transport_left_behind_is_forgotten() -> None:
+    asking, answering = resumable()
+    answering.receive(wire(RequestResponse(1, X))[:7], 0.0)
+    answering.receive(b"", 0.0)
+    answering.metadata_push(b"for the old transport")
+    asking.lost(0.0)
+    events = reconnect(asking, answering)
+    assert events == [Resumed()]
+    asking.request_response(X)
+    assert one(carry(asking, answering), Requested).payload == X
+
+
+def test_what_is_sent_again_goes_before_what_is_new() -> None:
+    asking, answering = resumable()
+    stream_id = asking.request_stream(X, 9)
+    carry(asking, answering)
+    for number in range(3):
+        answering.send(stream_id, Payload(b"%d" % number))
+    answering.data_to_send()
+    asking.lost(0.0)
+    asking.reconnected(0.0)
+    [frame] = read(asking.data_to_send())
+    assert isinstance(frame, Resume)
+    assert answering.resume(frame, 0.0)
+    answering.fail_stream(stream_id, 0x201)
+    answering.receive(wire(RequestStream(99, 1), RequestStream(2, 1)), 0.0)  # 2 is refused
+    frames = [each for data in iter(lambda: answering.data_to_send(1), b"") for each in read(data)]
+    assert [type(each) for each in frames] == [ResumeOk, *[PayloadFrame] * 3, Error, Error]
+    assert [each.stream_id for each in frames if isinstance(each, Error)] == [2, stream_id]
+
+
+def test_a_client_that_lost_what_the_server_has_not_got_is_rejected() -> None:
+    asking, answering = resumable()
+    asking.lost(0.0)
+    assert asking.setup is not None
+    assert not answering.resume(Resume(asking.setup.token or b"", 0, 5), 0.0)
+    assert answering.closed
 
 
 def test_only_sessions_with_a_token_are_resumed() -> None:
