@@ -6,6 +6,7 @@ run it. With ``@pytest.mark.virtual_time`` it is the loop whose clock jumps, onc
 """
 
 import asyncio
+import asyncio.constants
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 
@@ -13,6 +14,10 @@ import pytest
 
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 from tests.harness.quiet import listen
+
+# In debug mode each handle, task and future has a traceback made of where it comes from. Its last
+# line is what is read; ten of them took a third of all the time.
+vars(asyncio.constants).update(DEBUG_STACK_DEPTH=2)
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
