@@ -153,14 +153,7 @@ class Intake(Session):
         splitter = self._splitter
         at_rest = splitter.position
         while self.phase not in _NOT_NOW:
-            if self._early:
-                frame: bytes | None = self._early.popleft()
-                self._early_size -= len(frame or b"")
-                self._check(frame or b"")
-            else:
-                if self._confirmed and self._store is None:
-                    self._read_elements()
-                frame = splitter.next()
+            frame = self._next()
             if frame is None:
                 break
             self._frame(frame)
@@ -171,11 +164,16 @@ class Intake(Session):
         elif self._half is None or splitter.position != at_rest:
             self._half = self.exchanges.now + self.limits.frame_timeout
 
-    def _check(self, frame: bytes) -> None:
-        """Of a message, what `Splitter` checks of a frame in a stream of bytes."""
-        if len(frame) > self._splitter.limit:
-            most = self._splitter.limit
-            raise ProtocolError(f"a frame of {len(frame)} bytes; at most {most} are taken")
+    def _next(self) -> bytes | None:
+        if self._early:
+            frame, most = self._early.popleft(), self._splitter.limit
+            self._early_size -= len(frame)
+            if len(frame) > most:
+                raise ProtocolError(f"a frame of {len(frame)} bytes; at most {most} are taken")
+            return frame
+        if self._confirmed and self._store is None:
+            self._read_elements()
+        return self._splitter.next()
 
     def _read_elements(self) -> None:
         """Take in elements that ask for no thought: what `_frame` would do, but faster."""

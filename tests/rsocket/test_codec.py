@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from reactive_aio.rsocket.codec import decode, encode, header, prefix
+from reactive_aio.rsocket.codec import decode, encode, header, prefix, quick
 from reactive_aio.rsocket.errors import ProtocolError
 from reactive_aio.rsocket.frames import (
     MAX_31,
@@ -32,7 +32,7 @@ from reactive_aio.rsocket.frames import (
     Setup,
 )
 
-from .wire import ANY_FRAME, FRAMES
+from .wire import ANY_FRAME, BOOLS, FRAMES, PAYLOADS, N
 
 # Written down by hand from the protocol's diagrams: stream id, type and flags, then each field.
 GOLDEN: dict[str, tuple[Frame, str]] = {
@@ -112,6 +112,16 @@ def test_what_is_written_is_read_again(kind: type[Any]) -> None:
         assert decode(memoryview(written)) == frame
 
     check()
+
+
+@given(PAYLOADS, N, BOOLS)
+def test_the_quick_way_writes_the_same(payload: Payload, n: int, complete: bool) -> None:
+    bits = 0x40 if complete else 0
+    assert quick(n, 0x2820 | bits, payload) == encode(PayloadFrame(n, payload, complete=complete))
+    assert quick(n, 0x1800, payload, n) == encode(RequestStream(n, n, payload))
+    channel = RequestChannel(n, n, payload, complete=complete)
+    assert quick(n, 0x1C00 | bits, payload, n) == encode(channel)
+    assert quick(n, 0x1000, payload) == encode(RequestResponse(n, payload))
 
 
 # -- bits that say nothing -------------------------------------------------------------------------
