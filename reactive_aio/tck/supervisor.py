@@ -55,6 +55,20 @@ def _start(read: Callable[[], None], stream: IO[bytes]) -> threading.Thread:
     return thread
 
 
+def _options() -> list[str]:
+    """The options of this interpreter that a subject may notice: -O, -b, -X and -W."""
+    options = [f"-{letter * count}" for letter, count in _counted() if count]
+    for name, value in sys._xoptions.items():
+        options += ["-X", name if value is True else f"{name}={value}"]
+    for warning in sys.warnoptions:
+        options += ["-W", warning]
+    return options
+
+
+def _counted() -> tuple[tuple[str, int], ...]:
+    return (("O", sys.flags.optimize), ("b", sys.flags.bytes_warning), ("I", sys.flags.isolated))
+
+
 class _Output:
     """What the subject prints: its last part, law by law."""
 
@@ -85,7 +99,7 @@ class _Process:
     def __init__(self, job: Job, shown: bool) -> None:
         self._job = job
         self._process = subprocess.Popen(
-            [sys.executable, "-m", f"{__package__}.worker", job.to_json()],
+            [sys.executable, *_options(), "-m", f"{__package__}.worker", job.to_json()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=None if shown else subprocess.PIPE,

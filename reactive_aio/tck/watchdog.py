@@ -29,6 +29,9 @@ HERE: Final = str(Path(__file__).parent)
 PULLS: Final = 20
 """How often the brake is pulled before the work is left behind."""
 
+_one_at_a_time: Final = threading.Lock()
+"""Laws count threads and change what the whole interpreter shares: filters, hooks, its pace."""
+
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
@@ -55,20 +58,24 @@ class Watchdog:
         self.left_behind: bool = False
         """Whether it could not be stopped, and goes on."""
         self._beats = 0
+        self._over = threading.Event()
         self._looping: asyncio.AbstractEventLoop | None = None
 
     def run(self, terms: Terms, name: str) -> None:
-        """Run the work, and watch until it has ended or has been left behind."""
+        """Run the work, and watch until it has ended or has been left behind.
+
+        Of several checks in several threads one runs at a time.
+        """
         context = copy_context()
         thread = threading.Thread(target=context.run, args=(self._live,), name=name, daemon=True)
-        with _silent_brake(), warnings.catch_warnings():
+        with _one_at_a_time, _silent_brake(), warnings.catch_warnings():
             # A subject that awaits no signals leaves coroutines; the laws say so better.
             warnings.simplefilter("ignore", RuntimeWarning)
             thread.start()
             try:
                 self._watch(thread, terms)
             except BaseException:  # Ctrl-C: the work must not go on
-                self._pull(thread)
+                self._stop(thread)
                 raise
 
     # -- in its own thread ------------------------------------------------------------------------
@@ -78,6 +85,8 @@ class Watchdog:
                 runner.run(self._work())
         except BaseException as error:
             self.error = error
+        finally:
+            self._over.set()
 
     def _loop(self) -> asyncio.AbstractEventLoop:
         self._looping = loop = self._make_loop()
@@ -107,8 +116,7 @@ class Watchdog:
         still = looks = 0
         before = -1
         while True:
-            thread.join(LOOK)
-            if not thread.is_alive():
+            if self._is_over(thread):
                 return
             looks += 1
             still = 0 if self._beats != before else still + 1
@@ -122,15 +130,24 @@ class Watchdog:
             if self.braked:
                 break
         self.stack, self.doing = _where(thread), self._doing()
+        self.left_behind = not self._stop(thread)
+
+    def _is_over(self, thread: threading.Thread) -> bool:
+        """Waits a little for it. After a Ctrl-C in `join` a thread says that it is dead (3.11)."""
+        if self._over.wait(LOOK):
+            thread.join(1)
+        return self._over.is_set()
+
+    def _stop(self, thread: threading.Thread) -> bool:
+        """Pull the brake until the work has ended; whether it has."""
         for _ in range(PULLS):
             self._pull(thread)
-            thread.join(LOOK)
-            if not thread.is_alive():
-                return
-        self.left_behind = True
+            if self._is_over(thread):
+                return True
+        return False
 
     def _pull(self, thread: threading.Thread) -> None:
-        if thread.ident is not None and thread.is_alive():
+        if thread.ident is not None and not self._over.is_set():
             raises = ctypes.pythonapi.PyThreadState_SetAsyncExc
             raises(ctypes.c_ulong(thread.ident), ctypes.py_object(Brake))
             self._poke()

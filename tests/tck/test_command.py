@@ -281,6 +281,20 @@ def test_what_a_subject_prints_disturbs_nothing() -> None:
     assert "{}{}" not in ended.out
 
 
+def test_the_subject_runs_with_the_options_of_the_command() -> None:
+    options = ["-O", "-X", "dev", "-W", "error::UserWarning"]
+    arguments = ["check", "tests.tck.unruly:tells_its_options", "--rule", LAW, "--show-output"]
+    process = subprocess.run(
+        [sys.executable, *options, "-m", "reactive_aio.tck", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert "optimize=1 dev_mode=True error::UserWarning" in process.stderr, process.stderr
+
+
 def test_what_a_subject_prints_can_be_seen() -> None:
     ended = check("leaves", "--rule", LAW, "--show-output")
     assert "about to leave" in ended.err

@@ -2,8 +2,12 @@
 
 import gc
 import logging
+import subprocess
+import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -115,3 +119,39 @@ def test_a_subject_that_hung_is_waited_for_less() -> None:
 def test_much_that_is_printed_is_no_harm(capfd: pytest.CaptureFixture[str]) -> None:
     assert judged(unruly.print_much).ok
     assert len(capfd.readouterr().out) > 1_000_000
+
+
+def test_checks_in_several_threads_take_turns_and_leave_the_interpreter_as_it_was() -> None:
+    subject, reports = Subject(publisher=rx.range), list[tck.Report]()
+
+    def check() -> None:
+        reports.append(tck.check(subject, rules=("1.3", "1.9", "L.6")))
+
+    before = sys.getswitchinterval(), sys.unraisablehook, [*warnings.filters]
+    threads = [threading.Thread(target=check) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (sys.getswitchinterval(), sys.unraisablehook, [*warnings.filters]) == before
+    assert [report.having(Outcome.FAIL) for report in reports] == [[], [], []]
+
+
+INTERRUPTED: Final = """
+import os, signal, sys, threading
+from reactive_aio import tck
+from tests.tck import unruly
+
+threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    tck.check(unruly.doing(unruly.spin)(), terms=tck.Terms(stuck=30))
+except KeyboardInterrupt:
+    sys.exit(any(thread.name.startswith("tck ") for thread in threading.enumerate()))
+sys.exit(2)
+"""
+
+
+def test_ctrl_c_ends_a_check_and_leaves_no_thread() -> None:
+    root = Path(__file__).parents[2]
+    process = subprocess.run([sys.executable, "-c", INTERRUPTED], cwd=root, timeout=60, check=False)
+    assert process.returncode == 0

@@ -197,5 +197,12 @@ def no_subject() -> object:
     return object()
 
 
+def tells_its_options() -> Subject:
+    flags = sys.flags
+    told = f"optimize={flags.optimize} dev_mode={flags.dev_mode}"
+    print(told, sys.warnoptions[-1], flush=True)  # noqa: T201
+    return good()
+
+
 def exits() -> Subject:
     sys.exit("I am a script")
