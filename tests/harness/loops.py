@@ -17,7 +17,7 @@ from tests.harness.quiet import listen
 
 # In debug mode each handle, task and future has a traceback made of where it comes from. Its last
 # line is what is read; ten of them took a third of all the time.
-vars(asyncio.constants).update(DEBUG_STACK_DEPTH=2)
+asyncio.constants.DEBUG_STACK_DEPTH = 2  # type: ignore[misc]  # typeshed has it final
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
