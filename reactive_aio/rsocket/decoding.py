@@ -5,7 +5,7 @@ What must be zero is masked; unknown flags, and what follows a complete frame, a
 
 from collections.abc import Callable
 from struct import Struct, error as StructError
-from typing import Final
+from typing import Final, cast
 
 from .errors import ProtocolError
 from .frames import (
@@ -37,8 +37,12 @@ __all__ = ("HEADER", "decode", "decode_body", "header")
 HEADER: Final = 6
 """How many bytes every frame begins with: stream id, type and flags."""
 
+# Half the time of calling Payload.
+_new: Final = cast(
+    "Callable[[type[Payload], tuple[bytes, bytes | None]], Payload]",
+    tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
+)
 _HEADER: Final = Struct(">IH")
-_NUMBERED: Final = Struct(">IHI").pack
 _U16: Final = Struct(">H")
 _U32: Final = Struct(">I")
 _U64: Final = Struct(">Q")
@@ -86,12 +90,12 @@ def decode_body(stream_id: int, kind: int, flags: int, frame: bytes) -> Frame | 
 
 def _payload(flags: int, body: bytes) -> Payload:
     if not flags & METADATA:
-        return Payload(body)
+        return _new(Payload, (body, None))
     length = _u24(body)
     end = 3 + length
     if end > len(body):
         raise ProtocolError(f"metadata of {length} bytes in what is left of a frame: {len(body)}")
-    return Payload(body[end:], body[3:end])
+    return _new(Payload, (body[end:], body[3:end]))
 
 
 def _u24(body: bytes) -> int:

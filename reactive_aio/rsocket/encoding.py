@@ -31,7 +31,7 @@ from .frames import (
 __all__ = ("encode", "prefix", "quick")
 
 _HEADER: Final = Struct(">IH")
-_NUMBERED: Final = Struct(">IHI").pack
+_PREFIXED: Final = Struct(">BHIH").pack
 _U16: Final = Struct(">H")
 _U32: Final = Struct(">I")
 _U64: Final = Struct(">Q")
@@ -188,15 +188,20 @@ _WRITERS: Final[dict[type[Any], tuple[FrameType, Callable[[Any], tuple[int, int,
 }
 
 
-def quick(stream_id: int, bits: int, payload: Payload, n: int = 0) -> bytes:
+def quick(
+    stream_id: int, bits: int, payload: Payload, n: int = 0, *, prefixed: bool = False
+) -> bytes:
     """`encode` for a request (with *n* if it has one) or an element, whose fields are known to fit.
 
-    *bits* are its type and its flags but for METADATA.
+    *bits* are its type and its flags but for METADATA; *prefixed*: with its length.
     """
     data, metadata = payload
     if metadata is not None:
         bits |= METADATA
         data = b"".join((len(metadata).to_bytes(3, "big"), metadata, data))
     if n:
-        return _NUMBERED(stream_id, bits, n) + data
-    return _HEADER.pack(stream_id, bits) + data
+        data = _U32.pack(n) + data
+    if not prefixed:
+        return _HEADER.pack(stream_id, bits) + data
+    size = len(data) + _HEADER.size
+    return _PREFIXED(size >> 16, size & 0xFFFF, stream_id, bits) + data

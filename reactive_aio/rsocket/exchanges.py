@@ -19,6 +19,17 @@ from .streams import Stream
 
 __all__ = ("Exchanges",)
 
+# To look up a member of an enum takes five times as long as to look up a global.
+_RESPONSE: Final = Model.RESPONSE
+_CHANNEL: Final = Model.CHANNEL
+_FNF: Final = Model.FNF
+_ELEMENT_IN: Final = Input.NEXT
+_LAST_ELEMENT: Final = Input.LAST
+_SEND_COMPLETE: Final = Input.SEND_COMPLETE
+_IGNORE: Final = Action.IGNORE
+_FINISH: Final = Action.FINISH
+_GATHER: Final = State.GATHER
+
 _PREFIXED: Final = Struct(">xHIH").pack
 _PLAIN: Final = Struct(">IH").pack
 _NEXT: Final = 0x0A << 10 | 0x20
@@ -34,12 +45,12 @@ class Exchanges(Books):
         """Ask for *n* more elements; they are put on the wire when next something is sent."""
         positive(n)
         stream = self.streams.live.get(stream_id)
-        if stream is None or stream.state not in RECEIVING or stream.model is Model.RESPONSE:
+        if stream is None or stream.state not in RECEIVING or stream.model is _RESPONSE:
             return
         if stream.first is not None:
             first, stream.first = stream.first, None
             if stream.last:
-                self.finish(stream, Input.LAST, first)
+                self.finish(stream, _LAST_ELEMENT, first)
                 return
             self.run(stream_id).append(first)
             n -= 1
@@ -56,7 +67,7 @@ class Exchanges(Books):
         stream.granted -= 1
         data, metadata = payload
         small = metadata is None and len(data) <= self.small
-        if not small or complete or stream.model is Model.RESPONSE:
+        if not small or complete or stream.model is _RESPONSE:
             return self._send(stream, payload, complete)
         size = len(data) + HEADER
         if self.out.prefixed:
@@ -71,13 +82,13 @@ class Exchanges(Books):
         return True
 
     def _send(self, stream: Stream, payload: Payload, complete: bool) -> bool:
-        complete = complete or stream.model is Model.RESPONSE
+        complete = complete or stream.model is _RESPONSE
         size = self.put(stream, _LAST if complete else _NEXT, payload)
         if size > stream.mean:
             stream.mean = size
         if complete:
             self.flood.useful()
-            self.move(stream, Input.SEND_COMPLETE)
+            self.move(stream, _SEND_COMPLETE)
         elif stream.granted <= self.low:
             self.wait(stream)
         return True
@@ -90,16 +101,16 @@ class Exchanges(Books):
     def complete(self, stream_id: int) -> bool:
         """What goes out on a stream is complete; False if nobody wants to know."""
         stream = self.streams.live.get(stream_id)
-        if stream is None or TABLE[stream.state, Input.SEND_COMPLETE].action is Action.IGNORE:
+        if stream is None or TABLE[stream.state, _SEND_COMPLETE].action is _IGNORE:
             return False
         self.put(stream, _LAST & ~0x20, NOTHING)
-        self.move(stream, Input.SEND_COMPLETE)
+        self.move(stream, _SEND_COMPLETE)
         return True
 
     def fail(self, stream_id: int, code: int, data: bytes) -> bool:
         """End a stream by an error, behind the elements before it."""
         stream = self.streams.live.get(stream_id)
-        if stream is None or TABLE[stream.state, Input.SEND_ERROR].action is Action.IGNORE:
+        if stream is None or TABLE[stream.state, Input.SEND_ERROR].action is _IGNORE:
             return False
         receiving = stream.state in RECEIVING
         self.out.put(stream, self.out.wrap(encode(self.error(stream_id, code, data))))
@@ -111,7 +122,7 @@ class Exchanges(Books):
     def cancel(self, stream_id: int) -> bool:
         """Want no more. A requester ends the whole stream by that, its own elements included."""
         stream = self.streams.live.get(stream_id)
-        if stream is None or TABLE[stream.state, Input.SEND_CANCEL].action is Action.IGNORE:
+        if stream is None or TABLE[stream.state, Input.SEND_CANCEL].action is _IGNORE:
             return False
         sending = stream.mine and stream.state in SENDING
         self.flood.allow(stream.wire + 2)
@@ -125,7 +136,7 @@ class Exchanges(Books):
     # -- the peer's --------------------------------------------------------------------------------
     def on_payload(self, frame: PayloadFrame) -> None:
         stream = self.streams.live.get(frame.stream_id)
-        if stream is None or TABLE[stream.state, Input.NEXT].action is Action.IGNORE:
+        if stream is None or TABLE[stream.state, _ELEMENT_IN].action is _IGNORE:
             self.useless()
             return
         payload, next_, complete = frame.payload, frame.next, frame.complete
@@ -137,7 +148,7 @@ class Exchanges(Books):
             if whole is None:
                 return
             payload, next_, complete = whole
-            if stream.state is State.GATHER:
+            if stream.state is _GATHER:
                 self.open(stream, payload, complete)
                 return
         if not (next_ or complete):
@@ -147,7 +158,7 @@ class Exchanges(Books):
         elif not next_:
             self.finish(stream, Input.COMPLETE, None)
         elif complete:
-            self.finish(stream, Input.LAST, payload)
+            self.finish(stream, _LAST_ELEMENT, payload)
         else:
             self.deliver(stream, payload)
 
@@ -180,9 +191,9 @@ class Exchanges(Books):
 
     def deliver(self, stream: Stream, payload: Payload) -> None:
         """An element has come."""
-        state, action = TABLE[stream.state, Input.NEXT]
-        if action is Action.FINISH:
-            self.finish(stream, Input.LAST, payload)
+        state, action = TABLE[stream.state, _ELEMENT_IN]
+        if action is _FINISH:
+            self.finish(stream, _LAST_ELEMENT, payload)
             return
         del state
         stream.wire -= 1
@@ -240,7 +251,7 @@ class Exchanges(Books):
         if action in (Action.STOP, Action.ABORT):
             self.out.clear(stream)
             self.events.append(Cancelled(stream.id))
-        return action is not Action.IGNORE
+        return action is not _IGNORE
 
     def _refuse(self, stream: Stream, reason: bytes) -> None:
         """The peer broke a rule on this stream: it ends, and both sides are told."""
@@ -263,14 +274,14 @@ class Exchanges(Books):
     def open(self, stream: Stream, payload: Payload, complete: bool) -> None:
         """A request of the peer is whole: the application is told."""
         model = stream.model
-        complete = complete and model is Model.CHANNEL
+        complete = complete and model is _CHANNEL
         stream.state = OPENED[model]
-        if model is Model.FNF:
+        if model is _FNF:
             self.forget(stream)
         self.events.append(Requested(stream.id, model, payload, complete))
-        if model is Model.RESPONSE:
+        if model is _RESPONSE:
             stream.granted = 1
-        elif model is Model.CHANNEL:
+        elif model is _CHANNEL:
             stream.first = payload
             stream.last = complete
         self.wait(stream)

@@ -122,6 +122,8 @@ def test_the_quick_way_writes_the_same(payload: Payload, n: int, complete: bool)
     channel = RequestChannel(n, n, payload, complete=complete)
     assert quick(n, 0x1C00 | bits, payload, n) == encode(channel)
     assert quick(n, 0x1000, payload) == encode(RequestResponse(n, payload))
+    assert quick(n, 0x1000, payload, prefixed=True) == prefix(quick(n, 0x1000, payload))
+    assert quick(n, 0x1800, payload, n, prefixed=True) == prefix(quick(n, 0x1800, payload, n))
 
 
 # -- bits that say nothing -------------------------------------------------------------------------
