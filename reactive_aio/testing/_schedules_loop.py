@@ -78,7 +78,7 @@ class ScheduleLoop(asyncio.AbstractEventLoop):
         self._generators: WeakSet[AsyncGenerator[Any, Any]] = WeakSet()
         self._awaiting_quiet: list[asyncio.Future[None]] = []
         self.errors: list[dict[str, Any]] = []
-        self.steps = 0
+        self.steps: int = 0
         self.watch: Callable[[Entry | Visitor | None, int, list[Any]], None] | None = None
         """Told of each step: who goes on (None: the clock), which option that is, and of which."""
 

@@ -70,11 +70,11 @@ class Script:
     def __init__(self, departures: Departures = (), *, preemptions: int = 0) -> None:
         self._said = {(each.kind, each.number): each.option for each in departures}
         self.given = departures
-        self.left = preemptions
+        self.left: int = preemptions
         """How many preemptions may still be taken."""
-        self.between = 0
+        self.between: int = 0
         """How many choices there have been between steps."""
-        self.inside = 0
+        self.inside: int = 0
         """How many choices there have been at traced lines."""
         self.made: list[Departure] = []
         self.open: list[Open] = []

@@ -11,7 +11,7 @@ import asyncio
 import sys
 import threading
 import time
-from _thread import allocate_lock
+from _thread import LockType, allocate_lock
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import CodeType, FrameType, ModuleType
@@ -76,12 +76,13 @@ class Visitor(threading.Thread):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.daemon = True
-        self.gate = allocate_lock()
+        self.gate: LockType = allocate_lock()
         self.gate.acquire()
         self.waits: Callable[[], bool] | None = None
         """What it waits for: false as long as it must."""
         self.error: BaseException | None = None
-        self.begun = self.over = False
+        self.begun: bool = False
+        self.over: bool = False
 
     def start(self) -> None:
         """From now on it may arrive at any time."""
@@ -177,7 +178,7 @@ class Visitors:
         self._home = allocate_lock()
         self._home.acquire()
         self._wanted = False  # the loop waits for a lock that a visitor holds
-        self.closed = False
+        self.closed: bool = False
         """The run is over: nobody waits any more."""
         self._ours: dict[CodeType, bool] = {}
         self._before = sys.gettrace()  # a debugger's, or of who measures coverage
