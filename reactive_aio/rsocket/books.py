@@ -46,7 +46,7 @@ class Books:
         self.now: float = 0.0
         self._asking: list[Stream] = []
         self._waiting: deque[Stream] = deque()
-        self.refusals: int = 0
+        self._refusals = 0
         self.small: int = min(limits.mtu, 0xFFFF) - HEADER
         self.low: int = limits.chunk >> 2
         self.mean: int = max(limits.watermark // 16, 1)
@@ -55,6 +55,11 @@ class Books:
     def useless(self) -> None:
         if self.flood.useless(self.now):
             raise ProtocolError("a flood of frames that lead to nothing")
+
+    def refused_again(self) -> bool:
+        """Whether the peer has been told before that its payloads are too much."""
+        self._refusals += 1
+        return self._refusals > 1
 
     def put(self, stream: Stream, bits: int, payload: Payload, n: int = 0) -> int:
         """Queue a request or an element in its stream's turn, in fragments if it is large.

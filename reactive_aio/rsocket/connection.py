@@ -100,7 +100,7 @@ class Connection(Intake):
         if self.phase is not Phase.ASKED or self.setup is not None:
             raise RuntimeError("only a connection that asked to RESUME can be handed over")
         rest = [self._splitter.rest(), *self._early]
-        self.phase = Phase.CLOSED
+        self.close_now()
         self._forget_input()
         return [each for each in rest if each]
 
@@ -195,7 +195,7 @@ class Connection(Intake):
         for stream in flushed:
             self.exchanges.flushed(stream)
         if self.phase is Phase.CLOSING and not out:
-            self.phase = Phase.CLOSED
+            self.close_now()
         return frames
 
     # -- time --------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ class Connection(Intake):
         if not self.suspend(now):
             self.end(ErrorCode.CONNECTION_ERROR, reason.encode(), local=False)
             self.exchanges.out.forget()
-            self.phase = Phase.CLOSED
+            self.close_now()
         return self._events()
 
     def reconnected(self, now: float) -> None:

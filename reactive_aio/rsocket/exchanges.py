@@ -170,8 +170,7 @@ class Exchanges(Books):
             self.partials.add(stream.partial, payload, follows)
         except ProtocolError as error:
             self._refuse(stream, str(error).encode())
-            self.refusals += 1
-            if self.refusals > 1:
+            if self.refused_again():
                 raise
             return False
         return True

@@ -249,6 +249,10 @@ class Session:
         data = message.encode()[: self.limits.mtu - 10]
         self.end(code, data, local=True, last=encode(Error(0, code, data)))
 
+    def close_now(self) -> None:
+        """Nothing more is sent, nothing more is heard."""
+        self.phase = Phase.CLOSED
+
     def drained(self) -> bool:
         """Whether a connection that is to be closed has nothing left to do."""
         return self.draining and not self.exchanges.streams.live and not self.exchanges.out
