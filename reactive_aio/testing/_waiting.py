@@ -30,8 +30,8 @@ def where_tasks_wait(loop: asyncio.AbstractEventLoop) -> list[str]:
 
 
 def describe(task: asyncio.Task[Any]) -> list[str]:
-    """Who *task* is and where it waits, outermost first."""
-    return _paragraph(task, None)
+    """Who *task* is, what it waits for, and where, outermost first."""
+    return _paragraph(task, wait_of(task, list(asyncio.all_tasks(task.get_loop()))))
 
 
 def _paragraph(task: Task, wait: Wait | None) -> list[str]:
