@@ -21,6 +21,7 @@ from .law import NotJudged
 
 if TYPE_CHECKING:
     from ..spec import Subscription
+    from .heartbeat import Heartbeat
     from .trial import Trial
 
 __all__ = ("Equal", "Held", "Upstream")
@@ -76,8 +77,10 @@ class Upstream:
         """Seconds that each call of request and cancel takes."""
         self.answer: Callable[[], object] | None = None
         """Called inside request, never inside itself."""
-        self.answer_cancel: Callable[[], object] | None = None
-        """Called inside cancel."""
+        self.heart: Heartbeat | None = None
+        """Measures how long signals hold up the loop."""
+        self.held_up: tuple[float, str] = (0.0, "")
+        """The most seconds, and the signal that took them."""
         self._answering = False
         self._caller: tuple[int, str] | None = None
 
@@ -105,8 +108,6 @@ class Upstream:
         self.journal.note(Kind.CANCEL)
         with self._call("cancel()"):
             self.cancels += 1
-            if self.answer_cancel is not None and self.cancels == 1:
-                self.answer_cancel()
 
     @contextmanager
     def _call(self, what: str) -> Generator[None]:
@@ -160,7 +161,9 @@ class Upstream:
         terminal = name in ("on_complete", "on_error") and args != (None,)
         token = _ending.set((self, name)) if terminal else None
         try:
-            return await self._ended(self.start(name, *args), _shown(name, *args))
+            with self._measured(name):
+                returned = self.start(name, *args)
+            return await self._ended(returned, name, *args)
         except Raised as raised:
             return raised.error
         finally:
@@ -178,12 +181,29 @@ class Upstream:
             except BaseException as error:
                 raise Raised(error) from error
 
-    async def _ended(self, returned: Any, sent: str) -> BaseException | None:
+    @contextmanager
+    def _measured(self, name: str) -> Generator[None]:
+        moment = self.heart.now() if self.heart is not None else None
+        try:
+            yield
+        finally:
+            if self.heart is not None and moment is not None:
+                self.held_up = max(self.held_up, (self.heart.since(moment), name))
+
+    async def _turns(self, name: str) -> None:
+        """What the signal has made, such as a task, has its turns, each of which is measured."""
+        for _ in range(self.trial.terms.turns if self.heart is not None else 0):
+            with self._measured(name):
+                await self.trial.turn()
+
+    async def _ended(self, returned: Any, name: str, *args: Any) -> BaseException | None:
         if not isawaitable(returned):
+            await self._turns(name)
             return None
         task: asyncio.Future[Any] = asyncio.ensure_future(returned)
         try:
-            what = f"{sent} returned something to await, and it does not end"
+            await self._turns(name)
+            what = f"{_shown(name, *args)} returned something to await, and it does not end"
             await self.trial.until(task.done, "2.13", what, self.journal)
         finally:
             task.cancel()

@@ -32,6 +32,11 @@ SUBSCRIBERS = [
     _row("spec201_requests_what_it_takes", "3.9", "requests nothing at all", "request(0)"),
     _row("spec201_requests_what_it_takes", "2.13", "raises for an element", "ValueError"),
     _row("spec201_requests_what_it_takes", "2.13", "never ends a signal", "does not end"),
+    _row("spec202_keeps_nobody_waiting", "2.2", "computes in on_next",
+         "on_next held up the loop for 0.1 s"),
+    _row("spec202_keeps_nobody_waiting", "2.2", "computes in a callback of on_next",
+         "on_next held up the loop for 0.1 s"),
+    _later("spec202_keeps_nobody_waiting", "2.2", "computes in on_next", "held up the loop for"),
     _row("spec203_calls_nothing_in_on_complete", "2.3", "cancels in on_complete", CALLED),
     _row("spec203_calls_nothing_in_on_complete", "2.3",
          "cancels in a task of on_complete", "cancel() was called because of on_complete"),
@@ -77,6 +82,10 @@ SUBSCRIBERS = [
          "sent inside of request"),
     _row("spec314_takes_the_end_after_cancel", "2.13",
          "cancels and raises for an end after cancel", "it is cancelled"),
+    _row("spec315_takes_an_error_after_cancel", "2.13",
+         "cancels and raises for an end after cancel", "it is cancelled"),
+    _row("spec316_takes_an_error_inside_request", "2.13", "raises the error",
+         "sent inside of request"),
 ]  # fmt: skip
 """Black boxes."""
 
@@ -86,6 +95,8 @@ WHITE_BOXES = [
     _row("setup_probe_and_puppet_work", "2.6", "keeps what it needs no more",
          "cancel() has not come"),
     _row("spec201_requests_when_told", "2.1", "never requests", "nothing is requested"),
+    _row("spec202_probed_keeps_nobody_waiting", "2.2", "computes in on_next",
+         "on_next held up the loop for"),
     _row("spec203_probed_calls_nothing_in_on_complete", "2.3",
          "requests in a callback of on_complete", CALLED),
     _row("spec203_probed_calls_nothing_in_on_error", "2.3", "cancels in on_error", CALLED),
@@ -128,6 +139,10 @@ WHITE_BOXES = [
          "has not reached the probe"),
     _row("spec314_probed_takes_the_end_after_cancel", "2.13", "raises for an end after cancel",
          "it is cancelled"),
+    _row("spec315_probed_takes_an_error_after_cancel", "2.13", "raises for an end after cancel",
+         "it is cancelled"),
+    _row("spec316_probed_takes_an_error_inside_request", "2.10", "loses errors",
+         "has not reached the probe"),
 ]  # fmt: skip
 """White boxes."""
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, cast
 
 from reactive_aio.spec import Subscription
 from reactive_aio.tck import Probe, Subject
+from tests.tck.suspects import compute
 
 __all__ = ("UNUSUAL_SUBSCRIBERS", "Suspicious", "asynchronous", "receiver")
 
@@ -97,6 +98,7 @@ class Suspicious:
                 self.probe.register_on_next(element)
             raise TypeError("rule 2.13: on_next(None)")
         self.misbehave()
+        self.dawdle()
         self.count += 1
         if self.probe is not None:
             self.tell(element)
@@ -110,6 +112,12 @@ class Suspicious:
             threading.Thread(target=self.subscription.request, args=(1,), daemon=True).start()
             self.subscription.request(1)
         return None
+
+    def dawdle(self) -> None:
+        if "computes in on_next" in self.flaws:
+            compute()
+        if "computes in a callback of on_next" in self.flaws:
+            self.later(compute)
 
     def misbehave(self) -> None:
         if "raises for an element" in self.flaws and self.subscription is not None:

@@ -2,16 +2,19 @@
 
 import asyncio
 import sys
+from collections.abc import Awaitable, Iterator
 from inspect import iscoroutinefunction
 from typing import Any, Final
 
 from ...testing.shown import shown
+from ..heartbeat import Heartbeat
 from ..law import NotJudged
 from ..upstream import Equal, Held, Upstream
 from .box import Box
 
 __all__ = ()
 
+TRIES: Final = 3
 MANY: Final = 64
 """The most elements that are sent to see a subscriber cancel by itself."""
 
@@ -30,6 +33,24 @@ async def requests_and_takes(box: Box) -> None:
             await box.ask(3)
     await box.up.on_complete()
     await box.told_completion("2.1")
+
+
+# -- 2.2 -------------------------------------------------------------------------------------------
+async def keeps_nobody_waiting(boxes: Iterator[Awaitable[Box]]) -> None:
+    """Some signals, each with the turns of the loop behind it; what is too long is tried again."""
+    with Heartbeat() as heart:
+        for attempt in range(TRIES):
+            box = await next(boxes)
+            box.up.heart = heart
+            await box.begin()
+            await box.ask(2)
+            await box.take_all(2)
+            await box.up.on_complete()
+            took, signal = box.up.held_up
+            if took <= box.trial.terms.held_up:
+                return
+            if attempt == TRIES - 1:
+                box.up.demand(False, "2.2", f"{signal} held up the loop for {took:.1f} s")
 
 
 # -- 2.3, 2.4 --------------------------------------------------------------------------------------
@@ -108,7 +129,7 @@ async def calls_serially(box: Box) -> None:
         sys.setswitchinterval(before)
 
 
-# -- 2.8, 3.14 -------------------------------------------------------------------------------------
+# -- 2.8, 3.14, 3.15 -------------------------------------------------------------------------------
 async def until_cancelled(box: Box) -> None:
     """Bring it to cancel: by order, or by elements if it is a black box."""
     await box.begin()
@@ -218,7 +239,7 @@ async def takes_all_it_requested(box: Box) -> None:
     await box.trial.quiet()
 
 
-# -- 3.10, 3.11 ------------------------------------------------------------------------------------
+# -- 3.10, 3.11, 3.16 ------------------------------------------------------------------------------
 def only_plain(box: Box) -> None:
     """Inside request only ``def`` signals can be sent: an ``async def`` one has to be awaited."""
     names = ("on_subscribe", "on_next", "on_error", "on_complete")
