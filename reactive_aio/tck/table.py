@@ -1,6 +1,7 @@
 """The tables: how every rule stands after a check, and the list of all rules with their laws."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from .laws import LAWS
@@ -77,7 +78,8 @@ def _failure(verdict: Verdict, style: Style) -> Iterator[str]:
     yield style.paint(heading(verdict), "bad")
     yield from style.wrap(verdict.why, 2)
     yield ""
-    yield from (f"  {line}".rstrip() for line in explain(verdict, style))
+    within = replace(style, width=style.width - 2)
+    yield from (f"  {line}".rstrip() for line in explain(verdict, within))
 
 
 def summary(report: Report, style: Style) -> Iterator[str]:

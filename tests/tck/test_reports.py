@@ -149,3 +149,9 @@ class TestExports:
             tree = ElementTree.fromstring(report_as_junit(Report("it", [should]), strict=strict))
             [suite] = tree
             assert (suite.get("tests"), suite.get("failures")) == ("1", failed)
+
+
+def test_an_explanation_keeps_within_the_width_of_the_screen() -> None:
+    long = replace(BROKEN, why="rule 1.3: " + "two at once " * 20, text="What is tried. " * 20)
+    lines = [*failures(Report("it", [long]), Style(width=80))]
+    assert max(map(len, lines)) <= 80
