@@ -262,8 +262,17 @@ class Sending(Subscribed):
         copies = self.publisher.subscribed if "sends once per subscription" in self.flaws else 1
         lost = "loses the last that was demanded" in self.flaws and last and self.sent > 5
         for _ in range(0 if lost else copies):
-            await self.signal("on_next", self.element())
+            longer = (
+                "takes a longer way in the end" in self.flaws and self.sent > 15
+            )  # which is right
+            await self.deeply(40 if longer else 0)
         await asyncio.sleep(0)
+
+    async def deeply(self, calls: int) -> None:
+        if calls:
+            await self.deeply(calls - 1)
+        else:
+            await self.signal("on_next", self.element())
 
     def element(self) -> Any:
         element: Any = self.sent - 1

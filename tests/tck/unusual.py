@@ -203,6 +203,7 @@ UNUSUAL: dict[str, Callable[[], Subject]] = {
     "completes on the next request only": partial(suspect, "ends late"),
     "handles requests later": partial(suspect, "handles requests later"),
     "handles requests and cancel later": partial(suspect, "handles everything later"),
+    "takes a longer way in the end": partial(suspect, "takes a longer way in the end"),
     "never completes": hot,
     "short": partial(suspect, max_elements=2),
     "on virtual time": partial(suspect, "handles requests later", virtual_time=True),
