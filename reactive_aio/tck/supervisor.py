@@ -163,7 +163,9 @@ class _Process:
 
     def stack(self) -> str:
         """Where the subject was when its process came to its end, as far as is known."""
-        return _readable(Path(self._job.stacks).read_text("utf-8", "replace"))
+        file = Path(self._job.stacks)
+        # It may have ended before it made the file.
+        return _readable(file.read_text("utf-8", "replace")) if file.exists() else ""
 
     def kill(self) -> None:
         """End it, whatever it does."""
