@@ -31,6 +31,10 @@ Decode = Callable[[Any], tuple[Iterator[T], int]]
 AHEAD: Final = 2
 """Windows under way besides the one that is being read, if demand covers them."""
 
+_AT_ONCE: Final = 512
+"""Elements that are made and handed over together. When more are alive at a time than are dropped,
+by 700, the garbage collector looks at all of them, and now and then at the whole program."""
+
 
 class _Flight:
     """A window that was launched: its rows on their way, or why there are none."""
@@ -145,10 +149,16 @@ class ArrowSubscription(Generic[T]):
         try:
             while self._step():
                 if perf_counter() >= until:
-                    self._door.soon(self._go)
-                    return
-        finally:
+                    self._door.soon(self._rested)
+                    return  # still at work: whoever calls before its next turn is too early
+        except BaseException:
             self._at_work = False
+            raise
+        self._at_work = False
+
+    def _rested(self) -> None:
+        self._at_work = False
+        self._go()
 
     def _step(self) -> bool:
         """Do one thing; return whether there may be another one to do at once."""
@@ -193,7 +203,7 @@ class ArrowSubscription(Generic[T]):
         """Hand over what is here, as far as it is wanted."""
         if not self._demand:
             return False
-        count = self._demand.take(self._left)
+        count = self._demand.take(min(self._left, _AT_ONCE))
         self._left -= count
         self._clear = False
         inlet.push(list(islice(self._elements, count)))
