@@ -190,7 +190,7 @@ async def test_a_loop_that_is_closed_under_it_leaves_no_thread(spark: "SparkSess
         gc.collect()
 
     await asyncio.to_thread(forget)
-    await until(lambda: not bridge_threads(), seconds=5)
+    await until(lambda: not bridge_threads())
 
 
 async def test_a_python_function_lets_go_of_its_slot(observe: Observe) -> None:
@@ -215,7 +215,7 @@ async def test_a_python_function_lets_go_of_its_slot(observe: Observe) -> None:
     async def free() -> bool:
         return not bridge_threads() and not await observed.active()
 
-    assert await until(free) < 5
+    assert await until(free) < 8  # 5, and a busy machine
 
 
 # Each of these needs a session of its own, with a JVM to kill or tasks that may be tried again.
