@@ -5,6 +5,7 @@ import weakref
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from inspect import isawaitable
+from threading import get_ident
 from typing import Any, Final
 
 from ..errors import RuleViolation
@@ -147,6 +148,30 @@ class Trial:
             yield
         finally:
             self.doing = before
+
+    @contextmanager
+    def minding_threads(self, rule: str) -> Generator[None]:
+        """Another thread that calls the loop as if it were its own breaks *rule*.
+
+        It often seems to work: somebody else's timer wakes the loop soon enough.
+        """
+        loop, home = self._loop, get_ident()
+        if not isinstance(loop, asyncio.BaseEventLoop):
+            yield  # its methods are not to be had
+            return
+        call_soon = loop.call_soon
+
+        def mind(callback: Any, *args: Any, **context: Any) -> Any:
+            if get_ident() == home:
+                return call_soon(callback, *args, **context)
+            self.fault(rule, "another thread called loop.call_soon; use loop.call_soon_threadsafe")
+            return loop.call_soon_threadsafe(callback, *args, **context)
+
+        vars(loop)["call_soon"] = mind
+        try:
+            yield
+        finally:
+            del vars(loop)["call_soon"]
 
     # -- waiting ----------------------------------------------------------------------------------
     async def turn(self) -> None:

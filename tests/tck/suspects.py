@@ -119,6 +119,8 @@ class Subscribed:
             self.demand = n
         else:
             self.demand += n
+            if "forgets a wrong request at the next right one" in self.flaws:
+                self.fault = None
         if self.demand > UNBOUNDED and "fails beyond the largest demand" in self.flaws:
             self.fault = OverflowError("too much demand")
         if "is revived by a request" in self.flaws:
@@ -190,6 +192,8 @@ class Subscribed:
         if "handles requests later" in self.flaws:  # which is right
             later = self.loop.call_later
             self.loop.call_soon_threadsafe(later, 0.001, self.news.set)
+        elif "wakes its loop as if there were no threads" in self.flaws:
+            self.news.set()
         else:
             self.loop.call_soon_threadsafe(self.news.set)
 

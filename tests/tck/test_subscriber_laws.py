@@ -36,7 +36,12 @@ def test_an_unusual_but_honest_subscriber_passes(manner: str) -> None:
     assert report.ok
 
 
-FLAWED = {trial.suspect: trial.make for trial in SUBSCRIBERS + WHITE_BOXES}
+# They keep the processor busy, under every law.
+FLAWED = {
+    trial.suspect: trial.make
+    for trial in SUBSCRIBERS + WHITE_BOXES
+    if "computes" not in trial.suspect
+}
 
 
 @pytest.mark.parametrize("flaw", sorted(FLAWED))

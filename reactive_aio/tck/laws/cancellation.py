@@ -125,7 +125,8 @@ async def spec305_cancels_from_another_thread(trial: Trial) -> None:
         what = "a request after cancel() from another thread is served"
         seen.demand(seen.late == late, "3.5", what)
 
-    await trial.each(at_rest(), busy())
+    with trial.minding_threads("3.5"):
+        await trial.each(at_rest(), busy())
 
 
 @law(
