@@ -6,7 +6,17 @@ loop's thread, except what is named ``…_threadsafe`` or says so.
 
 import asyncio
 import threading
-from asyncio import AbstractEventLoop, Future, Handle, Task, TimerHandle, shield
+from asyncio import (
+    AbstractEventLoop,
+    BaseTransport,
+    Future,
+    Handle,
+    Protocol as SocketProtocol,
+    Server as Listener,
+    Task,
+    TimerHandle,
+    shield,
+)
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Executor
@@ -23,10 +33,13 @@ from ..errors import NoRunningLoop
 __all__ = (
     "QUEUE_SHUT_DOWN",
     "AbstractEventLoop",
+    "BaseTransport",
     "CancelledError",
     "Door",
     "Future",
     "Handle",
+    "Listener",
+    "SocketProtocol",
     "Task",
     "TimerHandle",
     "report",

@@ -1,0 +1,348 @@
+"""The driver: it brings one `Connection` together with a transport, the clock and the application.
+
+A turn takes in what has come, tells those whom it concerns, passes on the peer's demand, and writes
+what there is with one call. Nothing here waits: no task, no lock, one timer.
+"""
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from .._core.loop import Door, Future, Task, TimerHandle, settled
+from .connection import Connection
+from .errors import StreamFailed, error_of
+from .events import (
+    Cancelled,
+    Closed,
+    Completed,
+    Demanded,
+    Elements,
+    Event,
+    Failed,
+    Requested,
+    SetupAsked,
+)
+from .frames import ErrorCode, Payload
+from .states import Model
+
+if TYPE_CHECKING:
+    from .frames import Setup
+
+__all__ = ("Driver", "Receiver", "Responder", "Sender", "Transport", "lost_error")
+
+WRITE: Final = 64 * 1024
+CLOSE_TIMEOUT: Final = 5.0
+
+
+class Transport(Protocol):
+    """What moves the bytes. It tells the driver `received`, `pause_writing` … and `lost`, once."""
+
+    def write(self, data: bytes, /) -> object:
+        """Send *data*; never blocks."""
+        ...
+
+    def pause_reading(self) -> object: ...
+    def resume_reading(self) -> object: ...
+
+    def close(self) -> object:
+        """Send what was written, then end."""
+        ...
+
+    def abort(self) -> object:
+        """End now."""
+        ...
+
+
+class Receiver(Protocol):
+    """Who gets what comes in on a stream."""
+
+    def elements(self, payloads: list[Payload], complete: bool) -> None: ...
+    def completed(self) -> None: ...
+    def failed(self, error: StreamFailed) -> None: ...
+
+
+class Sender(Protocol):
+    """Who sends on a stream."""
+
+    def demanded(self, n: int) -> None: ...
+    def cancelled(self) -> None: ...
+
+
+class Responder(Protocol):
+    """Who serves the peer's requests."""
+
+    def admit(self, driver: "Driver", setup: "Setup") -> None:
+        """A client asks to be let in: accept or reject it, now or later."""
+        ...
+
+    def serve(self, driver: "Driver", request: Requested) -> None: ...
+
+
+class Driver:
+    """One connection at work, on the loop on which it was made."""
+
+    def __init__(
+        self, make: Callable[[float], Connection], responder: Responder | None = None
+    ) -> None:
+        self.door: Door = Door("an RSocket connection")
+        self.connection: Connection = make(self.door.now())
+        self.receivers: dict[int, Receiver] = {}
+        self.senders: dict[int, Sender] = {}
+        self.tasks: set[Task[Any]] = set()
+        self.ended: StreamFailed | None = None
+        """Why the connection is over, once it is."""
+        self.user: Any = None
+        """What the authentication of the peer returned."""
+        self.on_lost: Callable[[Driver], object] | None = None
+        self._responder = responder
+        self._transport: Transport | None = None
+        self._writable = True
+        self._held = False  # nothing is read
+        self._planned = False
+        self._timer: TimerHandle | None = None
+        self._kill: TimerHandle | None = None
+        self._gone: Future[None] | None = None
+        self._room: list[Future[None]] = []
+        self._over = False  # the transport has ended
+        self._doomed = False  # it is to end, should there ever be one
+        self._on: dict[type[Any], Callable[[Any], None]] = {
+            Elements: self._elements,
+            Completed: self._completed,
+            Failed: self._failed,
+            Cancelled: self._cancelled,
+            Demanded: self._demanded,
+            Requested: self._requested,
+            SetupAsked: self._asked,
+            Closed: self._closed,
+        }
+
+    # -- for the transport -------------------------------------------------------------------------
+    def attach(self, transport: Transport) -> None:
+        """Begin, on a transport that is ready."""
+        self._transport = transport
+        if self._doomed:
+            transport.abort()
+        self.plan()
+
+    def received(self, data: bytes) -> None:
+        self._planned = True  # this turn is under way
+        self._dispatch(self.connection.receive(data, self.door.now()))
+        self._turn()
+
+    def pause_writing(self) -> None:
+        self._writable = False
+
+    def resume_writing(self) -> None:
+        self._writable = True
+        self.plan()
+
+    def lost(self, error: BaseException | None = None) -> None:
+        """The transport has ended."""
+        if self._over:
+            return
+        self._over = True
+        self._planned = True
+        reason = "the transport was closed" if error is None else f"the transport failed: {error}"
+        self._dispatch(self.connection.lost(self.door.now(), reason))
+        for timer in (self._timer, self._kill):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._kill = None
+        self._stop_tasks()
+        self._make_room()
+        if self._gone is not None and not self._gone.done():
+            self._gone.set_result(None)
+        if self.on_lost is not None:
+            self.on_lost(self)
+
+    # -- for the application -----------------------------------------------------------------------
+    def plan(self) -> None:
+        """Have a turn soon; any number of calls lead to one."""
+        if not self._planned:
+            self._planned = True
+            self.door.soon(self._turn)
+
+    def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> "Task[Any] | None":
+        """Start a task that does not outlive the connection."""
+        if self.ended is not None:
+            work.close()
+            return None
+        task = self.door.spawn(work, name)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task
+
+    async def room(self) -> None:
+        """Wait until little waits to be sent."""
+        connection = self.connection
+        while self.ended is None and connection.queued >= connection.limits.watermark:
+            waiter = self.door.future()
+            self._room.append(waiter)
+            self.plan()
+            await waiter
+
+    def accept(self) -> None:
+        """Let the client in."""
+        if not self._over and self.connection.paused:
+            self.connection.accept(self.door.now())
+            self.plan()
+
+    def reject(self, reason: str = "") -> None:
+        """Do not let the client in."""
+        if not self._over and self.connection.paused:
+            self.connection.reject(reason)
+            self.plan()
+
+    async def aclose(self) -> None:
+        """End the connection, streams and all, and wait until nothing of it is left."""
+        if self.ended is None:
+            self.connection.close()
+            self.plan()
+        if not self._over and self._transport is not None:
+            if self._gone is None:
+                self._gone = self.door.future()
+            await settled(self._gone)
+        await settled(*(task for task in self.tasks if not self.door.inside(task)))
+
+    def abort(self) -> None:
+        """End it without a word."""
+        self._doomed = True
+        if self._transport is not None and not self._over:
+            self._transport.abort()
+
+    # -- a turn ------------------------------------------------------------------------------------
+    def _turn(self) -> None:
+        if not self._planned or self._over:
+            return
+        connection, now = self.connection, self.door.now()
+        while events := connection.flush(now):
+            self._dispatch(events)
+        self._write()
+        self._planned = False
+        if events := connection.flush(now):  # there is room again: in the next turn
+            self._planned = True
+            self._dispatch(events)
+            self._planned = False
+            self.plan()
+        elif connection.pending and self._writable:
+            self.plan()
+        self._hold()
+        self._watch()
+        if connection.closed:
+            self._finish()
+        elif self._room and connection.queued < connection.limits.watermark:
+            self._make_room()
+
+    def _write(self) -> None:
+        transport = self._transport
+        if transport is not None and self._writable:
+            data = self.connection.data_to_send(WRITE)
+            if data:
+                transport.write(data)
+
+    def _hold(self) -> None:
+        """Read nothing while the connection is waiting for the application."""
+        held = self.connection.paused
+        if held is not self._held and self._transport is not None:
+            self._held = held
+            if held:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
+
+    def _finish(self) -> None:
+        transport = self._transport
+        if transport is not None and not self._over:
+            transport.close()
+
+    def _make_room(self) -> None:
+        waiting, self._room = self._room, []
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
+
+    # -- time --------------------------------------------------------------------------------------
+    def _watch(self) -> None:
+        """See to it that the deadline is not missed; a timer that is early sets itself anew."""
+        deadline = self.connection.next_deadline()
+        timer = self._timer
+        if deadline is None or (timer is not None and timer.when() <= deadline):
+            return
+        if timer is not None:
+            timer.cancel()
+        self._timer = self.door.later(max(0.0, deadline - self.door.now()), self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        now = self.door.now()
+        deadline = self.connection.next_deadline()
+        if deadline is not None and now >= deadline:
+            self._planned = True
+            self._dispatch(self.connection.tick(now))
+            self._turn()
+        else:
+            self._watch()
+
+    # -- events ------------------------------------------------------------------------------------
+    def _dispatch(self, events: list[Event]) -> None:
+        for event in events:
+            act = self._on.get(type(event))
+            if act is not None:
+                act(event)
+
+    def _elements(self, event: Elements) -> None:
+        receiver = self.receivers.get(event.stream_id)
+        if receiver is not None:
+            if event.complete:
+                del self.receivers[event.stream_id]
+            receiver.elements(event.payloads, event.complete)
+
+    def _completed(self, event: Completed) -> None:
+        receiver = self.receivers.pop(event.stream_id, None)
+        if receiver is not None:
+            receiver.completed()
+
+    def _failed(self, event: Failed) -> None:
+        receiver = self.receivers.pop(event.stream_id, None)
+        if receiver is not None:
+            receiver.failed(error_of(event.code, event.data))
+
+    def _cancelled(self, event: Cancelled) -> None:
+        sender = self.senders.pop(event.stream_id, None)
+        if sender is not None:
+            sender.cancelled()
+
+    def _demanded(self, event: Demanded) -> None:
+        sender = self.senders.get(event.stream_id)
+        if sender is not None:
+            sender.demanded(event.n)
+
+    def _requested(self, event: Requested) -> None:
+        if self._responder is not None:
+            self._responder.serve(self, event)
+        elif event.model is not Model.FNF:
+            reason = b"nothing is served here"
+            self.connection.fail_stream(event.stream_id, ErrorCode.REJECTED, reason)
+
+    def _asked(self, event: SetupAsked) -> None:
+        if self._responder is not None:
+            self._responder.admit(self, event.setup)
+        else:
+            self.connection.reject("nobody is let in here")
+
+    def _closed(self, event: Closed) -> None:
+        self.ended = error_of(event.code, event.data)
+        if event.code == ErrorCode.CONNECTION_CLOSE or not isinstance(self.ended, ConnectionError):
+            self.ended = error_of(ErrorCode.CONNECTION_CLOSE, event.data or b"it was closed")
+        self._stop_tasks()
+        if not self._over and self._kill is None:
+            self._kill = self.door.later(CLOSE_TIMEOUT, self.abort)
+
+    def _stop_tasks(self) -> None:
+        for task in list(self.tasks):
+            if not self.door.inside(task):
+                task.cancel()
+
+
+def lost_error(driver: Driver) -> StreamFailed:
+    """Why nothing can be asked for any more."""
+    return driver.ended or error_of(ErrorCode.CONNECTION_CLOSE, b"the connection is closed")

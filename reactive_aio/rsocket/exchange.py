@@ -1,0 +1,281 @@
+"""Both ends of a stream as publishers and subscribers: demand out and in is the application's own.
+
+`Inflow` is what a flow's subscriber gets: it sends the request with the first demand. `Outflow`
+subscribes to what is sent, and asks for what the connection passes on of the peer's demand.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..errors import EmptyFlow
+from .driver import Driver, lost_error
+from .errors import ConnectionLost, StreamFailed
+from .frames import ErrorCode, Payload
+
+if TYPE_CHECKING:
+    from .._core.loop import Future
+    from ..spec import Publisher, Subscription
+    from ..stage import Inlet
+
+__all__ = ("Call", "ChannelOut", "Inflow", "Outflow", "answer")
+
+T = TypeVar("T")
+
+Encode = Callable[[Any], Payload]
+Decode = Callable[[bytes], T]
+
+
+def answer(error: BaseException, tell: bool) -> tuple[int, bytes]:
+    """The ERROR frame for *error*; what it says is kept back unless it was meant for the peer."""
+    if isinstance(error, StreamFailed) and not isinstance(error, ConnectionLost):
+        return error.code, error.data
+    return ErrorCode.APPLICATION_ERROR, f"{error}".encode() if tell else b""
+
+
+class Call:
+    """One request, one answer."""
+
+    def __init__(self, driver: Driver, decode: "Decode[Any]") -> None:
+        self.future: Future[Any] = driver.door.future()
+        self._decode = decode
+
+    def elements(self, payloads: list[Payload], complete: bool) -> None:
+        del complete
+        if self.future.done():
+            return
+        try:
+            self.future.set_result(self._decode(payloads[0].data))
+        except Exception as error:
+            self.future.set_exception(error)
+
+    def completed(self) -> None:
+        self.failed(EmptyFlow("the response completed without an element"))
+
+    def failed(self, error: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class Inflow:
+    """What comes in on one stream, as the subscription of the flow that it feeds."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        inlet: "Inlet[Any]",
+        decode: "Decode[Any]",
+        begin: Callable[["Inflow", int], None],
+    ) -> None:
+        self.driver: Driver = driver
+        self.stream_id: int = 0
+        """0 before its request has been made."""
+        self.over: bool = False
+        self.begun: bool = False
+        self.left: Callable[[], None] | None = None
+        """Called on a cancellation before the stream has its id."""
+        self.wanted: int = 0
+        """Demand from before the stream has its id."""
+        self._inlet = inlet
+        self._decode = decode
+        self._begin = begin
+
+    def bind(self, stream_id: int) -> None:
+        """The stream is open: elements will come."""
+        self.stream_id = stream_id
+        self.driver.receivers[stream_id] = self
+        self.driver.plan()
+
+    # -- demand ------------------------------------------------------------------------------------
+    def request(self, n: int, /) -> None:
+        if self.over:
+            return
+        if self.stream_id:
+            self.driver.connection.request(self.stream_id, n)
+            self.driver.plan()
+            return
+        self.wanted += n
+        if self.begun:
+            return
+        self.begun = True
+        try:
+            if self.driver.ended is not None:
+                raise lost_error(self.driver)
+            self._begin(self, n)
+        except Exception as error:
+            self.fail(error)
+
+    def cancel(self) -> None:
+        if self.over:
+            return
+        self.over = True
+        if self.stream_id:
+            self.driver.receivers.pop(self.stream_id, None)
+            self.driver.connection.cancel(self.stream_id)
+            self.driver.plan()
+        elif self.left is not None:
+            self.left()
+
+    # -- the stream --------------------------------------------------------------------------------
+    def elements(self, payloads: list[Payload], complete: bool) -> None:
+        if self.over:
+            return
+        decoded: list[Any] = []
+        try:
+            for data, _ in payloads:
+                decoded.append(self._decode(data))
+        except Exception as error:
+            self._inlet.push(decoded)
+            self.cancel()
+            self._inlet.fail(error)
+            return
+        self._inlet.push(decoded)
+        if complete:
+            self.completed()
+
+    def completed(self) -> None:
+        if not self.over:
+            self.over = True
+            self._inlet.complete()
+
+    def failed(self, error: StreamFailed) -> None:
+        self.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        if not self.over:
+            self.over = True
+            self.driver.receivers.pop(self.stream_id, None)
+            self._inlet.fail(error)
+
+
+class Outflow:
+    """Sends a publisher's elements on a stream, as its subscriber."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        stream_id: int,
+        encode: Encode,
+        *,
+        failed: Callable[[BaseException], tuple[int, bytes]],
+        single: bool = False,
+    ) -> None:
+        self.driver: Driver = driver
+        self.stream_id: int = stream_id
+        self.over: bool = False
+        self._encode = encode
+        self._failed = failed
+        self._single = single
+        self._pending = 1 if single else 0
+        self._subscription: Subscription | None = None
+
+    def attach(self, publisher: "Publisher[Any]") -> None:
+        if self.over:
+            return
+        publisher.subscribe(self)
+
+    # -- the connection ----------------------------------------------------------------------------
+    def demanded(self, n: int) -> None:
+        if self._subscription is None:
+            self._pending += n
+        elif not self.over:
+            self._subscription.request(n)
+
+    def cancelled(self) -> None:
+        if not self.over:
+            self._leave()
+
+    # -- the publisher -----------------------------------------------------------------------------
+    def on_subscribe(self, subscription: "Subscription", /) -> None:
+        self._subscription = subscription
+        if self.over:
+            subscription.cancel()
+        elif self._pending:
+            subscription.request(self._pending)
+
+    def on_next(self, element: Any, /) -> None:
+        if self.over:
+            return
+        try:
+            payload = self._encode(element)
+        except Exception as error:
+            self._leave()
+            self._end(error)
+            return
+        self.driver.connection.send(self.stream_id, payload, complete=self._single)
+        if self._single:
+            self._leave()
+        self.driver.plan()
+
+    def on_error(self, error: BaseException, /) -> None:
+        if not self.over:
+            self.over = True
+            self._end(error)
+
+    def on_complete(self) -> None:
+        if not self.over:
+            self.over = True
+            self.driver.senders.pop(self.stream_id, None)
+            self.driver.connection.complete(self.stream_id)
+            self.driver.plan()
+
+    def _leave(self) -> None:
+        self.over = True
+        self.driver.senders.pop(self.stream_id, None)
+        if self._subscription is not None:
+            self._subscription.cancel()
+
+    def _end(self, error: BaseException) -> None:
+        code, data = self._failed(error)
+        self.driver.senders.pop(self.stream_id, None)
+        self.driver.connection.fail_stream(self.stream_id, code, data)
+        self.driver.plan()
+
+
+class ChannelOut(Outflow):
+    """The requester's half of a channel: its first element opens the stream."""
+
+    def __init__(
+        self,
+        inflow: Inflow,
+        encode: Encode,
+        open: Callable[[Payload, int], int],
+        failed: Callable[[BaseException], tuple[int, bytes]],
+    ) -> None:
+        super().__init__(inflow.driver, 0, encode, failed=failed)
+        self._inflow = inflow
+        self._open = open
+        self._pending = 1
+        inflow.left = self.cancelled
+
+    def on_next(self, element: Any, /) -> None:
+        if self.stream_id or self.over:
+            super().on_next(element)
+            return
+        inflow = self._inflow
+        try:
+            payload = self._encode(element)
+            if inflow.driver.ended is not None:
+                raise lost_error(inflow.driver)
+            self.stream_id = self._open(payload, inflow.wanted)
+        except Exception as error:
+            self._leave()
+            inflow.fail(error)
+            return
+        self._pending = 0
+        inflow.driver.senders[self.stream_id] = self
+        inflow.bind(self.stream_id)
+
+    def on_error(self, error: BaseException, /) -> None:
+        """What goes out has failed: so has what comes in, for the same reason."""
+        if not self.over:
+            self._inflow.fail(error)
+            if self.stream_id:
+                super().on_error(error)
+            self.over = True
+
+    def on_complete(self) -> None:
+        if not self.stream_id and not self.over:
+            self.over = True
+            self._inflow.completed()  # nothing was ever said
+            return
+        super().on_complete()

@@ -1,0 +1,75 @@
+"""Sockets: TCP, TLS and Unix, by the loop's own transports, without a task."""
+
+from collections.abc import Callable
+from ssl import SSLContext
+from typing import TYPE_CHECKING, Any, cast
+
+from .._core.loop import AbstractEventLoop, BaseTransport, SocketProtocol
+from .driver import Driver, Transport
+from .uri import Address
+
+if TYPE_CHECKING:
+    from .._core.loop import Listener
+
+__all__ = ("Wire", "dial", "listen")
+
+
+class Wire(SocketProtocol):
+    """Passes on to its driver what the loop says of a socket."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver: Driver = driver
+        # What the loop calls most is the driver's own method.
+        self.data_received = driver.received  # type: ignore[method-assign]
+        self.pause_writing = driver.pause_writing  # type: ignore[method-assign]
+        self.resume_writing = driver.resume_writing  # type: ignore[method-assign]
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        self.driver.attach(cast("Transport", transport))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.driver.lost(exc)
+
+
+async def dial(
+    loop: AbstractEventLoop, address: Address, driver: Driver, ssl: SSLContext | None
+) -> None:
+    """Connect *driver* to *address*."""
+
+    def make() -> Wire:
+        return Wire(driver)
+
+    if address.transport == "unix":
+        await loop.create_unix_connection(make, address.path)
+    elif address.transport == "tls":
+        await loop.create_connection(make, address.host, address.port, ssl=ssl or True)
+    else:
+        await loop.create_connection(make, address.host, address.port)
+
+
+async def listen(
+    loop: AbstractEventLoop,
+    address: Address,
+    welcome: Callable[[], Driver],
+    ssl: SSLContext | None,
+) -> "Listener":
+    """Listen at *address*; *welcome* makes the driver of each connection."""
+
+    def make() -> Wire:
+        return Wire(welcome())
+
+    if address.transport == "unix":
+        return await loop.create_unix_server(make, address.path)
+    if address.transport == "tls" and ssl is None:
+        raise ValueError(f"{address}: a server needs an ssl context, with its certificate")
+    if address.transport != "tls" and ssl is not None:
+        raise ValueError(f"{address}: write tls:// if there is to be TLS")
+    return await loop.create_server(make, address.host, address.port, ssl=ssl)
+
+
+def place(listener: "Listener", address: Address) -> Address:
+    """Where *listener* really listens: a port of 0 means any."""
+    if address.transport == "unix" or address.port:
+        return address
+    name: Any = listener.sockets[0].getsockname()
+    return Address(transport=address.transport, host=address.host, port=name[1])

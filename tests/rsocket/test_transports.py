@@ -1,0 +1,282 @@
+"""The same over sockets and byte streams; and peers that go, or that do not read."""
+
+import asyncio
+import resource
+import socket
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import anyio
+import pytest
+
+from reactive_aio import Flow, from_iterable, just, never
+from reactive_aio.rsocket import (
+    BYTES,
+    JSON,
+    Connection,
+    ConnectionLost,
+    Limits,
+    Payload,
+    Requester,
+    Router,
+    Setup,
+    connect,
+    serve,
+)
+from reactive_aio.rsocket.metadata import write_composite, write_routing
+from reactive_aio.rsocket.mime import ROUTING
+from reactive_aio.testing.probes import SubscriberProbe
+from tests.harness.quiet import Context
+
+router = Router()
+
+
+@router.route("range.{n}")
+def count(n: str) -> Flow[int]:
+    return from_iterable(range(int(n)))
+
+
+@router.route("twice")
+async def twice(payload: int) -> int:
+    return payload * 2
+
+
+@router.route("plus")
+def plus(incoming: Flow[int]) -> Flow[int]:
+    return incoming.map(lambda each: each + 1)
+
+
+async def converse(requester: Requester[Any]) -> None:
+    """A bit of everything."""
+    assert await requester.request_response(4, route="twice") == 8
+    stream = requester.request_stream(route="range.5000").to_list(limit=5000)
+    channel = requester.request_channel(range(5000), route="plus").to_list(limit=5000)
+    came, echoed = await asyncio.gather(stream, channel)
+    assert came == [*range(5000)]
+    assert echoed == [*range(1, 5001)]
+    assert await requester.request_stream(route="range.5000").take(3).to_list(limit=3) == [0, 1, 2]
+
+
+# -- transports ------------------------------------------------------------------------------------
+async def test_tcp() -> None:
+    async with (
+        await serve("tcp://127.0.0.1:0", router) as server,
+        await connect(server.uri, codec=JSON) as one,
+        await connect(f"rsocket+{server.uri}", codec=JSON) as other,
+    ):
+        await asyncio.gather(converse(one), converse(other))
+        assert server.connections == 2
+
+
+async def test_unix(tmp_path: Path) -> None:
+    uri = f"unix://{tmp_path}/socket"
+    async with await serve(uri, router) as server, await connect(uri, codec=JSON) as requester:
+        await converse(requester)
+        assert server.uri == uri
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate that vouches for itself, and its key, in one file."""
+    if which("openssl") is None:
+        pytest.skip("openssl, which makes the certificate, is not installed")
+    path = tmp_path_factory.mktemp("tls") / "both.pem"
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2"
+    names = "-subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1"
+    files = ["-keyout", str(path), "-out", f"{path}.crt"]
+    subprocess.run([*command.split(), *names.split(), *files], check=True, capture_output=True)
+    path.write_bytes(path.read_bytes() + Path(f"{path}.crt").read_bytes())
+    return path
+
+
+async def test_tls_with_certificates_on_both_sides(certificate: Path) -> None:
+    here = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(certificate))
+    here.load_cert_chain(certificate)
+    here.verify_mode = ssl.CERT_REQUIRED
+    there = ssl.create_default_context(cafile=str(certificate))
+    there.load_cert_chain(certificate)
+    async with (
+        await serve("tls://127.0.0.1:0", router, ssl=here) as server,
+        await connect(server.uri, codec=JSON, ssl=there) as requester,
+    ):
+        await converse(requester)
+
+
+async def test_tls_refuses_a_server_that_nobody_vouches_for(
+    certificate: Path, expects_loop_errors: list[Context]
+) -> None:
+    here = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    here.load_cert_chain(certificate)
+    async with await serve("tls://127.0.0.1:0", router, ssl=here) as server:
+        with pytest.raises(ConnectionLost, match="certificate"):
+            await connect(server.uri)
+
+    # asyncio itself tells of a handshake that was broken off, in some versions.
+    assert all("transport" in each for each in expects_loop_errors)
+
+
+async def test_a_byte_stream_of_anyio() -> None:
+    async with await serve("tcp://127.0.0.1:0", router) as server:
+        assert server.address is not None
+        stream = await anyio.connect_tcp("127.0.0.1", server.address.port)
+        async with await connect(stream, codec=JSON) as requester:
+            await converse(requester)
+
+
+async def test_a_byte_stream_that_ends_ends_the_connection() -> None:
+    async with await serve("tcp://127.0.0.1:0", router) as server:
+        assert server.address is not None
+        stream = await anyio.connect_tcp("127.0.0.1", server.address.port)
+        requester = await connect(stream, codec=JSON)
+        assert await requester.request_response(4, route="twice") == 8
+        await server.aclose()
+        await requester.aclose()
+        with pytest.raises(ConnectionLost):
+            await requester.request_response(4, route="twice")
+
+
+# -- what cannot be reached ------------------------------------------------------------------------
+async def test_nobody_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(ConnectionLost, match="tcp://127"):
+        await connect(f"tcp://127.0.0.1:{port}")
+
+
+async def test_a_server_that_never_answers_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:  # the kernel connects, nobody shakes hands
+        port = deaf.getsockname()[1]
+        with pytest.raises(ConnectionLost, match="no connection within"):
+            await connect(f"tls://127.0.0.1:{port}", timeout=0.05)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: connect("http://there"), "tcp://"),
+        (lambda: connect("tcp://there"), "host:port"),
+        (lambda: connect("tcp://there:1?m=3"), "unknown m"),
+        (lambda: connect("tcp://there:1", ssl=ssl.create_default_context()), "tls://"),
+        (lambda: serve("tls://127.0.0.1:0", router), "certificate"),
+        (lambda: connect("tcp://there:1", timeout=0), "timeout"),
+    ],
+)
+async def test_an_address_that_makes_no_sense(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        await make()
+
+
+async def test_one_connection_too_many_ends_at_once() -> None:
+    async with (
+        await serve("tcp://127.0.0.1:0", router, max_connections=1) as server,
+        await connect(server.uri, codec=JSON) as first,
+    ):
+        assert await first.request_response(1, route="twice") == 2
+        async with await connect(server.uri, codec=JSON) as second:
+            with pytest.raises(ConnectionLost):
+                await second.request_response(1, route="twice")
+        assert server.refused == 1
+        assert await first.request_response(1, route="twice") == 2
+
+
+# -- the address -----------------------------------------------------------------------------------
+async def test_the_address_says_route_and_demand() -> None:
+    requested: list[int] = []
+    routes = Router()
+
+    @routes.route("numbers")
+    def numbers() -> Flow[int]:
+        return from_iterable(range(50)).do_on_request(requested.append)
+
+    async with (
+        await serve("tcp://127.0.0.1:0", routes) as server,
+        await connect(f"{server.uri}?route=numbers&n=20", codec=JSON) as requester,
+    ):
+        probe: SubscriberProbe[int] = SubscriberProbe(request=1)
+        requester.request_stream().subscribe(probe)
+        await probe.received(1)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert sum(requested) == 20
+        probe.cancel()
+
+
+# -- peers that go, and peers that do not read -----------------------------------------------------
+async def test_a_client_that_vanishes_cancels_what_was_served_for_it() -> None:
+    cancelled = asyncio.Event()
+    routes = Router()
+
+    @routes.route("n")
+    async def numbers() -> AsyncIterator[int]:
+        try:
+            yield 1
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    async with await serve("tcp://127.0.0.1:0", routes) as server:
+        requester = await connect(server.uri, codec=JSON)
+        probe: SubscriberProbe[int] = SubscriberProbe(request=5)
+        requester.request_stream(route="n").subscribe(probe)
+        await probe.received(1)
+        requester._driver.abort()
+        await cancelled.wait()
+        await probe.end()
+        assert isinstance(probe.error, ConnectionLost)
+        await requester.aclose()
+
+
+async def test_a_server_that_goes_fails_what_is_open() -> None:
+    routes = Router()
+    routes.route("n")(lambda: just(1).concat_with(never()))
+    server = await serve("tcp://127.0.0.1:0", routes)
+    async with await connect(server.uri, codec=JSON) as requester:
+        probe: SubscriberProbe[int] = SubscriberProbe(request=5)
+        requester.request_stream(route="n").subscribe(probe)
+        await probe.received(1)
+        await server.aclose()
+        await probe.end()
+        assert isinstance(probe.error, ConnectionLost)
+
+
+def peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+@pytest.mark.parametrize("size", [10, 1000, 100_000])
+async def test_a_peer_that_wants_everything_and_reads_nothing_costs_little(size: int) -> None:
+    made = 0
+    routes = Router()
+
+    def element(_: int) -> bytes:
+        nonlocal made
+        made += 1
+        return bytes(size)
+
+    @routes.route("all")
+    def everything() -> Flow[bytes]:
+        return from_iterable(range(10**9)).map(element)
+
+    wish = Connection(Setup(data_mime=BYTES.mime), 0.0)
+    route = write_composite([(ROUTING, write_routing("all"))])
+    wish.request_stream(Payload(b"", route), 2**31 - 1)
+    async with await serve("tcp://127.0.0.1:0", routes, limits=Limits()) as server:
+        assert server.address is not None
+        loop = asyncio.get_running_loop()
+        with socket.socket() as rude:
+            rude.setblocking(False)
+            rude.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+            await loop.sock_connect(rude, ("127.0.0.1", server.address.port))
+            before = peak()
+            await loop.sock_sendall(rude, wish.data_to_send())
+            seen = -1
+            while seen != made or not made:  # until the kernel takes no more
+                seen = made
+                for _ in range(200):
+                    await asyncio.sleep(0)
+            assert peak() - before < 8 * 1024 * 1024
+            assert made * size < 16 * 1024 * 1024  # most of it in the kernel
