@@ -166,6 +166,7 @@ class Outflow:
         self._failed = failed
         self._single = single
         self._pending = 1 if single else 0
+        self._send = driver.connection.send
         self._subscription: Subscription | None = None
 
     def attach(self, publisher: "Publisher[Any]") -> None:
@@ -201,7 +202,7 @@ class Outflow:
             self._leave()
             self._end(error)
             return
-        self.driver.connection.send(self.stream_id, payload, complete=self._single)
+        self._send(self.stream_id, payload, complete=self._single)
         if self._single:
             self._leave()
         self.driver.plan()

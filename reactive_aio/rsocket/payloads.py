@@ -22,6 +22,8 @@ class Codec(Generic[T]):
 
 
 def _bytes(value: bytes) -> bytes:
+    if type(value) is bytes:
+        return value
     if not isinstance(value, (bytes, bytearray, memoryview)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"{type(value).__name__!r} is not bytes: connect with codec=TEXT or JSON")
     return bytes(value)

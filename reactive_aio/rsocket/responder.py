@@ -1,11 +1,13 @@
 """The serving side of a connection: requests go to handlers, what they return goes to the peer."""
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterator
+from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from .._core.loop import CancelledError
 from ..coerce import to_flow
+from ..errors import AlreadySubscribed
 from ..stage import Inlet, from_push
 from .driver import Driver
 from .errors import ProtocolError, RequestInvalid, StreamFailed
@@ -28,6 +30,8 @@ __all__ = ("Authenticate", "RouterResponder")
 Authenticate = Callable[[Credentials | None], Any]
 """Gets the credentials of a SETUP; returns who that is, or something false; may be awaitable."""
 
+_ONE: Final = frozenset({bytes, str, int, float, bool, dict, list, tuple, Payload})
+"""What is one element, without a closer look."""
 _CODECS: Final[dict[str, Codec[Any]]] = {each.mime: each for each in (BYTES, TEXT, JSON)}
 
 
@@ -157,18 +161,16 @@ class _Served:
         self.stream_id = request.stream_id
         self.codec = responder.codec(driver)
         self._pending = 0
+        self._taken = False  # somebody has subscribed to the elements of the channel
         self._task: Any = None
 
     def begin(self) -> None:
         request, driver, model = self.request, self.driver, self.request.model
         handler, values, route, items = self.responder.find(driver, request.payload)
         payload = self._decode(request.payload.data)
-        if model is Model.CHANNEL:
-            incoming = self._incoming()
-            if not handler.incoming:
-                driver.connection.cancel(self.stream_id)
-        else:
-            incoming = to_flow([] if payload is None else [payload])
+        incoming = self._incoming if model is Model.CHANNEL else partial(_alone, payload)
+        if model is Model.CHANNEL and not handler.incoming:
+            driver.connection.cancel(self.stream_id)
         peer = Requester(driver, self.codec)
         asked = Request(model, route, payload, incoming, items, driver.user, peer)
         if model is Model.FNF:
@@ -190,13 +192,11 @@ class _Served:
 
     def _incoming(self) -> "Flow[Any]":
         """The elements of a channel, for one subscriber."""
-        used = False
 
         def begin(inflow: Inflow, n: int) -> None:
-            nonlocal used
-            if used:
-                raise RuntimeError("incoming was subscribed to a second time; it serves once")
-            used = True
+            if self._taken:
+                raise AlreadySubscribed("rule 1.11: incoming serves one subscription, and has")
+            self._taken = True
             inflow.bind(self.stream_id)
             self.driver.connection.request(self.stream_id, n)
 
@@ -283,10 +283,16 @@ def _ignore(element: object) -> None:
 
 def _publisher(value: Any) -> "Flow[Any] | None":
     """*value* as a flow if it is many elements; None if it is one."""
+    if value is None or type(cast("object", value)) in _ONE:
+        return None
     many = isinstance(value, AsyncIterable | Iterator) or callable(
         getattr(cast("object", value), "subscribe", None)
     )
     return to_flow(cast("AsyncIterable[Any]", value)) if many else None
+
+
+def _alone(payload: Any) -> "Flow[Any]":
+    return to_flow([] if payload is None else [payload])
 
 
 def _items(setup: Setup | None, metadata: bytes | None) -> list[Item]:

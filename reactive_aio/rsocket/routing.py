@@ -29,13 +29,18 @@ class Request:
     route: str
     payload: Any
     """Its data, decoded; of a channel, the first element."""
-    incoming: "Flow[Any]"
-    """The elements of a channel; of any other request, its payload alone. It serves once."""
+    open: "Callable[[], Flow[Any]]" = field(repr=False)
+    """Makes `incoming`."""
     metadata: "list[Item]" = field(default_factory=list["Item"])
     user: Any = None
     """What the authentication of the connection returned."""
     peer: "Requester[Any] | None" = None
     """For requests to the one who asked."""
+
+    @property
+    def incoming(self) -> "Flow[Any]":
+        """The elements of a channel, for one subscriber; else its payload alone."""
+        return self.open()
 
 
 class Handler:

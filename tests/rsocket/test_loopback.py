@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reactive_aio import Flow, from_iterable, just, never
-from reactive_aio.errors import EmptyFlow
+from reactive_aio.errors import AlreadySubscribed, EmptyFlow
 from reactive_aio.rsocket import (
     BYTES,
     JSON,
@@ -113,6 +113,20 @@ async def test_both_halves_of_a_channel_flow_under_demand() -> None:
         assert await answers.to_list(limit=1000) == list(range(1, 1001))
         assert await answers.take(2).to_list(limit=2) == [1, 2]
         assert await requester.request_channel([], route="plus").to_list(limit=1) == []
+
+
+async def test_incoming_serves_one_subscription() -> None:
+    errors: list[BaseException] = []
+    routes = Router()
+
+    @routes.route("both")
+    def both(incoming: Flow[int]) -> Flow[int]:
+        return incoming.merge_with(incoming)
+
+    async with loopback(routes, codec=JSON, on_error=errors.append) as requester:
+        with pytest.raises(StreamFailed):
+            await requester.request_channel([1, 2], route="both").to_list(limit=9)
+    assert isinstance(errors[0], AlreadySubscribed)
 
 
 async def test_either_half_of_a_channel_may_end_first() -> None:
