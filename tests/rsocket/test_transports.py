@@ -279,4 +279,8 @@ async def test_a_peer_that_wants_everything_and_reads_nothing_costs_little(size:
                 for _ in range(200):
                     await asyncio.sleep(0)
             assert peak() - before < 8 * 1024 * 1024
+            [driver] = server._drivers
+            transport: Any = driver._transport
+            held = driver.connection.queued + transport.get_write_buffer_size()
+            assert size <= held < 1024 * 1024
             assert made * size < 16 * 1024 * 1024  # most of it in the kernel
