@@ -235,6 +235,9 @@ class Outflow:
 class ChannelOut(Outflow):
     """The requester's half of a channel: its first element opens the stream."""
 
+    stream_id: int
+    over: bool
+
     def __init__(
         self,
         inflow: Inflow,

@@ -20,9 +20,11 @@ class Wire(SocketProtocol):
     def __init__(self, driver: Driver) -> None:
         self.driver: Driver = driver
         # What the loop calls most is the driver's own method.
-        self.data_received = driver.received  # type: ignore[method-assign]
-        self.pause_writing = driver.pause_writing  # type: ignore[method-assign]
-        self.resume_writing = driver.resume_writing  # type: ignore[method-assign]
+        vars(self).update(
+            data_received=driver.received,
+            pause_writing=driver.pause_writing,
+            resume_writing=driver.resume_writing,
+        )
 
     def connection_made(self, transport: BaseTransport) -> None:
         self.driver.attach(cast("Transport", transport))

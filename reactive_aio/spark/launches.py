@@ -39,8 +39,8 @@ class Launches:
     __slots__ = ("_flying", "_launched", "_next", "_weight", "_wide", "largest", "partitions")
 
     def __init__(self, partitions: int, *, largest: int) -> None:
-        self.partitions = partitions
-        self.largest = largest
+        self.partitions: int = partitions
+        self.largest: int = largest
         self._next = 0
         self._launched = 0  # jobs
         self._flying: dict[Window, None] = {}

@@ -52,9 +52,9 @@ def may_block(blocking_calls_fail: BlockBuster) -> None:
         function.can_block_in("spark/test_conformance.py", {"of_length", "failing", "infinite"})
 
 
-# Where the clock jumps, a program outside has no time to answer. Arrow's batches come from sockets of
-# Spark's, and the thread that waits for a paused job looks as if it were at work for ever; rows come
-# through a thread that can be seen to wait for demand.
+# Where the clock jumps, a program outside has no time to answer. Arrow's batches come from sockets
+# of Spark's, and the thread that waits for a paused job looks as if it were at work for ever; rows
+# come through a thread that can be seen to wait for demand.
 REAL = [name for name in LOOPS if name != "virtual"]
 CASES = [("rows", "virtual"), *product(("arrow", "rows"), REAL)]
 
