@@ -17,6 +17,7 @@ that has ``is_parked()``.
 
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from types import CodeType, FrameType
@@ -66,7 +67,8 @@ class Outside:
     """The threads and executor calls that may still wake the loop."""
 
     def __init__(self) -> None:
-        self._before = {thread.ident for thread in threading.enumerate()}
+        # Threads, not their numbers: the number of one that has ended goes to the next.
+        self._before = weakref.WeakSet(threading.enumerate())
         self._calls: list[Call] = []
 
     def begin(self) -> Call:
@@ -88,7 +90,7 @@ class Outside:
         parked = [
             thread
             for thread in threading.enumerate()
-            if thread.ident not in self._before
+            if thread not in self._before
             and thread.ident in frames
             and is_parked(frames[thread.ident])
         ]
@@ -99,9 +101,7 @@ class Outside:
         return [
             thread.ident
             for thread in threading.enumerate()
-            if thread.ident is not None
-            and thread.ident not in self._before
-            and thread.ident != here
+            if thread.ident is not None and thread not in self._before and thread.ident != here
         ]
 
 

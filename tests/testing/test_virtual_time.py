@@ -279,3 +279,33 @@ class TestDeadlock:
 def work_for_a_while() -> str:
     time.sleep(0.02)
     return "done"
+
+
+def test_a_thread_that_has_the_number_of_an_older_one_is_waited_for() -> None:
+    """The system gives the number of a thread that has ended to one that begins."""
+    go = threading.Event()
+    old = threading.Thread(target=go.wait)
+    old.start()
+    loop = VirtualTimeLoop()
+    go.set()
+    number = old.ident
+    old.join()
+    news = asyncio.Event()
+
+    def work() -> None:
+        if threading.get_ident() == number:
+            work_for_a_while()
+            loop.call_soon_threadsafe(news.set)
+
+    async def main() -> float:
+        for _ in range(100):
+            young = threading.Thread(target=work)
+            young.start()
+            if young.ident == number:
+                break  # it ends with its work
+        async with asyncio.timeout(DAY):
+            await news.wait()
+        return now()
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        assert runner.run(main()) == 0
