@@ -68,7 +68,8 @@ class Judge:
             await law.scenario(trial)
         except GeneratorExit:  # its loop is gone, and nothing can be awaited any more
             raise
-        except BaseException:
+        except BaseException as error:
+            trial.found = error if isinstance(error, RuleViolation) else None
             await trial.close()
             raise
         await trial.close()
@@ -76,8 +77,9 @@ class Judge:
 
     def _conclude(self, law: Law, watchdog: Watchdog) -> Verdict:
         trial, error = self._trial, watchdog.error
-        if isinstance(error, RuleViolation):
-            return self._broken(law, error.rule or law.rule, error.what)
+        found = error if isinstance(error, RuleViolation) else trial and trial.found
+        if found:
+            return self._broken(law, found.rule or law.rule, found.what)
         if watchdog.braked:
             return self._stopped(law, watchdog)
         if trial is not None and trial.faults:

@@ -31,6 +31,8 @@ class Trial:
         self.terms = terms
         self.journals: list[Journal] = []
         self.faults: list[RuleViolation] = []
+        self.found: RuleViolation | None = None
+        """What the scenario ended with; the subject may yet hang while it is cleaned up."""
         self.heard: list[dict[str, Any]] = []
         """What the loop's exception handler was told."""
         self.doing: str = ""

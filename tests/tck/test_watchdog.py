@@ -75,6 +75,12 @@ def test_elements_without_end_are_stopped_and_held_against_the_demand() -> None:
     assert (verdict.outcome, verdict.broken) == (Outcome.FAIL, "1.1")
 
 
+def test_what_was_found_counts_though_the_subject_then_hangs_in_cancel() -> None:
+    verdict = judged(unruly.answer_wrongly_and_hang)[LAW]
+    assert verdict.broken == "1.9"
+    assert "before on_subscribe" in verdict.why
+
+
 @pytest.mark.parametrize(
     ("factory", "why"),
     [

@@ -80,6 +80,15 @@ def flood(subscriber: Subscriber[Any]) -> None:
     subscriber.on_subscribe(Flood(subscriber))
 
 
+def answer_wrongly_and_hang(subscriber: Subscriber[Any]) -> None:
+    class Hanging(Silent):
+        def cancel(self) -> None:
+            spin()
+
+    subscriber.on_next(1)
+    subscriber.on_subscribe(Hanging())
+
+
 async def never_made(_: int) -> Publisher[Any]:
     await asyncio.Event().wait()
     return rx.range(0)
