@@ -3,18 +3,16 @@
 `connect` gives a `Requester`, whose streams are flows; `serve` answers by a `Router`; `loopback`
 has both in memory. Demand is the application's own, on both sides and on the wire.
 
-Below stands the protocol, without a network.
-`frames` and `codec` say what frames are and how they are written, `framing` and `fragments` how
-they are cut, `metadata` what applications put beside their data. `Connection` is one end of a
-connection as a state machine: bytes and deadlines go in, bytes and `events` come out. Whatever
-moves the bytes — a socket, a WebSocket, a test — is its driver, and nothing here waits for it.
+`protocol` is what is said on the wire, as a state machine without I/O; `transports` are what moves
+its bytes; `driver` brings both together with the clock and the application.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .connection import Connection
-from .errors import (
+from .payloads import BYTES, JSON, TEXT, Codec
+from .protocol.connection import Connection
+from .protocol.errors import (
     ConnectionLost,
     NoLease,
     NoStreamLeft,
@@ -27,12 +25,11 @@ from .errors import (
     StreamFailed,
     error_of,
 )
-from .frames import ErrorCode, Payload, Setup
-from .limits import Limits
-from .metadata import Bearer, Simple
-from .payloads import BYTES, JSON, TEXT, Codec
-from .resume import Resumption, Sessions
-from .states import Model
+from .protocol.frames import ErrorCode, Payload, Setup
+from .protocol.limits import Limits
+from .protocol.metadata import Bearer, Simple
+from .protocol.resume import Resumption, Sessions
+from .protocol.states import Model
 from .uri import Address
 
 if TYPE_CHECKING:

@@ -5,19 +5,19 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from .._core.duration import seconds
 from .._core.loop import Door
-from .bytestream import StreamTransport
-from .connection import Connection
 from .driver import Driver, Responder
-from .errors import ConnectionLost
-from .frames import ErrorCode, Payload, Setup
-from .limits import Limits
-from .metadata import Credentials, write_auth, write_composite
-from .mime import AUTHENTICATION, COMPOSITE_METADATA
 from .payloads import BYTES, Codec
+from .protocol.connection import Connection
+from .protocol.errors import ConnectionLost
+from .protocol.frames import ErrorCode, Payload, Setup
+from .protocol.limits import Limits
+from .protocol.metadata import Credentials, write_auth, write_composite
+from .protocol.mime import AUTHENTICATION, COMPOSITE_METADATA
 from .requester import Requester
 from .responder import RouterResponder
 from .routing import Router
-from .tcp import dial
+from .transports.bytestream import StreamTransport
+from .transports.tcp import dial
 from .uri import Address
 
 if TYPE_CHECKING:

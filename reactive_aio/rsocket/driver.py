@@ -8,9 +8,9 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .._core.loop import Door, Future, Task, TimerHandle, settled
-from .connection import Connection
-from .errors import StreamFailed, error_of
-from .events import (
+from .protocol.connection import Connection
+from .protocol.errors import StreamFailed, error_of
+from .protocol.events import (
     Cancelled,
     Closed,
     Completed,
@@ -21,11 +21,11 @@ from .events import (
     Requested,
     SetupAsked,
 )
-from .frames import ErrorCode, Payload
-from .states import Model
+from .protocol.frames import ErrorCode, Payload
+from .protocol.states import Model
 
 if TYPE_CHECKING:
-    from .frames import Setup
+    from .protocol.frames import Setup
 
 __all__ = ("Driver", "Receiver", "Responder", "Sender", "Transport", "lost_error")
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import EmptyFlow
 from .driver import Driver, lost_error
-from .errors import ConnectionLost, StreamFailed
-from .frames import ErrorCode, Payload
+from .protocol.errors import ConnectionLost, StreamFailed
+from .protocol.frames import ErrorCode, Payload
 
 if TYPE_CHECKING:
     from .._core.loop import Future

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from .mime import OCTET_STREAM
+from .protocol.mime import OCTET_STREAM
 
 __all__ = ("BYTES", "JSON", "TEXT", "Codec")
 

@@ -7,10 +7,10 @@ from ..coerce import Source, to_flow
 from ..stage import Inlet, from_push
 from .driver import Driver, lost_error
 from .exchange import Call, ChannelOut, Inflow, answer
-from .frames import Payload
-from .metadata import Item, write_composite, write_routing
-from .mime import ROUTING
 from .payloads import Codec
+from .protocol.frames import Payload
+from .protocol.metadata import Item, write_composite, write_routing
+from .protocol.mime import ROUTING
 
 if TYPE_CHECKING:
     from ..flow import Flow

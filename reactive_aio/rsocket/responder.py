@@ -10,16 +10,16 @@ from ..coerce import to_flow
 from ..errors import AlreadySubscribed
 from ..stage import Inlet, from_push
 from .driver import Driver
-from .errors import ProtocolError, RequestInvalid, StreamFailed
-from .events import Requested
 from .exchange import Inflow, Outflow, answer
-from .frames import ErrorCode, Payload, Setup
-from .metadata import Credentials, Item, read_auth, read_composite, read_routing
-from .mime import AUTHENTICATION, COMPOSITE_METADATA, ROUTING
 from .payloads import BYTES, JSON, TEXT, Codec
+from .protocol.errors import ProtocolError, RequestInvalid, StreamFailed
+from .protocol.events import Requested
+from .protocol.frames import ErrorCode, Payload, Setup
+from .protocol.metadata import Credentials, Item, read_auth, read_composite, read_routing
+from .protocol.mime import AUTHENTICATION, COMPOSITE_METADATA, ROUTING
+from .protocol.states import Model
 from .requester import Requester
 from .routing import Handler, Request, Router
-from .states import Model
 
 if TYPE_CHECKING:
     from ..flow import Flow

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from .states import Model
+from .protocol.states import Model
 
 if TYPE_CHECKING:
     from ..flow import Flow
-    from .metadata import Item
+    from .protocol.metadata import Item
     from .requester import Requester
 
 __all__ = ("Request", "Router")

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from .._core.loop import Door, settled
 from .client import dialled
-from .connection import Connection
 from .driver import Driver, Responder
-from .limits import Limits
-from .memory import join
 from .payloads import BYTES, Codec
+from .protocol.connection import Connection
+from .protocol.limits import Limits
 from .requester import Requester
 from .responder import Authenticate, RouterResponder
-from .tcp import listen, place
+from .transports.memory import join
+from .transports.tcp import listen, place
 from .uri import Address
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._core.loop import Listener
-    from .metadata import Credentials
+    from .protocol.metadata import Credentials
     from .routing import Router
 
 __all__ = ("Server", "loopback", "serve")

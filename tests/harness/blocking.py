@@ -19,7 +19,9 @@ MAY_BLOCK = {
     "<frozen linecache>": {"updatecache", "checkcache"},
     "/_pytest/assertion/rewrite.py": {"exec_module"},
     "/concurrent/futures/process.py": {"submit"},
-    "/reactive_aio/rsocket/tcp.py": {"listen"},  # looks whether the path of a Unix socket is free
+    "/reactive_aio/rsocket/transports/tcp.py": {
+        "listen"
+    },  # looks whether the path of a Unix socket is free
 }
 # A thread may hold a lock for the few instructions that the lock is for, and lose the processor
 # just then. Who holds it longer waits for something.

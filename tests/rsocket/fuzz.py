@@ -20,9 +20,9 @@ from types import FrameType as Frame
 from typing import Any
 
 import reactive_aio.rsocket
-from reactive_aio.rsocket.codec import encode, prefix
-from reactive_aio.rsocket.connection import Connection
-from reactive_aio.rsocket.events import (
+from reactive_aio.rsocket.protocol.codec import encode, prefix
+from reactive_aio.rsocket.protocol.connection import Connection
+from reactive_aio.rsocket.protocol.events import (
     Demanded,
     Elements,
     Event,
@@ -30,10 +30,10 @@ from reactive_aio.rsocket.events import (
     ResumeAsked,
     SetupAsked,
 )
-from reactive_aio.rsocket.frames import Payload, PayloadFrame, Setup
-from reactive_aio.rsocket.limits import Limits
-from reactive_aio.rsocket.resume import Resumption
-from reactive_aio.rsocket.states import Model
+from reactive_aio.rsocket.protocol.frames import Payload, PayloadFrame, Setup
+from reactive_aio.rsocket.protocol.limits import Limits
+from reactive_aio.rsocket.protocol.resume import Resumption
+from reactive_aio.rsocket.protocol.states import Model
 
 from .test_codec import GOLDEN
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from reactive_aio.rsocket.codec import decode, encode, header, prefix, quick
-from reactive_aio.rsocket.errors import ProtocolError
-from reactive_aio.rsocket.frames import (
+from reactive_aio.rsocket.protocol.codec import decode, encode, header, prefix, quick
+from reactive_aio.rsocket.protocol.errors import ProtocolError
+from reactive_aio.rsocket.protocol.frames import (
     MAX_31,
     MAX_FRAME,
     Cancel,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from reactive_aio.errors import IllegalDemand, RuleViolation
-from reactive_aio.rsocket.connection import Connection
-from reactive_aio.rsocket.errors import ConnectionLost, NoLease
-from reactive_aio.rsocket.events import (
+from reactive_aio.rsocket.protocol.connection import Connection
+from reactive_aio.rsocket.protocol.errors import ConnectionLost, NoLease
+from reactive_aio.rsocket.protocol.events import (
     Cancelled,
     Closed,
     Completed,
@@ -21,7 +21,7 @@ from reactive_aio.rsocket.events import (
     Leased,
     Requested,
 )
-from reactive_aio.rsocket.frames import (
+from reactive_aio.rsocket.protocol.frames import (
     MAX_31,
     Cancel,
     Error,
@@ -39,9 +39,9 @@ from reactive_aio.rsocket.frames import (
     RequestStream,
     Setup,
 )
-from reactive_aio.rsocket.limits import Limits
-from reactive_aio.rsocket.resume import Resumption
-from reactive_aio.rsocket.states import Model
+from reactive_aio.rsocket.protocol.limits import Limits
+from reactive_aio.rsocket.protocol.resume import Resumption
+from reactive_aio.rsocket.protocol.states import Model
 
 from .wire import BOOLS, carry, client, one, pair, read, sent, server, wire
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from reactive_aio.rsocket.connection import Connection
-from reactive_aio.rsocket.events import (
+from reactive_aio.rsocket.protocol.connection import Connection
+from reactive_aio.rsocket.protocol.events import (
     Cancelled,
     Closed,
     Completed,
@@ -18,7 +18,7 @@ from reactive_aio.rsocket.events import (
     Failed,
     Requested,
 )
-from reactive_aio.rsocket.frames import (
+from reactive_aio.rsocket.protocol.frames import (
     Cancel,
     Error,
     Ext,
@@ -31,7 +31,7 @@ from reactive_aio.rsocket.frames import (
     RequestResponse,
     RequestStream,
 )
-from reactive_aio.rsocket.states import TABLE, Action, Input, State
+from reactive_aio.rsocket.protocol.states import TABLE, Action, Input, State
 
 from .wire import client, sent, server, wire
 

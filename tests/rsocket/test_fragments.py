@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from reactive_aio.rsocket.codec import decode
-from reactive_aio.rsocket.errors import ProtocolError
-from reactive_aio.rsocket.fragments import Partials, Splittable, fragments
-from reactive_aio.rsocket.frames import (
+from reactive_aio.rsocket.protocol.codec import decode
+from reactive_aio.rsocket.protocol.errors import ProtocolError
+from reactive_aio.rsocket.protocol.fragments import Partials, Splittable, fragments
+from reactive_aio.rsocket.protocol.frames import (
     Payload,
     PayloadFrame,
     RequestChannel,
@@ -14,7 +14,7 @@ from reactive_aio.rsocket.frames import (
     RequestResponse,
     RequestStream,
 )
-from reactive_aio.rsocket.limits import Limits
+from reactive_aio.rsocket.protocol.limits import Limits
 
 LONG = st.binary(max_size=600)
 BIG = st.builds(Payload, LONG, st.none() | LONG)

@@ -5,10 +5,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from reactive_aio.rsocket.codec import encode, prefix
-from reactive_aio.rsocket.errors import ProtocolError
-from reactive_aio.rsocket.frames import Frame
-from reactive_aio.rsocket.framing import Splitter
+from reactive_aio.rsocket.protocol.codec import encode, prefix
+from reactive_aio.rsocket.protocol.errors import ProtocolError
+from reactive_aio.rsocket.protocol.frames import Frame
+from reactive_aio.rsocket.protocol.framing import Splitter
 
 from .wire import ANY_FRAME
 

@@ -4,9 +4,9 @@ import struct
 
 import pytest
 
-from reactive_aio.rsocket.codec import encode, prefix
-from reactive_aio.rsocket.connection import Connection
-from reactive_aio.rsocket.events import (
+from reactive_aio.rsocket.protocol.codec import encode, prefix
+from reactive_aio.rsocket.protocol.connection import Connection
+from reactive_aio.rsocket.protocol.events import (
     Cancelled,
     Closed,
     Demanded,
@@ -19,7 +19,7 @@ from reactive_aio.rsocket.events import (
     ResumeAsked,
     SetupAsked,
 )
-from reactive_aio.rsocket.frames import (
+from reactive_aio.rsocket.protocol.frames import (
     Cancel,
     Error,
     ErrorCode,
@@ -39,9 +39,9 @@ from reactive_aio.rsocket.frames import (
     ResumeOk,
     Setup,
 )
-from reactive_aio.rsocket.limits import Limits
-from reactive_aio.rsocket.resume import Resumption
-from reactive_aio.rsocket.session import Phase
+from reactive_aio.rsocket.protocol.limits import Limits
+from reactive_aio.rsocket.protocol.resume import Resumption
+from reactive_aio.rsocket.protocol.session import Phase
 
 from .wire import client, one, sent, server, wire
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from reactive_aio.rsocket.errors import ProtocolError
-from reactive_aio.rsocket.metadata import (
+from reactive_aio.rsocket.protocol.errors import ProtocolError
+from reactive_aio.rsocket.protocol.metadata import (
     Bearer,
     Credentials,
     Item,
@@ -22,7 +22,7 @@ from reactive_aio.rsocket.metadata import (
     write_mime_types,
     write_routing,
 )
-from reactive_aio.rsocket.mime import (
+from reactive_aio.rsocket.protocol.mime import (
     AUTHENTICATION,
     COMPOSITE_METADATA,
     ROUTING,

@@ -3,8 +3,8 @@
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from reactive_aio.rsocket.connection import Connection
-from reactive_aio.rsocket.events import (
+from reactive_aio.rsocket.protocol.connection import Connection
+from reactive_aio.rsocket.protocol.events import (
     Cancelled,
     Closed,
     Completed,
@@ -14,9 +14,9 @@ from reactive_aio.rsocket.events import (
     Failed,
     Requested,
 )
-from reactive_aio.rsocket.frames import Payload, Setup
-from reactive_aio.rsocket.limits import Limits
-from reactive_aio.rsocket.states import Model
+from reactive_aio.rsocket.protocol.frames import Payload, Setup
+from reactive_aio.rsocket.protocol.limits import Limits
+from reactive_aio.rsocket.protocol.states import Model
 from tests.core.machines import run
 
 LIMITS = Limits(mtu=64, watermark=2000, chunk=8, max_streams=6)

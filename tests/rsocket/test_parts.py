@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from reactive_aio.rsocket.errors import (
+from reactive_aio.rsocket.protocol.errors import (
     ConnectionLost,
     NoStreamLeft,
     RequestRejected,
@@ -11,13 +11,13 @@ from reactive_aio.rsocket.errors import (
     StreamFailed,
     error_of,
 )
-from reactive_aio.rsocket.flood import Flood
-from reactive_aio.rsocket.keepalive import KeepAliveTimer
-from reactive_aio.rsocket.lease import Allowance
-from reactive_aio.rsocket.limits import Limits
-from reactive_aio.rsocket.resume import Resumption, Sessions, Store
-from reactive_aio.rsocket.states import Model, State
-from reactive_aio.rsocket.streams import Stream, Streams
+from reactive_aio.rsocket.protocol.flood import Flood
+from reactive_aio.rsocket.protocol.keepalive import KeepAliveTimer
+from reactive_aio.rsocket.protocol.lease import Allowance
+from reactive_aio.rsocket.protocol.limits import Limits
+from reactive_aio.rsocket.protocol.resume import Resumption, Sessions, Store
+from reactive_aio.rsocket.protocol.states import Model, State
+from reactive_aio.rsocket.protocol.streams import Stream, Streams
 
 
 # -- ids -------------------------------------------------------------------------------------------

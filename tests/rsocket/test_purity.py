@@ -15,8 +15,8 @@ for name in ("reactive_aio", "reactive_aio._core"):
     package.__path__ = [root + name.removeprefix("reactive_aio").replace(".", "/")]
 for name in ("asyncio", "anyio", "trio", "uvloop"):
     sys.modules[name] = None
-importlib.import_module("reactive_aio.rsocket.connection")
-importlib.import_module("reactive_aio.rsocket.metadata")
+importlib.import_module("reactive_aio.rsocket.protocol.connection")
+importlib.import_module("reactive_aio.rsocket.protocol.metadata")
 """
 
 

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from reactive_aio.rsocket.connection import Connection
-from reactive_aio.rsocket.events import (
+from reactive_aio.rsocket.protocol.connection import Connection
+from reactive_aio.rsocket.protocol.events import (
     Closed,
     Demanded,
     Elements,
@@ -15,7 +15,7 @@ from reactive_aio.rsocket.events import (
     Resumed,
     Suspended,
 )
-from reactive_aio.rsocket.frames import (
+from reactive_aio.rsocket.protocol.frames import (
     Error,
     ErrorCode,
     Frame,
@@ -28,7 +28,7 @@ from reactive_aio.rsocket.frames import (
     ResumeOk,
     Setup,
 )
-from reactive_aio.rsocket.resume import Resumption, Sessions
+from reactive_aio.rsocket.protocol.resume import Resumption, Sessions
 
 from .wire import carry, client, one, pair, read, sent, wire
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reactive_aio.rsocket.states import (
+from reactive_aio.rsocket.protocol.states import (
     OPENED,
     RECEIVING,
     SENDING,

@@ -27,8 +27,8 @@ from reactive_aio.rsocket import (
     connect,
     serve,
 )
-from reactive_aio.rsocket.metadata import write_composite, write_routing
-from reactive_aio.rsocket.mime import ROUTING
+from reactive_aio.rsocket.protocol.metadata import write_composite, write_routing
+from reactive_aio.rsocket.protocol.mime import ROUTING
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.harness.quiet import Context
 

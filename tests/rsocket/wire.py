@@ -4,10 +4,10 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
-from reactive_aio.rsocket.codec import decode, encode, prefix
-from reactive_aio.rsocket.connection import Connection
-from reactive_aio.rsocket.events import Event, SetupAsked
-from reactive_aio.rsocket.frames import (
+from reactive_aio.rsocket.protocol.codec import decode, encode, prefix
+from reactive_aio.rsocket.protocol.connection import Connection
+from reactive_aio.rsocket.protocol.events import Event, SetupAsked
+from reactive_aio.rsocket.protocol.frames import (
     MAX_31,
     MAX_63,
     Cancel,
@@ -28,7 +28,7 @@ from reactive_aio.rsocket.frames import (
     ResumeOk,
     Setup,
 )
-from reactive_aio.rsocket.framing import Splitter
+from reactive_aio.rsocket.protocol.framing import Splitter
 
 E = TypeVar("E")
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from .driver import Driver
+from ..driver import Driver
 
 __all__ = ("MemoryTransport", "join")
 

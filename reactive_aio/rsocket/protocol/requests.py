@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from .._core.demand import UNBOUNDED
+from ..._core.demand import UNBOUNDED
 from .codec import encode
 from .errors import ConnectionLost, NoLease, ProtocolError
 from .exchanges import Exchanges

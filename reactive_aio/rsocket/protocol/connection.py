@@ -14,7 +14,7 @@ raises is this side's own mistake. *now* is any clock in seconds that never goes
 
 from typing import TYPE_CHECKING
 
-from .._core.demand import positive
+from ..._core.demand import positive
 from .codec import encode
 from .events import Event
 from .frames import (

@@ -7,8 +7,8 @@ and adds events. Nothing here looks at a clock or calls anybody.
 from struct import Struct
 from typing import Final
 
-from .._core.demand import UNBOUNDED, positive
-from ..errors import RuleViolation
+from ..._core.demand import UNBOUNDED, positive
+from ...errors import RuleViolation
 from .books import HALF, Books
 from .codec import HEADER, encode
 from .errors import ProtocolError

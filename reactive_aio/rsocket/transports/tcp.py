@@ -4,12 +4,12 @@ from collections.abc import Callable
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, cast
 
-from .._core.loop import AbstractEventLoop, BaseTransport, SocketProtocol
-from .driver import Driver, Transport
-from .uri import Address
+from ..._core.loop import AbstractEventLoop, BaseTransport, SocketProtocol
+from ..driver import Driver, Transport
+from ..uri import Address
 
 if TYPE_CHECKING:
-    from .._core.loop import Listener
+    from ..._core.loop import Listener
 
 __all__ = ("Wire", "dial", "listen")
 

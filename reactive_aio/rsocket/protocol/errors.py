@@ -5,7 +5,7 @@
 `NoStreamLeft`: a request could not even be sent, and may be tried later or elsewhere.
 """
 
-from ..errors import ReactiveError
+from ...errors import ReactiveError
 from .frames import ErrorCode
 
 __all__ = (

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from anyio import BrokenResourceError, ClosedResourceError, EndOfStream
 
-from .._core.loop import Future, Task, settled
+from ..._core.loop import Future, Task, settled
 
 if TYPE_CHECKING:
     from anyio.abc import ByteStream
 
-    from .driver import Driver
+    from ..driver import Driver
 
 __all__ = ("StreamTransport",)
 

@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import replace
 from typing import Final
 
-from .._core.demand import UNBOUNDED
+from ..._core.demand import UNBOUNDED
 from .codec import HEADER, decode, encode, quick
 from .errors import ProtocolError
 from .events import Cancelled, Demanded, Event, Failed

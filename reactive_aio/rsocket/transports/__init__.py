@@ -1,0 +1,1 @@
+"""What moves the bytes of a connection: sockets, byte streams of anyio, memory."""
