@@ -9,6 +9,7 @@ pytest_plugins = (
     "tests.harness.quiet",
     "tests.harness.loops",
     "tests.harness.blocking",
+    "tests.node.packages",
     "pytester",
 )
 

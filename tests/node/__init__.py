@@ -1,0 +1,1 @@
+"""npm packages that the tests talk with."""

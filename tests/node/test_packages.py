@@ -1,0 +1,56 @@
+"""The packages are there, and their lock files name no place."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.node.packages import HERE, Packages, find_node, unavailable
+
+LOCKS = sorted([*HERE.glob("*/package-lock.json")])
+
+
+def ask(of: Packages, expression: str) -> str:
+    command = [of.node, "-p", expression]
+    return subprocess.run(command, env=of.env, capture_output=True, text=True, check=True).stdout
+
+
+def test_both_lines_of_rsocket_js_can_be_required(
+    rsocket_js: Packages, rsocket_js_legacy: Packages
+) -> None:
+    for of in (rsocket_js, rsocket_js_legacy):
+        for name in ("tcp-client", "tcp-server", "websocket-client", "websocket-server"):
+            assert "function" in ask(of, f"typeof Object.values(require('rsocket-{name}'))[0]")
+    assert "RSocketConnector" in ask(rsocket_js, "require('rsocket-core')")
+    assert "RSocketClient" in ask(rsocket_js_legacy, "require('rsocket-core')")
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.parent.name)
+def test_a_lock_file_names_no_registry(lock: Path) -> None:
+    text = lock.read_text("utf-8")
+    assert '"integrity": "sha512-' in text
+    assert '"resolved"' not in text
+    assert "://" not in text
+
+
+def test_what_is_missing_is_a_skip_for_a_person_and_a_failure_in_ci(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="the moon"):
+        unavailable("the moon")
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match="the moon"):
+        unavailable("the moon")
+
+
+def nothing(_: str) -> None:
+    """What is looked for is not there."""
+
+
+def test_without_node_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.node.packages.shutil.which", nothing)
+    monkeypatch.setattr("tests.node.packages.find_spec", nothing)
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="apt install nodejs npm"):
+        find_node()
