@@ -8,26 +8,26 @@ Nothing here knows the runtime of this package: strangers are judged as we are.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .checking import Case, cases, check, check_processor, check_publisher, check_subscriber
     from .law import Law
     from .laws import LAWS
+    from .report.verdict import Outcome, Report, Verdict
     from .rules import RULES, Rule, Strength
+    from .run.checking import Case, cases, check, check_processor, check_publisher, check_subscriber
     from .subject import BadSubject, Subject
     from .terms import Terms
-    from .verdict import Outcome, Report, Verdict
     from .whitebox import Probe, Puppet
 else:
     # pytest loads its plugins, and so this package, on every start: the kit waits until it is used.
     from importlib import import_module
 
     _ROOMS = {
-        "checking": "Case cases check check_processor check_publisher check_subscriber",
+        "run.checking": "Case cases check check_processor check_publisher check_subscriber",
         "law": "Law",
         "laws": "LAWS",
         "rules": "RULES Rule Strength",
         "subject": "BadSubject Subject",
         "terms": "Terms",
-        "verdict": "Outcome Report Verdict",
+        "report.verdict": "Outcome Report Verdict",
         "whitebox": "Probe Puppet",
     }
     _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from .export import report_as_json, report_as_junit, rules_as_json
 from .law import SETUP
 from .laws import LAWS
+from .report.export import report_as_json, report_as_junit, rules_as_json
+from .report.show import Style, rule_named
+from .report.standing import all_rules
+from .report.table import failures, rule_list, summary, table
+from .report.verdict import Outcome, Report
 from .rules import UNJUDGED
-from .show import Style, rule_named
-from .standing import all_rules
-from .supervisor import BadCall, Supervisor
-from .table import failures, rule_list, summary, table
+from .run.supervisor import BadCall, Supervisor
+from .run.worker import LOOPS, Job
 from .terms import Terms
-from .verdict import Outcome, Report
-from .worker import LOOPS, Job
 
 __all__ = ("main",)
 

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import pytest
 
 if TYPE_CHECKING:
-    from .checking import Case
+    from .report.verdict import Verdict
+    from .run.checking import Case
     from .subject import Subject
     from .terms import Terms
-    from .verdict import Verdict
 
 __all__ = ("Laws", "laws")
 
@@ -83,7 +83,7 @@ class _Panel:
         self._terms = terms
 
     def judge(self, case: "Case") -> "Verdict":
-        from .judge import Judge
+        from .run.judge import Judge
         from .terms import Terms
 
         judge: Judge = Judge(case.subject, case.role, self._terms or Terms())
@@ -96,7 +96,7 @@ _PANELS: Final = pytest.StashKey[dict[type, _Panel]]()
 
 
 def _cases(subject: "Subject") -> "list[Case]":
-    from .checking import cases
+    from .run.checking import cases
 
     return cases(subject)
 
@@ -104,9 +104,9 @@ def _cases(subject: "Subject") -> "list[Case]":
 def _settle(verdict: "Verdict", config: pytest.Config) -> None:
     """Make a verdict the outcome of the test that runs."""
     __tracebackhide__ = True
+    from .report.show import explain, heading
+    from .report.verdict import Outcome
     from .rules import Strength
-    from .show import explain, heading
-    from .verdict import Outcome
 
     if verdict.outcome is Outcome.NOT_JUDGED:
         pytest.skip(verdict.why)

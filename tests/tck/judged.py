@@ -3,8 +3,8 @@
 from typing import Final
 
 from reactive_aio.tck import Outcome, Subject, Terms, check
-from reactive_aio.tck.judge import Judge
 from reactive_aio.tck.laws import LAWS
+from reactive_aio.tck.run.judge import Judge
 from tests.tck.publishers import BrokenTrial
 
 __all__ = ("HASTY", "PATIENT", "gives_verdicts", "is_caught")

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from reactive_aio.tck import heartbeat
-from reactive_aio.tck.heartbeat import Heartbeat
+from reactive_aio.tck.scenario import heartbeat
+from reactive_aio.tck.scenario.heartbeat import Heartbeat
 
 
 def busy(seconds: float) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from reactive_aio.spec import Subscriber
 from reactive_aio.tck import Outcome, Report, Subject, Terms, check
-from reactive_aio.tck.comparing import alike, all_alike, same
-from reactive_aio.tck.export import report_as_json, report_as_junit
+from reactive_aio.tck.report.export import report_as_json, report_as_junit
+from reactive_aio.tck.scenario.comparing import alike, all_alike, same
 from reactive_aio.testing.drawing import draw
 from reactive_aio.testing.journal import Journal, Kind
 from reactive_aio.testing.shown import shown

@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 import pytest
 
 from reactive_aio.tck import Outcome, Report, Strength, Verdict
-from reactive_aio.tck.export import report_as_json, report_as_junit
-from reactive_aio.tck.show import Style
-from reactive_aio.tck.standing import Standing, left_out, standings
-from reactive_aio.tck.table import failures, summary, table
+from reactive_aio.tck.report.export import report_as_json, report_as_junit
+from reactive_aio.tck.report.show import Style
+from reactive_aio.tck.report.standing import Standing, left_out, standings
+from reactive_aio.tck.report.table import failures, summary, table
 
 KEPT: Final = Verdict(
     law="spec101_a",

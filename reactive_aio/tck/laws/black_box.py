@@ -4,8 +4,8 @@ from typing import Final
 
 from ..law import law
 from ..rules import Strength
-from ..trial import Trial
-from ..upstream import Equal
+from ..scenario.trial import Trial
+from ..scenario.upstream import Equal
 from . import receiving
 from .box import black
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from ...errors import RuleViolation
 from ...testing.shown import shown
-from ..brake import Brake
-from ..comparing import same
 from ..law import SETUP
-from ..trial import Trial
-from ..upstream import Held, Upstream
+from ..scenario.brake import Brake
+from ..scenario.comparing import same
+from ..scenario.trial import Trial
+from ..scenario.upstream import Held, Upstream
 from ..whitebox import Probe
 
 __all__ = ("Box", "black", "white")

@@ -4,9 +4,9 @@ import asyncio
 from typing import Final
 
 from ..law import law
-from ..recorder import UNBOUNDED, Recorder
 from ..rules import Strength
-from ..trial import Trial
+from ..scenario.recorder import UNBOUNDED, Recorder
+from ..scenario.trial import Trial
 from .moves import cancelling, hooked, rest, stops
 
 __all__ = ()

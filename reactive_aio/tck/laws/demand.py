@@ -5,9 +5,9 @@ import contextvars
 
 from ...testing.shown import shown
 from ..law import law
-from ..recorder import UNBOUNDED, Recorder
 from ..rules import Strength
-from ..trial import Trial
+from ..scenario.recorder import UNBOUNDED, Recorder
+from ..scenario.trial import Trial
 from .moves import cancelling, hooked, one_more
 
 __all__ = ()

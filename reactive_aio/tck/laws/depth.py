@@ -7,8 +7,8 @@ from typing import Final
 
 from ...spec import Publisher
 from ..law import law
-from ..recorder import Recorder
-from ..trial import Trial
+from ..scenario.recorder import Recorder
+from ..scenario.trial import Trial
 
 __all__ = ()
 

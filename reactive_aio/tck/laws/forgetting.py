@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from ...spec import Subscription
 from ..law import NotJudged, law
-from ..recorder import UNBOUNDED, Recorder
 from ..rules import Strength
-from ..trial import Trial
+from ..scenario.recorder import UNBOUNDED, Recorder
+from ..scenario.trial import Trial
 
 __all__ = ()
 

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from ...spec import Publisher
 from ...testing.shown import shown
-from ..comparing import alike, all_alike
 from ..law import law
-from ..recorder import UNBOUNDED, AsyncRecorder, Recorder
 from ..rules import Strength
-from ..trial import Trial
+from ..scenario.comparing import alike, all_alike
+from ..scenario.recorder import UNBOUNDED, AsyncRecorder, Recorder
+from ..scenario.trial import Trial
 from .moves import cancelling, hooked
 
 __all__ = ()

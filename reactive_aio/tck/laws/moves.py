@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, cast
 
-from ..recorder import AsyncRecorder, OnNext, Recorder
-from ..trial import Trial
+from ..scenario.recorder import AsyncRecorder, OnNext, Recorder
+from ..scenario.trial import Trial
 
 __all__ = ("cancelling", "hooked", "one_more", "rest", "stops")
 

@@ -1,12 +1,12 @@
 """Laws for processors, besides those of a publisher and of a white-box subscriber."""
 
 from ...testing.shown import shown
-from ..comparing import all_same, same
 from ..law import NotJudged, law
-from ..recorder import Recorder
-from ..trial import Trial
-from ..upstream import Upstream
-from ..views import BUFFER
+from ..scenario.comparing import all_same, same
+from ..scenario.recorder import Recorder
+from ..scenario.trial import Trial
+from ..scenario.upstream import Upstream
+from ..scenario.views import BUFFER
 
 __all__ = ()
 

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
-from ..heartbeat import Heartbeat
 from ..law import law
-from ..recorder import UNBOUNDED, Recorder
 from ..rules import Strength
-from ..trial import Trial
+from ..scenario.heartbeat import Heartbeat
+from ..scenario.recorder import UNBOUNDED, Recorder
+from ..scenario.trial import Trial
 
 __all__ = ()
 

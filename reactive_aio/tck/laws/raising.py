@@ -2,9 +2,9 @@
 
 from ...testing.shown import shown
 from ..law import law
-from ..recorder import UNBOUNDED, Recorder
 from ..rules import Strength
-from ..trial import Trial
+from ..scenario.recorder import UNBOUNDED, Recorder
+from ..scenario.trial import Trial
 from .moves import hooked
 
 __all__ = ()

@@ -7,9 +7,9 @@ from inspect import iscoroutinefunction
 from typing import Any, Final
 
 from ...testing.shown import shown
-from ..heartbeat import Heartbeat
 from ..law import NotJudged
-from ..upstream import Equal, Held, Upstream
+from ..scenario.heartbeat import Heartbeat
+from ..scenario.upstream import Equal, Held, Upstream
 from .box import Box
 
 __all__ = ()

@@ -5,8 +5,8 @@ from typing import Final
 
 from ...testing.shown import shown
 from ..law import SETUP, law
-from ..recorder import UNBOUNDED
-from ..trial import Trial
+from ..scenario.recorder import UNBOUNDED
+from ..scenario.trial import Trial
 
 __all__ = ()
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from ...testing.shown import shown
 from ..law import NotJudged, law
-from ..recorder import UNBOUNDED, AsyncRecorder, Recorder
 from ..rules import Strength
-from ..trial import Trial
+from ..scenario.recorder import UNBOUNDED, AsyncRecorder, Recorder
+from ..scenario.trial import Trial
 from .moves import one_more, stops
 
 __all__ = ()

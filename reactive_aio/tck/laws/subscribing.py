@@ -5,12 +5,12 @@ from typing import Any
 from ...spec import Subscription
 from ...testing.journal import Kind
 from ...testing.shown import shown
-from ..brake import Brake
-from ..comparing import all_alike
 from ..law import NotJudged, law
-from ..recorder import UNBOUNDED, Recorder, discard
 from ..rules import Strength
-from ..trial import Trial
+from ..scenario.brake import Brake
+from ..scenario.comparing import all_alike
+from ..scenario.recorder import UNBOUNDED, Recorder, discard
+from ..scenario.trial import Trial
 
 __all__ = ()
 

@@ -3,11 +3,11 @@
 from typing import Final
 
 from ...testing.shown import shown
-from ..comparing import all_same
 from ..law import SETUP, NotJudged, law
 from ..rules import Strength
-from ..trial import Trial
-from ..upstream import Equal
+from ..scenario.comparing import all_same
+from ..scenario.trial import Trial
+from ..scenario.upstream import Equal
 from . import receiving
 from .box import white
 

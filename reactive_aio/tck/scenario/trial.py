@@ -8,15 +8,15 @@ from inspect import isawaitable
 from threading import get_ident
 from typing import Any, Final
 
-from ..errors import RuleViolation
-from ..spec import Publisher
-from ..testing.journal import Journal, Kind
-from ..testing.shown import shown
+from ...errors import RuleViolation
+from ...spec import Publisher
+from ...testing.journal import Journal, Kind
+from ...testing.shown import shown
+from ..law import SETUP, NotJudged
+from ..subject import Subject
+from ..terms import Terms
 from .brake import Brake
-from .law import SETUP, NotJudged
 from .recorder import AsyncRecorder, OnNext, Recorder, discard
-from .subject import Subject
-from .terms import Terms
 
 __all__ = ("Trial",)
 

@@ -6,16 +6,16 @@ import traceback
 from dataclasses import replace
 from typing import Final
 
-from ..errors import RuleViolation
-from ..testing.drawing import draw
-from ..testing.shown import shown
-from ..testing.virtual_time import VirtualTimeLoop
-from .law import Law, NotJudged
-from .rules import RULES, Strength
-from .subject import Subject
-from .terms import Terms
-from .trial import Trial
-from .verdict import Outcome, Verdict
+from ...errors import RuleViolation
+from ...testing.drawing import draw
+from ...testing.shown import shown
+from ...testing.virtual_time import VirtualTimeLoop
+from ..law import Law, NotJudged
+from ..report.verdict import Outcome, Verdict
+from ..rules import RULES, Strength
+from ..scenario.trial import Trial
+from ..subject import Subject
+from ..terms import Terms
 from .watchdog import Watchdog
 
 __all__ = ("Judge", "unfit")

@@ -21,9 +21,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
-from .rules import Strength
-from .terms import Terms
-from .verdict import Outcome, Report, Verdict
+from ..report.verdict import Outcome, Report, Verdict
+from ..rules import Strength
+from ..terms import Terms
+from .watchdog import HERE
 from .worker import Job
 
 __all__ = ("BadCall", "Supervisor")
@@ -187,7 +188,7 @@ def _readable(stacks: str) -> str:
     told = next((each for at in kit for each in parts if at in each), stacks)
     cause = parts[0] if parts[0].startswith("Fatal") and told != parts[0] else ""
     lines = [line for line in [cause, *told.splitlines()] if line]
-    ours = [at for at, line in enumerate(lines) if str(Path(__file__).parent) in line]
+    ours = [at for at, line in enumerate(lines) if HERE in line]
     return "\n".join(lines[: min(ours[0] if ours else FRAMES, FRAMES)])
 
 

@@ -18,14 +18,14 @@ from contextvars import copy_context
 from pathlib import Path
 from typing import Any, Final
 
-from .brake import Brake
-from .terms import Terms
+from ..scenario.brake import Brake
+from ..terms import Terms
 
 __all__ = ("Watchdog",)
 
 LOOK: Final = 0.05
 """Seconds between two looks of the watching thread."""
-HERE: Final = str(Path(__file__).parent)
+HERE: Final = str(Path(__file__).parents[1])
 PULLS: Final = 20
 """How often the brake is pulled before the work is left behind."""
 

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..spec import Processor, Publisher, Subscriber
+from ...spec import Processor, Publisher, Subscriber
+from ..law import Law
+from ..laws import BLACK_BOX, PROCESSOR, PUBLISHER, WHITE_BOX
+from ..report.verdict import Report, Verdict
+from ..scenario.views import as_publisher, as_subscriber
+from ..subject import Subject
+from ..terms import Terms
 from .judge import Judge
-from .law import Law
-from .laws import BLACK_BOX, PROCESSOR, PUBLISHER, WHITE_BOX
-from .subject import Subject
-from .terms import Terms
-from .verdict import Report, Verdict
-from .views import as_publisher, as_subscriber
 
 __all__ = ("Case", "cases", "check", "check_processor", "check_publisher", "check_subscriber")
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from .laws import LAWS
-from .rules import UNJUDGED, Rule, Strength, in_order
+from ..laws import LAWS
+from ..rules import UNJUDGED, Rule, Strength, in_order
 from .show import Style, explain, heading
 from .standing import Standing, all_rules, left_out, standings
 from .verdict import Outcome, Report, Verdict

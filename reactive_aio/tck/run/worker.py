@@ -18,12 +18,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, TextIO
 
-from ..testing.shown import shown
-from ..testing.virtual_time import VirtualTimeLoop
+from ...testing.shown import shown
+from ...testing.virtual_time import VirtualTimeLoop
+from ..subject import BadSubject, Subject, find_subject
+from ..terms import Terms
 from .checking import Case, cases
 from .judge import Judge
-from .subject import BadSubject, Subject, find_subject
-from .terms import Terms
 
 __all__ = ("BEAT", "LOOPS", "Job", "on_loop")
 

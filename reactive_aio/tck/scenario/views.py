@@ -5,10 +5,10 @@ from dataclasses import replace
 from inspect import isawaitable
 from typing import Any, Final
 
-from ..spec import Publisher, Subscriber, Subscription
+from ...spec import Publisher, Subscriber, Subscription
+from ..subject import Subject
+from ..whitebox import Probe
 from .feeder import Feeder
-from .subject import Subject
-from .whitebox import Probe
 
 __all__ = ("BUFFER", "as_publisher", "as_subscriber")
 

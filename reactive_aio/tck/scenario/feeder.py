@@ -5,7 +5,7 @@ from collections.abc import Callable
 from inspect import isawaitable
 from typing import Any, Final
 
-from ..spec import Subscriber
+from ...spec import Subscriber
 
 __all__ = ("Feeder",)
 

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
-from ..errors import RuleViolation
-from .rules import Strength
+from ...errors import RuleViolation
+from ..rules import Strength
 from .show import explain, heading
 
 __all__ = ("Outcome", "Report", "Verdict")

@@ -14,13 +14,13 @@ from inspect import isawaitable
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
-from ..testing.journal import Journal, Kind
-from ..testing.shown import shown
+from ...testing.journal import Journal, Kind
+from ...testing.shown import shown
+from ..law import NotJudged
 from .brake import Brake
-from .law import NotJudged
 
 if TYPE_CHECKING:
-    from ..spec import Subscription
+    from ...spec import Subscription
     from .heartbeat import Heartbeat
     from .trial import Trial
 

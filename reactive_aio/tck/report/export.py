@@ -8,8 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 from xml.etree import ElementTree
 
-from .laws import LAWS
-from .rules import HOUSE_RULES, UNJUDGED, Strength
+from ..laws import LAWS
+from ..rules import HOUSE_RULES, UNJUDGED, Strength
 from .show import explain
 from .standing import all_rules, left_out, standings
 from .verdict import Outcome, Report, Verdict

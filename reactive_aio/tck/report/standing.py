@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from .laws import LAWS
-from .rules import HOUSE_RULES, RULES, UNJUDGED, Rule, Strength, in_order
+from ..laws import LAWS
+from ..rules import HOUSE_RULES, RULES, UNJUDGED, Rule, Strength, in_order
 from .show import rule_named
 from .verdict import Outcome, Report, Verdict
 

@@ -10,9 +10,9 @@ from inspect import iscoroutine
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from ..spec import Subscription
-from ..testing.journal import Journal, Kind
-from ..testing.shown import shown
+from ...spec import Subscription
+from ...testing.journal import Journal, Kind
+from ...testing.shown import shown
 from .brake import Brake
 
 if TYPE_CHECKING:

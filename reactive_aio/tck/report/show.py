@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from .rules import HOUSE_RULES, RULES, Rule
+from ..rules import HOUSE_RULES, RULES, Rule
 
 if TYPE_CHECKING:
     from .verdict import Verdict

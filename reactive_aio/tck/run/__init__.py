@@ -1,0 +1,1 @@
+"""Running laws: one in its watched thread, all of a subject, a subject in a process of its own."""

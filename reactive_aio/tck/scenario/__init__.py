@@ -1,0 +1,1 @@
+"""What a law's scenario works with: the trial, its recorders, its upstream."""
