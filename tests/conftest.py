@@ -6,6 +6,7 @@ from hypothesis import settings
 
 # `quiet` before `loops`, which imports it: pytest wants to be the first to import a plugin.
 pytest_plugins = (
+    "tests.harness.start",
     "tests.harness.quiet",
     "tests.harness.loops",
     "tests.harness.blocking",

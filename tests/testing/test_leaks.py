@@ -127,6 +127,7 @@ class TestLeaks:
         assert words.startswith("an asynchronous generator is not closed: numbered\n")
         assert words.endswith(": yield number")
 
+    @pytest.mark.usefixtures("modules_are_seen")
     async def test_a_subscription_that_a_module_keeps(self) -> None:
         words = await leak_of(lambda: KEPT.append({"puppet": PublisherProbe[int]()}))
         assert re.search(r"a subscription is alive: <.*PublisherProbe object", words)
@@ -163,6 +164,7 @@ class TestLeaks:
         probe.cancel()
 
 
+@pytest.mark.usefixtures("modules_are_seen")
 async def test_without_a_block_it_gives_a_list() -> None:
     before = Before()
     assert await before.left() == []

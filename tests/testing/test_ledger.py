@@ -92,6 +92,7 @@ class TestWhatIsWrong:
             "3 tokens were held at a time, the bound is 2",
         ]
 
+    @pytest.mark.usefixtures("modules_are_seen")
     async def test_what_is_held_after_the_end_and_by_whom(self) -> None:
         lines = await failure("keep")
         assert lines[0] == "4 issued: 3 delivered, 1 held"

@@ -1,0 +1,28 @@
+"""What is set once, before the first test: the same start on every machine."""
+
+import gc
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+
+def pytest_configure() -> None:
+    # A shell lets what it runs in the background ignore Ctrl-C, and so would all that tests start.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    # Thousands of tests are there to stay. Collections pass them over, so that a test that collects
+    # rubbish takes as long among all the others as it takes alone.
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture
+def modules_are_seen() -> Iterator[None]:
+    """For a test whose module keeps something, and which looks for what keeps it."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
