@@ -67,6 +67,9 @@ class Frames:
     def close(self) -> None:
         self.connection.close()
 
+    # A loop that closes takes along what a thread has just handed to it, and tells nobody.
+    __del__ = close
+
 
 def connect(address: int | str, secret: str | None) -> Frames:
     """Connect to what PySpark was told: a port and a secret, or the path of a socket. Blocks."""

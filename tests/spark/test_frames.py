@@ -45,6 +45,13 @@ def test_nothing_yet_is_none(pair: tuple[Frames, socket.socket]) -> None:
     assert pair[0].read() is None
 
 
+def test_what_a_closed_loop_has_dropped_is_closed() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        Frames(ours)  # an unclosed socket would be a ResourceWarning, and so an error
+        assert theirs.recv(1) == b""
+
+
 def test_an_empty_frame_is_not_the_end(pair: tuple[Frames, socket.socket]) -> None:
     frames, peer = pair
     peer.sendall(framed(b"", b"x"))
