@@ -16,8 +16,8 @@ from .protocol.mime import AUTHENTICATION, COMPOSITE_METADATA
 from .requester import Requester
 from .responder import RouterResponder
 from .routing import Router
+from .transports.addressed import dial
 from .transports.bytestream import StreamTransport
-from .transports.tcp import dial
 from .uri import Address
 
 if TYPE_CHECKING:
@@ -107,8 +107,6 @@ async def connect(
         StreamTransport(driver, where)
         return Requester(driver, codec)
     address = Address.parse(where)
-    if ssl is not None and address.transport != "tls":
-        raise ValueError(f"{address}: write tls:// if there is to be TLS")
     await _within(seconds(timeout, "timeout"), address, driver, ssl)
     return Requester(driver, codec, address.route, address.n)
 

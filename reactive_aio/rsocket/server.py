@@ -12,12 +12,12 @@ from .protocol.connection import Connection
 from .protocol.limits import Limits
 from .requester import Requester
 from .responder import Authenticate, RouterResponder
+from .transports.addressed import listen, place
 from .transports.memory import join
-from .transports.tcp import listen, place
 from .uri import Address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from .._core.loop import Listener
     from .protocol.metadata import Credentials
@@ -65,10 +65,10 @@ class Server:
         self._drivers.add(driver)
         return driver
 
-    async def listen(self, uri: str, ssl: SSLContext | None) -> Self:
+    async def listen(self, uri: str, ssl: SSLContext | None, origins: "Sequence[str]" = ()) -> Self:
         address = Address.parse(uri)
         loop = Door("serve()").loop
-        self._listener = await listen(loop, address, self.welcome, ssl)
+        self._listener = await listen(loop, address, self.welcome, ssl, origins)
         self.address = place(self._listener, address)
         return self
 
@@ -98,6 +98,7 @@ async def serve(
     router: "Router",
     *,
     ssl: SSLContext | None = None,
+    origins: "Sequence[str]" = (),
     authenticate: Authenticate | None = None,
     auth_timeout: float = 5.0,
     codecs: dict[str, Codec[Any]] | None = None,
@@ -109,7 +110,9 @@ async def serve(
 ) -> Server:
     """Listen at *uri* (``tcp://…:0`` for any free port) and serve by *router*.
 
-    *ssl* is needed for ``tls://``; one that demands certificates verifies clients. *authenticate*
+    *ssl* is needed for ``tls://`` and ``wss://``; one that demands certificates verifies clients.
+    Over WebSocket, web pages of the same host and port may connect, and those of *origins*, such
+    as ``https://shop.example``; ``*`` stands for all. *authenticate*
     gets the credentials of each client, or None, and returns who that is, or something false; it
     may be awaitable, for *auth_timeout* seconds. *codecs* adds to bytes, text and JSON, by MIME
     type; a client's own type counts. At most *max_connections* are open, and *max_running*
@@ -127,7 +130,7 @@ async def serve(
         on_error=on_error,
     )
     server = Server(responder, limits=limits, max_connections=max_connections)
-    return await server.listen(uri, ssl)
+    return await server.listen(uri, ssl, origins)
 
 
 class _Loopback(Requester[T]):

@@ -4,10 +4,8 @@ import asyncio
 import resource
 import socket
 import ssl
-import subprocess
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import anyio
@@ -77,20 +75,6 @@ async def test_unix(tmp_path: Path) -> None:
     async with await serve(uri, router) as server, await connect(uri, codec=JSON) as requester:
         await converse(requester)
         assert server.uri == uri
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate that vouches for itself, and its key, in one file."""
-    if which("openssl") is None:
-        pytest.skip("openssl, which makes the certificate, is not installed")
-    path = tmp_path_factory.mktemp("tls") / "both.pem"
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2"
-    names = "-subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1"
-    files = ["-keyout", str(path), "-out", f"{path}.crt"]
-    subprocess.run([*command.split(), *names.split(), *files], check=True, capture_output=True)
-    path.write_bytes(path.read_bytes() + Path(f"{path}.crt").read_bytes())
-    return path
 
 
 async def test_tls_with_certificates_on_both_sides(certificate: Path) -> None:

@@ -128,6 +128,10 @@ class Intake(Session):
             self._guard(self._read)
         return self._events()
 
+    def heard(self, now: float) -> None:
+        """Something has come that is not a frame yet, or never will be: the peer lives."""
+        self._hear(now)
+
     @property
     def paused(self) -> bool:
         """Whether nothing more should be read from the transport, until `accept` or `reject`."""

@@ -1,6 +1,7 @@
 """Sockets: TCP, TLS and Unix, by the loop's own transports, without a task."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, cast
 
@@ -62,10 +63,6 @@ async def listen(
 
     if address.transport == "unix":
         return await loop.create_unix_server(make, address.path)
-    if address.transport == "tls" and ssl is None:
-        raise ValueError(f"{address}: a server needs an ssl context, with its certificate")
-    if address.transport != "tls" and ssl is not None:
-        raise ValueError(f"{address}: write tls:// if there is to be TLS")
     return await loop.create_server(make, address.host, address.port, ssl=ssl)
 
 
@@ -74,4 +71,4 @@ def place(listener: "Listener", address: Address) -> Address:
     if address.transport == "unix" or address.port:
         return address
     name: Any = listener.sockets[0].getsockname()
-    return Address(transport=address.transport, host=address.host, port=name[1])
+    return replace(address, port=name[1])

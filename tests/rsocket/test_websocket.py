@@ -1,0 +1,223 @@
+"""RSocket over WebSocket, both ends ours."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reactive_aio import Flow, from_iterable, just, never
+from reactive_aio.errors import MissingExtra
+from reactive_aio.rsocket import (
+    BYTES,
+    JSON,
+    ConnectionLost,
+    Router,
+    connect,
+    serve,
+)
+from reactive_aio.rsocket.protocol.codec import decode
+from reactive_aio.rsocket.protocol.frames import KeepAlive
+from reactive_aio.rsocket.transports.messages import allowed, joined, parted
+from reactive_aio.testing.probes import SubscriberProbe
+from tests.harness.quiet import Context
+from tests.rsocket.test_transports import converse, router
+
+
+# -- the same as over TCP --------------------------------------------------------------------------
+@pytest.mark.parametrize("uri", ["ws://127.0.0.1:0", "rsocket+ws://127.0.0.1:0/some/where"])
+async def test_all_models(uri: str) -> None:
+    async with (
+        await serve(uri, router) as server,
+        await connect(server.uri, codec=JSON) as one,
+        await connect(f"rsocket+{server.uri}", codec=JSON) as other,
+    ):
+        await asyncio.gather(converse(one), converse(other))
+        assert server.connections == 2
+
+
+async def test_tls_with_certificates_on_both_sides(certificate: Path) -> None:
+    here = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(certificate))
+    here.load_cert_chain(certificate)
+    here.verify_mode = ssl.CERT_REQUIRED
+    there = ssl.create_default_context(cafile=str(certificate))
+    there.load_cert_chain(certificate)
+    async with (
+        await serve("wss://127.0.0.1:0", router, ssl=here) as server,
+        await connect(server.uri, codec=JSON, ssl=there) as requester,
+    ):
+        await converse(requester)
+
+
+async def test_tls_refuses_a_server_that_nobody_vouches_for(
+    certificate: Path, expects_loop_errors: list[Context]
+) -> None:
+    here = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    here.load_cert_chain(certificate)
+    async with await serve("wss://127.0.0.1:0", router, ssl=here) as server:
+        with pytest.raises(ConnectionLost, match="certificate"):
+            await connect(server.uri)
+    assert all("transport" in each for each in expects_loop_errors)
+
+
+async def test_large_payloads_both_ways() -> None:
+    routes = Router()
+
+    @routes.route("echo")
+    async def echo(payload: bytes) -> bytes:
+        return payload
+
+    large = bytes(range(256)) * 20_000
+    async with (
+        await serve("ws://127.0.0.1:0", routes) as server,
+        await connect(server.uri, codec=BYTES) as requester,
+    ):
+        assert await requester.request_response(large, route="echo") == large
+
+
+async def test_keepalives_are_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    came: asyncio.Queue[bytes] = asyncio.Queue()
+    async with (
+        await serve("ws://127.0.0.1:0", router) as server,
+        await connect(server.uri, codec=JSON, keepalive=0.01, lifetime=30) as requester,
+    ):
+        received = requester._driver.received
+
+        def hear(data: bytes) -> None:
+            came.put_nowait(data)
+            received(data)
+
+        monkeypatch.setattr(requester._driver, "received", hear)
+        for _ in range(3):
+            [answer] = [decode(frame) for frame in parted(await came.get())]
+            assert isinstance(answer, KeepAlive)
+            assert not answer.respond
+
+
+# -- leaving ---------------------------------------------------------------------------------------
+def endless(cancelled: asyncio.Event) -> Router:
+    routes = Router()
+
+    @routes.route("n")
+    async def numbers() -> AsyncIterator[int]:
+        try:
+            yield 1
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    return routes
+
+
+@pytest.mark.parametrize("way", ["aclose", "abort"])
+async def test_a_client_that_leaves_cancels_what_was_served_for_it(way: str) -> None:
+    cancelled = asyncio.Event()
+    async with await serve("ws://127.0.0.1:0", endless(cancelled)) as server:
+        requester = await connect(server.uri, codec=JSON)
+        probe: SubscriberProbe[int] = SubscriberProbe(request=5)
+        requester.request_stream(route="n").subscribe(probe)
+        await probe.received(1)
+        if way == "abort":
+            requester._driver.abort()
+        else:
+            await requester.aclose()
+        await cancelled.wait()
+        await probe.end()
+        assert isinstance(probe.error, ConnectionLost)
+        await requester.aclose()
+
+
+async def test_a_subscriber_that_cancels_is_heard() -> None:
+    cancelled = asyncio.Event()
+    async with (
+        await serve("ws://127.0.0.1:0", endless(cancelled)) as server,
+        await connect(server.uri, codec=JSON) as requester,
+    ):
+        probe: SubscriberProbe[int] = SubscriberProbe(request=5)
+        requester.request_stream(route="n").subscribe(probe)
+        await probe.received(1)
+        probe.cancel()
+        await cancelled.wait()
+        assert server.connections == 1
+
+
+async def test_a_server_that_goes_fails_what_is_open() -> None:
+    routes = Router()
+    routes.route("n")(lambda: just(1).concat_with(never()))
+    server = await serve("ws://127.0.0.1:0", routes)
+    async with await connect(server.uri, codec=JSON) as requester:
+        probe: SubscriberProbe[int] = SubscriberProbe(request=5)
+        requester.request_stream(route="n").subscribe(probe)
+        await probe.received(1)
+        await server.aclose()
+        await probe.end()
+        assert isinstance(probe.error, ConnectionLost)
+
+
+# -- demand ----------------------------------------------------------------------------------------
+async def test_the_address_says_path_route_and_demand() -> None:
+    requested: list[int] = []
+    routes = Router()
+
+    @routes.route("prices.{symbol}")
+    def prices(symbol: str) -> Flow[str]:
+        return from_iterable(range(50)).map(lambda each: symbol).do_on_request(requested.append)
+
+    async with await serve("ws://127.0.0.1:0/live", routes) as server:
+        uri = f"rsocket+{server.uri}?route=prices.ACME&n=20"
+        async with await connect(uri, codec=JSON) as requester:
+            probe: SubscriberProbe[str] = SubscriberProbe(request=1)
+            requester.request_stream().subscribe(probe)
+            await probe.received(1)
+            assert probe.elements == ["ACME"]
+            for _ in range(50):
+                await asyncio.sleep(0)
+            assert sum(requested) == 20
+            probe.cancel()
+
+
+# -- the extra -------------------------------------------------------------------------------------
+@pytest.mark.parametrize("side", ["client", "server"])
+async def test_without_websockets_the_extra_is_named(
+    side: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    for name in [each for each in sys.modules if each.partition(".")[0] == "websockets"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in ("websocket", "websocket_client", "websocket_server"):
+        monkeypatch.delitem(sys.modules, f"reactive_aio.rsocket.transports.{name}", raising=False)
+    asked: Any = connect("ws://127.0.0.1:1") if side == "client" else serve("ws://[::1]:0", router)
+    with pytest.raises(MissingExtra, match=r"WebSocket needs the extra 'websockets'.*pip install"):
+        await asked
+
+
+# -- parts -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("messages", [[], [b"abcdef"], [b"a" * 6, b"b" * 70_000, b"", b"c" * 6]])
+def test_frames_are_put_together_and_taken_apart(messages: list[bytes]) -> None:
+    assert parted(joined(messages)) == messages
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "origins", "may"),
+    [
+        (None, "here:80", [], True),  # no browser
+        ("http://here:8000", "here:8000", [], True),
+        ("https://Here", "here", [], True),
+        ("http://here:8001", "here:8000", [], False),
+        ("https://evil.example", "here", [], False),
+        ("https://here.evil.example", "here", [], False),
+        ("https://shop.example", "here", ["https://shop.example"], True),
+        ("https://evil.example", "here", ["*"], True),
+        ("null", "here", [], False),
+        ("null", "", [], False),
+        ("null", None, [], False),
+        ("null", "here", ["null"], True),
+    ],
+)
+def test_which_pages_may_connect(
+    origin: str | None, host: str | None, origins: Iterable[str], may: bool
+) -> None:
+    assert allowed(origin, host, origins) is may
