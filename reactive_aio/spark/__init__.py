@@ -8,12 +8,16 @@ from .failures import SparkSessionLost, UnsupportedDataFrame
 from .flow import SparkFlow
 from .java import Java, JavaNotFound, ensure_java, find_java
 from .mode import ModeUnavailable
+from .progress import Progress
+from .progress_bar import ProgressBar
 from .session import local_session
 
 __all__ = (
     "Java",
     "JavaNotFound",
     "ModeUnavailable",
+    "Progress",
+    "ProgressBar",
     "SparkFlow",
     "SparkSessionLost",
     "UnsupportedDataFrame",

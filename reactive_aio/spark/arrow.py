@@ -21,6 +21,7 @@ from .batches import Batches
 from .crew import Crew
 from .frames import END, Frames
 from .launches import Launches, Window
+from .progress import Meter
 
 __all__ = ("ArrowSubscription", "Decode")
 
@@ -53,7 +54,7 @@ class ArrowSubscription(Generic[T]):
     __slots__ = (
         "__weakref__", "_at_work", "_batches", "_clear", "_crew", "_decode", "_demand", "_door",
         "_elements", "_flights", "_forgotten", "_inlet", "_largest", "_launches", "_left",
-        "_open", "_ordered", "_reading", "_started", "_watched",
+        "_meter", "_open", "_ordered", "_reading", "_started", "_watched",
     )  # fmt: skip
 
     def __init__(
@@ -64,12 +65,14 @@ class ArrowSubscription(Generic[T]):
         *,
         window: int,
         ordered: bool,
+        meter: Meter,
     ) -> None:
         self._inlet: Inlet[T] | None = inlet
         self._batches = batches
         self._decode = decode
         self._largest = window
         self._ordered = ordered
+        self._meter = meter
         self._door = Door("from_dataframe()")
         self._crew = Crew(self._door, "from_dataframe", size=1 + AHEAD, interrupt=batches.cancel)
         self._demand = Demand()
@@ -117,6 +120,7 @@ class ArrowSubscription(Generic[T]):
             self._end(error)
         else:
             self._launches = Launches(partitions, largest=self._largest)
+            self._meter.planned(partitions)
             self._go()
 
     def _served(self, flight: _Flight, frames: Frames | None, error: Exception | None) -> None:
@@ -127,6 +131,7 @@ class ArrowSubscription(Generic[T]):
         flight.frames, flight.error = frames, error
         if frames is not None:
             self._open.add(frames)
+            self._meter.computed(flight.window.partitions)
         self._go()
 
     def _confirmed(self, flight: _Flight, _: None, error: Exception | None) -> None:
@@ -136,6 +141,7 @@ class ArrowSubscription(Generic[T]):
             self._end(error)
             return
         self._launches.finish(flight.window)
+        self._meter.done(flight.window.partitions)
         self._reading = None
         self._go()
 
@@ -186,6 +192,7 @@ class ArrowSubscription(Generic[T]):
         while (window := launches.launch(outstanding, AHEAD)) is not None:
             flight = _Flight(window)
             self._flights.append(flight)
+            self._meter.launched(window.partitions)
             work = partial(self._batches.run, window.start, window.stop)
             self._crew.call(work, partial(self._served, flight))
 
@@ -234,6 +241,7 @@ class ArrowSubscription(Generic[T]):
         self._elements, self._left = self._decode(frame)
         window.elements += self._left
         window.size += len(frame)
+        self._meter.read(len(frame))
 
     def _finish(self, reading: _Flight, error: Exception | None = None) -> None:
         """The connection has ended: ask Spark whether that was the end of the rows."""

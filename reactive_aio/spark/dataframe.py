@@ -7,6 +7,7 @@ from .failures import check
 from .flow import SparkFlow
 from .jobs import inheriting
 from .mode import MODES, Mode, choose
+from .progress import Tell, teller
 from .rows import KINDS, Kind
 from .source import NAME, Source, check_names
 
@@ -19,22 +20,22 @@ __all__ = ("from_dataframe",)
 @overload
 def from_dataframe(
     df: "DataFrame", *, rows: Literal["row"] = ..., mode: Mode = ..., window: int = ...,
-    batch: int = ..., ordered: bool = ...,
+    batch: int = ..., ordered: bool = ..., progress: "bool | Tell" = ...,
 ) -> "SparkFlow[Row]": ...  # fmt: skip
 @overload
 def from_dataframe(
     df: "DataFrame", *, rows: Literal["tuple"], mode: Mode = ..., window: int = ...,
-    batch: int = ..., ordered: bool = ...,
+    batch: int = ..., ordered: bool = ..., progress: "bool | Tell" = ...,
 ) -> SparkFlow[tuple[Any, ...]]: ...  # fmt: skip
 @overload
 def from_dataframe(
     df: "DataFrame", *, rows: Literal["dict"], mode: Mode = ..., window: int = ...,
-    batch: int = ..., ordered: bool = ...,
+    batch: int = ..., ordered: bool = ..., progress: "bool | Tell" = ...,
 ) -> SparkFlow[dict[str, Any]]: ...  # fmt: skip
 @overload
 def from_dataframe(
     df: "DataFrame", *, rows: Kind, mode: Mode = ..., window: int = ..., batch: int = ...,
-    ordered: bool = ...,
+    ordered: bool = ..., progress: "bool | Tell" = ...,
 ) -> SparkFlow[Any]: ...  # fmt: skip
 def from_dataframe(
     df: "DataFrame",
@@ -44,6 +45,7 @@ def from_dataframe(
     window: int = 16,
     batch: int = 1024,
     ordered: bool = True,
+    progress: "bool | Tell" = False,
 ) -> SparkFlow[Any]:
     """Emit the rows of *df*, in its order, computed as they are asked for.
 
@@ -57,6 +59,11 @@ def from_dataframe(
     PySpark's public surface. ``"auto"`` takes the first that is possible; `SparkFlow.mode` says
     which, and why. With *ordered* false, a window that is computed need not wait for the ones
     before it.
+
+    *progress* is a function that is given a `Progress` of each subscription, on the loop and in a
+    turn of its own, when something has happened, at most ten times a second, and once before its
+    end is signalled. If it raises, the loop's exception handler is told, and the flow goes on
+    without it. True means a `ProgressBar`.
 
     Each subscription runs jobs of its own, with the local properties (the scheduler pool, the job
     group, the job tags) that were set in the thread that called this.
@@ -92,9 +99,10 @@ def from_dataframe(
     whole(NAME, "window", window, least=1)
     whole(NAME, "batch", batch, least=1)
     check_names(df, rows)
+    tell = teller(NAME, progress)
     source = Source(
         df=df, inherit=inheriting(df), kind=rows, mode=mode, chosen=choose(df, mode, rows),
-        window=window, batch=batch, ordered=ordered,
+        window=window, batch=batch, ordered=ordered, tell=tell,
     )  # fmt: skip
     return SparkFlow(source)
 

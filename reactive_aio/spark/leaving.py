@@ -17,7 +17,7 @@ from struct import Struct
 from time import monotonic
 from typing import Any, BinaryIO, Final, Protocol, cast
 
-__all__ = ("leave",)
+__all__ = ("leave", "reader_of")
 
 PATIENCE: Final = 0.25  # seconds of reading, before the connection is cut
 _INT: Final = Struct("!i")
@@ -37,7 +37,7 @@ class _Reader(Protocol):
 def leave(rows: Iterator[Any]) -> None:
     """Close *rows*, wherever it stands. Never raises."""
     with suppress(Exception):
-        reader = _reader(rows)
+        reader = reader_of(rows)
         if reader is not None and reader._read_status == _IN_PARTITION:
             _drop(reader)
             reader._read_status = _DONE  # it has nothing left to drain
@@ -46,7 +46,7 @@ def leave(rows: Iterator[Any]) -> None:
             rows.close()
 
 
-def _reader(rows: Iterator[Any]) -> _Reader | None:
+def reader_of(rows: Iterator[Any]) -> _Reader | None:
     """Find it in the generator's frame, if that is still there and looks as it did."""
     if not isgenerator(rows):
         return None

@@ -12,8 +12,10 @@ from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, cast
 
 from .._sources.thread import Begun, threaded
+from .counting import counted
 from .jobs import Jobs
 from .leaving import leave
+from .progress import NOBODY, Meter
 from .rows import Kind
 
 if TYPE_CHECKING:
@@ -26,13 +28,13 @@ __all__ = ("by_local_iterator",)
 
 
 def by_local_iterator(
-    make: Callable[[], Jobs], kind: Kind, *, name: str, batch: int
+    make: Callable[[], Jobs], kind: Kind, *, name: str, batch: int, meter: Meter
 ) -> "Flow[Any]":
     """The rows of a DataFrame, at most *batch* of them on their way from the thread to the loop."""
 
     def begin() -> "Begun[Any]":
         jobs = make()
-        return _rows(jobs, _conversion(kind)), jobs.cancel
+        return _rows(jobs, _conversion(kind), meter), jobs.cancel
 
     return threaded(begin, name=name, chunk=batch)
 
@@ -46,13 +48,17 @@ def _conversion(kind: Kind) -> "Callable[[Row], Any] | None":
     return Row.asDict if kind == "dict" else None
 
 
-def _rows(jobs: Jobs, convert: "Callable[[Row], Any] | None") -> Iterator[Any]:
+def _rows(jobs: Jobs, convert: "Callable[[Row], Any] | None", meter: Meter) -> Iterator[Any]:
     """Iterate over the rows, and leave the iteration quickly wherever it is left."""
 
     def start() -> "Iterator[Row]":
         # Not its own toLocalIterator: that runs its jobs after its query has ended, and Spark
         # 4.3 keeps what such jobs return, every row of it, until the session is stopped.
-        return _rdd(jobs.fresh()).toLocalIterator()
+        rdd = _rdd(jobs.fresh())
+        rows = rdd.toLocalIterator()
+        if meter is not NOBODY and counted(rows, meter):
+            meter.told_by_thread(meter.planned, rdd.getNumPartitions())
+        return rows
 
     with jobs.telling():
         rows = jobs.begin(start)

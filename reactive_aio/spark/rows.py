@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
-__all__ = ("KINDS", "Kind", "MakeRows", "dict_maker", "maker", "row_maker", "tuples")
+__all__ = (
+    "KINDS",
+    "Kind",
+    "MakeRows",
+    "batched_rows",
+    "dict_maker",
+    "maker",
+    "row_maker",
+    "tuples",
+)
 
 Kind = Literal["tuple", "dict", "row", "batch"]
 KINDS: Final = ("tuple", "dict", "row", "batch")
@@ -27,6 +36,11 @@ def maker(kind: Kind, names: Sequence[str]) -> MakeRows:
             return row_maker(names)
         case _:
             return tuples
+
+
+def batched_rows(batches: Sequence[Any]) -> int:
+    """How many rows are in record batches."""
+    return sum(batch.num_rows for batch in batches)
 
 
 def tuples(columns: Sequence[Sequence[Any]], count: int) -> Iterator[tuple[Any, ...]]:

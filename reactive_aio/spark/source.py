@@ -15,7 +15,8 @@ from .failures import UnsupportedDataFrame, telling
 from .jobs import Inherit, Jobs
 from .local import by_local_iterator
 from .mode import Chosen, Mode, choose
-from .rows import Kind
+from .progress import NOBODY, Meter, Tell, metered
+from .rows import Kind, batched_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,6 +40,8 @@ class Source:
     window: int
     batch: int
     ordered: bool
+    tell: Tell | None = None
+    """Who is told how far a subscription has got."""
     first: int | None = None
     """How many rows of each partition are wanted at most: no more of them are computed."""
 
@@ -49,19 +52,28 @@ class Source:
 
     def chain(self) -> Chain:
         """The head of a flow, which can say what it reads."""
-        chain = self._flow().chain
-        assert isinstance(chain.head, PushHead)
-        return Chain(replace(chain.head, about=self._about))
+        head = replace(self._head(NOBODY), about=self._about)
+        if self.tell is not None:
+            rows = batched_rows if self.kind == "batch" else len
+            head = replace(head, open=metered(self._head, self.tell, rows))
+        return Chain(head)
 
-    def _flow(self) -> "Flow[Any]":
+    def _head(self, meter: Meter) -> PushHead:
+        head = self._flow(meter).chain.head
+        assert isinstance(head, PushHead)
+        return head
+
+    def _flow(self, meter: Meter) -> "Flow[Any]":
         if self.chosen.mode == "rows":
-            return by_local_iterator(self._jobs, self.kind, name=NAME, batch=self.batch)
+            return by_local_iterator(
+                self._jobs, self.kind, name=NAME, batch=self.batch, meter=meter
+            )
         decode = decoder(self.df.schema, self.kind)
 
         def attach(inlet: Inlet[Any]) -> ArrowSubscription[Any]:
             batches = Batches(self._jobs(), self.batch)
             return ArrowSubscription(
-                inlet, batches, decode, window=self.window, ordered=self.ordered
+                inlet, batches, decode, window=self.window, ordered=self.ordered, meter=meter
             )
 
         holds = 0 if self.kind == "batch" else self.batch - 1

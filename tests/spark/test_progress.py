@@ -1,0 +1,220 @@
+"""Progress: exact figures of what has happened, told now and then."""
+
+import asyncio
+from math import inf
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from reactive_aio._core.demand import UNBOUNDED
+from reactive_aio.spark import Progress, from_dataframe
+from reactive_aio.spark.progress import EVERY, Tell
+from reactive_aio.testing.probes import SubscriberProbe
+from tests.harness.quiet import Context
+
+from .conftest import arrived, until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from reactive_aio import Flow
+    from reactive_aio.spark.mode import Mode
+
+pytestmark = pytest.mark.spark
+
+
+class Reports(list[Progress]):
+    """What a flow has told."""
+
+    async def until(self, **figures: object) -> Progress:
+        """Wait for a report with these figures."""
+
+        def there() -> bool:
+            return any(
+                all(getattr(each, name) == value for name, value in figures.items())
+                for each in self
+            )
+
+        await until(there)
+        return self[-1]
+
+
+async def reading(spark: "SparkSession", tell: Tell, **options: Any) -> "Flow[Any]":
+    """40 rows in 4 partitions."""
+
+    def build() -> "Flow[Any]":
+        flow: Any = from_dataframe(spark.range(0, 40, 1, 4), progress=tell, **options)  # pyright: ignore[reportUnknownVariableType]
+        return cast("Flow[Any]", flow)
+
+    return await asyncio.to_thread(build)
+
+
+async def test_the_last_report_counts_everything(spark: "SparkSession", mode: "Mode") -> None:
+    reports = Reports()
+    flow = await reading(spark, reports.append, mode=mode)
+    assert await flow.count() == 40
+    last = reports[-1]
+    assert (last.state, last.ended) == ("completed", True)
+    assert (last.partitions, last.launched, last.computed, last.done) == (4, 4, 4, 4)
+    assert last.rows == 40
+    assert last.bytes > 40
+    assert last.rows_per_second == pytest.approx(40 / last.seconds)
+    assert [each.state for each in reports].count("completed") == 1
+    assert len({each.number for each in reports}) == 1
+
+
+async def test_the_last_report_comes_before_the_end_is_signalled(
+    spark: "SparkSession", mode: "Mode"
+) -> None:
+    seen = list[str]()
+
+    def tell(progress: Progress) -> None:
+        seen.append(progress.state)
+
+    flow = await reading(spark, tell, mode=mode)
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(
+        flow.do_on_complete(lambda: seen.append("|"))
+    )
+    await probe.end()
+    assert seen[-2:] == ["completed", "|"]
+
+
+async def test_demand_is_told_as_it_is(spark: "SparkSession") -> None:
+    reports = Reports()
+    flow = await reading(spark, reports.append, mode="arrow")
+    probe = SubscriberProbe[Any](5).subscribed_to(flow)
+    paused = await reports.until(state="waiting", rows=5)
+    assert (paused.partitions, paused.launched, paused.computed, paused.done) == (4, 1, 1, 0)
+    assert paused.demand == 0
+    probe.request(12)
+    paused = await reports.until(state="waiting", rows=17)
+    assert (paused.launched, paused.done) == (2, 1)
+    probe.request(UNBOUNDED)
+    await probe.end()
+    assert reports[-1].demand == inf
+
+
+async def test_while_nothing_happens_nothing_is_told(spark: "SparkSession", mode: "Mode") -> None:
+    reports = Reports()
+    flow = await reading(spark, reports.append, mode=mode)
+    probe = SubscriberProbe[Any]().subscribed_to(flow)
+    await asyncio.sleep(2 * EVERY)
+    assert reports == []
+    probe.request(5)
+    await reports.until(rows=5)
+    await asyncio.sleep(2 * EVERY)
+    told = len(reports)
+    await asyncio.sleep(3 * EVERY)
+    assert len(reports) == told
+    probe.cancel()
+
+
+async def test_reports_are_rare(spark: "SparkSession", mode: "Mode") -> None:
+    """Each row is requested and delivered on its own, and few are worth a report."""
+    reports = Reports()
+    flow = await reading(spark, reports.append, mode=mode)
+    probe = SubscriberProbe[Any](1, again=1).subscribed_to(flow)
+    await probe.end()
+    began, ended = reports[0].seconds, reports[-1].seconds
+    assert len(reports) <= 2 + (ended - began) / EVERY
+
+
+async def test_rows_in_batches_are_counted_as_rows(spark: "SparkSession") -> None:
+    reports = Reports()
+    flow = await reading(spark, reports.append, rows="batch", batch=7)
+    probe = SubscriberProbe[Any](3).subscribed_to(flow)
+    await reports.until(rows=17)  # 7, 3, 7
+    assert reports[-1].demand == 0
+    probe.request(UNBOUNDED)
+    await probe.end()
+    assert reports[-1].rows == 40
+
+
+async def test_leaving_is_told(spark: "SparkSession", mode: "Mode") -> None:
+    reports = Reports()
+    flow = await reading(spark, reports.append, mode=mode)
+    assert len(await flow.take(3).to_list()) == 3
+    assert reports[-1].state == "cancelled"
+    assert reports[-1].rows == 3
+    probe = SubscriberProbe[Any](1).subscribed_to(flow)
+    await arrived(probe, 1)
+    probe.cancel()
+    assert reports[-1].state == "cancelled"
+    assert reports[-1].number > reports[0].number, "of another subscription"
+
+
+async def test_a_failure_is_told(spark: "SparkSession", mode: "Mode") -> None:
+    reports = Reports()
+    flow = await asyncio.to_thread(
+        lambda: from_dataframe(
+            spark.range(0, 30, 1, 3).selectExpr("1 / (id - 15)"), mode=mode, progress=reports.append
+        )
+    )
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(flow)
+    await probe.end()
+    assert probe.error is not None
+    assert (reports[-1].state, reports[-1].rows, reports[-1].done) == ("failed", 10, 1)
+
+
+async def test_a_function_that_raises_is_reported_and_harms_nobody(
+    spark: "SparkSession", mode: "Mode", expects_loop_errors: list[Context]
+) -> None:
+    calls = list[Progress]()
+
+    def fail(progress: Progress) -> None:
+        calls.append(progress)
+        raise ValueError("no screen")
+
+    flow = await reading(spark, fail, mode=mode)
+    assert await flow.count() == 40
+    (context,) = expects_loop_errors
+    assert "progress" in context["message"]
+    assert str(context["exception"]) == "no screen"
+    assert len(calls) == 1
+
+
+async def test_what_is_told_may_cancel(spark: "SparkSession") -> None:
+    def leave(progress: Progress) -> None:
+        if progress.rows:
+            probe.cancel()
+
+    flow = await reading(spark, leave, mode="arrow")
+    probe = SubscriberProbe[Any](1, again=1).subscribed_to(flow)
+    await until(lambda: probe.elements)
+    await asyncio.sleep(2 * EVERY)
+    assert not probe.ended
+
+
+async def test_it_is_called_in_the_context_of_the_subscriber(spark: "SparkSession") -> None:
+    from contextvars import ContextVar
+
+    name = ContextVar[str]("name", default="")
+    seen = set[str]()
+    flow = await reading(spark, lambda _: seen.add(name.get()))
+    name.set("mine")
+    await flow.count()
+    assert seen == {"mine"}
+
+
+async def test_without_partitions_the_rows_are_counted_all_the_same(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What counts them in mode rows is private to PySpark."""
+    monkeypatch.setattr("reactive_aio.spark.counting.reader_of", lambda _: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    reports = Reports()
+    flow = await reading(spark, reports.append, mode="rows")
+    assert await flow.count() == 40
+    assert (reports[-1].rows, reports[-1].partitions, reports[-1].done) == (40, None, 0)
+
+
+@pytest.mark.parametrize("wrong", [3, "bar", None])
+def test_what_cannot_be_told_is_refused(spark: "SparkSession", wrong: Any) -> None:
+    with pytest.raises(TypeError, match="progress must be True, for a bar, or a function"):
+        from_dataframe(spark.range(1), progress=wrong)
+
+
+def test_a_coroutine_function_is_refused(spark: "SparkSession") -> None:
+    async def show(progress: Progress) -> None: ...
+
+    with pytest.raises(TypeError, match="must be a plain function"):
+        from_dataframe(spark.range(1), progress=show)

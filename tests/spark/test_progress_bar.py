@@ -1,0 +1,140 @@
+"""The bar that shows a progress, on a terminal and elsewhere."""
+
+import asyncio
+import io
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rich.console import Console
+
+from reactive_aio.errors import MissingExtra
+from reactive_aio.spark import Progress, ProgressBar, from_dataframe
+from reactive_aio.spark.progress_bar import LINE_EVERY, size, told
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from reactive_aio import Flow
+
+
+@pytest.fixture(autouse=True)
+def clever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal that can move its cursor, whatever the tests run on."""
+    monkeypatch.setenv("TERM", "xterm")
+
+
+def screen(*, terminal: bool) -> tuple[ProgressBar, io.StringIO]:
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=terminal, width=160, color_system=None)
+    return ProgressBar("[flights]", console=console), file
+
+
+def report(number: int = 1, **figures: Any) -> Progress:
+    return Progress(number=number, partitions=4, state=figures.pop("state", "running"), **figures)
+
+
+def test_a_progress_is_a_line() -> None:
+    progress = report(done=2, rows=1_234_567, bytes=3 << 20, demand=1024, seconds=0.5)
+    assert told(progress) == (
+        "2/4 partitions  1,234,567 rows  2,469,134 rows/s  3.0 MiB  demand 1,024  running"
+    )
+    assert told(Progress(demand=float("inf"))).startswith("0/? partitions  0 rows  0 rows/s  0 B")
+    assert "demand unbounded  planning" in told(Progress(demand=float("inf")))
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (1023, "1,023 B"), (1536, "1.5 KiB"), (1 << 50, "1,024.0 TiB")],
+)
+def test_sizes_have_their_units(count: int, text: str) -> None:
+    assert size(count) == text
+
+
+def test_on_a_terminal_it_is_a_bar_that_grows() -> None:
+    bar, file = screen(terminal=True)
+    try:
+        bar(report(done=1, rows=10))
+        first = file.getvalue()
+        bar(report(done=3, rows=30))
+        assert "[flights]" in first
+        assert "1/4 partitions  10 rows" in first
+        assert "3/4 partitions  30 rows" in file.getvalue()[len(first) :]
+        assert "━" in first
+        assert "\x1b[?25l" in first, "the cursor is hidden"
+    finally:
+        bar(report(done=4, state="completed"))
+    assert file.getvalue().endswith("\x1b[?25h"), "and there again"
+
+
+def test_bars_of_several_flows_stand_below_each_other() -> None:
+    bar, file = screen(terminal=True)
+    bar(report(1, rows=1))
+    bar(report(2, rows=2))
+    bar(report(1, rows=7, state="cancelled"))
+    seen = len(file.getvalue())
+    bar(report(2, rows=9, state="completed"))
+    last = file.getvalue()[seen:]
+    assert "7 rows" in last
+    assert "9 rows" in last
+    seen = len(file.getvalue())
+    bar(report(3, rows=3, state="completed"))
+    assert "7 rows" not in file.getvalue()[seen:], "what has ended is not drawn again"
+
+
+def test_elsewhere_it_is_a_line_now_and_then() -> None:
+    bar, file = screen(terminal=False)
+    for seconds in (0.0, 0.1, LINE_EVERY - 1, LINE_EVERY, LINE_EVERY + 0.1, 2 * LINE_EVERY):
+        bar(report(rows=int(10 * seconds), seconds=seconds))
+    bar(report(done=4, rows=400, seconds=2 * LINE_EVERY + 1, state="failed"))
+    lines = file.getvalue().splitlines()
+    assert [line.split("  ")[1] for line in lines] == ["50 rows", "100 rows", "400 rows"]
+    assert lines[0].startswith("[flights]: 0/4 partitions")
+    assert lines[-1].endswith("failed")
+    assert "\x1b" not in file.getvalue()
+
+
+def test_a_bar_that_is_forgotten_gives_the_cursor_back() -> None:
+    bar, file = screen(terminal=True)
+    bar(report())
+    del bar
+    assert file.getvalue().endswith("\x1b[?25h")
+
+
+def test_without_rich_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
+    with pytest.raises(MissingExtra, match=r"reactive-aio\[progress\]"):
+        ProgressBar()
+
+
+async def count(flow: "Flow[Any]") -> int:
+    return await flow.count()
+
+
+@pytest.mark.spark
+async def test_it_shows_a_flow(spark: "SparkSession") -> None:
+    bar, file = screen(terminal=True)
+    flow = await asyncio.to_thread(lambda: from_dataframe(spark.range(0, 40, 1, 4), progress=bar))
+    assert await flow.count() == 40
+    assert "4/4 partitions  40 rows" in file.getvalue()
+    assert "completed" in file.getvalue()
+
+
+@pytest.mark.spark
+def test_true_means_a_bar_on_standard_error(
+    spark: "SparkSession", capfd: pytest.CaptureFixture[str]
+) -> None:
+    flow = from_dataframe(spark.range(0, 40, 1, 4), progress=True)
+    assert asyncio.run(count(flow)) == 40
+    shown = capfd.readouterr()
+    assert "Spark: 4/4 partitions  40 rows" in shown.err
+    assert shown.out == ""
+
+
+@pytest.mark.spark
+def test_true_without_rich_is_refused_at_once(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    with pytest.raises(MissingExtra, match=r"reactive-aio\[progress\]"):
+        from_dataframe(spark.range(1), progress=True)
