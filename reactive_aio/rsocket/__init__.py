@@ -10,9 +10,10 @@ its bytes; `driver` brings both together with the clock and the application.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .payloads import BYTES, JSON, TEXT, Codec
+from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec, PayloadError, typed
 from .protocol.connection import Connection
 from .protocol.errors import (
+    ApplicationError,
     ConnectionLost,
     NoLease,
     NoStreamLeft,
@@ -27,32 +28,46 @@ from .protocol.errors import (
 )
 from .protocol.frames import ErrorCode, Payload, Setup
 from .protocol.limits import Limits
-from .protocol.metadata import Bearer, Simple
+from .protocol.metadata import Bearer, Item, OtherCredentials, Simple
 from .protocol.resume import Resumption, Sessions
 from .protocol.states import Model
 from .uri import Address
 
 if TYPE_CHECKING:
-    from .client import connect
+    from .auth import Caller
+    from .client import Client, connect
+    from .leasing import Lease
+    from .request import Request
     from .requester import Requester
-    from .routing import Request, Router
+    from .responder import Options, RouterResponder
+    from .routing import Router
     from .server import Server, loopback, serve
+    from .terms import Terms
 
 __all__ = (
     "BYTES",
     "JSON",
+    "MSGPACK",
     "TEXT",
     "Address",
+    "ApplicationError",
     "Bearer",
+    "Caller",
+    "Client",
     "Codec",
     "Connection",
     "ConnectionLost",
     "ErrorCode",
+    "Item",
+    "Lease",
     "Limits",
     "Model",
     "NoLease",
     "NoStreamLeft",
+    "Options",
+    "OtherCredentials",
     "Payload",
+    "PayloadError",
     "ProtocolError",
     "Request",
     "RequestCanceled",
@@ -62,24 +77,33 @@ __all__ = (
     "ResumeRejected",
     "Resumption",
     "Router",
+    "RouterResponder",
     "Server",
     "Sessions",
     "Setup",
     "SetupRejected",
     "Simple",
     "StreamFailed",
+    "Terms",
     "connect",
     "error_of",
     "loopback",
     "serve",
+    "typed",
 )
 
 # The protocol must be importable where there is no event loop; who asks for these has one.
 _DRIVEN = {
-    "Request": "routing",
+    "Caller": "auth",
+    "Client": "client",
+    "Lease": "leasing",
+    "Options": "responder",
+    "Request": "request",
     "Requester": "requester",
     "Router": "routing",
+    "RouterResponder": "responder",
     "Server": "server",
+    "Terms": "terms",
     "connect": "client",
     "loopback": "server",
     "serve": "server",

@@ -1,55 +1,70 @@
 """The client: `connect`, by a URI or over any byte stream."""
 
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from .._core.duration import seconds
+from .._core.duration import Duration, seconds
 from .._core.loop import Door
-from .driver import Driver, Responder
+from ..retry import RetryPolicy
+from .driver import Driver, lost_error
 from .payloads import BYTES, Codec
-from .protocol.connection import Connection
 from .protocol.errors import ConnectionLost
-from .protocol.frames import ErrorCode, Payload, Setup
-from .protocol.limits import Limits
-from .protocol.metadata import Credentials, write_auth, write_composite
-from .protocol.mime import AUTHENTICATION, COMPOSITE_METADATA
+from .protocol.frames import ErrorCode
+from .reconnecting import Link
 from .requester import Requester
-from .responder import RouterResponder
-from .routing import Router
+from .terms import Terms, dialled, shown
 from .transports.addressed import dial
 from .transports.bytestream import StreamTransport
 from .uri import Address
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from anyio.abc import ByteStream
 
-__all__ = ("connect", "dialled")
+__all__ = ("Client", "connect")
 
 T = TypeVar("T")
 
 
-def dialled(
-    codec: Codec[Any],
-    *,
-    credentials: Credentials | None = None,
-    keepalive: "float | timedelta" = 20.0,
-    lifetime: "float | timedelta" = 90.0,
-    limits: Limits | None = None,
-    router: Router | None = None,
-) -> Driver:
-    """A client's driver, to be attached to a transport."""
-    items = [] if credentials is None else [(AUTHENTICATION, write_auth(credentials))]
-    setup = Setup(
-        keepalive=max(1, int(seconds(keepalive, "keepalive") * 1000)),
-        lifetime=max(1, int(seconds(lifetime, "lifetime") * 1000)),
-        metadata_mime=COMPOSITE_METADATA,
-        data_mime=codec.mime,
-        payload=Payload(b"", write_composite(items) or None),
-    )
-    responder: Responder | None = None if router is None else RouterResponder(router)
-    return Driver(lambda now: Connection(setup, now, limits=limits), responder)
+class Client(Requester[T]):
+    """A requester that may connect again when its connection is lost.
+
+    What is open then fails with `ConnectionLost`, unless the session is resumed; so does whatever
+    is asked for before there is another connection (`ready` waits for that).
+    """
+
+    def __init__(
+        self,
+        driver: Driver,
+        codec: Codec[T],
+        route: str | None = None,
+        n: int | None = None,
+        link: Link | None = None,
+    ) -> None:
+        super().__init__(driver, codec, route, n)
+        self._link = link
+        if link is not None:
+            link.renewed = self._renewed
+
+    def _renewed(self, driver: Driver) -> None:
+        self._driver = driver
+
+    @property
+    def closed(self) -> bool:
+        """Whether there is no connection, and none will come."""
+        return super().closed and (self._link is None or not self._link.trying)
+
+    async def ready(self) -> None:
+        """Wait until there is a connection; fail with `ConnectionLost` if none will come."""
+        if self._link is not None and self._driver.ended is not None:
+            await self._link.ready()
+        if self._driver.ended is not None:
+            raise lost_error(self._driver)
+
+    async def aclose(self) -> None:
+        """Close the connection: streams that are open fail; nothing of it is left."""
+        if self._link is not None:
+            await self._link.aclose()
+        await super().aclose()
 
 
 @overload
@@ -57,58 +72,54 @@ async def connect(
     where: "str | ByteStream",
     *,
     ssl: SSLContext | None = None,
-    credentials: Credentials | None = None,
-    keepalive: "float | timedelta" = 20.0,
-    lifetime: "float | timedelta" = 90.0,
-    timeout: "float | timedelta" = 10.0,
-    limits: Limits | None = None,
-    router: Router | None = None,
-) -> Requester[bytes]: ...
+    timeout: Duration = 10.0,
+    retry: RetryPolicy | int | None = None,
+    **terms: Unpack[Terms],
+) -> Client[bytes]: ...
 @overload
 async def connect(
     where: "str | ByteStream",
     *,
     codec: Codec[T],
     ssl: SSLContext | None = None,
-    credentials: Credentials | None = None,
-    keepalive: "float | timedelta" = 20.0,
-    lifetime: "float | timedelta" = 90.0,
-    timeout: "float | timedelta" = 10.0,
-    limits: Limits | None = None,
-    router: Router | None = None,
-) -> Requester[T]: ...
+    timeout: Duration = 10.0,
+    retry: RetryPolicy | int | None = None,
+    **terms: Unpack[Terms],
+) -> Client[T]: ...
 async def connect(
     where: "str | ByteStream",
     *,
     codec: Codec[Any] = BYTES,
     ssl: SSLContext | None = None,
-    credentials: Credentials | None = None,
-    keepalive: "float | timedelta" = 20.0,
-    lifetime: "float | timedelta" = 90.0,
-    timeout: "float | timedelta" = 10.0,
-    limits: Limits | None = None,
-    router: Router | None = None,
-) -> Requester[Any]:
+    timeout: Duration = 10.0,
+    retry: RetryPolicy | int | None = None,
+    **terms: Unpack[Terms],
+) -> Client[Any]:
     """Connect to *where*, a URI (see `uri`) or any byte stream of anyio.
 
-    *codec* says what elements are. *credentials* are shown to the server, which may refuse them:
-    then the first request fails with `SetupRejected`. *router* serves the requests of the server.
-    A connection that does not come about within *timeout* seconds fails with `ConnectionLost`.
+    *codec* says what elements are; what else there is to say stands in `Terms`. Credentials that
+    the server refuses let the first request fail with `SetupRejected`. A connection that does not
+    come about within *timeout* seconds fails with `ConnectionLost`. *retry* says when to connect
+    again once the connection was lost, and when to give up; without it, a lost connection stays
+    lost. With ``resume=Resumption()``, streams go on over the next transport, and miss nothing.
     """
-    driver = dialled(
-        codec,
-        credentials=credentials,
-        keepalive=keepalive,
-        lifetime=lifetime,
-        limits=limits,
-        router=router,
-    )
     if not isinstance(where, str):
+        if terms.get("resume") is not None or retry is not None:
+            raise ValueError("resume and retry need a URI: a byte stream is there only once")
+        driver = dialled(codec, terms, await shown(terms))
         StreamTransport(driver, where)
-        return Requester(driver, codec)
+        return Client(driver, codec)
     address = Address.parse(where)
-    await _within(seconds(timeout, "timeout"), address, driver, ssl)
-    return Requester(driver, codec, address.route, address.n)
+    limit = seconds(timeout, "timeout")
+
+    async def make() -> Driver:
+        return dialled(codec, terms, await shown(terms))
+
+    async def reach(driver: Driver) -> None:
+        await _within(limit, address, driver, ssl)
+
+    link = Link(make, reach, None if retry is None else RetryPolicy.of(retry))
+    return Client(await link.first(), codec, address.route, address.n, link)
 
 
 async def _within(limit: float, address: Address, driver: Driver, ssl: SSLContext | None) -> None:

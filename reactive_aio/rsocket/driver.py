@@ -5,7 +5,7 @@ what there is with one call. Nothing here waits: no task, no lock, one timer.
 """
 
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final
 
 from .._core.loop import Door, Future, Task, TimerHandle, settled
 from .protocol.connection import Connection
@@ -18,63 +18,21 @@ from .protocol.events import (
     Elements,
     Event,
     Failed,
+    Leased,
+    MetadataPushed,
     Requested,
+    ResumeAsked,
+    Resumed,
     SetupAsked,
 )
-from .protocol.frames import ErrorCode, Payload
+from .protocol.frames import ErrorCode
 from .protocol.states import Model
+from .roles import Rebind, Receiver, Responder, Sender, Transport
 
-if TYPE_CHECKING:
-    from .protocol.frames import Setup
-
-__all__ = ("Driver", "Receiver", "Responder", "Sender", "Transport", "lost_error")
+__all__ = ("Driver", "lost_error")
 
 WRITE: Final = 64 * 1024
 CLOSE_TIMEOUT: Final = 5.0
-
-
-class Transport(Protocol):
-    """What moves the bytes. It tells the driver `received`, `pause_writing` … and `lost`, once."""
-
-    def write(self, data: bytes, /) -> object:
-        """Send *data*; never blocks."""
-        ...
-
-    def pause_reading(self) -> object: ...
-    def resume_reading(self) -> object: ...
-
-    def close(self) -> object:
-        """Send what was written, then end."""
-        ...
-
-    def abort(self) -> object:
-        """End now."""
-        ...
-
-
-class Receiver(Protocol):
-    """Who gets what comes in on a stream."""
-
-    def elements(self, payloads: list[Payload], complete: bool) -> None: ...
-    def completed(self) -> None: ...
-    def failed(self, error: StreamFailed) -> None: ...
-
-
-class Sender(Protocol):
-    """Who sends on a stream."""
-
-    def demanded(self, n: int) -> None: ...
-    def cancelled(self) -> None: ...
-
-
-class Responder(Protocol):
-    """Who serves the peer's requests."""
-
-    def admit(self, driver: "Driver", setup: "Setup") -> None:
-        """A client asks to be let in: accept or reject it, now or later."""
-        ...
-
-    def serve(self, driver: "Driver", request: Requested) -> None: ...
 
 
 class Driver:
@@ -93,8 +51,16 @@ class Driver:
         self.user: Any = None
         """What the authentication of the peer returned."""
         self.on_lost: Callable[[Driver], object] | None = None
+        """Called once, when it is over and nothing is left of it."""
+        self.on_suspended: Callable[[Driver], object] | None = None
+        """Called when a session lost its transport, and waits for another."""
+        self.on_resumed: Callable[[], object] | None = None
+        self.waiting: list[Callable[[], object]] = []
+        """Called, once, when the peer grants a lease, or the connection is over."""
+        self._ends: list[Callable[[Driver], object]] = []
         self._responder = responder
         self._transport: Transport | None = None
+        self._rebind: Rebind | None = None
         self._writable = True
         self._held = False  # nothing is read
         self._planned = False
@@ -104,7 +70,10 @@ class Driver:
         self._room: list[Future[None]] = []
         self._over = False  # the transport has ended
         self._doomed = False  # it is to end, should there ever be one
-        self._on: dict[type[Any], Callable[[Any], None]] = {
+        self._on: dict[type[Any], Callable[[Any], None]] = self._handlers()
+
+    def _handlers(self) -> dict[type[Any], Callable[[Any], None]]:
+        return {
             Elements: self._elements,
             Completed: self._completed,
             Failed: self._failed,
@@ -112,15 +81,25 @@ class Driver:
             Demanded: self._demanded,
             Requested: self._requested,
             SetupAsked: self._asked,
+            ResumeAsked: self._resume_asked,
+            Resumed: self._resumed,
+            Leased: self._leased,
+            MetadataPushed: self._pushed,
             Closed: self._closed,
         }
 
     # -- for the transport -------------------------------------------------------------------------
-    def attach(self, transport: Transport) -> None:
-        """Begin, on a transport that is ready."""
-        self._transport = transport
-        if self._doomed:
+    def attach(self, transport: Transport, rebind: Rebind | None = None) -> None:
+        """Begin, or go on, on a transport that is ready.
+
+        One that has a method `rebind`, or comes with one, can be passed on to another driver.
+        """
+        self._transport, self._rebind = transport, rebind or getattr(transport, "rebind", None)
+        self._writable, self._held = True, False
+        if self._doomed or self._over:
             transport.abort()
+        elif self.connection.suspended:
+            self.connection.reconnected(self.door.now())
         self.plan()
 
     def received(self, data: bytes) -> None:
@@ -136,13 +115,26 @@ class Driver:
         self.plan()
 
     def lost(self, error: BaseException | None = None) -> None:
-        """The transport has ended."""
+        """The transport has ended. A session that may go on without it waits for another one."""
         if self._over:
             return
-        self._over = True
         self._planned = True
         reason = "the transport was closed" if error is None else f"the transport failed: {error}"
         self._dispatch(self.connection.lost(self.door.now(), reason))
+        self._transport = self._rebind = None
+        if not self.connection.suspended:
+            self._end()
+            return
+        self._writable = self._held = self._planned = False
+        self._watch()
+        if self.on_suspended is not None:
+            self.on_suspended(self)
+
+    def _end(self) -> None:
+        """Nothing is left of it."""
+        if self._over:
+            return
+        self._over = self._planned = True
         for timer in (self._timer, self._kill):
             if timer is not None:
                 timer.cancel()
@@ -151,8 +143,23 @@ class Driver:
         self._make_room()
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
+        ends, self._ends = self._ends, []
+        for each in ends:
+            each(self)
         if self.on_lost is not None:
             self.on_lost(self)
+
+    def at_end(self, callback: "Callable[[Driver], object]") -> None:
+        """Have *callback* called when nothing is left of the connection."""
+        if self._over:
+            callback(self)
+        else:
+            self._ends.append(callback)
+
+    def info(self, name: str) -> Any:
+        """What the transport says of itself by *name*, as asyncio's ``get_extra_info``."""
+        ask = getattr(self._transport, "get_extra_info", None)
+        return None if ask is None else ask(name)
 
     # -- for the application -----------------------------------------------------------------------
     def plan(self) -> None:
@@ -197,7 +204,7 @@ class Driver:
         if self.ended is None:
             self.connection.close()
             self.plan()
-        if not self._over and self._transport is not None:
+        if not self._over and (self._transport is not None or self.connection.closed):
             if self._gone is None:
                 self._gone = self.door.future()
             await settled(self._gone)
@@ -251,7 +258,9 @@ class Driver:
 
     def _finish(self) -> None:
         transport = self._transport
-        if transport is not None and not self._over:
+        if transport is None:
+            self._end()
+        elif not self._over:
             transport.close()
 
     def _make_room(self) -> None:
@@ -329,12 +338,34 @@ class Driver:
         else:
             self.connection.reject("nobody is let in here")
 
+    def _resume_asked(self, event: ResumeAsked) -> None:
+        if self._responder is not None:
+            self._responder.resume(self, event.resume)
+        else:
+            self.connection.reject("nobody is let in here")
+
+    def _resumed(self, event: Resumed) -> None:
+        del event
+        if self.on_resumed is not None:
+            self.on_resumed()
+
+    def _leased(self, event: Leased | Closed) -> None:
+        del event
+        waiting, self.waiting = self.waiting, []
+        for each in waiting:
+            each()
+
+    def _pushed(self, event: MetadataPushed) -> None:
+        if self._responder is not None:
+            self._responder.pushed(self, event.metadata)
+
     def _closed(self, event: Closed) -> None:
         self.ended = error_of(event.code, event.data)
         if event.code == ErrorCode.CONNECTION_CLOSE or not isinstance(self.ended, ConnectionError):
             self.ended = error_of(ErrorCode.CONNECTION_CLOSE, event.data or b"it was closed")
         self._stop_tasks()
-        if not self._over and self._kill is None:
+        self._leased(event)
+        if not self._over and self._transport is not None and self._kill is None:
             self._kill = self.door.later(CLOSE_TIMEOUT, self.abort)
 
     def _stop_tasks(self) -> None:

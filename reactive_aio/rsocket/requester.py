@@ -1,32 +1,47 @@
 """What may be asked of the other end of a connection, by either side."""
 
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeAlias, TypeVar, overload
 
+from .._core.duration import Duration, seconds
 from ..coerce import Source, to_flow
 from ..stage import Inlet, from_push
 from .driver import Driver, lost_error
+from .envelope import DEADLINE_PASSED, within, written
 from .exchange import Call, ChannelOut, Inflow, answer
-from .payloads import Codec
+from .protocol.errors import NoLease, RequestCanceled
 from .protocol.frames import Payload
-from .protocol.metadata import Item, write_composite, write_routing
-from .protocol.mime import ROUTING
+from .protocol.metadata import Item, write_mime_types, write_routing
+from .protocol.mime import ACCEPT_MIME_TYPES, COMPOSITE_METADATA, MIME_TYPE, ROUTING
+from .waiting import TimedInflow, begin_stream, late, leased, when_leased
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .._core.loop import TimerHandle
     from ..flow import Flow
     from ..spec import Subscription
+    from .payloads import Codec
 
 __all__ = ("Requester",)
 
 T = TypeVar("T")
-Metadata = tuple[Item | tuple[str, bytes], ...]
+U = TypeVar("U")
+Metadata: TypeAlias = "Sequence[Item | tuple[str, bytes]]"
+_NO_METADATA: Final = ()
 
 
 class Requester(Generic[T]):
-    """One connection, and what may be asked of the other end. Leave it by ``async with``."""
+    """One connection, and what may be asked of the other end. Leave it by ``async with``.
+
+    All four models take a *route*, items of *metadata* to be sent along, and a *codec* where the
+    types of a request are not those of the connection. A *timeout* is told to the other end, which
+    gives up as well. Where the other end grants leases, requests wait for one.
+    """
 
     def __init__(
-        self, driver: Driver, codec: Codec[T], route: str | None = None, n: int | None = None
+        self, driver: Driver, codec: "Codec[T]", route: str | None = None, n: int | None = None
     ) -> None:
         self._driver = driver
         self._codec = codec
@@ -37,84 +52,184 @@ class Requester(Generic[T]):
         return f"<Requester {self._driver.connection!r}>"
 
     # -- the four models ---------------------------------------------------------------------------
+    @overload
     async def request_response(
-        self, payload: T | None = None, *, route: str | None = None, metadata: Metadata = ()
-    ) -> T:
-        """Ask for one element. To be cancelled while waiting cancels the request."""
+        self,
+        payload: T | None = None,
+        *,
+        route: str | None = None,
+        metadata: Metadata = _NO_METADATA,
+        timeout: Duration | None = None,
+    ) -> T: ...
+    @overload
+    async def request_response(
+        self,
+        payload: Any = None,
+        *,
+        codec: "Codec[U]",
+        route: str | None = None,
+        metadata: Metadata = _NO_METADATA,
+        timeout: Duration | None = None,
+    ) -> U: ...
+    async def request_response(
+        self,
+        payload: Any = None,
+        *,
+        codec: "Codec[Any] | None" = None,
+        route: str | None = None,
+        metadata: Metadata = _NO_METADATA,
+        timeout: Duration | None = None,
+    ) -> Any:
+        """Ask for one element. To be cancelled while waiting cancels the request.
+
+        Fails with `TimedOut` when *timeout* seconds have passed, lease and answer included.
+        """
         driver = self._open()
-        asked = self._payload(payload, route, metadata)
-        call = Call(driver, self._codec.decode)
-        stream_id = driver.connection.request_response(asked)
-        driver.receivers[stream_id] = call
-        driver.plan()
+        limit = None if timeout is None else seconds(timeout, "timeout")
+        asked = self._payload(payload, codec, route, metadata, limit)
+        call = Call(driver, (codec or self._codec).decode)
+        timer: TimerHandle | None = None
+        if limit is not None:
+            timer = driver.door.later(limit, call.failed, late(limit))
+        stream_id = 0
         try:
-            answered: T = await call.future
-            return answered
+            while not stream_id:
+                try:
+                    stream_id = driver.connection.request_response(asked)
+                except NoLease:
+                    await leased(driver, call.future)
+            driver.receivers[stream_id] = call
+            driver.plan()
+            return await call.future
+        except RequestCanceled as error:
+            if limit is not None and error.data == DEADLINE_PASSED:
+                raise late(limit) from None
+            raise
         finally:
+            if timer is not None:
+                timer.cancel()
             if driver.receivers.get(stream_id) is call:
                 del driver.receivers[stream_id]
                 driver.connection.cancel(stream_id)
                 driver.plan()
 
     async def fire_and_forget(
-        self, payload: T | None = None, *, route: str | None = None, metadata: Metadata = ()
+        self,
+        payload: Any = None,
+        *,
+        codec: "Codec[Any] | None" = None,
+        route: str | None = None,
+        metadata: Metadata = _NO_METADATA,
     ) -> None:
         """Send a request that nobody answers; waits while much waits to be sent."""
-        asked = self._payload(payload, route, metadata)
+        asked = self._payload(payload, codec, route, metadata, None)
         await self._open().room()
         driver = self._open()
-        driver.connection.fire_and_forget(asked)
+        while True:
+            try:
+                driver.connection.fire_and_forget(asked)
+                break
+            except NoLease:
+                await leased(driver)
         driver.plan()
 
+    @overload
     def request_stream(
-        self, payload: T | None = None, *, route: str | None = None, metadata: Metadata = ()
-    ) -> "Flow[T]":
+        self,
+        payload: T | None = None,
+        *,
+        route: str | None = None,
+        metadata: Metadata = _NO_METADATA,
+        timeout: Duration | None = None,
+    ) -> "Flow[T]": ...
+    @overload
+    def request_stream(
+        self,
+        payload: Any = None,
+        *,
+        codec: "Codec[U]",
+        route: str | None = None,
+        metadata: Metadata = _NO_METADATA,
+        timeout: Duration | None = None,
+    ) -> "Flow[U]": ...
+    def request_stream(
+        self,
+        payload: Any = None,
+        *,
+        codec: "Codec[Any] | None" = None,
+        route: str | None = None,
+        metadata: Metadata = _NO_METADATA,
+        timeout: Duration | None = None,
+    ) -> "Flow[Any]":
         """Ask for a stream, anew for each subscription, when its subscriber first asks.
 
-        The other end is asked for as much as the subscriber asks for, no more and no less.
+        The other end is asked for as much as the subscriber asks for, no more and no less. The
+        stream fails with `TimedOut` unless it ends within *timeout* seconds from then.
         """
-        asked = self._payload(payload, route, metadata)
+        limit = None if timeout is None else seconds(timeout, "timeout")
+        asked = self._payload(payload, codec, route, metadata, limit)
 
-        def begin(inflow: Inflow, n: int) -> None:
-            inflow.bind(inflow.driver.connection.request_stream(asked, n))
+        def start(inflow: Inflow, n: int) -> int:
+            return inflow.driver.connection.request_stream(asked, n)
 
-        def open(inlet: Inlet[T]) -> "Subscription":
-            return Inflow(self._driver, inlet, self._codec.decode, begin)
-
-        flow: Flow[T] = from_push(open, name=self._name("request_stream", route), holds=None)
+        open = self._opener(codec, partial(begin_stream, start), limit)
+        flow: Flow[Any] = from_push(open, name=self._name("request_stream", route), holds=None)
         return flow if self._n is None else flow.boundary(self._n)
 
+    @overload
     def request_channel(
-        self, source: Source[T], *, route: str | None = None, metadata: Metadata = ()
-    ) -> "Flow[T]":
+        self,
+        source: Source[T],
+        *,
+        route: str | None = None,
+        metadata: Metadata = _NO_METADATA,
+        timeout: Duration | None = None,
+    ) -> "Flow[T]": ...
+    @overload
+    def request_channel(
+        self,
+        source: Source[Any],
+        *,
+        codec: "Codec[U]",
+        route: str | None = None,
+        metadata: Metadata = _NO_METADATA,
+        timeout: Duration | None = None,
+    ) -> "Flow[U]": ...
+    def request_channel(
+        self,
+        source: Source[Any],
+        *,
+        codec: "Codec[Any] | None" = None,
+        route: str | None = None,
+        metadata: Metadata = _NO_METADATA,
+        timeout: Duration | None = None,
+    ) -> "Flow[Any]":
         """Send the elements of *source*, as the other end asks for them, and get its elements.
 
         The channel is opened by the first element of *source*. A source that is empty gets none
         back. One that fails fails the channel; the other end is not told why.
         """
-        items = self._items(route, metadata)
-        encode = self._codec.encode
+        limit = None if timeout is None else seconds(timeout, "timeout")
+        items = self._items(codec, route, metadata, limit)
+        encode = (codec or self._codec).encode
 
-        def opened(payload: Payload, n: int) -> int:
-            first = Payload(payload.data, items)
-            return self._driver.connection.request_channel(first, n)
+        def begin(inflow: Inflow) -> None:
+            def opened(payload: Payload, n: int) -> int:
+                first = Payload(payload.data, items)
+                return inflow.driver.connection.request_channel(first, n)
 
-        def begin(inflow: Inflow, n: int) -> None:
-            del n
             out = ChannelOut(
                 inflow, lambda each: Payload(encode(each)), opened, lambda each: answer(each, False)
             )
             out.attach(to_flow(source))
 
-        def open(inlet: Inlet[T]) -> "Subscription":
-            return Inflow(self._driver, inlet, self._codec.decode, begin)
-
+        open = self._opener(codec, partial(when_leased, begin), limit)
         return from_push(open, name=self._name("request_channel", route), holds=None)
 
     def metadata_push(self, *metadata: Item | tuple[str, bytes]) -> None:
         """Send metadata that concerns the whole connection."""
         driver = self._open()
-        driver.connection.metadata_push(write_composite(metadata))
+        driver.connection.metadata_push(written(self._metadata_mime, metadata) or b"")
         driver.plan()
 
     # -- the end -----------------------------------------------------------------------------------
@@ -143,14 +258,52 @@ class Requester(Generic[T]):
             raise lost_error(self._driver)
         return self._driver
 
+    def _opener(
+        self,
+        codec: "Codec[Any] | None",
+        begin: "Callable[[Inflow, int], None]",
+        limit: float | None,
+    ) -> "Callable[[Inlet[Any]], Subscription]":
+        decode = (codec or self._codec).decode
+
+        def open(inlet: Inlet[Any]) -> "Subscription":
+            if limit is None:
+                return Inflow(self._driver, inlet, decode, begin)
+            return TimedInflow(self._driver, inlet, decode, begin, limit)
+
+        return open
+
     def _name(self, what: str, route: str | None) -> str:
         return f"{what}({route or self._route or ''})"
 
-    def _payload(self, payload: T | None, route: str | None, metadata: Metadata) -> Payload:
-        data = b"" if payload is None else self._codec.encode(payload)
-        return Payload(data, self._items(route, metadata))
+    def _payload(
+        self,
+        payload: Any,
+        codec: "Codec[Any] | None",
+        route: str | None,
+        metadata: Metadata,
+        limit: float | None,
+    ) -> Payload:
+        data = b"" if payload is None else (codec or self._codec).encode(payload)
+        return Payload(data, self._items(codec, route, metadata, limit))
 
-    def _items(self, route: str | None, metadata: Metadata) -> bytes | None:
+    @property
+    def _metadata_mime(self) -> str:
+        setup = self._driver.connection.setup
+        return COMPOSITE_METADATA if setup is None else setup.metadata_mime
+
+    def _items(
+        self,
+        codec: "Codec[Any] | None",
+        route: str | None,
+        metadata: Metadata,
+        limit: float | None,
+    ) -> bytes | None:
         route = self._route if route is None else route
-        routing = () if route is None else ((ROUTING, write_routing(route)),)
-        return write_composite((*routing, *metadata)) or None
+        items = [] if route is None else [(ROUTING, write_routing(route))]
+        if codec is not None and codec.mime != self._codec.mime:
+            mime = write_mime_types(codec.mime)
+            items += [(MIME_TYPE, mime), (ACCEPT_MIME_TYPES, mime)]
+        if limit is not None:
+            items.append(within(limit))
+        return written(self._metadata_mime, [*items, *metadata])

@@ -1,38 +1,56 @@
-"""The serving side of a connection: requests go to handlers, what they return goes to the peer."""
+"""The serving side of connections: who is let in, who serves a request, who gets leases."""
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Coroutine
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from .._core.loop import CancelledError
-from ..coerce import to_flow
-from ..errors import AlreadySubscribed
-from ..stage import Inlet, from_push
+from .._core.duration import Duration, seconds
+from .auth import Authenticate, Authorize, Hooks, caller
 from .driver import Driver
-from .exchange import Inflow, Outflow, answer
-from .payloads import BYTES, JSON, TEXT, Codec
+from .envelope import Envelope, Envelopes, items_of
+from .exchange import answer
+from .leasing import Grants, Lease
+from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec
 from .protocol.errors import ProtocolError, RequestInvalid, StreamFailed
 from .protocol.events import Requested
-from .protocol.frames import ErrorCode, Payload, Setup
-from .protocol.metadata import Credentials, Item, read_auth, read_composite, read_routing
-from .protocol.mime import AUTHENTICATION, COMPOSITE_METADATA, ROUTING
-from .protocol.states import Model
+from .protocol.frames import ErrorCode, Resume, Setup
 from .requester import Requester
-from .routing import Handler, Request, Router
+from .routing import Router
+from .serving import Served
+from .sessions import Kept
 
 if TYPE_CHECKING:
-    from ..flow import Flow
-    from ..spec import Subscription
+    from ..spec import Publisher
 
-__all__ = ("Authenticate", "RouterResponder")
+__all__ = ("CODECS", "Options", "RouterResponder")
 
-Authenticate = Callable[[Credentials | None], Any]
-"""Gets the credentials of a SETUP; returns who that is, or something false; may be awaitable."""
+CODECS: Final[dict[str, Codec[Any]]] = {each.mime: each for each in (BYTES, TEXT, JSON, MSGPACK)}
 
-_ONE: Final = frozenset({bytes, str, int, float, bool, dict, list, tuple, Payload})
-"""What is one element, without a closer look."""
-_CODECS: Final[dict[str, Codec[Any]]] = {each.mime: each for each in (BYTES, TEXT, JSON)}
+
+class Options(TypedDict, total=False):
+    """How a router serves, for `serve`, `loopback` and everybody who makes a `RouterResponder`."""
+
+    authenticate: "Authenticate | None"
+    """Gets the credentials of each client, or None, and the `Caller` if it takes two arguments;
+    returns who that is, or something false. It may be a coroutine function."""
+    authorize: "Authorize | None"
+    """Gets each `Request` before it is served; returns something false if it may not be, else True
+    or what the handler shall see as its user. It may be a coroutine function."""
+    auth_timeout: Duration
+    """How long either may take: 5 seconds."""
+    codecs: dict[str, Codec[Any]] | None
+    """Codecs beside those for bytes, text, JSON and MessagePack, by MIME type."""
+    leases: "Callable[[Any], Publisher[Lease]] | None"
+    """Gets the user, and returns a publisher of leases: a client that asks for leases is granted
+    one after the other. Without it, such clients are refused."""
+    on_connect: Callable[[Requester[Any]], Any] | None
+    """Gets a requester for each client that was let in; it may be a coroutine function."""
+    max_running: int
+    """How many fire-and-forget requests are served at a time, on all connections: 256."""
+    tell_errors: bool
+    """Whether the peer sees the texts of exceptions. Those of a `StreamFailed` it always does."""
+    on_error: Callable[[BaseException], object] | None
+    """Gets the exceptions that are not meant for the peer; else the loop's handler does."""
 
 
 class RouterResponder:
@@ -42,69 +60,142 @@ class RouterResponder:
         self,
         router: Router,
         *,
-        authenticate: Authenticate | None = None,
-        auth_timeout: float = 5.0,
+        authenticate: "Authenticate | None" = None,
+        authorize: "Authorize | None" = None,
+        auth_timeout: Duration = 5.0,
         codecs: dict[str, Codec[Any]] | None = None,
+        leases: "Callable[[Any], Publisher[Lease]] | None" = None,
+        on_connect: Callable[[Requester[Any]], Any] | None = None,
         tell_errors: bool = False,
         on_error: Callable[[BaseException], object] | None = None,
         max_running: int = 256,
     ) -> None:
-        self._router = router
-        self._authenticate = authenticate
-        self._auth_timeout = auth_timeout
-        self._codecs = _CODECS | (codecs or {})
+        self.router: Router = router
+        self.envelopes: Envelopes = Envelopes()
+        self._auth_timeout = seconds(auth_timeout, "auth_timeout")
+        self.hooks: Hooks = Hooks(authenticate, authorize, self._auth_timeout)
+        self.kept: Kept = Kept()
+        self._codecs = CODECS | (codecs or {})
+        self._leases = leases
+        self._on_connect = on_connect
         self._tell = tell_errors
         self._on_error = on_error
         self._max_running = max_running
         self._running = 0
+        self._grants: dict[Driver, Grants] = {}
         self.dropped: int = 0
         """How many fire-and-forget requests came while too many were being served."""
 
+    @property
+    def leases(self) -> bool:
+        """Whether clients that want leases are let in."""
+        return self._leases is not None
+
     # -- admission ---------------------------------------------------------------------------------
     def admit(self, driver: Driver, setup: Setup) -> None:
-        if self._authenticate is None:
-            driver.accept()
+        if self.hooks.authenticate is None:
+            self._let_in(driver, setup)
             return
-        try:
-            credentials = _credentials(setup)
-        except ProtocolError:
-            driver.reject("the credentials cannot be read")
-            return
-        late = driver.door.later(self._auth_timeout, driver.reject, "authentication took too long")
-        task = driver.spawn(self._judge(driver, credentials), "rsocket: authentication")
+        timeout = self._auth_timeout
+        late = driver.door.later(timeout, driver.reject, "authentication took too long")
+        task = driver.spawn(self._judge(driver, setup), "rsocket: authentication")
         if task is not None:
             task.add_done_callback(lambda _: late.cancel())
 
-    async def _judge(self, driver: Driver, credentials: Credentials | None) -> None:
+    async def _judge(self, driver: Driver, setup: Setup) -> None:
         user: Any = None
         try:
-            if self._authenticate is not None:
-                user = self._authenticate(credentials)
-                if isawaitable(user):
-                    user = await user
+            user = await self.hooks.who(caller(driver, setup))
+        except ProtocolError:
+            driver.reject("the credentials cannot be read")
+            return
         except Exception as error:
-            user = None
             self._report(driver, error)
         if user:
             driver.user = user
-            driver.accept()
+            self._let_in(driver, setup)
         else:
             driver.reject("authentication failed")
+
+    def _let_in(self, driver: Driver, setup: Setup) -> None:
+        if setup.token is not None and not self.kept.keep(setup.token, driver):
+            driver.reject("the session cannot be kept")
+            return
+        driver.accept()
+        self.begin(driver)
+
+    def begin(self, driver: Driver) -> None:
+        """A connection is open, on either side: grant leases, and say that it is there."""
+        setup = driver.connection.setup
+        if setup is not None and setup.lease and self._leases is not None:
+            grants = self._grants[driver] = Grants(driver)
+            driver.on_resumed = grants.renew
+            driver.at_end(self._end_grants)
+            grants.attach(self._leases(driver.user))
+        if self._on_connect is not None:
+            self._call(driver, self._on_connect, Requester(driver, self.codec(setup)))
+
+    def _end_grants(self, driver: Driver) -> None:
+        grants = self._grants.pop(driver, None)
+        if grants is not None:
+            grants.end()
+
+    def _call(self, driver: Driver, function: Callable[..., Any], *given: Any) -> None:
+        """Call a function of the application that nobody waits for."""
+        try:
+            result = function(*given)
+            if isawaitable(result):
+                driver.spawn(self._attended(driver, result), "rsocket: for a connection")
+        except Exception as error:
+            self._report(driver, error)
+
+    async def _attended(self, driver: Driver, result: Any) -> None:
+        try:
+            await result
+        except Exception as error:
+            self._report(driver, error)
+
+    def resume(self, driver: Driver, frame: Resume) -> None:
+        self.kept.resume(driver, frame)
 
     # -- requests ----------------------------------------------------------------------------------
     def serve(self, driver: Driver, request: Requested) -> None:
         """Call the handler of a request; whatever it raises is the answer."""
+        served: Served | None = None
         try:
-            _Served(self, driver, request).begin()
+            served = Served(self, driver, request)
+            served.begin()
         except Exception as error:
-            self.refuse(driver, request, error)
+            self.refuse(driver, request, error) if served is None else served.refuse(error)
+        if self._grants and (grants := self._grants.get(driver)) is not None:
+            grants.used()
 
     def refuse(self, driver: Driver, request: Requested, error: BaseException) -> None:
         code, data = self.failed(driver, error)
-        if request.model is not Model.FNF:
-            driver.senders.pop(request.stream_id, None)
-            driver.connection.fail_stream(request.stream_id, code, data)
-            driver.plan()
+        driver.connection.fail_stream(request.stream_id, code, data)
+        driver.plan()
+
+    def pushed(self, driver: Driver, metadata: bytes) -> None:
+        """Metadata for the whole connection; what cannot be read, or is too much, is dropped."""
+        if self.router.pushed is None or not self.take_place():
+            return
+        task: Coroutine[Any, Any, None] = self._push(driver, metadata)
+        spawned = driver.spawn(task, "rsocket: metadata push")
+        if spawned is None:
+            self.leave_place()
+        else:
+            spawned.add_done_callback(lambda _: self.leave_place())
+
+    async def _push(self, driver: Driver, metadata: bytes) -> None:
+        setup = driver.connection.setup
+        try:
+            items = items_of(setup, metadata)
+            peer = Requester(driver, self.codec(setup))
+            result = self.router.push(metadata=items, user=driver.user, peer=peer)
+            if isawaitable(result):
+                await result
+        except Exception as error:
+            self._report(driver, error)
 
     def failed(self, driver: Driver, error: BaseException) -> tuple[int, bytes]:
         """The answer to the peer; an error that was not meant for it is reported here."""
@@ -118,29 +209,31 @@ class RouterResponder:
         else:
             driver.door.report("an RSocket handler failed", error)
 
-    def find(
-        self, driver: Driver, payload: Payload
-    ) -> tuple[Handler, dict[str, str], str, list[Item]]:
-        """The handler for a request; raises `RequestInvalid` if there is none."""
-        setup = driver.connection.setup
-        try:
-            items = _items(setup, payload.metadata)
-            tags = [tag for mime, content in items if mime == ROUTING
-                    for tag in read_routing(content)[:1]]  # fmt: skip
-        except ProtocolError as error:
-            raise RequestInvalid(ErrorCode.INVALID, f"{error}".encode()) from None
-        route = tags[0] if tags else ""
-        found = self._router.find(route)
-        if found is None:
-            raise RequestInvalid(ErrorCode.INVALID, b"there is no such route")
-        return *found, route, items
-
-    def codec(self, driver: Driver) -> Codec[Any]:
-        setup = driver.connection.setup
+    # -- types of data -----------------------------------------------------------------------------
+    def codec(self, setup: Setup | None) -> Codec[Any]:
+        """That of a whole connection. A type that nobody knows is bytes."""
         return self._codecs.get(setup.data_mime if setup else "", BYTES)
 
+    def choose(self, setup: Setup | None, envelope: Envelope) -> tuple[Codec[Any], Codec[Any]]:
+        """The codecs for a request's data and for the answers; raises `RequestInvalid`."""
+        data = self.codec(setup)
+        if envelope.mime is not None:
+            known = self._codecs.get(envelope.mime)
+            if known is None:
+                message = f"data of type {envelope.mime} cannot be read here"
+                raise RequestInvalid(ErrorCode.INVALID, message.encode())
+            data = known
+        if not envelope.accept:
+            return data, data
+        for mime in envelope.accept:
+            if mime in self._codecs:
+                return data, self._codecs[mime]
+        message = f"none of the acceptable types can be written here: {', '.join(envelope.accept)}"
+        raise RequestInvalid(ErrorCode.INVALID, message.encode())
+
+    # -- fire and forget ---------------------------------------------------------------------------
     def take_place(self) -> bool:
-        """Whether one more fire-and-forget may run."""
+        """Whether one more request may run that nobody waits for."""
         if self._running >= self._max_running:
             self.dropped += 1
             return False
@@ -149,162 +242,3 @@ class RouterResponder:
 
     def leave_place(self) -> None:
         self._running -= 1
-
-
-class _Served:
-    """One request while it is served: the sender of its stream until there is a publisher."""
-
-    def __init__(self, responder: RouterResponder, driver: Driver, request: Requested) -> None:
-        self.responder = responder
-        self.driver = driver
-        self.request = request
-        self.stream_id = request.stream_id
-        self.codec = responder.codec(driver)
-        self._pending = 0
-        self._taken = False  # somebody has subscribed to the elements of the channel
-        self._task: Any = None
-
-    def begin(self) -> None:
-        request, driver, model = self.request, self.driver, self.request.model
-        handler, values, route, items = self.responder.find(driver, request.payload)
-        payload = self._decode(request.payload.data)
-        incoming = self._incoming if model is Model.CHANNEL else partial(_alone, payload)
-        if model is Model.CHANNEL and not handler.incoming:
-            driver.connection.cancel(self.stream_id)
-        peer = Requester(driver, self.codec)
-        asked = Request(model, route, payload, incoming, items, driver.user, peer)
-        if model is Model.FNF:
-            self._forget(handler, asked, values)
-            return
-        driver.senders[self.stream_id] = self
-        result = handler(asked, values)
-        if isawaitable(result):
-            self._task = driver.spawn(self._await(result), f"rsocket: serves {route}")
-        else:
-            self._send(result)
-
-    def _decode(self, data: bytes) -> Any:
-        try:
-            return self.codec.decode(data)
-        except Exception as error:
-            message = b"the data cannot be read"
-            raise RequestInvalid(ErrorCode.INVALID, message) from error
-
-    def _incoming(self) -> "Flow[Any]":
-        """The elements of a channel, for one subscriber."""
-
-        def begin(inflow: Inflow, n: int) -> None:
-            if self._taken:
-                raise AlreadySubscribed("rule 1.11: incoming serves one subscription, and has")
-            self._taken = True
-            inflow.bind(self.stream_id)
-            self.driver.connection.request(self.stream_id, n)
-
-        def open(inlet: Inlet[Any]) -> "Subscription":
-            return Inflow(self.driver, inlet, self.codec.decode, begin)
-
-        return from_push(open, name="incoming", holds=None)
-
-    # -- as the sender of the stream ---------------------------------------------------------------
-    def demanded(self, n: int) -> None:
-        self._pending += n
-
-    def cancelled(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-
-    async def _await(self, result: Awaitable[Any]) -> None:
-        try:
-            value = await result
-            self._task = None
-            if self.driver.senders.get(self.stream_id) is self:
-                self._send(value)
-        except CancelledError:
-            if self.driver.senders.get(self.stream_id) is self:
-                self.driver.connection.fail_stream(self.stream_id, ErrorCode.CANCELED, b"")
-                self.driver.senders.pop(self.stream_id)
-                self.driver.plan()
-            raise
-        except Exception as error:
-            self.responder.refuse(self.driver, self.request, error)
-
-    def _send(self, value: Any) -> None:
-        driver, stream_id = self.driver, self.stream_id
-        publisher = _publisher(value)
-        single = self.request.model is Model.RESPONSE
-        if publisher is None and single:
-            driver.senders.pop(stream_id, None)
-            if value is None:
-                driver.connection.complete(stream_id)
-            else:
-                driver.connection.send(stream_id, self._encode(value), complete=True)
-            driver.plan()
-            return
-        if publisher is None:
-            publisher = to_flow([] if value is None else [value])
-        failed = self._failed
-        outflow = Outflow(driver, stream_id, self._encode, failed=failed, single=single)
-        driver.senders[stream_id] = outflow
-        if self._pending:
-            outflow.demanded(self._pending)
-        outflow.attach(publisher)
-
-    def _encode(self, value: Any) -> Payload:
-        return value if type(value) is Payload else Payload(self.codec.encode(value))
-
-    def _failed(self, error: BaseException) -> tuple[int, bytes]:
-        return self.responder.failed(self.driver, error)
-
-    # -- fire and forget ---------------------------------------------------------------------------
-    def _forget(self, handler: Handler, asked: Request, values: dict[str, str]) -> None:
-        if not self.responder.take_place():
-            return
-        task = self.driver.spawn(self._run(handler, asked, values), f"rsocket: {asked.route}")
-        if task is None:
-            self.responder.leave_place()
-        else:
-            task.add_done_callback(lambda _: self.responder.leave_place())
-
-    async def _run(self, handler: Handler, asked: Request, values: dict[str, str]) -> None:
-        try:
-            result = handler(asked, values)
-            if isawaitable(result):
-                result = await result
-            publisher = _publisher(result)
-            if publisher is not None:
-                await publisher.for_each(_ignore)
-        except Exception as error:
-            self.responder.failed(self.driver, error)
-
-
-def _ignore(element: object) -> None:
-    """Nobody waits for it."""
-
-
-def _publisher(value: Any) -> "Flow[Any] | None":
-    """*value* as a flow if it is many elements; None if it is one."""
-    if value is None or type(cast("object", value)) in _ONE:
-        return None
-    many = isinstance(value, AsyncIterable | Iterator) or callable(
-        getattr(cast("object", value), "subscribe", None)
-    )
-    return to_flow(cast("AsyncIterable[Any]", value)) if many else None
-
-
-def _alone(payload: Any) -> "Flow[Any]":
-    return to_flow([] if payload is None else [payload])
-
-
-def _items(setup: Setup | None, metadata: bytes | None) -> list[Item]:
-    if not metadata or setup is None:
-        return []
-    if setup.metadata_mime == COMPOSITE_METADATA:
-        return read_composite(metadata)
-    return [Item(setup.metadata_mime, metadata)]
-
-
-def _credentials(setup: Setup) -> Credentials | None:
-    for mime, content in _items(setup, setup.payload.metadata):
-        if mime == AUTHENTICATION:
-            return read_auth(content)
-    return None

@@ -2,25 +2,27 @@
 
 from ssl import SSLContext
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from .._core.loop import Door, settled
-from .client import dialled
-from .driver import Driver, Responder
+from .driver import Driver
 from .payloads import BYTES, Codec
 from .protocol.connection import Connection
 from .protocol.limits import Limits
 from .requester import Requester
-from .responder import Authenticate, RouterResponder
+from .responder import Options, RouterResponder
+from .roles import Responder
+from .terms import Terms, dialled
 from .transports.addressed import listen, place
 from .transports.memory import join
 from .uri import Address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from .._core.loop import Listener
     from .protocol.metadata import Credentials
+    from .protocol.resume import Resumption
     from .routing import Router
 
 __all__ = ("Server", "loopback", "serve")
@@ -32,7 +34,13 @@ class Server:
     """Those who are connected. Leave it by ``async with``, or close it."""
 
     def __init__(
-        self, responder: Responder, *, limits: Limits | None, max_connections: int
+        self,
+        responder: Responder,
+        *,
+        limits: Limits | None,
+        max_connections: int,
+        lease: bool = False,
+        resume: "Resumption | None" = None,
     ) -> None:
         self.address: Address | None = None
         """Where it listens; None if it does not."""
@@ -41,6 +49,8 @@ class Server:
         self._responder = responder
         self._limits = limits
         self._most = max_connections
+        self._lease = lease
+        self._resume = resume
         self._drivers: set[Driver] = set()
         self._listener: Listener | None = None
         self._closing = False
@@ -52,11 +62,12 @@ class Server:
 
     @property
     def connections(self) -> int:
+        """How many there are; sessions that wait for their clients are among them."""
         return len(self._drivers)
 
     def welcome(self) -> Driver:
         """The driver of a new connection; one too many ends at once."""
-        driver = Driver(lambda now: Connection(None, now, limits=self._limits), self._responder)
+        driver = Driver(self._make, self._responder)
         if self._closing or len(self._drivers) >= self._most:
             self.refused += 1
             driver.abort()
@@ -64,6 +75,11 @@ class Server:
         driver.on_lost = self._drivers.discard
         self._drivers.add(driver)
         return driver
+
+    def _make(self, now: float) -> Connection:
+        return Connection(
+            None, now, limits=self._limits, lease=self._lease, resumption=self._resume
+        )
 
     async def listen(self, uri: str, ssl: SSLContext | None, origins: "Sequence[str]" = ()) -> Self:
         address = Address.parse(uri)
@@ -99,37 +115,27 @@ async def serve(
     *,
     ssl: SSLContext | None = None,
     origins: "Sequence[str]" = (),
-    authenticate: Authenticate | None = None,
-    auth_timeout: float = 5.0,
-    codecs: dict[str, Codec[Any]] | None = None,
     limits: Limits | None = None,
+    resume: "Resumption | None" = None,
     max_connections: int = 1024,
-    max_running: int = 256,
-    tell_errors: bool = False,
-    on_error: "Callable[[BaseException], object] | None" = None,
+    **options: Unpack[Options],
 ) -> Server:
     """Listen at *uri* (``tcp://…:0`` for any free port) and serve by *router*.
 
     *ssl* is needed for ``tls://`` and ``wss://``; one that demands certificates verifies clients.
     Over WebSocket, web pages of the same host and port may connect, and those of *origins*, such
-    as ``https://shop.example``; ``*`` stands for all. *authenticate*
-    gets the credentials of each client, or None, and returns who that is, or something false; it
-    may be awaitable, for *auth_timeout* seconds. *codecs* adds to bytes, text and JSON, by MIME
-    type; a client's own type counts. At most *max_connections* are open, and *max_running*
-    fire-and-forget requests being served, on all of them. The texts of exceptions stay here,
-    unless *tell_errors*; a `StreamFailed` goes to the peer as it is. *on_error* gets all others;
-    else the loop's exception handler does.
+    as ``https://shop.example``; ``*`` stands for all. *limits* is what each connection may cost.
+    With *resume*, clients may have their sessions back after they lost their transports. At most
+    *max_connections* are open. What else there is to say stands in `Options`.
     """
-    responder = RouterResponder(
-        router,
-        authenticate=authenticate,
-        auth_timeout=auth_timeout,
-        codecs=codecs,
-        max_running=max_running,
-        tell_errors=tell_errors,
-        on_error=on_error,
+    responder = RouterResponder(router, **options)
+    server = Server(
+        responder,
+        limits=limits,
+        max_connections=max_connections,
+        lease=responder.leases,
+        resume=resume,
     )
-    server = Server(responder, limits=limits, max_connections=max_connections)
     return await server.listen(uri, ssl, origins)
 
 
@@ -152,12 +158,8 @@ def loopback(
     credentials: "Credentials | None" = None,
     limits: Limits | None = None,
     answers: "Router | None" = None,
-    authenticate: Authenticate | None = None,
-    auth_timeout: float = 5.0,
-    codecs: dict[str, Codec[Any]] | None = None,
-    max_running: int = 256,
-    tell_errors: bool = False,
-    on_error: "Callable[[BaseException], object] | None" = None,
+    client: Terms | None = None,
+    **options: Unpack[Options],
 ) -> Requester[bytes]: ...
 @overload
 def loopback(
@@ -167,12 +169,8 @@ def loopback(
     credentials: "Credentials | None" = None,
     limits: Limits | None = None,
     answers: "Router | None" = None,
-    authenticate: Authenticate | None = None,
-    auth_timeout: float = 5.0,
-    codecs: dict[str, Codec[Any]] | None = None,
-    max_running: int = 256,
-    tell_errors: bool = False,
-    on_error: "Callable[[BaseException], object] | None" = None,
+    client: Terms | None = None,
+    **options: Unpack[Options],
 ) -> Requester[T]: ...
 def loopback(
     router: "Router",
@@ -181,12 +179,8 @@ def loopback(
     credentials: "Credentials | None" = None,
     limits: Limits | None = None,
     answers: "Router | None" = None,
-    authenticate: Authenticate | None = None,
-    auth_timeout: float = 5.0,
-    codecs: dict[str, Codec[Any]] | None = None,
-    max_running: int = 256,
-    tell_errors: bool = False,
-    on_error: "Callable[[BaseException], object] | None" = None,
+    client: Terms | None = None,
+    **options: Unpack[Options],
 ) -> Requester[Any]:
     """Connect to *router* in memory: the whole protocol, without a socket.
 
@@ -195,18 +189,15 @@ def loopback(
         async with loopback(router, codec=JSON) as requester:
             assert await requester.request_response(route="time") == 12
 
-    *answers* serves what the router's handlers ask of the client. All else is as in `serve`.
+    *answers* serves what the router's handlers ask of the client. *client* is what else `connect`
+    may be told; all other *options* are as in `serve`.
     """
-    client = dialled(codec, credentials=credentials, limits=limits, router=answers)
-    responder = RouterResponder(
-        router,
-        authenticate=authenticate,
-        auth_timeout=auth_timeout,
-        codecs=codecs,
-        max_running=max_running,
-        tell_errors=tell_errors,
-        on_error=on_error,
+    terms = Terms(limits=limits, router=answers)
+    terms.update(client or {})
+    near = dialled(codec, terms, credentials)
+    responder = RouterResponder(router, **options)
+    far = Driver(
+        lambda now: Connection(None, now, limits=limits, lease=responder.leases), responder
     )
-    server = Driver(lambda now: Connection(None, now, limits=limits), responder)
-    join(client, server)
-    return _Loopback(client, codec, server)
+    join(near, far)
+    return _Loopback(near, codec, far)

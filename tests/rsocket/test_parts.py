@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from reactive_aio.rsocket.protocol.errors import (
+    ApplicationError,
     ConnectionLost,
     NoStreamLeft,
     RequestRejected,
@@ -175,11 +176,11 @@ def test_so_are_those_of_resuming() -> None:
 @pytest.mark.parametrize(
     ("code", "kind", "says"),
     [
-        (0x201, StreamFailed, "APPLICATION_ERROR (0x201): no"),
+        (0x201, ApplicationError, "APPLICATION_ERROR (0x201): no"),
         (0x202, RequestRejected, "REJECTED (0x202): no"),
         (0x003, SetupRejected, "REJECTED_SETUP (0x003): no"),
         (0x101, ConnectionLost, "CONNECTION_ERROR (0x101): no"),
-        (0x1234, StreamFailed, "0x1234: no"),
+        (0x1234, ApplicationError, "0x1234: no"),
     ],
 )
 def test_codes_become_exceptions(code: int, kind: type[StreamFailed], says: str) -> None:

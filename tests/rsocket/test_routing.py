@@ -27,7 +27,7 @@ def test_an_address_is_read(uri: str, address: Address) -> None:
 @pytest.mark.parametrize(
     "uri",
     [
-        "here:7", "ws://here:7", "tcp://here", "tcp://:7", "tcp://here:7/path", "tcp://a:b@here:7",
+        "here:7", "tcp://here", "tcp://:7", "tcp://here:7/path", "tcp://a:b@here:7",
         "tcp://here:7?n=0", "tcp://here:7?n=x", "tcp://here:7?n=1&n=2", "tcp://here:7?m=1",
         "unix://here/path", "unix:", "tcp://here:99999", "tcp://here:7#x", "tcp://here:7?n=",
     ],

@@ -162,6 +162,11 @@ class Connection(Intake):
 
     # -- out ---------------------------------------------------------------------------------------
     @property
+    def prefixed(self) -> bool:
+        """Whether frames stand behind their length; else each is a message."""
+        return self.exchanges.out.prefixed
+
+    @property
     def queued(self) -> int:
         """How many bytes wait to be sent."""
         return self.exchanges.out.queued
@@ -169,6 +174,8 @@ class Connection(Intake):
     @property
     def pending(self) -> bool:
         """Whether there is something to send, or demand to be turned into frames."""
+        if self.phase is Phase.RESUMING:  # everything waits for the answer
+            return False
         return self.exchanges.out.queued > 0 or self.exchanges.asking
 
     def flush(self, now: float) -> list[Event]:
@@ -227,6 +234,16 @@ class Connection(Intake):
             self.end(ErrorCode.CONNECTION_ERROR, message, local=True)
 
     # -- the end -----------------------------------------------------------------------------------
+    @property
+    def confirmed(self) -> bool:
+        """Whether the peer has said anything that means that it is there."""
+        return self._confirmed
+
+    @property
+    def suspended(self) -> bool:
+        """Whether it has no transport, and waits for another."""
+        return self.phase is Phase.SUSPENDED
+
     @property
     def closed(self) -> bool:
         """Whether nothing is left to send or to expect: the transport can be closed."""

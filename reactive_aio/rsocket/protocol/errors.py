@@ -9,6 +9,7 @@ from ...errors import ReactiveError
 from .frames import ErrorCode
 
 __all__ = (
+    "ApplicationError",
     "ConnectionLost",
     "NoLease",
     "NoStreamLeft",
@@ -38,6 +39,18 @@ class StreamFailed(ReactiveError):
         super().__init__(f"{name_of(code)}: {data.decode('utf-8', 'replace')}")
         self.code: int = code
         self.data: bytes = data
+
+
+class ApplicationError(StreamFailed):
+    """An error that is the application's own matter; raise it in a handler to send it.
+
+    Codes from 0x301 to 0xFFFFFFFE are an application's to give away; 0x201 stands for any error.
+    """
+
+    def __init__(self, code: int = ErrorCode.APPLICATION_ERROR, data: bytes | str = b"") -> None:
+        if code != ErrorCode.APPLICATION_ERROR and not 0x301 <= code <= 0xFFFFFFFE:
+            raise ValueError(f"code must be 0x201, or from 0x301 to 0xFFFFFFFE, not 0x{code:X}")
+        super().__init__(code, data.encode() if isinstance(data, str) else data)
 
 
 class RequestRejected(StreamFailed):
@@ -95,4 +108,6 @@ def name_of(code: int) -> str:
 
 def error_of(code: int, data: bytes = b"") -> StreamFailed:
     """The exception for an ERROR frame: a subclass where the code has a meaning of its own."""
+    if code == ErrorCode.APPLICATION_ERROR or 0x301 <= code <= 0xFFFFFFFE:
+        return ApplicationError(code, data)
     return _CLASSES.get(code, StreamFailed)(code, data)

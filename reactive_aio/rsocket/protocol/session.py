@@ -276,6 +276,7 @@ class Session:
         store = self._store
         if self.phase is not Phase.SUSPENDED or store is None or self.setup is None:
             raise RuntimeError("only a client's session that is suspended can be resumed")
+        self.exchanges.out.lose()  # of what was said meanwhile, only streams outlive the transport
         if self.setup.token is not None:
             frame = Resume(self.setup.token, store.received, store.first)
             self.exchanges.out.control(encode(frame))
@@ -301,6 +302,7 @@ class Session:
             self.end(ErrorCode.REJECTED_RESUME, b"the position is not kept", local=True)
             return False
         self.suspend(now)
+        self.exchanges.out.lose()
         self.exchanges.out.control(encode(ResumeOk(store.received)))
         self._go_on(store, frame.last_received)
         return True

@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from anyio import BrokenResourceError, ClosedResourceError, EndOfStream
+from anyio.abc import SocketAttribute
+from anyio.streams.tls import TLSAttribute
 
 from ..._core.loop import Future, Task, settled
 
@@ -39,6 +41,18 @@ class StreamTransport:
         driver.attach(self)
 
     # -- for the driver ----------------------------------------------------------------------------
+    def rebind(self, driver: "Driver") -> None:
+        self._driver = driver
+
+    def get_extra_info(self, name: str) -> Any:
+        """What the stream says of itself, by the names of asyncio."""
+        if name == "peername":
+            return self._stream.extra(SocketAttribute.remote_address, None)
+        tls = self._stream.extra(TLSAttribute.ssl_object, None)
+        if name == "peercert":
+            return None if tls is None else tls.getpeercert()
+        return tls if name == "ssl_object" else None
+
     def write(self, data: bytes, /) -> None:
         self._written.append(data)
         self._size += len(data)

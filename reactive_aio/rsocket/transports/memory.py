@@ -23,6 +23,9 @@ class MemoryTransport:
         self._planned = False
         self.gone: bool = False
 
+    def rebind(self, driver: Driver) -> None:
+        self.driver = driver
+
     def write(self, data: bytes, /) -> None:
         if self._closing or self.gone:
             return

@@ -6,11 +6,12 @@ from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, cast
 
 from ..._core.loop import AbstractEventLoop, BaseTransport, SocketProtocol
-from ..driver import Driver, Transport
+from ..driver import Driver
 from ..uri import Address
 
 if TYPE_CHECKING:
     from ..._core.loop import Listener
+    from ..roles import Transport
 
 __all__ = ("Wire", "dial", "listen")
 
@@ -18,17 +19,27 @@ __all__ = ("Wire", "dial", "listen")
 class Wire(SocketProtocol):
     """Passes on to its driver what the loop says of a socket."""
 
+    driver: Driver
+
     def __init__(self, driver: Driver) -> None:
-        self.driver: Driver = driver
+        self._transport: Any = None
+        self.rebind(driver)
+
+    def rebind(self, driver: Driver) -> None:
+        """Pass it on to *driver* from now on."""
+        self.driver = driver
         # What the loop calls most is the driver's own method.
         vars(self).update(
             data_received=driver.received,
             pause_writing=driver.pause_writing,
             resume_writing=driver.resume_writing,
         )
+        if self._transport is not None:  # uvloop remembers the methods it calls
+            self._transport.set_protocol(self)
 
     def connection_made(self, transport: BaseTransport) -> None:
-        self.driver.attach(cast("Transport", transport))
+        self._transport = transport
+        self.driver.attach(cast("Transport", transport), self.rebind)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.driver.lost(exc)

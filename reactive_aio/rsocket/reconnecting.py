@@ -1,0 +1,161 @@
+"""A client whose transport is lost: another is dialled, for the session that waits or a new one."""
+
+from collections.abc import Awaitable, Callable
+from random import random
+from typing import TYPE_CHECKING, Any, Final
+
+from .._core.loop import Door, settled
+from ..retry import RetryPolicy
+from .protocol.errors import ConnectionLost, SetupRejected
+from .protocol.frames import ErrorCode
+
+if TYPE_CHECKING:
+    from .._core.loop import Future, Task
+    from .driver import Driver
+
+__all__ = ("RESUMING", "Link")
+
+Dial = Callable[["Driver"], Awaitable[None]]
+
+
+def _worth_it(error: BaseException) -> bool:
+    return isinstance(error, ConnectionError | OSError) and not isinstance(error, SetupRejected)
+
+
+RESUMING: Final = RetryPolicy(attempts=None, delay=0.05, maximum=5.0, within=3600, only=_worth_it)
+"""How a session looks for a new transport: until its time is over."""
+
+
+class Link:
+    """What keeps one client connected. *make* makes a driver, *dial* gives it a transport."""
+
+    def __init__(
+        self,
+        make: "Callable[[], Awaitable[Driver]]",
+        dial: Dial,
+        policy: RetryPolicy | None,
+    ) -> None:
+        self.door: Door = Door("connect()")
+        self._make = make
+        self._dial = dial
+        self._policy = policy
+        self.renewed: Callable[[Driver], object] | None = None
+        """Called with the driver of each connection but the first."""
+        self._task: Task[Any] | None = None
+        self._closing = False
+        self._attempt = 1
+        self._since = 0.0
+        self._ready: list[Future[None]] = []
+
+    async def first(self) -> "Driver":
+        """The first connection, whose failure is the caller's matter."""
+        driver = await self._make()
+        await self._dial(driver)
+        self._watch(driver)
+        return driver
+
+    def _watch(self, driver: "Driver") -> None:
+        driver.on_lost = self._lost
+        driver.on_suspended = self._suspended
+
+    def _suspended(self, driver: "Driver") -> None:
+        self._begin(self._resume(driver), driver)
+
+    def _lost(self, driver: "Driver") -> None:
+        if self._policy is not None and not self._closing:
+            self._begin(self._reconnect(driver), driver)
+
+    def _begin(self, work: Any, driver: "Driver") -> None:
+        if self._closing:
+            work.close()
+            return
+        if driver.connection.confirmed:  # it was a connection: all begins anew
+            self._attempt = 1
+        if self._attempt == 1:
+            self._since = self.door.now()
+        before = self._task
+        self._task = self.door.spawn(self._after(before, work), "rsocket: connects again")
+
+    async def _after(self, before: "Task[Any] | None", work: Awaitable[None]) -> None:
+        if before is not None and not self.door.inside(before):
+            await settled(before)
+        await work
+
+    async def _resume(self, driver: "Driver") -> None:
+        """Find a transport for the session of *driver*, as long as it lives."""
+        policy = self._policy or RESUMING
+        error: BaseException = ConnectionLost(ErrorCode.CONNECTION_ERROR, b"the transport was lost")
+        while driver.connection.suspended:
+            if not await self._wait(policy, error):
+                driver.connection.close(f"given up: {error}")
+                driver.plan()
+                return
+            try:
+                if driver.ended is None:
+                    await self._dial(driver)
+                return
+            except Exception as failed:
+                error = failed
+
+    async def _reconnect(self, driver: "Driver") -> None:
+        """Begin a new session in the place of *driver*'s."""
+        policy = self._policy
+        error: BaseException = driver.ended or ConnectionLost(ErrorCode.CONNECTION_ERROR)
+        while policy is not None:
+            if not await self._wait(policy, error):
+                self._policy = None
+                self._wake()
+                return
+            try:
+                new = await self._make()
+                await self._dial(new)
+            except Exception as failed:
+                error = failed
+                continue
+            self._watch(new)
+            if self.renewed is not None:
+                self.renewed(new)
+            self._wake()
+            return
+
+    async def _wait(self, policy: RetryPolicy, error: BaseException) -> bool:
+        """Wait before another attempt; False if there is to be none."""
+        elapsed = self.door.now() - self._since
+        pause = policy.decide(self._attempt, error, elapsed, random())
+        if pause is None:
+            return False
+        self._attempt += 1
+        over = self.door.future()
+        timer = self.door.later(pause, over.set_result, None)
+        try:
+            await over
+        finally:
+            timer.cancel()
+        return True
+
+    # -- for those who wait for it -----------------------------------------------------------------
+    @property
+    def trying(self) -> bool:
+        """Whether there will be another connection, perhaps."""
+        return self._policy is not None and not self._closing
+
+    async def ready(self) -> None:
+        """Wait for the next connection."""
+        if not self.trying:
+            return
+        waiter = self.door.future()
+        self._ready.append(waiter)
+        await waiter
+
+    def _wake(self) -> None:
+        waiting, self._ready = self._ready, []
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
+
+    async def aclose(self) -> None:
+        self._closing = True
+        self._wake()
+        if self._task is not None:
+            self._task.cancel()
+            await settled(self._task)

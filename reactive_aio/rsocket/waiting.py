@@ -1,0 +1,141 @@
+"""Requests that wait: for a lease of the other end, or for an answer, and not longer than so."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..errors import TimedOut
+from .driver import lost_error
+from .envelope import DEADLINE_PASSED
+from .exchange import Inflow
+from .protocol.errors import NoLease, RequestCanceled, StreamFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._core.loop import Future, TimerHandle
+    from ..stage import Inlet
+    from .driver import Driver
+
+__all__ = ("TimedInflow", "begin_stream", "late", "leased", "may_request", "when_leased")
+
+
+def may_request(driver: "Driver") -> bool:
+    """Whether the other end allows a request now."""
+    held = driver.connection.requests.held
+    return held is None or (held.requests > 0 and driver.door.now() < held.expires)
+
+
+async def leased(driver: "Driver", until: "Future[Any] | None" = None) -> None:
+    """Wait for a lease; or for the end of *until*, whose error it raises."""
+    if driver.ended is not None:
+        raise lost_error(driver)
+    waiter = driver.door.future()
+
+    def wake(_: object = None) -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    driver.waiting.append(wake)
+    if until is not None:
+        until.add_done_callback(wake)
+    try:
+        await waiter
+    finally:
+        if wake in driver.waiting:
+            driver.waiting.remove(wake)
+    if until is not None and until.done():
+        until.result()
+    if driver.ended is not None:
+        raise lost_error(driver)
+
+
+def begin_stream(start: "Callable[[Inflow, int], int]", inflow: "Inflow", n: int) -> None:
+    """Open the stream of *inflow*, as soon as there is a lease for it."""
+    try:
+        stream_id = start(inflow, n)
+    except NoLease:
+        _later(inflow, partial(begin_stream, start))
+        return
+    inflow.bind(stream_id)
+
+
+def when_leased(begin: "Callable[[Inflow], None]", inflow: "Inflow", n: int) -> None:
+    """Begin what leads to a request, as soon as there is a lease for it."""
+    del n
+    if inflow.driver.ended is not None:
+        raise lost_error(inflow.driver)
+    if may_request(inflow.driver):
+        begin(inflow)
+    else:
+        _later(inflow, partial(when_leased, begin))
+
+
+def _later(inflow: "Inflow", begin: "Callable[[Inflow, int], None]") -> None:
+    """Do so when there is a lease, or none will come."""
+    waiting = inflow.driver.waiting
+
+    def again() -> None:
+        inflow.left = None
+        try:
+            begin(inflow, inflow.wanted)
+        except Exception as error:
+            inflow.fail(error)
+
+    def forget() -> None:
+        if again in inflow.driver.waiting:
+            inflow.driver.waiting.remove(again)
+
+    waiting.append(again)
+    inflow.left = forget
+
+
+def late(limit: float, what: str = "no answer") -> TimedOut:
+    return TimedOut(f"{what} within {limit:g} s")
+
+
+class TimedInflow(Inflow):
+    """One that must have come to its end in time."""
+
+    def __init__(
+        self,
+        driver: "Driver",
+        inlet: "Inlet[Any]",
+        decode: "Callable[[bytes], Any]",
+        begin: "Callable[[Inflow, int], None]",
+        limit: float,
+    ) -> None:
+        super().__init__(driver, inlet, decode, begin)
+        self._limit = limit
+        self._timer: TimerHandle | None = None
+
+    def request(self, n: int, /) -> None:
+        if self._timer is None and not self.over:
+            self._timer = self.driver.door.later(self._limit, self._too_late)
+        super().request(n)
+
+    def _too_late(self) -> None:
+        if not self.over:
+            self.cancel()
+            self._inlet.fail(late(self._limit, "the stream did not end"))
+
+    def cancel(self) -> None:
+        super().cancel()
+        self._stop()
+
+    def completed(self) -> None:
+        super().completed()
+        self._stop()
+
+    def failed(self, error: StreamFailed) -> None:
+        if isinstance(error, RequestCanceled) and error.data == DEADLINE_PASSED:
+            self.fail(late(self._limit, "the stream did not end"))
+        else:
+            self.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        super().fail(error)
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
