@@ -1,0 +1,80 @@
+"""What a client asked for: a view of an ASGI scope, for functions that make flows."""
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from .problem import Refused
+
+__all__ = ("HttpRequest", "Receive", "Scope", "Send", "count_of")
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_MOST_DIGITS: Final = 15
+
+
+class HttpRequest:
+    """One request: its path, its query, its headers, and where it wants to go on.
+
+    Made of the ASGI `scope`, in which frameworks leave what else they know (``scope["user"]``).
+    """
+
+    __slots__ = ("_headers", "_query", "scope")
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope: Scope = scope
+        self._headers: dict[str, str] | None = None
+        self._query: dict[str, str] | None = None
+
+    def __repr__(self) -> str:
+        return f"<HttpRequest {self.method} {self.path}>"
+
+    @property
+    def method(self) -> str:
+        """GET or HEAD; of a WebSocket it is GET."""
+        return str(self.scope.get("method", "GET"))
+
+    @property
+    def path(self) -> str:
+        return str(self.scope.get("path", ""))
+
+    @property
+    def path_params(self) -> Mapping[str, Any]:
+        """What the framework's router found in the path: ``/prices/{symbol}``."""
+        found: Mapping[str, Any] = self.scope.get("path_params", {})
+        return found
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The parameters behind the question mark. What is given twice counts once, the last."""
+        if self._query is None:
+            text = bytes(self.scope.get("query_string", b"")).decode("latin-1")
+            self._query = dict(parse_qsl(text, keep_blank_values=True))
+        return self._query
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """By their names in lower case; what came several times is joined by a comma."""
+        if self._headers is None:
+            found: dict[str, str] = {}
+            for raw_name, raw in self.scope.get("headers", ()):
+                name, value = raw_name.decode("latin-1").lower(), raw.decode("latin-1")
+                found[name] = f"{found[name]}, {value}" if name in found else value
+            self._headers = found
+        return self._headers
+
+    @property
+    def last_event_id(self) -> str | None:
+        """The id of the last element that the client has; None when it has none yet."""
+        found = self.headers.get("last-event-id")
+        # Headers are read as latin-1, but browsers send the id in UTF-8.
+        return found.encode("latin-1").decode("utf-8", "replace") if found else None
+
+
+def count_of(text: str, name: str) -> int:
+    """Read *text* as a demand; refuse it (400), by rule 3.9, if it is none."""
+    if not (text.isascii() and text.isdigit()) or len(text) > _MOST_DIGITS or int(text) < 1:
+        raise Refused(400, f"rule 3.9: {name} must be a whole number of at least 1, not {text!r}")
+    return int(text)

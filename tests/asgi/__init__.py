@@ -1,0 +1,1 @@
+"""The web's edge: responses and sockets."""

@@ -1,0 +1,462 @@
+"""Responses: their form, their demand, their ends."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from reactive_aio import Flow, empty, error, from_iterable, just, never, range as numbers, timer
+from reactive_aio.asgi import Event, HttpRequest, Refused, Tally, ndjson, sse, stream
+from reactive_aio.testing.probes import PublisherProbe
+from tests.asgi.calls import Call
+from tests.harness.quiet import Context
+
+KINDS: dict[str, Callable[..., Any]] = {"sse": sse, "ndjson": ndjson, "stream": stream}
+every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+
+
+def failing(after: int) -> Flow[int]:
+    return numbers(after).concat_with(error(ValueError("secret")))
+
+
+# -- form ------------------------------------------------------------------------------------------
+async def test_ndjson_is_a_line_for_each_element() -> None:
+    call = await Call(ndjson(just({"a": 1}, "ä\n", [None, True]))).end()
+    assert call.status == 200
+    assert call.headers["content-type"] == "application/x-ndjson"
+    assert call.headers["cache-control"] == "no-store"
+    assert call.body == '{"a":1}\n"ä\\n"\n[null,true]\n'
+    assert call.whole
+
+
+async def test_sse_is_an_event_for_each_element_and_one_for_the_end() -> None:
+    call = await Call(sse(just("x", {"y": 2}))).end()
+    assert call.headers["content-type"] == "text/event-stream"
+    assert call.body == ':\n\ndata: "x"\n\ndata: {"y":2}\n\nevent: complete\ndata: {}\n\n'
+    assert call.whole
+
+
+async def test_sse_has_ids_names_and_a_time_to_come_again() -> None:
+    app = sse(
+        numbers(1, 3),
+        id=lambda each: each * 10,
+        event=lambda each: "odd" if each % 2 else None,
+        retry=timedelta(seconds=2.5),
+    )
+    assert (await Call(app).end()).body == (
+        "retry: 2500\n\nid: 10\nevent: odd\ndata: 1\n\nid: 20\ndata: 2\n\n"
+        "event: complete\ndata: {}\n\n"
+    )
+    named = await Call(sse(just(1), event="price")).end()
+    assert named.body.startswith(":\n\nevent: price\ndata: 1\n\n")
+
+
+async def test_an_event_says_all_that_itself() -> None:
+    call = await Call(sse(just(Event({"a": 1}, id="k", event="e", retry=5), Event(2)))).end()
+    assert 'retry: 5\nid: k\nevent: e\ndata: {"a":1}\n\ndata: 2\n\n' in call.body
+
+
+async def test_text_of_several_lines_stays_one_event() -> None:
+    call = await Call(sse(just("a\r\nb\rc\nd"), encode=str)).end()
+    assert "data: a\ndata: b\ndata: c\ndata: d\n\n" in call.body
+
+
+async def test_an_encoder_may_return_bytes() -> None:
+    def encode(element: int) -> bytes:
+        return b"<%d>" % element
+
+    assert (await Call(ndjson(just(1, 2), encode=encode)).end()).body == "<1>\n<2>\n"
+    assert "data: <1>\n\n" in (await Call(sse(just(1), encode=encode)).end()).body
+
+
+@pytest.mark.parametrize("bad", ["a\nb", "a\rb", "a\0b"])
+async def test_an_id_that_would_forge_fields_fails_the_stream(
+    bad: str, expects_loop_errors: list[Context]
+) -> None:
+    call = await Call(sse(just(1), id=lambda _: bad)).end()
+    assert call.status == 500
+    assert "must be one line" in str(expects_loop_errors[0]["exception"])
+
+
+ACCEPTS = {
+    "*/*": "application/x-ndjson",
+    "text/event-stream": "text/event-stream",
+    "text/*": "text/event-stream",
+    "application/x-ndjson": "application/x-ndjson",
+    "application/x-ndjson;q=0.1, text/event-stream": "text/event-stream",
+    "text/event-stream;q=0, */*": "application/x-ndjson",
+    "text/event-stream;q=0.5, application/x-ndjson;q=0.5": "application/x-ndjson",
+    "application/x-ndjson;q=nonsense, text/event-stream;q=0.01": "text/event-stream",
+}
+
+
+@pytest.mark.parametrize("accept", ACCEPTS)
+async def test_stream_is_what_the_client_accepts(accept: str) -> None:
+    call = await Call(stream(just(1)), headers={"accept": accept}).end()
+    assert call.headers["content-type"] == ACCEPTS[accept]
+    assert call.headers["vary"] == "accept"
+
+
+async def test_who_accepts_neither_is_told_what_there_is() -> None:
+    call = await Call(stream(just(1)), headers={"accept": "text/html"}).end()
+    assert call.status == 406
+    assert "text/event-stream" in call.problem["detail"]
+
+
+# -- methods, requests -----------------------------------------------------------------------------
+@every_kind
+async def test_head_tells_the_headers_and_subscribes_to_nothing(kind: Any) -> None:
+    probe = PublisherProbe[int]()
+    call = await Call(kind(probe), method="HEAD").end()
+    assert (call.status, call.body) == (200, "")
+    assert "content-type" in call.headers
+    assert not probe.journal.entries
+
+
+async def test_head_checks_the_request_as_get_does() -> None:
+    def make(request: HttpRequest) -> Flow[int]:
+        raise Refused(404)
+
+    call = await Call(ndjson(make), method="HEAD").end()
+    assert (call.status, call.body) == (404, "")
+
+
+@every_kind
+async def test_other_methods_are_not_allowed(kind: Any) -> None:
+    call = await Call(kind(just(1)), method="POST").end()
+    assert call.status == 405
+    assert call.headers["allow"] == "GET, HEAD"
+
+
+async def test_a_function_makes_the_flow_of_the_request() -> None:
+    seen: list[HttpRequest] = []
+
+    async def make(request: HttpRequest) -> Flow[str]:
+        seen.append(request)
+        await asyncio.sleep(0)
+        return just(request.query["q"], str(request.path_params["name"]), request.headers["x-a"])
+
+    call = await Call(
+        ndjson(make),
+        query="q=a%20b&empty=",
+        headers={"X-A": "1", "x-a": "2", "last-event-id": "é7"},
+        path_params={"name": "n"},
+    ).end()
+    assert call.body == '"a b"\n"n"\n"1, 2"\n'
+    assert seen[0].last_event_id == "é7"
+    assert seen[0].query["empty"] == ""
+    assert (seen[0].method, seen[0].path) == ("GET", "/")
+
+
+async def test_a_function_may_return_any_source() -> None:
+    async def generated() -> AsyncIterator[int]:
+        yield 1
+
+    assert (await Call(ndjson(lambda _: [1, 2])).end()).body == "1\n2\n"
+    assert (await Call(ndjson(lambda _: generated())).end()).body == "1\n"
+
+
+async def test_nothing_to_stream_is_204() -> None:
+    call = await Call(ndjson(lambda _: None)).end()
+    assert (call.status, call.body) == (204, "")
+
+
+async def test_a_client_goes_on_where_it_was() -> None:
+    def make(request: HttpRequest) -> Flow[int]:
+        return numbers(int(request.last_event_id or 0) + 1, 6)
+
+    app = sse(make, id=lambda each: each)
+    first = await Call(app, headers={"last-event-id": "3"}).end()
+    assert first.body == ":\n\nid: 4\ndata: 4\n\nid: 5\ndata: 5\n\nevent: complete\ndata: {}\n\n"
+
+
+async def test_a_browser_that_missed_nothing_is_told_not_to_come_again() -> None:
+    assert (await Call(sse(empty()), headers={"last-event-id": "9"}).end()).status == 204
+    assert (await Call(sse(empty())).end()).body == ":\n\nevent: complete\ndata: {}\n\n"
+    assert (await Call(ndjson(empty()), headers={"last-event-id": "9"}).end()).status == 200
+
+
+# -- demand ----------------------------------------------------------------------------------------
+@every_kind
+async def test_as_many_are_asked_for_as_were_sent(kind: Any) -> None:
+    """Rule 2.1; never more than prefetch are on their way."""
+    probe = PublisherProbe[int]()
+    call = Call(kind(probe, prefetch=4))
+    await probe.requested_at_least(4)
+    probe.emit(0)
+    await probe.requested_at_least(5)
+    probe.emit(1, 2, 3)
+    await probe.requested_at_least(8)
+    assert probe.outstanding == 4
+    await call.left()
+    await probe.cancelled_once()
+
+
+async def test_a_client_that_does_not_read_is_not_asked_for() -> None:
+    """Rule 1.1: nothing is requested before a send has returned."""
+    probe, tally = PublisherProbe[int](), Tally()
+    call = Call(ndjson(probe, prefetch=2, tally=tally))
+    await probe.requested_at_least(2)
+    call.pause()
+    probe.emit(1)
+    await probe.expect_nothing()
+    probe.emit(2)
+    await probe.expect_nothing()
+    assert probe.outstanding == 0
+    assert tally.outstanding <= 2
+    call.resume()
+    await probe.requested_at_least(4)
+    await call.left()
+
+
+@every_kind
+async def test_a_source_that_never_waits_does_not_keep_the_loop(kind: Any) -> None:
+    call = Call(kind(numbers(2**60)))
+    turns = 0
+    while len(call.sent) < 20:
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns > 10
+    await call.left()
+
+
+async def test_large_elements_go_out_one_at_a_time() -> None:
+    call = await Call(ndjson(numbers(4).map(lambda _: "x" * 100_000))).end()
+    assert [len(each.get("body", b"")) for each in call.sent] == [0, *[100_003] * 4, 0]
+
+
+async def test_a_count_in_the_address_is_all_that_is_asked_for() -> None:
+    asked: list[int] = []
+    app = sse(numbers(2**60).do_on_request(asked.append), count="n")
+    call = await Call(app, query="n=3").end()
+    assert call.body == ":\n\ndata: 0\n\ndata: 1\n\ndata: 2\n\n", "not complete: there is more"
+    assert sum(asked) == 3
+    fewer = await Call(sse(numbers(2), count="n"), query="n=3").end()
+    assert fewer.body.endswith("event: complete\ndata: {}\n\n")
+    all_ = await Call(ndjson(numbers(2), count="n")).end()
+    assert all_.body == "0\n1\n"
+
+
+@pytest.mark.parametrize("n", ["0", "-1", "1.5", "many", "", "9" * 30])
+async def test_a_count_that_is_none_is_refused(n: str) -> None:
+    """Rule 3.9."""
+    call = await Call(ndjson(just(1), count="n"), query=f"n={n}").end()
+    assert call.status == 400
+    assert "3.9" in call.problem["detail"]
+
+
+# -- errors ----------------------------------------------------------------------------------------
+@every_kind
+async def test_an_error_before_the_first_element_is_a_status(
+    kind: Any, expects_loop_errors: list[Context]
+) -> None:
+    call = await Call(kind(error(ValueError("secret")))).end()
+    assert call.problem == {"status": 500, "detail": "the stream failed"}
+    (context,) = expects_loop_errors
+    assert "secret" in str(context["exception"])
+
+
+async def test_an_error_behind_an_element_is_in_the_stream() -> None:
+    errors: list[BaseException] = []
+    line = await Call(ndjson(failing(1), on_error=errors.append)).end()
+    assert line.body == '0\n{"$failure":{"status":500,"detail":"the stream failed"}}\n'
+    event = await Call(sse(failing(1), on_error=errors.append)).end()
+    assert event.body.endswith(
+        'event: failure\ndata: {"status":500,"detail":"the stream failed"}\n\n'
+    )
+    assert line.whole
+    assert event.whole
+    assert [str(each) for each in errors] == ["secret", "secret"]
+
+
+async def test_the_text_of_an_error_is_told_when_asked_for() -> None:
+    call = await Call(ndjson(failing(1), tell_errors=True, on_error=str)).end()
+    assert "secret" in call.body
+
+
+async def test_a_refusal_is_told_as_it_is() -> None:
+    def make(_: HttpRequest) -> Flow[int]:
+        raise Refused(429, "later", headers={"Retry-After": "9"})
+
+    call = await Call(ndjson(make)).end()
+    assert call.problem == {"status": 429, "detail": "later"}
+    assert call.headers["retry-after"] == "9"
+    late = await Call(ndjson(just(1).concat_with(error(Refused(410, "gone"))))).end()
+    assert late.body == '1\n{"$failure":{"status":410,"detail":"gone"}}\n'
+    assert Refused(404).detail == "Not Found"
+    with pytest.raises(ValueError, match="status"):
+        Refused(200)
+
+
+async def test_a_function_that_fails_is_500(expects_loop_errors: list[Context]) -> None:
+    call = await Call(ndjson(lambda request: [request.query["missing"]])).end()
+    assert call.status == 500
+    assert isinstance(expects_loop_errors[0]["exception"], KeyError)
+
+
+async def test_an_element_that_cannot_be_written_ends_the_stream() -> None:
+    probe = PublisherProbe[object]()
+    errors: list[BaseException] = []
+    call = Call(ndjson(probe, on_error=errors.append))
+    await probe.requested_at_least(3)
+    probe.emit(1, float("nan"), 2)
+    await call.end()
+    assert call.body == '1\n{"$failure":{"status":500,"detail":"the stream failed"}}\n'
+    await probe.cancelled_once()
+    assert isinstance(errors[0], ValueError)
+
+
+# -- time ------------------------------------------------------------------------------------------
+@pytest.mark.virtual_time
+async def test_a_quiet_stream_has_a_heartbeat() -> None:
+    for kind, beat in ((sse, ":\n\n"), (ndjson, "\n")):
+        app: Any = kind(never(), heartbeat=10, first_within=1)
+        call = Call(app)
+        await asyncio.sleep(1.5)
+        opened = call.body
+        assert call.status == 200, "the response begins although nothing has come"
+        await asyncio.sleep(30)
+        assert call.body == opened + 3 * beat
+        await call.left()
+
+
+@pytest.mark.virtual_time
+async def test_a_heartbeat_may_be_left_out() -> None:
+    call = Call(ndjson(never(), heartbeat=None))
+    await asyncio.sleep(10_000)
+    assert call.body == ""
+    await call.left()
+
+
+@pytest.mark.virtual_time
+async def test_a_late_error_is_a_status_if_that_was_waited_for() -> None:
+    late = timer(5).then(error(Refused(503, "not yet")))
+    assert (await Call(ndjson(late, first_within=10)).end()).status == 503
+    soon = await Call(ndjson(late)).end()
+    assert soon.status == 200
+    assert soon.body == '{"$failure":{"status":503,"detail":"not yet"}}\n'
+
+
+# -- leaving ---------------------------------------------------------------------------------------
+@every_kind
+async def test_a_client_that_leaves_cancels_upstream_at_once(kind: Any) -> None:
+    probe = PublisherProbe[int]()
+    call = Call(kind(probe))
+    await probe.requested_at_least(1)
+    call.pause()
+    probe.emit(1)
+    call.leave()
+    await probe.cancelled_once()
+    call.resume()
+    await call.end()
+
+
+async def test_a_server_that_cannot_send_is_a_client_that_left() -> None:
+    probe = PublisherProbe[int]()
+    call = Call(ndjson(probe))
+    await probe.requested_at_least(1)
+    call.broken = True
+    probe.emit(1)
+    await call.end()
+    await probe.cancelled_once()
+
+
+async def test_a_server_that_stops_cancels_upstream() -> None:
+    probe = PublisherProbe[int]()
+    call = Call(ndjson(probe))
+    await probe.requested_at_least(1)
+    call.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call.task
+    await probe.cancelled_once()
+
+
+async def test_the_cleanup_of_a_flow_is_waited_for() -> None:
+    cleaned: list[str] = []
+
+    async def source() -> AsyncIterator[int]:
+        try:
+            yield 1
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            cleaned.append("cleaned")
+
+    call = Call(ndjson(lambda _: source()))
+    await call.until(lambda: call.body)
+    await call.left()
+    assert cleaned == ["cleaned"]
+
+
+# -- bounds, counters, what is no request ----------------------------------------------------------
+async def test_one_client_too_many_is_turned_away() -> None:
+    app = ndjson(never(), max_streams=1)
+    first = Call(app)
+    await asyncio.sleep(0)
+    second = await Call(app).end()
+    assert second.status == 503
+    assert second.headers["retry-after"]
+    assert "1 clients" in repr(app)
+    await first.left()
+    assert "0 clients" in repr(app)
+
+
+async def test_a_tally_counts() -> None:
+    tally = Tally()
+    await Call(ndjson(numbers(10), tally=tally)).end()
+    assert (tally.elements, tally.bytes, tally.completed) == (10, 20, 1)
+    await Call(ndjson(failing(1), tally=tally, on_error=str)).end()
+    leaving = Call(ndjson(never(), tally=tally, prefetch=7))
+    await asyncio.sleep(0)
+    assert (tally.open, tally.outstanding) == (1, 7)
+    await leaving.left()
+    assert (tally.open, tally.outstanding, tally.opened) == (0, 0, 3)
+    assert (tally.completed, tally.failed, tally.cancelled) == (1, 1, 1)
+
+
+async def test_without_a_framework_it_has_a_lifespan() -> None:
+    call = Call(ndjson(just(1)), kind="lifespan")
+    call.incoming.get_nowait()
+    for step in ("startup", "shutdown"):
+        call.incoming.put_nowait({"type": f"lifespan.{step}"})
+    await call.end()
+    assert [each["type"] for each in call.sent] == [
+        "lifespan.startup.complete",
+        "lifespan.shutdown.complete",
+    ]
+
+
+async def test_a_websocket_is_not_what_it_serves() -> None:
+    call = await Call(ndjson(just(1)), kind="websocket").end()
+    assert call.sent == [{"type": "websocket.close", "code": 1000}]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"prefetch": 0}, "prefetch"),
+        ({"prefetch": "1"}, "prefetch"),
+        ({"heartbeat": 0}, "heartbeat"),
+        ({"first_within": -1}, "first_within"),
+        ({"max_streams": 0}, "max_streams"),
+        ({"encode": 1}, "encode"),
+    ],
+)
+@every_kind
+def test_wrong_options_raise_at_once(kind: Any, options: Any, said: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=said):
+        kind(from_iterable([1]), **options)
+
+
+@every_kind
+def test_what_is_no_source_is_refused_at_once(kind: Any) -> None:
+    with pytest.raises(TypeError, match="cannot be read as a flow"):
+        kind("text")
+
+
+async def test_elements_are_json_as_it_is_written() -> None:
+    call = await Call(ndjson(just({"ä": 1.5}))).end()
+    assert json.loads(call.body) == {"ä": 1.5}
