@@ -5,12 +5,14 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 ROOT = Path(__file__).parents[2]
 SMALL = 16 * 1024
@@ -47,7 +49,7 @@ class Service:
 
 
 @contextmanager
-def service(app: str, loop: str = "asyncio") -> Iterator[Service]:
+def service(app: str, loop: str = "asyncio") -> "Generator[Service]":
     """Serve *app* of `tests.asgi.service` by uvicorn, on any free port of the loopback."""
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listening:
         # The kernel would buffer megabytes for each client that does not read.

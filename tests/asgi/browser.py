@@ -1,0 +1,47 @@
+"""A Chromium that is on the machine, without a window."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from tests.node.packages import unavailable
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+OPTIONS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+def find_chromium() -> str:
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    return found or unavailable("Chromium is not installed: apt install chromium")
+
+
+def visit(url: str, until: str, folder: Path) -> Any:
+    """Open *url*, wait until the expression *until* holds there, return what is `found` then."""
+    chromium = find_chromium()
+    said: list[str] = []
+    with sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(
+            folder, executable_path=chromium, args=OPTIONS, headless=True
+        )
+        page = context.pages[0]
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        try:
+            page.goto(url)
+            page.wait_for_function(until, timeout=40_000)
+            return page.evaluate("window.found")
+        except Exception as error:
+            pytest.fail(f"{error}\nthe page has {page.evaluate('window.found')} and said: {said}")
+        finally:
+            context.close()

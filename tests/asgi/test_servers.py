@@ -1,0 +1,151 @@
+"""Under uvicorn, in Starlette, in FastAPI and by itself, on both loops."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidStatus
+
+from tests.asgi.serving import Service, service
+
+on_one_loop = pytest.mark.asyncio(loop_factories=["asyncio"])
+
+
+@pytest.fixture(scope="module", params=["starlette-asyncio", "fastapi-uvloop"])
+def serving(request: pytest.FixtureRequest) -> Iterator[Service]:
+    app, loop = request.param.split("-")
+    if loop == "uvloop":
+        pytest.importorskip("uvloop")
+    with service(app, loop) as running:
+        running.get("/stat")
+        yield running
+
+
+def client(serving: Service) -> httpx.AsyncClient:
+    return httpx.AsyncClient(base_url=serving.url, timeout=40, trust_env=False)
+
+
+@on_one_loop
+async def test_a_response_is_whole(serving: Service) -> None:
+    async with client(serving) as http:
+        lines = await http.get("/count/1000")
+        assert [json.loads(line) for line in lines.text.splitlines()] == [*range(1000)]
+        events = await http.get("/count/2", headers={"accept": "text/event-stream"})
+        assert events.text == ":\n\ndata: 0\n\ndata: 1\n\nevent: complete\ndata: {}\n\n"
+        head = await http.head("/count/1000")
+        assert (head.status_code, head.content) == (200, b"")
+        assert (await http.post("/count/1000")).status_code == 405
+
+
+@on_one_loop
+async def test_functions_and_mounts_serve_as_well(serving: Service) -> None:
+    async with client(serving) as http:
+        assert (await http.get("/own/3")).text == "0\n1\n2\n"
+        assert (await http.get("/mounted/")).text == "0\n1\n2\n"
+        assert (await http.get("/reactive.js")).headers["etag"]
+
+
+@on_one_loop
+async def test_errors_are_told(serving: Service) -> None:
+    async with client(serving) as http:
+        failing = await http.get("/fails")
+        assert failing.text == '1\n{"$failure":{"status":500,"detail":"the stream failed"}}\n'
+        wrong = await http.get("/after", params={"n": "none"})
+        assert wrong.status_code == 400
+        assert wrong.headers["content-type"] == "application/problem+json"
+
+
+@on_one_loop
+async def test_events_go_on_where_they_were(serving: Service) -> None:
+    async with client(serving) as http:
+        first = await http.get("/after", params={"n": 4})
+        assert "id: 3\ndata: 3\n\n" in first.text
+        second = await http.get("/after", headers={"last-event-id": "3"})
+        assert second.text == (
+            "retry: 10\n\nid: 4\ndata: 4\n\nid: 5\ndata: 5\n\nevent: complete\ndata: {}\n\n"
+        )
+        third = await http.get("/after", headers={"last-event-id": "5"})
+        assert third.status_code == 204
+
+
+@pytest.mark.parametrize("path", ["/sse", "/ndjson"])
+@on_one_loop
+async def test_a_client_that_leaves_an_endless_stream_cancels_it(
+    serving: Service, path: str
+) -> None:
+    """The source never waits: were it not for turns, the server would be frozen for good."""
+    async with client(serving) as http, http.stream("GET", path) as response:
+        async for _ in response.aiter_bytes():
+            assert (await serving.stat())["open"] == 1
+            break
+    assert (await serving.settles(0))["outstanding"] == 0
+
+
+async def say(socket: ClientConnection, type: str, **members: Any) -> None:
+    await socket.send(json.dumps({"type": type, "id": 1, **members}))
+
+
+def live(serving: Service, query: str = "", **options: Any) -> Any:
+    return connect(
+        f"ws://127.0.0.1:{serving.port}/live{query}", proxy=None, close_timeout=0.2, **options
+    )
+
+
+@on_one_loop
+async def test_a_socket_has_streams(serving: Service) -> None:
+    async with live(serving, subprotocols=["reactive-streams.v1"]) as socket:
+        assert socket.subprotocol == "reactive-streams.v1"
+        await say(socket, "subscribe", route="count.3", n=2)
+        got = [json.loads(await socket.recv()) for _ in range(2)]
+        assert [each["value"] for each in got] == [0, 1]
+        await say(socket, "request", n=1)
+        assert json.loads(await socket.recv())["value"] == 2
+        assert json.loads(await socket.recv())["type"] == "complete"
+
+
+@on_one_loop
+async def test_an_address_is_a_stream(serving: Service) -> None:
+    async with live(serving, "?route=count.9&n=2") as socket:
+        assert json.loads(await socket.recv()) == {"type": "next", "id": 0, "value": 0}
+
+
+@on_one_loop
+async def test_a_handshake_is_refused_with_a_status(serving: Service) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        await live(serving, "?route=count.9&n=0")
+    assert refused.value.response.status_code == 400
+    with pytest.raises(InvalidStatus) as refused:
+        await live(serving, origin="http://elsewhere")
+    assert refused.value.response.status_code == 403
+
+
+@on_one_loop
+async def test_a_socket_that_is_left_cancels_its_streams(serving: Service) -> None:
+    async with live(serving) as socket:
+        await say(socket, "subscribe", route="endless", n=2**53 - 1)
+        await socket.recv()
+        assert (await serving.stat())["open"] == 1
+    assert (await serving.settles(0))["outstanding"] == 0
+
+
+@on_one_loop
+async def test_a_message_that_is_no_json_closes_it(serving: Service) -> None:
+    async with live(serving) as socket:
+        await socket.send("{")
+        assert json.loads(await socket.recv())["status"] == 400
+        await asyncio.wait_for(socket.wait_closed(), 20)
+        assert socket.close_code == 1007
+
+
+def test_a_flow_is_an_app_by_itself() -> None:
+    with service("bare") as running:
+        assert running.get("/") == b"0\n1\n2\n"
+
+
+def test_a_function_of_fastapi_may_return_an_endpoint() -> None:
+    with service("fastapi") as running:
+        assert running.get("/fast/3") == b"0\n1\n2\n"
