@@ -59,27 +59,27 @@ class Link:
         driver.on_suspended = self._suspended
 
     def _suspended(self, driver: "Driver") -> None:
-        self._begin(self._resume(driver), driver)
+        self._begin(self._resume, driver)
 
     def _lost(self, driver: "Driver") -> None:
         if self._policy is not None and not self._closing:
-            self._begin(self._reconnect(driver), driver)
+            self._begin(self._reconnect, driver)
 
-    def _begin(self, work: Any, driver: "Driver") -> None:
+    def _begin(self, work: Dial, driver: "Driver") -> None:
         if self._closing:
-            work.close()
             return
         if driver.connection.confirmed:  # it was a connection: all begins anew
             self._attempt = 1
         if self._attempt == 1:
             self._since = self.door.now()
         before = self._task
-        self._task = self.door.spawn(self._after(before, work), "rsocket: connects again")
+        coroutine = self._after(before, work, driver)
+        self._task = self.door.spawn(coroutine, "rsocket: connects again")
 
-    async def _after(self, before: "Task[Any] | None", work: Awaitable[None]) -> None:
+    async def _after(self, before: "Task[Any] | None", work: Dial, driver: "Driver") -> None:
         if before is not None and not self.door.inside(before):
             await settled(before)
-        await work
+        await work(driver)
 
     async def _resume(self, driver: "Driver") -> None:
         """Find a transport for the session of *driver*, as long as it lives."""

@@ -85,7 +85,10 @@ class MemoryTransport:
         other = self.other
         if other is not None and not other.gone:
             other.gone = True
-            other.driver.door.soon(other.driver.lost, None)
+            other.driver.door.soon(other._lost)
+
+    def _lost(self) -> None:
+        self.driver.lost(None)  # whoever has it by now
 
 
 def join(one: Driver, two: Driver) -> tuple[MemoryTransport, MemoryTransport]:

@@ -90,6 +90,13 @@ class WebSocketWire(SocketProtocol, Generic[P]):
         self.lost(self._error or exc)
 
     # -- for the driver ----------------------------------------------------------------------------
+    def rebind(self, driver: Driver) -> None:
+        """Pass it on to *driver* from now on: a session goes on here."""
+        self.driver = driver
+
+    def get_extra_info(self, name: str) -> Any:
+        return self._socket.get_extra_info(name)
+
     def write(self, data: bytes, /) -> None:
         protocol = self.protocol
         if protocol.state is State.OPEN:

@@ -1,0 +1,305 @@
+"""Sessions outlive their transports: whatever is cut, nothing is lost and nothing comes twice."""
+
+import asyncio
+from functools import cache
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from reactive_aio import RetryPolicy, from_iterable, just, never
+from reactive_aio.rsocket import (
+    JSON,
+    ConnectionLost,
+    Limits,
+    ResumeRejected,
+    Resumption,
+    Router,
+    SetupRejected,
+    connect,
+    serve,
+)
+from reactive_aio.testing.probes import SubscriberProbe
+from reactive_aio.testing.virtual_time import VirtualTimeLoop
+
+from .cutting import WHOLE, Bench, Budget, Proxy, converse, talkative
+
+SMALL = Limits(mtu=64)  # so that there are fragments to be cut
+ROUTES = ("range", "slow", "plus", "large", "log 0", "log 1", "log 2")
+ONCE = dict.fromkeys(ROUTES, 1) | {"twice": 3}
+
+
+async def talk(*cuts: Budget) -> list[Budget]:
+    """Converse over transports that are cut so; how many bytes each has moved."""
+    router, calls = talkative()
+    bench = Bench(router, cuts, resume=Resumption(), limits=SMALL)
+    async with bench.server, await bench.client() as client:
+        await converse(client)
+        for _ in range(1000):  # what nobody answers may be on its way
+            if calls.total() >= sum(ONCE.values()):
+                break
+            await asyncio.sleep(0)
+        assert calls == ONCE
+        return [(near.taken, far.taken) for near, far in bench.ends]
+
+
+def run(*cuts: Budget) -> list[Budget]:
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(talk(*cuts))
+
+
+@cache
+def sizes() -> Budget:
+    """How many bytes go in each direction when nothing is cut."""
+    [whole] = run()
+    return whole
+
+
+STEP = 3  # 1 in full; frames are of all lengths, so that any place in one of them is hit
+SETUP_LENGTH = 150  # more than what may not be cut: before SETUP has come there is no session
+
+
+@pytest.mark.parametrize("side", [0, 1], ids=["from the client", "from the server"])
+def test_a_transport_may_be_cut_behind_any_byte(side: int) -> None:
+    begin = SETUP_LENGTH if side == 0 else 0
+    for at in range(begin, (sizes()[side] or 0) - 10, STEP):
+        used = run((at, None) if side == 0 else (None, at))
+        assert len(used) == 2, at
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 900)), max_size=12))
+def test_transports_may_be_cut_again_and_again(cuts: list[tuple[int, int]]) -> None:
+    budgets: list[Budget] = [(at, None) if side % 2 else (None, at) for side, at in cuts]
+    if budgets and budgets[0][0] is not None:
+        budgets[0] = (max(budgets[0][0], SETUP_LENGTH), None)
+    run(*budgets)
+
+
+@pytest.mark.parametrize("transport", ["tcp", "ws"])
+async def test_sessions_outlive_sockets(transport: str) -> None:
+    router, calls = talkative()
+    resume = Resumption()
+    server = await serve(f"{transport}://127.0.0.1:0", router, resume=resume)
+    assert server.address is not None
+    async with server, Proxy("127.0.0.1", server.address.port) as proxy:
+        uri = f"{transport}://127.0.0.1:{proxy.port}"
+        async with await connect(uri, codec=JSON, resume=resume) as client:
+            stream = (
+                client.request_stream(route="slow.300")
+                .boundary(8)
+                .do_on_next(lambda n: proxy.cut() if n % 100 == 50 else None)
+            )
+            assert await stream.to_list(limit=301) == [*range(300)]
+            assert proxy.connections == 4
+            assert calls == {"slow": 1}
+            assert server.connections == 1
+            proxy.cut()
+            assert await client.request_response(4, route="twice") == 8
+
+
+# -- what may go wrong -----------------------------------------------------------------------------
+def numbers() -> Router:
+    router = Router()
+    router.route("n")(lambda: from_iterable(range(10**6)))
+    router.route("one")(lambda: just(1).concat_with(never()))
+    router.route("two")(lambda: 2)
+    return router
+
+
+async def turns(count: int = 30) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.virtual_time
+async def test_a_session_waits_for_its_client_no_longer_than_it_was_told() -> None:
+    bench = Bench(numbers(), resume=Resumption(timeout=30))
+    async with bench.server, await bench.client() as client:
+        probe: SubscriberProbe[int] = SubscriberProbe(request=5)
+        client.request_stream(route="one").subscribe(probe)
+        await probe.received(1)
+        bench.down = True
+        bench.lose()
+        await turns()
+        assert bench.server.connections == 1
+        assert not probe.ended
+        await probe.end()
+        assert isinstance(probe.error, ConnectionLost)
+        assert asyncio.get_running_loop().time() == pytest.approx(30, abs=6)
+        await asyncio.sleep(6)
+        assert bench.server.connections == 0
+
+
+@pytest.mark.virtual_time
+async def test_a_session_that_is_not_known_any_more_is_rejected_and_a_new_one_begins() -> None:
+    policy = RetryPolicy(attempts=5, delay=40, jitter=0)
+    bench = Bench(numbers(), resume=Resumption(timeout=30), policy=policy)
+    bench.terms["resume"] = Resumption(timeout=300)  # the client is more patient
+    async with bench.server, await bench.client() as client:
+        probe: SubscriberProbe[int] = SubscriberProbe(request=5)
+        client.request_stream(route="one").subscribe(probe)
+        await probe.received(1)
+        bench.lose()
+        await probe.end()
+        assert isinstance(probe.error, ResumeRejected)
+        await client.ready()
+        assert await client.request_response(route="two") == 2
+
+
+@pytest.mark.virtual_time
+async def test_what_is_not_kept_any_more_ends_the_session() -> None:
+    resume = Resumption(timeout=30, max_store=200)
+    bench = Bench(numbers(), resume=resume)
+    async with bench.server, await bench.client() as client:
+        probe: SubscriberProbe[int] = SubscriberProbe(request=1000)
+        client.request_stream(route="n").subscribe(probe)
+        near, far = bench.ends[-1]
+        far.resume_reading()
+        near.pause_reading()  # what the server sends is under way, and more than it keeps
+        await turns()
+        near.abort()
+        await probe.end()
+        assert isinstance(probe.error, ResumeRejected)
+
+
+@pytest.mark.virtual_time
+async def test_who_closes_a_session_that_waits_ends_it() -> None:
+    bench = Bench(numbers(), resume=Resumption(timeout=30))
+    async with bench.server:
+        client = await bench.client()
+        probe: SubscriberProbe[int] = SubscriberProbe(request=5)
+        client.request_stream(route="one").subscribe(probe)
+        await probe.received(1)
+        bench.down = True
+        bench.lose()
+        await turns()
+        await client.aclose()
+        await probe.end()
+        assert isinstance(probe.error, ConnectionLost)
+        assert client.closed
+        assert bench.server.connections == 1  # it does not know
+    assert bench.server.connections == 0
+
+
+async def test_a_token_opens_only_its_own_session() -> None:
+    bench = Bench(numbers(), resume=Resumption())
+    async with bench.server, await bench.client() as one, await bench.client() as two:
+        first, second = (each._driver.connection.setup for each in (one, two))
+        assert first is not None
+        assert second is not None
+        assert len(first.token or b"") == 16
+        assert first.token != second.token
+
+
+@pytest.mark.virtual_time
+async def test_a_server_that_does_not_know_the_old_transport_is_lost_takes_the_new_one() -> None:
+    bench = Bench(numbers(), resume=Resumption())
+    async with bench.server, await bench.client() as client:
+        probe: SubscriberProbe[int] = SubscriberProbe(request=5)
+        client.request_stream(route="n").subscribe(probe)
+        await probe.received(5)
+        near, far = bench.ends[0]
+        near.other = far.other = None  # the cable is cut: neither hears of it
+        near._closing = True
+        near._end()
+        probe.request(5)
+        assert await probe.came(lambda: probe.elements == [*range(10)])
+        assert len(bench.ends) == 2
+        assert bench.server.connections == 1
+        await turns()
+        assert far.gone or far._closing
+
+
+# -- clients that connect again --------------------------------------------------------------------
+@pytest.mark.virtual_time
+async def test_without_a_session_what_is_open_fails_and_the_client_connects_again() -> None:
+    bench = Bench(numbers(), policy=RetryPolicy(attempts=5, delay=2, factor=2, jitter=0))
+    clock = asyncio.get_running_loop().time
+    async with bench.server, await bench.client() as client:
+        probe: SubscriberProbe[int] = SubscriberProbe(request=5)
+        client.request_stream(route="one").subscribe(probe)
+        await probe.received(1)
+        bench.down = True
+        bench.lose()
+        await probe.end()
+        assert isinstance(probe.error, ConnectionLost)
+        with pytest.raises(ConnectionLost):  # at once
+            await client.request_response(route="two")
+        assert clock() == 0
+        assert not client.closed
+        waiting = asyncio.create_task(client.ready())
+        await asyncio.sleep(7)  # tried after 2, then after 4 more
+        assert not waiting.done()
+        bench.down = False
+        await waiting
+        assert clock() == pytest.approx(14)
+        assert await client.request_response(route="two") == 2
+        bench.lose()
+        await turns()
+        began = clock()
+        await client.ready()  # all begins anew
+        assert clock() - began == pytest.approx(2)
+        assert await client.request_response(route="two") == 2
+
+
+@pytest.mark.virtual_time
+async def test_a_client_gives_up_when_its_policy_says_so() -> None:
+    bench = Bench(numbers(), policy=RetryPolicy(attempts=3, delay=1, jitter=0))
+    async with bench.server, await bench.client() as client:
+        bench.down = True
+        bench.lose()
+        await turns()
+        with pytest.raises(ConnectionLost):
+            await client.ready()
+        assert asyncio.get_running_loop().time() == pytest.approx(3)
+        assert client.closed
+        with pytest.raises(ConnectionLost):
+            await client.ready()
+
+
+@pytest.mark.virtual_time
+async def test_a_server_that_takes_and_drops_is_not_called_in_a_loop() -> None:
+    bench = Bench(
+        numbers(),
+        [WHOLE, *[(1, None)] * 5],
+        policy=RetryPolicy(attempts=6, delay=1, factor=2, jitter=0),
+    )
+    async with bench.server, await bench.client() as client:
+        assert await client.request_response(route="two") == 2
+        bench.lose()
+        await asyncio.sleep(100)
+        with pytest.raises(ConnectionLost):
+            await client.ready()
+        assert len(bench.ends) == 6
+        assert client.closed
+
+
+def again(error: BaseException) -> bool:
+    return not isinstance(error, SetupRejected)
+
+
+@pytest.mark.virtual_time
+async def test_who_was_refused_does_not_try_again() -> None:
+    bench = Bench(numbers(), policy=RetryPolicy(attempts=6, delay=1, only=again))
+    bench.server._responder.hooks.authenticate = lambda _: None  # type: ignore[attr-defined]
+    async with bench.server, await bench.client() as client:
+        with pytest.raises(SetupRejected):
+            await client.request_response(route="two")
+        await turns()
+        assert client.closed
+
+
+@pytest.mark.virtual_time
+async def test_to_close_a_client_that_waits_ends_its_waiting() -> None:
+    bench = Bench(numbers(), policy=RetryPolicy(attempts=3, delay=100, jitter=0))
+    async with bench.server:
+        client = await bench.client()
+        bench.down = True
+        bench.lose()
+        await turns()
+        waiting = asyncio.create_task(client.ready())
+        await turns()
+        await client.aclose()
+        with pytest.raises(ConnectionLost):
+            await waiting
+        assert asyncio.get_running_loop().time() < 100
