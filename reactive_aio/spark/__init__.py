@@ -11,18 +11,24 @@ from .mode import ModeUnavailable
 from .progress import Progress
 from .progress_bar import ProgressBar
 from .session import local_session
+from .streaming import MicroBatch, StreamFlow, StreamStopped, from_micro_batches, from_stream
 
 __all__ = (
     "Java",
     "JavaNotFound",
+    "MicroBatch",
     "ModeUnavailable",
     "Progress",
     "ProgressBar",
     "SparkFlow",
     "SparkSessionLost",
+    "StreamFlow",
+    "StreamStopped",
     "UnsupportedDataFrame",
     "ensure_java",
     "find_java",
     "from_dataframe",
+    "from_micro_batches",
+    "from_stream",
     "local_session",
 )

@@ -1,0 +1,125 @@
+"""The loop's side of a streaming query: one micro-batch at a time, each under demand."""
+
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakMethod, finalize
+
+from ..._core.demand import Demand
+from ..._core.loop import Door
+from ...stage import Inlet
+from ..crew import Crew
+from .microbatch import MicroBatch, StreamStopped
+from .query import Plan, Query
+
+__all__ = ("StreamSubscription",)
+
+
+class StreamSubscription:
+    """One subscription. Everything here runs on the loop's thread."""
+
+    __slots__ = ("__weakref__", "_clear", "_crew", "_demand", "_door", "_forgotten", "_here",
+                 "_inlet", "_name", "_query", "_started", "_under_way")  # fmt: skip
+
+    def __init__(self, inlet: Inlet[MicroBatch[Any]], plan: Plan) -> None:
+        self._inlet: Inlet[MicroBatch[Any]] | None = inlet
+        self._name = plan.name
+        self._door = Door(f"{plan.name}()")
+        self._query = Query(plan, _calling(self._door, WeakMethod(self._arrived)))
+        self._crew = Crew(self._door, plan.name, size=1, interrupt=self._query.stop)
+        self._demand = Demand()
+        self._started = False
+        self._here: MicroBatch[Any] | None = None
+        self._under_way = False  # a batch was handed over, and the query waits for its end
+        self._clear = True  # what was handed over has been processed
+        # With a loop that was closed under it, for example: the query must not go on alone.
+        self._forgotten = finalize(self, _let_go, self._query, self._crew)
+        self._forgotten.atexit = False
+
+    # -- what the island tells --------------------------------------------------------------------
+    def request(self, n: int, /) -> None:
+        self._demand.add(n)
+        self._clear = True
+        if not self._started:
+            self._started = True
+            # A thread that waits for the query must not keep the subscription alive.
+            self._crew.call(self._query.run, _telling(WeakMethod(self._ended)))
+        self._go()
+
+    def processed(self) -> None:
+        self._clear = True
+        self._go()
+
+    def cancel(self) -> None:
+        """Let go: the wait ends first, or stopping the query would wait for it."""
+        self._inlet = self._here = None
+        self._query.leave()
+        self._crew.interrupt()
+        self._forgotten()
+
+    async def aclose(self) -> None:
+        """Wait, after a cancellation, until the query has stopped."""
+        await self._crew.closed()
+
+    # -- what the threads tell --------------------------------------------------------------------
+    def _arrived(self, batch: MicroBatch[Any]) -> None:
+        if self._inlet is not None:
+            self._here = batch
+            self._go()
+
+    def _ended(self, _: None, error: Exception | None) -> None:
+        inlet, self._inlet = self._inlet, None
+        if inlet is None:
+            return
+        self._forgotten()
+        if error is None and (self._under_way or self._here is not None):
+            error = StreamStopped(self._name)
+        if error is None:
+            inlet.complete()
+        else:
+            inlet.fail(error)
+
+    # -- what is done about it --------------------------------------------------------------------
+    def _go(self) -> None:
+        inlet = self._inlet
+        if inlet is None or not self._clear or not self._demand:
+            return
+        batch, self._here = self._here, None
+        if batch is not None:
+            self._demand.take(1)
+            self._under_way, self._clear = True, False
+            inlet.push([batch])
+        elif self._under_way:
+            self._under_way = False
+            self._query.release()
+
+
+Arrived = Callable[[MicroBatch[Any]], None]
+Ended = Callable[[None, Exception | None], None]
+
+
+def _calling(door: Door, arrived: "WeakMethod[Arrived]") -> Arrived:
+    """Make what a thread calls with a batch."""
+
+    def call(batch: MicroBatch[Any]) -> None:
+        if (method := arrived()) is not None:
+            method(batch)
+
+    return lambda batch: door.soon_threadsafe(call, batch)
+
+
+def _telling(ended: "WeakMethod[Ended]") -> Ended:
+    def tell(result: None, error: Exception | None) -> None:
+        if (method := ended()) is not None:
+            method(result, error)
+
+    return tell
+
+
+def _let_go(query: Query, crew: Crew) -> None:
+    """Only what is safe inside the garbage collector: no thread is started, no loop is asked."""
+    query.leave()
+    crew.dismiss(_nothing)
+
+
+def _nothing() -> None:
+    """The threads have nothing to do when they end."""
