@@ -1,0 +1,131 @@
+"""The laws of publishers hold at the other end of a socket that speaks the text protocol."""
+
+import asyncio
+from typing import Any
+
+from reactive_aio import Flow, range as numbers
+from reactive_aio._core.loop import Door
+from reactive_aio.asgi import HttpRequest, Tally
+from reactive_aio.asgi.forms import to_json
+from reactive_aio.asgi.text.session import Manner, Session
+from reactive_aio.rsocket import Router
+from reactive_aio.tck import Subject
+from reactive_aio.tck.pytest_plugin import laws
+
+served, nothing = Router(), Router()
+
+
+@served.route("range.{n}")
+def count(n: int) -> Flow[int]:
+    return numbers(n)
+
+
+@served.route("failing")
+def failing() -> Flow[float]:
+    return numbers(3).map(lambda each: 1 / (2 - each))
+
+
+@served.route("endless")
+def endless() -> Flow[int]:
+    return numbers(2**62)
+
+
+@served.route("echo")
+def echo(incoming: Flow[Any]) -> Flow[Any]:
+    return incoming
+
+
+def manner(router: Router) -> Manner:
+    return Manner(
+        router=router,
+        encode=to_json,
+        max_message=10**6,
+        max_streams=100,
+        max_useless=1000,
+        tell_errors=False,
+        on_error=str,
+        on_connect=None,
+        tally=Tally(),
+    )
+
+
+class Pair:
+    """Two ends of a socket in memory: the protocol is the same from either side."""
+
+    def __init__(self, mine: Router) -> None:
+        self.queues: list[asyncio.Queue[Any]] = [asyncio.Queue(), asyncio.Queue()]
+        self.ends: list[Session] = []
+        self.tasks: list[asyncio.Task[None]] = []
+        for router, into, out_of in ((mine, 0, 1), (served, 1, 0)):
+            send = self.sender(self.queues[into])
+            end = Session(Door("a test"), send, manner(router), HttpRequest({}), None)
+            self.ends.append(end)
+            running = end.run(self.queues[out_of].get, None)
+            self.tasks.append(asyncio.ensure_future(running))
+
+    def sender(self, queue: "asyncio.Queue[Any]") -> Any:
+        async def send(event: Any) -> None:
+            if event["type"] == "websocket.send":
+                event = {"type": "websocket.receive", "text": event["text"]}
+            queue.put_nowait(event)
+
+        return send
+
+    def leave(self) -> None:
+        for queue in self.queues:
+            queue.put_nowait({"type": "websocket.disconnect"})
+
+    async def aclose(self) -> None:
+        self.leave()
+        await asyncio.gather(*self.tasks)
+
+
+pairs: list[Pair] = []
+
+
+def ask(route: str, mine: Router = nothing) -> Flow[Any]:
+    pair = Pair(mine)
+    pairs.append(pair)
+    stream = pair.ends[0].peer.request_stream(route=route)
+    return stream.do_finally(
+        lambda _: pair.leave()
+    )  # no task is to be left when the stream has ended
+
+
+def there_and_back(n: int) -> Flow[Any]:
+    mine = Router()
+
+    def echo() -> Flow[int]:
+        return numbers(n)
+
+    mine.route("echo")(echo)
+    return ask("echo", mine)
+
+
+async def close() -> None:
+    while pairs:
+        await pairs.pop().aclose()
+
+
+def streams() -> Subject:
+    return Subject(
+        name="text protocol",
+        publisher=lambda n: ask(f"range.{n}"),
+        failing_publisher=lambda: ask("failing"),
+        infinite_publisher=lambda: ask("endless"),
+        after_each=close,
+        max_elements=2**62,
+    )
+
+
+def both_ways() -> Subject:
+    return Subject(
+        name="text protocol, both ways",
+        publisher=there_and_back,
+        after_each=close,
+        max_elements=2**62,
+    )
+
+
+test_streams = laws(streams)
+test_both_ways = laws(both_ways)
