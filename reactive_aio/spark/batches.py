@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from .frames import Frames, connect
 from .jobs import Jobs
+from .observed import Observed
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -35,6 +36,8 @@ class Batches:
         self._jobs = jobs
         self._rows = rows
         self._dataset: Any = None
+        self._observed: Observed | None = None
+        self._one: Any = None
         self._servers: dict[int, Any] = {}
         self.cancelled: bool = False
         """Set by the loop: no job begins any more."""
@@ -47,14 +50,21 @@ class Batches:
         self._refuse()
         untyped: Any = self._jobs.fresh()
         self._dataset = untyped._jdf
-        return cast("int", self._rdd().getNumPartitions())
+        self._observed = Observed.by_any(self._dataset, self._jobs.context)
+        rdd = self._rdd()
+        if self._observed is not None:
+            self._one = rdd
+        return cast("int", rdd.getNumPartitions())
 
     def _rdd(self) -> Any:
         """A new RDD over the one plan of this subscription, whose shuffles it shares.
 
         When a job fails, Spark fails all others over the same RDD, among them the windows before,
         whose rows were good. So each window has an RDD of its own; they cost a millisecond.
+        But if somebody observes the query, there is one for all: Spark's figures are of one RDD.
         """
+        if self._one is not None:
+            return self._one
         dataset = self._dataset
         rows = dataset.toArrowBatchRdd(self._rows, _ZONE, _DUPLICATES_FAIL, _LARGE_TYPES)
         return rows.toJavaRDD()
@@ -91,9 +101,14 @@ class Batches:
                 raise error
 
     def forget(self) -> None:
-        """Drop what is in the JVM: doing so may talk to it, which the loop must not."""
+        """Drop what is in the JVM: doing so may talk to it, which the loop must not.
+
+        But first those who observe the query get their figures: no more of it will be computed.
+        """
+        if self._observed is not None:
+            self._observed.tell()
         self._servers.clear()
-        self._dataset = None
+        self._dataset = self._observed = self._one = None
 
     def cancel(self) -> None:
         """Cancel the jobs that run now."""

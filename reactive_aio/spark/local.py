@@ -15,6 +15,7 @@ from .._sources.thread import Begun, threaded
 from .counting import counted
 from .jobs import Jobs
 from .leaving import leave
+from .observed import Observed
 from .progress import NOBODY, Meter
 from .rows import Kind
 
@@ -51,10 +52,16 @@ def _conversion(kind: Kind) -> "Callable[[Row], Any] | None":
 def _rows(jobs: Jobs, convert: "Callable[[Row], Any] | None", meter: Meter) -> Iterator[Any]:
     """Iterate over the rows, and leave the iteration quickly wherever it is left."""
 
+    observed: Observed | None = None
+
     def start() -> "Iterator[Row]":
+        nonlocal observed
         # Not its own toLocalIterator: that runs its jobs after its query has ended, and Spark
         # 4.3 keeps what such jobs return, every row of it, until the session is stopped.
-        rdd = _rdd(jobs.fresh())
+        df = jobs.fresh()
+        untyped: Any = df
+        observed = Observed.by_any(untyped._jdf, jobs.context)
+        rdd = _rdd(df)
         rows = rdd.toLocalIterator()
         if meter is not NOBODY and counted(rows, meter):
             meter.told_by_thread(meter.planned, rdd.getNumPartitions())
@@ -68,6 +75,8 @@ def _rows(jobs: Jobs, convert: "Callable[[Row], Any] | None", meter: Meter) -> I
                 yield row if convert is None else convert(row)
         finally:
             leave(rows)
+            if observed is not None:
+                observed.tell()
 
 
 def _rdd(df: "DataFrame") -> "RDD[Row]":

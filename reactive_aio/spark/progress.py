@@ -183,7 +183,7 @@ class Meter:
 
     def _snapshot(self) -> Progress:
         state = self._state
-        if state == "planning" and "partitions" in self._fields:
+        if state == "planning" and ("partitions" in self._fields or self._rows):
             state = "running" if self._demand else "waiting"
         return Progress(
             number=self._number,
