@@ -77,6 +77,8 @@ def _later(inflow: "Inflow", begin: "Callable[[Inflow, int], None]") -> None:
     def again() -> None:
         inflow.left = None
         try:
+            if inflow.driver.ended is not None:
+                raise lost_error(inflow.driver)
             begin(inflow, inflow.wanted)
         except Exception as error:
             inflow.fail(error)

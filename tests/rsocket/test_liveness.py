@@ -1,0 +1,175 @@
+"""Large payloads hold up nobody, and who falls silent is noticed on both sides."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from reactive_aio import just, never
+from reactive_aio.rsocket import (
+    BYTES,
+    Client,
+    ConnectionLost,
+    Limits,
+    RequestRejected,
+    Router,
+    RouterResponder,
+    Server,
+    StreamFailed,
+    Terms,
+    loopback,
+)
+from reactive_aio.rsocket.protocol.framing import Splitter
+from reactive_aio.rsocket.terms import dialled
+from reactive_aio.rsocket.transports.memory import MemoryTransport
+from reactive_aio.testing.probes import SubscriberProbe
+
+MIB = 1024 * 1024
+router = Router()
+
+
+@router.route("small")
+def small() -> bytes:
+    return b"s"
+
+
+@router.route("large.{size}")
+def large(size: int) -> bytes:
+    return bytes(size)
+
+
+@router.route("size")
+def size_of(payload: bytes) -> bytes:
+    return str(len(payload)).encode()
+
+
+@router.route("forever")
+def forever() -> Any:
+    return just(b"1").concat_with(never())
+
+
+@pytest.mark.parametrize("way", ["to the client", "to the server"])
+async def test_a_large_payload_does_not_hold_up_other_streams(way: str) -> None:
+    async with loopback(router) as requester:
+        if way == "to the client":
+            work = requester.request_response(route=f"large.{12 * MIB}")
+        else:
+            work = requester.request_response(bytes(12 * MIB), route="size")
+        task = asyncio.create_task(work)
+        await asyncio.sleep(0)
+        for _ in range(5):
+            assert await requester.request_response(route="small") == b"s"
+        assert not task.done()
+        assert len(await task) in (12 * MIB, 8)
+
+
+class Trickle(MemoryTransport):
+    """Passes on what was written once a second: some 64 KiB."""
+
+    def _plan(self) -> None:
+        if not self._planned and not self.gone:
+            self._planned = True
+            self.driver.door.later(1.0, self._deliver)
+
+
+async def pair(
+    terms: Terms, kind: type[MemoryTransport], limits: Limits | None = None
+) -> tuple[Client[bytes], Server, MemoryTransport, MemoryTransport]:
+    server = Server(RouterResponder(router), limits=limits, max_connections=9)
+    near = dialled(BYTES, terms, None)
+    one, two = kind(near), kind(server.welcome())
+    one.other, two.other = two, one
+    two.driver.attach(two)
+    near.attach(one)
+    return Client(near, BYTES), server, one, two
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("way", ["to the client", "to the server"])
+async def test_a_large_payload_on_a_slow_line_does_not_hold_up_signs_of_life(way: str) -> None:
+    terms = Terms(keepalive=3, lifetime=8)  # the payload alone takes much longer
+    requester, server, _, _ = await pair(terms, Trickle)
+    async with server, requester:
+        if way == "to the client":
+            assert len(await requester.request_response(route=f"large.{6 * MIB}")) == 6 * MIB
+        else:
+            assert await requester.request_response(bytes(6 * MIB), route="size") == b"6291456"
+        assert asyncio.get_running_loop().time() > 40
+
+
+class Deaf(MemoryTransport):
+    """Passes on what is written until it is told to lose all of it."""
+
+    lossy = False
+
+    def write(self, data: bytes, /) -> None:
+        if not self.lossy:
+            super().write(data)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("lifetime", "cap", "noticed"), [(40, 600, 40), (3600, 60, 60)], ids=["asked for", "capped"]
+)
+async def test_a_client_that_falls_silent_is_dropped(lifetime: int, cap: int, noticed: int) -> None:
+    terms = Terms(keepalive=10, lifetime=lifetime)
+    client, server, near, _ = await pair(terms, Deaf, Limits(max_lifetime=cap))
+    async with server:
+        probe: SubscriberProbe[Any] = SubscriberProbe(request=3)
+        client.request_stream(route="forever").subscribe(probe)
+        await probe.received(1)
+        assert isinstance(near, Deaf)
+        near.lossy = True
+        await asyncio.sleep(noticed - 1)
+        assert server.connections == 1
+        await asyncio.sleep(8)
+        assert server.connections == 0
+        await client.aclose()
+
+
+@pytest.mark.virtual_time
+async def test_a_server_that_falls_silent_is_dropped() -> None:
+    client, server, _, far = await pair(Terms(keepalive=10, lifetime=40), Deaf)
+    async with server, client:
+        probe: SubscriberProbe[Any] = SubscriberProbe(request=3)
+        client.request_stream(route="forever").subscribe(probe)
+        await probe.received(1)
+        assert isinstance(far, Deaf)
+        far.lossy = True
+        await probe.end()
+        assert isinstance(probe.error, ConnectionLost)
+        assert asyncio.get_running_loop().time() == pytest.approx(40)
+
+
+@pytest.mark.parametrize("mtu", [64, 1000])
+async def test_no_frame_is_longer_than_was_said(mtu: int) -> None:
+    splitter, lengths = Splitter(), list[int]()
+    async with loopback(router, limits=Limits(mtu=mtu)) as requester:
+        transport: Any = requester._driver._transport
+        received = transport.other.driver.received
+
+        def look(data: bytes) -> None:
+            splitter.feed(data)
+            while (frame := splitter.next()) is not None:
+                lengths.append(len(frame))
+            received(data)
+
+        transport.other.driver.received = look
+        assert await requester.request_response(bytes(5000), route="size") == b"5000"
+    setup, *rest = lengths  # the first alone cannot be cut
+    assert setup > 64
+    assert max(rest) <= mtu
+    assert len(rest) >= 5000 // mtu
+
+
+async def test_limits_of_one_connection_are_the_applications_choice() -> None:
+    limits = Limits(max_payload=1000, max_streams=2)
+    async with loopback(router, limits=limits) as requester:
+        with pytest.raises(StreamFailed):
+            await requester.request_response(bytes(200_000), route="size")
+    async with loopback(router, limits=limits) as requester:
+        probes = [SubscriberProbe[Any](request=1) for _ in range(2)]
+        for probe in probes:
+            requester.request_stream(route="forever").subscribe(probe)
+        with pytest.raises(RequestRejected, match="2 streams are open"):
+            await requester.request_response(route="small")
