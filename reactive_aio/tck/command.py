@@ -1,4 +1,7 @@
-"""The command: ``python -m reactive_aio.tck rules`` and ``… check package.module:factory``.
+"""The command: ``python -m reactive_aio.tck`` with ``rules``, ``check`` or ``network``.
+
+``check package.module:factory`` judges publishers, subscribers and processors; ``network
+tcp://host:port`` a server of RSocket.
 
 Its exit status is 0 if all is well, 1 if a rule of strength MUST is broken or nothing could be
 judged, 2 if the call was wrong, and 130 after Ctrl-C.
@@ -13,6 +16,7 @@ from typing import Any, Final, TextIO
 
 from .law import SETUP
 from .laws import LAWS
+from .network import command as network
 from .report.export import report_as_json, report_as_junit, rules_as_json
 from .report.show import Style, rule_named
 from .report.standing import all_rules
@@ -41,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line asks; the exit status."""
     options = _parser().parse_args(arguments)
     try:
-        return _rules(options) if options.what == "rules" else _check(options)
+        return _COMMANDS[options.what](options)
     except BadCall as error:
         sys.stderr.write(f"{PROGRAM}: {error}\n")
         return WRONG_CALL
@@ -61,6 +65,9 @@ def _parser() -> argparse.ArgumentParser:
     rules = commands.add_parser("rules", help="list the rules, and the laws that judge them")
     rules.add_argument("--json", action="store_true", help="as JSON")
     _add_check(commands.add_parser("check", help="judge what a factory returns"))
+    network.add_arguments(
+        commands.add_parser("network", help="judge a server of RSocket by the rules of the wire")
+    )
     return parser
 
 
@@ -134,10 +141,30 @@ def _rules(options: argparse.Namespace) -> int:
     return OK
 
 
-def _check(options: argparse.Namespace) -> int:
+def _check_files(options: argparse.Namespace) -> None:
     for file in (options.json, options.junit):
         if file is not None and not file.absolute().parent.is_dir():
             raise BadCall(f"{file} cannot be written: there is no folder {file.parent}")
+
+
+def _network(options: argparse.Namespace) -> int:
+    _check_files(options)
+    progress = _Progress(sys.stderr)
+    try:
+        report = network.judge(options, progress.show)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"{PROGRAM}: stopped by Ctrl-C\n")
+        return INTERRUPTED
+    finally:
+        progress.clear()
+    if report is None:
+        return OK
+    network.tell(report, options)
+    return _status(report, options.strict)
+
+
+def _check(options: argparse.Namespace) -> int:
+    _check_files(options)
     progress = _Progress(sys.stderr)
     supervisor = Supervisor(_job(options), begun=progress.show, shown=options.show_output)
     try:
@@ -156,6 +183,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 _UNNAMED: Final = "the subject"
+_COMMANDS: Final = {"rules": _rules, "check": _check, "network": _network}
 
 
 def _job(options: argparse.Namespace) -> Job:

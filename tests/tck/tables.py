@@ -13,7 +13,11 @@ from reactive_aio.tck import Law
 from reactive_aio.tck.laws import BLACK_BOX, PROCESSOR, PUBLISHER, WHITE_BOX
 from reactive_aio.tck.laws.black_box import UNTESTED_BLACK_BOX
 from reactive_aio.tck.laws.white_box import UNTESTED_WHITE_BOX
+from reactive_aio.tck.network.laws import WIRE_LAWS
+from reactive_aio.tck.network.offer import OFFERS
+from reactive_aio.tck.network.rules import WIRE_RULES
 from tests.tck.broken_receivers import PROCESSORS, SUBSCRIBERS, WHITE_BOXES
+from tests.tck.broken_servers import SERVERS
 from tests.tck.publishers import TRIALS, BrokenTrial
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
@@ -21,6 +25,9 @@ LAWS_PAGE: Final = DOCS / "laws.md"
 CONFORMANCE_PAGE: Final = DOCS / "conformance.md"
 BEGIN: Final = "<!-- names: written by `python -m tests.tck.tables` -->"
 END: Final = "<!-- end of the names -->"
+PROTOCOL_PAGE: Final = DOCS / "protocol.md"
+WIRE_BEGIN: Final = "<!-- wire: written by `python -m tests.tck.tables` -->"
+WIRE_END: Final = "<!-- end of the wire -->"
 
 HEAD: Final = """\
 # The laws, and who breaks them
@@ -95,19 +102,46 @@ def _plain(words: str) -> str:
     return words
 
 
+def wire() -> str:
+    """The rules of the wire, the laws that judge them, who breaks these, and what is offered."""
+    lines = ["#### What a server offers", "", "| | the route | what it does |", "|---|---|---|"]
+    lines += [f"| `{name}` | `{route}` | {about} |" for name, (route, about) in OFFERS.items()]
+    lines += ["", "#### The rules", "", "| rule | | what it asks |", "|---|---|---|"]
+    for rule in WIRE_RULES.values():
+        lines.append(f"| {rule.number} | {rule.strength.name} | {_plain(rule.text)} |")
+    lines += ["", "#### The laws, and who breaks them", ""]
+    lines += ["| law | what is tried | a server that … | breaks |", "|---|---|---|---|"]
+    for law in WIRE_LAWS.values():
+        named = f"`{law.name}` | {_plain(law.text)}"
+        for broken in (each for each in SERVERS if each.law == law.name):
+            lines.append(f"| {named} | {_plain(broken.flaw)} | {broken.rule} |")
+            named = "|"
+    return "\n".join(lines)
+
+
 def with_names(page: str) -> str:
     """*page* with the name map of today between its markers."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise SystemExit(f"docs/conformance.md has no place for the names: {BEGIN} … {END}")
-    return f"{before}{begin}\n\n{names()}\n\n{end}{after}"
+    return _between(page, BEGIN, names(), END)
+
+
+def with_wire(page: str) -> str:
+    """*page* with the tables of the wire between their markers."""
+    return _between(page, WIRE_BEGIN, wire(), WIRE_END)
+
+
+def _between(page: str, begin: str, text: str, end: str) -> str:
+    before, begins, rest = page.partition(begin)
+    _, ends, after = rest.partition(end)
+    if not (begins and ends):
+        raise SystemExit(f"there is no place for the tables: {begin} … {end}")
+    return f"{before}{begin}\n\n{text}\n\n{end}{after}"
 
 
 def write() -> None:
-    """Both pages."""
+    """All pages."""
     LAWS_PAGE.write_text(laws_page(), "utf-8")
     CONFORMANCE_PAGE.write_text(with_names(CONFORMANCE_PAGE.read_text("utf-8")), "utf-8")
+    PROTOCOL_PAGE.write_text(with_wire(PROTOCOL_PAGE.read_text("utf-8")), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,15 @@
 """The documentation's tables are those of today, and complete."""
 
 from reactive_aio.tck import LAWS
-from tests.tck.tables import CONFORMANCE_PAGE, LAWS_PAGE, laws_page, names, with_names
+from tests.tck.tables import (
+    CONFORMANCE_PAGE,
+    LAWS_PAGE,
+    PROTOCOL_PAGE,
+    laws_page,
+    names,
+    with_names,
+    with_wire,
+)
 
 ANEW = "run python -m tests.tck.tables"
 
@@ -23,3 +31,8 @@ def test_the_name_map_is_up_to_date() -> None:
 def test_the_name_map_names_each_of_the_jvms_tests() -> None:
     rows = [line for line in names().splitlines() if line.startswith("| `")]
     assert len(rows) == 38 + 26 + 27 + 3
+
+
+def test_the_tables_of_the_wire_are_up_to_date() -> None:
+    page = PROTOCOL_PAGE.read_text("utf-8")
+    assert page == with_wire(page), ANEW

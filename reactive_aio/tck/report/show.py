@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from ..network.rules import WIRE_RULES
 from ..rules import HOUSE_RULES, RULES, Rule
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ PLAIN: Final = Style()
 
 def rule_named(number: str) -> Rule | None:
     """The rule of that number, if it is one; the laws about factories have none."""
-    return RULES.get(number) or HOUSE_RULES.get(number)
+    return RULES.get(number) or HOUSE_RULES.get(number) or WIRE_RULES.get(number)
 
 
 def heading(verdict: "Verdict") -> str:
@@ -74,7 +75,7 @@ def explain(verdict: "Verdict", style: Style = PLAIN) -> list[str]:
         rule = rule_named(number)
         if rule is not None:
             asked = f"{rule.strength.name}: {rule.text}"
-            lines += style.wrap(asked, 9, f"{f'rule {number}':<9}")
+            lines += style.wrap(asked, 9, f"{f'rule {number} ':<9}")
     lines += style.wrap(verdict.text, 9, "tried    ")
     parts = (
         ("", verdict.drawing),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..laws import LAWS
+from ..network.rules import WIRE_RULES
 from ..rules import HOUSE_RULES, RULES, UNJUDGED, Rule, Strength, in_order
 from .show import rule_named
 from .verdict import Outcome, Report, Verdict
@@ -48,6 +49,8 @@ def left_out(report: Report) -> dict[str, list[str]]:
     """The rules of the specification that are not among the standings, by the reason why."""
     found = {each.rule for each in standings(report)}
     reasons: dict[str, list[str]] = {}
+    if any(rule in WIRE_RULES for rule in found):
+        return reasons  # a server was judged, by rules of another kind
     for rule in RULES:
         if rule not in found:
             reasons.setdefault(_reason(rule), []).append(rule)
