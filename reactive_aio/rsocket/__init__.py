@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .auth import Caller
     from .client import Client, connect
     from .leasing import Lease
+    from .mounting import AsgiApp, asgi_app
     from .request import Request
     from .requester import Requester
     from .responder import Options, RouterResponder
@@ -51,6 +52,7 @@ __all__ = (
     "TEXT",
     "Address",
     "ApplicationError",
+    "AsgiApp",
     "Bearer",
     "Caller",
     "Client",
@@ -85,6 +87,7 @@ __all__ = (
     "Simple",
     "StreamFailed",
     "Terms",
+    "asgi_app",
     "connect",
     "error_of",
     "loopback",
@@ -94,6 +97,7 @@ __all__ = (
 
 # The protocol must be importable where there is no event loop; who asks for these has one.
 _DRIVEN = {
+    "AsgiApp": "mounting",
     "Caller": "auth",
     "Client": "client",
     "Lease": "leasing",
@@ -104,6 +108,7 @@ _DRIVEN = {
     "RouterResponder": "responder",
     "Server": "server",
     "Terms": "terms",
+    "asgi_app": "mounting",
     "connect": "client",
     "loopback": "server",
     "serve": "server",

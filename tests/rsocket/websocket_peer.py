@@ -7,13 +7,14 @@ from websockets.client import ClientProtocol
 from websockets.frames import Close, Frame, Opcode
 from websockets.uri import parse_uri
 
-from reactive_aio.rsocket import BYTES, Payload, Setup
+from reactive_aio.rsocket import BYTES, JSON, Payload, Setup
 from reactive_aio.rsocket.protocol.codec import decode, encode
 from reactive_aio.rsocket.protocol.frames import Frame as RSocketFrame, RequestStream
 from reactive_aio.rsocket.protocol.metadata import write_composite, write_routing
 from reactive_aio.rsocket.protocol.mime import ROUTING
 
 SETUP = encode(Setup(data_mime=BYTES.mime))
+JSON_SETUP = encode(Setup(data_mime=JSON.mime))
 
 
 def stream(route: str, n: int, stream_id: int = 1) -> bytes:

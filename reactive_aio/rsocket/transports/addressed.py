@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..._core.loop import AbstractEventLoop
 from ...errors import MissingExtra
 from . import tcp
+from .tcp import place
 
 if TYPE_CHECKING:
     from ..._core.loop import Listener
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from ..uri import Address
 
 __all__ = ("dial", "listen", "place")
-
-place = tcp.place
 
 
 async def dial(

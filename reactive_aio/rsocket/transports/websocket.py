@@ -4,10 +4,9 @@ That library knows the protocol and does no I/O; what it says goes between the l
 the driver here. Compression is not offered: a small message could become a large one.
 """
 
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 from websockets.frames import Frame, Opcode
-from websockets.http11 import Request, Response
 from websockets.protocol import Protocol, State
 
 from ..._core.loop import BaseTransport, SocketProtocol, TimerHandle
@@ -23,15 +22,13 @@ UNSUPPORTED: Final = 1003
 POLICY: Final = 1008
 TOO_BIG: Final = 1009
 
-P = TypeVar("P", bound=Protocol)
 
-
-class WebSocketWire(SocketProtocol, Generic[P]):
+class WebSocketWire(SocketProtocol):
     """A socket's protocol for the loop, and a transport for its driver."""
 
-    def __init__(self, driver: Driver, protocol: P) -> None:
+    def __init__(self, driver: Driver, protocol: Any) -> None:
         self.driver: Driver = driver
-        self.protocol: P = protocol
+        self._protocol: Protocol = protocol
         self._limits = driver.connection.limits
         self._socket: Any = None
         self._parts = bytearray()  # of a message that comes in several frames
@@ -49,9 +46,9 @@ class WebSocketWire(SocketProtocol, Generic[P]):
         self._socket = transport
 
     def data_received(self, data: bytes) -> None:
-        self.protocol.receive_data(data)
+        self._protocol.receive_data(data)
         messages: list[Message] = []
-        events = self.protocol.events_received()
+        events = self._protocol.events_received()
         for event in events:
             if self._error is not None:
                 break
@@ -71,7 +68,7 @@ class WebSocketWire(SocketProtocol, Generic[P]):
         self._tell()
 
     def eof_received(self) -> None:
-        self.protocol.receive_eof()
+        self._protocol.receive_eof()
         self.flush()
 
     def pause_writing(self) -> None:
@@ -98,7 +95,7 @@ class WebSocketWire(SocketProtocol, Generic[P]):
         return self._socket.get_extra_info(name)
 
     def write(self, data: bytes, /) -> None:
-        protocol = self.protocol
+        protocol = self._protocol
         if protocol.state is State.OPEN:
             for message in parted(data):
                 protocol.send_binary(message)
@@ -112,17 +109,17 @@ class WebSocketWire(SocketProtocol, Generic[P]):
 
     def close(self) -> None:
         """Take leave by the closing handshake, which the peer has to finish in time."""
-        if self.protocol.state is State.OPEN:
-            self.protocol.send_close(NORMAL)
+        if self._protocol.state is State.OPEN:
+            self._protocol.send_close(NORMAL)
             self.flush()
-        elif self.protocol.state is State.CONNECTING:
+        elif self._protocol.state is State.CONNECTING:
             self.give_up()
 
     def abort(self) -> None:
         self._socket.abort()
 
     # -- for the side ------------------------------------------------------------------------------
-    def shake_hands(self, event: Request | Response) -> None:
+    def shake_hands(self, event: object) -> None:
         """The other side's part of the opening handshake has come."""
         raise NotImplementedError
 
@@ -136,7 +133,7 @@ class WebSocketWire(SocketProtocol, Generic[P]):
 
     def flush(self) -> None:
         """Send what the protocol has to say, and end the connection if that is what it says."""
-        protocol = self.protocol
+        protocol = self._protocol
         data = protocol.data_to_send()
         if data:
             self._socket.write(b"".join(data))
@@ -145,7 +142,7 @@ class WebSocketWire(SocketProtocol, Generic[P]):
 
     def fail(self, code: int, reason: str) -> None:
         """The peer has broken a rule: say which, and hear no more of it."""
-        self.protocol.fail(code, reason)
+        self._protocol.fail(code, reason)
         self._error = ConnectionError(f"{reason} ({code})")
 
     # -- what comes in -----------------------------------------------------------------------------
@@ -181,7 +178,7 @@ class WebSocketWire(SocketProtocol, Generic[P]):
         """See to it that what has been begun is finished in time."""
         if self._partial or not whole:
             self.driver.connection.heard(self.driver.door.now())
-            if self._half is None and self.protocol.state is State.OPEN:
+            if self._half is None and self._protocol.state is State.OPEN:
                 limit = self._limits.frame_timeout
                 self._half = self.driver.door.later(limit, self._too_slow)
         elif self._half is not None:
@@ -197,7 +194,7 @@ class WebSocketWire(SocketProtocol, Generic[P]):
     # -- the end -----------------------------------------------------------------------------------
     def _finish(self, *, half_close: bool) -> None:
         """The closing handshake is under way, or done; the peer must not take for ever."""
-        protocol, socket = self.protocol, self._socket
+        protocol, socket = self._protocol, self._socket
         if protocol.parser_exc is not None and self._error is None:
             said = protocol.close_sent or protocol.parser_exc
             self._error = ConnectionError(f"the WebSocket was ended: {said}")

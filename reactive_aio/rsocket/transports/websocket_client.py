@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from websockets.client import ClientProtocol
 from websockets.exceptions import InvalidStatus
-from websockets.http11 import Request, Response
 from websockets.uri import parse_uri
 
 from ..._core.loop import AbstractEventLoop, BaseTransport, Future
@@ -21,7 +20,7 @@ __all__ = ("dial",)
 _logger: Final = getLogger("reactive_aio.rsocket")
 
 
-class ClientWire(WebSocketWire[ClientProtocol]):
+class ClientWire(WebSocketWire):
     """A connection to a server; its driver is attached when the handshake is done."""
 
     def __init__(self, driver: Driver, address: "Address") -> None:
@@ -31,20 +30,21 @@ class ClientWire(WebSocketWire[ClientProtocol]):
             logger=_logger,
         )
         super().__init__(driver, protocol)
+        self._asking = protocol
         self.opened: Future[None] = driver.door.future()
 
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(transport)
-        self.protocol.send_request(self.protocol.connect())
+        self._asking.send_request(self._asking.connect())
         self.flush()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.protocol.handshake_exc is not None:
+        if self._asking.handshake_exc is not None:
             self.abort()
 
-    def shake_hands(self, event: Request | Response) -> None:
-        if self.protocol.handshake_exc is None and not self.opened.done():
+    def shake_hands(self, event: object) -> None:
+        if self._asking.handshake_exc is None and not self.opened.done():
             self.opened.set_result(None)
             self.driver.attach(self)
 
@@ -55,7 +55,7 @@ class ClientWire(WebSocketWire[ClientProtocol]):
             self.driver.lost(error)
 
     def _why(self, error: Exception | None) -> str:
-        refused = self.protocol.handshake_exc
+        refused = self._asking.handshake_exc
         if isinstance(refused, InvalidStatus):
             response = refused.response
             body = bytes(response.body or b"")[:200].decode(errors="replace").strip()

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ("listen",)
 
-RSOCKET: Final = Subprotocol("rsocket")
+_RSOCKET: Final = Subprotocol("rsocket")
 _logger: Final = getLogger("reactive_aio.rsocket")
 
 
-class ServerWire(WebSocketWire[ServerProtocol]):
+class ServerWire(WebSocketWire):
     """A client's connection, from its request for a WebSocket on.
 
     The driver is attached from the first byte on, so that its deadline for SETUP includes the
@@ -39,6 +39,7 @@ class ServerWire(WebSocketWire[ServerProtocol]):
             logger=_logger,
         )
         super().__init__(driver, protocol)
+        self._answering = protocol
         self._path = path
         self._origins = origins
 
@@ -46,27 +47,27 @@ class ServerWire(WebSocketWire[ServerProtocol]):
         super().connection_made(transport)
         self.driver.attach(self)
 
-    def shake_hands(self, event: Request | Response) -> None:
+    def shake_hands(self, event: object) -> None:
         if isinstance(event, Request):
-            self.protocol.send_response(self._answer(event))
+            self._answering.send_response(self._answer(event))
 
     def give_up(self) -> None:
-        if not self.protocol.eof_sent:
+        if not self._answering.eof_sent:
             message = "no WebSocket was asked for in time\n"
-            response = self.protocol.reject(HTTPStatus.REQUEST_TIMEOUT, message)
-            self.protocol.send_response(response)
+            response = self._answering.reject(HTTPStatus.REQUEST_TIMEOUT, message)
+            self._answering.send_response(response)
             self.flush()
 
     def _answer(self, request: Request) -> Response:
         if request.path.partition("?")[0] != self._path:
             message = f"RSocket is served at {self._path}\n"
-            return self.protocol.reject(HTTPStatus.NOT_FOUND, message)
+            return self._answering.reject(HTTPStatus.NOT_FOUND, message)
         origin, host = (", ".join(request.headers.get_all(each)) or None
                         for each in ("Origin", "Host"))  # fmt: skip
         if not allowed(origin, host, self._origins):
             message = f"pages of {origin} may not connect; serve(origins=…) says whose may\n"
-            return self.protocol.reject(HTTPStatus.FORBIDDEN, message)
-        return self.protocol.accept(request)
+            return self._answering.reject(HTTPStatus.FORBIDDEN, message)
+        return self._answering.accept(request)
 
 
 async def listen(
@@ -86,4 +87,4 @@ async def listen(
 
 def _select(_: ServerProtocol, offered: Sequence[Subprotocol]) -> Subprotocol | None:
     """A client that names subprotocols is told that it is understood; most name none."""
-    return RSOCKET if RSOCKET in offered else None
+    return _RSOCKET if _RSOCKET in offered else None

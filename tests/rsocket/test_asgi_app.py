@@ -1,0 +1,361 @@
+"""RSocket mounted in a web application: under uvicorn, and under a server that obeys the test."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, MutableMapping
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.routing import Mount, WebSocketRoute
+
+from reactive_aio import Flow, from_iterable
+from reactive_aio.rsocket import (
+    BYTES,
+    JSON,
+    AsgiApp,
+    ConnectionLost,
+    Limits,
+    Payload,
+    Router,
+    asgi_app,
+    connect,
+)
+from reactive_aio.rsocket.protocol.codec import decode
+from reactive_aio.rsocket.protocol.frames import Error, PayloadFrame
+from reactive_aio.rsocket.transports import asgi
+from reactive_aio.testing.probes import SubscriberProbe
+from tests.rsocket.test_transports import converse, router
+from tests.rsocket.test_websocket import endless
+from tests.rsocket.websocket_peer import JSON_SETUP, SETUP, stream
+
+Message = MutableMapping[str, Any]
+
+
+@contextlib.asynccontextmanager
+async def running(app: Any, **options: Any) -> AsyncGenerator[str]:
+    """The application *app* under uvicorn; gives ``host:port``."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        config = uvicorn.Config(app, log_level="warning", **options)
+        server = uvicorn.Server(config)
+        task = asyncio.ensure_future(server.serve(sockets=[listening]))
+        try:
+            yield "{}:{}".format(*listening.getsockname())
+        finally:
+            server.should_exit = True
+            await task
+
+
+def mounted_in_starlette(app: AsgiApp) -> Any:
+    return Starlette(routes=[Mount("/rsocket", app)])
+
+
+def route_of_starlette(app: AsgiApp) -> Any:
+    return Starlette(routes=[WebSocketRoute("/rsocket/", app)])
+
+
+def mounted_in_fastapi(app: AsgiApp) -> Any:
+    api = FastAPI()
+    api.mount("/rsocket", app)
+    return api
+
+
+def alone(app: AsgiApp) -> Any:
+    return app
+
+
+MOUNTS = [mounted_in_starlette, route_of_starlette, mounted_in_fastapi, alone]
+
+
+# -- under uvicorn ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("mount", MOUNTS)
+async def test_all_models_under_uvicorn(mount: Callable[[AsgiApp], Any]) -> None:
+    app = asgi_app(router)
+    async with running(mount(app)) as place:
+        async with await connect(f"ws://{place}/rsocket/", codec=JSON) as requester:
+            await converse(requester)
+            assert app.connections == 1
+        await emptied(app)
+
+
+# The first is what uvicorn takes in its older versions.
+@pytest.mark.filterwarnings("ignore")  # it says that it is old
+@pytest.mark.parametrize("ws", ["websockets", "websockets-sansio"])
+async def test_a_client_that_leaves_cancels_what_was_served_for_it(ws: str) -> None:
+    cancelled = asyncio.Event()
+    app = asgi_app(endless(cancelled))
+    async with running(app, ws=ws) as place:
+        requester = await connect(f"ws://{place}/", codec=JSON)
+        probe: SubscriberProbe[int] = SubscriberProbe(request=5)
+        requester.request_stream(route="n").subscribe(probe)
+        await probe.received(1)
+        requester._driver.abort()
+        await cancelled.wait()
+        await requester.aclose()
+        await emptied(app)
+
+
+async def test_an_application_that_closes_ends_its_connections() -> None:
+    cancelled = asyncio.Event()
+    app = asgi_app(endless(cancelled))
+    async with running(mounted_in_starlette(app)) as place:
+        requester = await connect(f"ws://{place}/rsocket/", codec=JSON)
+        probe: SubscriberProbe[int] = SubscriberProbe(request=5)
+        requester.request_stream(route="n").subscribe(probe)
+        await probe.received(1)
+        await app.aclose()
+        await probe.end()
+        assert isinstance(probe.error, ConnectionLost)
+        assert cancelled.is_set()
+        with pytest.raises(ConnectionLost, match="503"):
+            await connect(f"ws://{place}/rsocket/")
+        await requester.aclose()
+
+
+async def test_a_server_that_shuts_down_ends_its_connections() -> None:
+    cancelled = asyncio.Event()
+    async with running(asgi_app(endless(cancelled))) as place:
+        requester = await connect(f"ws://{place}/", codec=JSON)
+        probe: SubscriberProbe[int] = SubscriberProbe(request=5)
+        requester.request_stream(route="n").subscribe(probe)
+        await probe.received(1)
+    await cancelled.wait()
+    await probe.end()
+    await requester.aclose()
+
+
+async def test_one_connection_too_many_is_refused() -> None:
+    app = asgi_app(router, max_connections=1)
+    async with running(app) as place, await connect(f"ws://{place}", codec=JSON) as first:
+        with pytest.raises(ConnectionLost, match=r"503.*too many"):
+            await connect(f"ws://{place}")
+        assert app.refused == 1
+        assert await first.request_response(2, route="twice") == 4
+
+
+async def test_a_browser_is_told_that_it_is_no_page() -> None:
+    async with running(asgi_app(router)) as place, httpx.AsyncClient() as client:
+        answer = await client.get(f"http://{place}/")
+        assert answer.status_code == 426
+        assert "WebSocket" in answer.text
+
+
+async def test_a_peer_that_wants_everything_and_reads_nothing_costs_little() -> None:
+    made = 0
+    routes = Router()
+
+    def element(_: int) -> bytes:
+        nonlocal made
+        made += 1
+        return bytes(1000)
+
+    @routes.route("all")
+    def everything() -> Flow[bytes]:
+        return from_iterable(range(10**9)).map(element)
+
+    held: list[int] = []
+    app = asgi_app(routes)
+    async with running(app) as place:
+        requester = await connect(f"ws://{place}/", codec=BYTES)
+        probe: SubscriberProbe[bytes] = SubscriberProbe(request=2**62)
+        requester.request_stream(route="all").subscribe(probe)
+        await probe.received(1)
+        wire: Any = requester._driver._transport
+        wire.pause_reading()
+        seen = -1
+        while seen != made:
+            seen = made
+            for _ in range(200):
+                await asyncio.sleep(0)
+            [driver] = app._server._drivers
+            transport: Any = driver._transport
+            held.append(driver.connection.queued + transport._size)
+        assert max(held) < 1024 * 1024
+        assert (made - len(probe.elements)) * 1000 < 16 * 1024 * 1024  # most of it in the kernel
+        requester._driver.abort()
+        await requester.aclose()
+
+
+async def emptied(app: AsgiApp) -> None:
+    """The connections of *app* have ended, which may take the server a moment."""
+    for driver in [*app._server._drivers]:
+        await driver.aclose()
+    assert app.connections == 0
+
+
+# -- a server that does as it is told --------------------------------------------------------------
+class Connection:
+    """One connection to an application of ASGI, by hand."""
+
+    def __init__(self, app: AsgiApp, **scope: Any) -> None:
+        self.toward: asyncio.Queue[Message] = asyncio.Queue()
+        self.back: asyncio.Queue[Message] = asyncio.Queue()
+        self.open = asyncio.Event()  # whether the server takes more
+        self.open.set()
+        scope = {"type": "websocket", "path": "/", "headers": [], "subprotocols": [], **scope}
+        self.task = asyncio.ensure_future(app(scope, self.toward.get, self.send))
+        self.say("connect")
+
+    def say(self, kind: str, **details: Any) -> None:
+        self.toward.put_nowait({"type": f"websocket.{kind}", **details})
+
+    async def send(self, message: Message) -> None:
+        await self.open.wait()
+        self.back.put_nowait(message)
+
+    async def hear(self) -> Message:
+        return await self.back.get()
+
+    async def accepted(self) -> "Connection":
+        message = await self.hear()
+        assert message["type"] == "websocket.accept"
+        return self
+
+    async def frame(self) -> Any:
+        return decode((await self.hear())["bytes"])
+
+
+routes = Router()
+
+
+@routes.route("letters")
+async def letters() -> AsyncIterator[bytes]:
+    for letter in (b"a", b"b", b"c"):
+        yield letter
+
+
+async def test_messages_are_frames() -> None:
+    peer = await Connection(asgi_app(routes)).accepted()
+    peer.say("receive", bytes=SETUP)
+    peer.say("receive", bytes=stream("letters", 2), text=None)
+    first, second = await peer.frame(), await peer.frame()
+    assert isinstance(first, PayloadFrame)
+    assert (first.payload, second.payload) == (Payload(b"a"), Payload(b"b"))
+    peer.say("disconnect", code=1005)
+    await peer.task
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ({"text": "hello"}, 1003),
+        ({"bytes": None, "text": "x"}, 1003),
+        ({"bytes": bytes(999)}, 1009),
+    ],
+)
+async def test_what_is_wrong_is_said_and_the_end(message: Message, code: int) -> None:
+    peer = await Connection(asgi_app(routes, limits=Limits(max_frame=998))).accepted()
+    peer.say("receive", bytes=SETUP)
+    peer.say("receive", **message)
+    closing = await peer.hear()
+    assert (closing["type"], closing["code"]) == ("websocket.close", code)
+    await peer.task
+
+
+async def test_a_message_that_is_no_frame_ends_the_connection_with_an_error() -> None:
+    peer = await Connection(asgi_app(routes)).accepted()
+    peer.say("receive", bytes=b"")
+    assert isinstance(await peer.frame(), Error)
+    assert (await peer.hear())["code"] == 1000
+    await peer.task
+
+
+async def test_a_setup_that_does_not_come_is_not_awaited() -> None:
+    peer = await Connection(asgi_app(routes, limits=Limits(setup_timeout=0.02))).accepted()
+    assert isinstance(await peer.frame(), Error)
+    assert (await peer.hear())["type"] == "websocket.close"
+    await peer.task
+
+
+async def test_a_server_that_takes_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asgi, "CLOSE_TIMEOUT", 0.02)
+    peer = await Connection(asgi_app(routes)).accepted()
+    peer.open.clear()
+    peer.say("receive", bytes=b"")
+    await peer.task
+
+
+async def test_a_server_that_has_lost_the_client_ends_the_connection() -> None:
+    cancelled = asyncio.Event()
+    peer = await Connection(app := asgi_app(endless(cancelled))).accepted()
+
+    async def gone(_: Message) -> None:
+        raise OSError("the client has gone")
+
+    peer.say("receive", bytes=JSON_SETUP)
+    peer.say("receive", bytes=stream("n", 1))
+    [driver] = app._server._drivers
+    transport: Any = driver._transport
+    transport._send_on = gone
+    await peer.task
+    await cancelled.wait()
+    assert app.connections == 0
+
+
+async def test_other_errors_of_the_server_reach_the_server() -> None:
+    peer = await Connection(app := asgi_app(routes)).accepted()
+
+    async def broken(_: Message) -> None:
+        raise RuntimeError("the server is broken")
+
+    [driver] = app._server._drivers
+    transport: Any = driver._transport
+    transport._send_on = broken
+    peer.say("receive", bytes=b"")
+    with pytest.raises(RuntimeError, match="broken"):
+        await peer.task
+    assert app.connections == 0
+
+
+async def test_a_server_that_gives_up_cancels_everything() -> None:
+    cancelled = asyncio.Event()
+    peer = await Connection(app := asgi_app(endless(cancelled))).accepted()
+    peer.say("receive", bytes=JSON_SETUP)
+    peer.say("receive", bytes=stream("n", 1))
+    await peer.frame()
+    peer.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await peer.task
+    await cancelled.wait()
+    assert app.connections == 0
+
+
+@pytest.mark.parametrize("extensions", [None, {"websocket.http.response": {}}])
+async def test_pages_of_other_places_need_to_be_known(extensions: Any) -> None:
+    app = asgi_app(routes, origins=["https://shop.example"])
+    host = (b"host", b"here.example")
+    for origin, may in [
+        (b"https://here.example", True),
+        (b"https://shop.example", True),
+        (b"https://evil.example", False),
+    ]:
+        peer = Connection(app, headers=[host, (b"origin", origin)], extensions=extensions)
+        first = await peer.hear()
+        assert (first["type"] == "websocket.accept") is may
+        if not may and extensions:
+            assert first["status"] == 403
+        elif not may:
+            assert first["code"] == 1008
+        peer.say("disconnect")
+        await peer.task
+
+
+async def test_a_client_that_asks_for_rsocket_by_name_gets_it() -> None:
+    for offered, chosen in [([], None), (["graphql"], None), (["graphql", "rsocket"], "rsocket")]:
+        peer = Connection(asgi_app(routes), subprotocols=offered)
+        assert (await peer.hear())["subprotocol"] == chosen
+        peer.say("disconnect")
+        await peer.task
+
+
+async def test_what_it_is_not_made_for() -> None:
+    with pytest.raises(TypeError, match="list of origins"):
+        asgi_app(routes, origins="https://shop.example")
+    peer = Connection(asgi_app(routes), type="webtransport")
+    with pytest.raises(ValueError, match="webtransport"):
+        await peer.task
