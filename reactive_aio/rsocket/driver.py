@@ -201,6 +201,7 @@ class Driver:
 
     async def aclose(self) -> None:
         """End the connection, streams and all, and wait until nothing of it is left."""
+        await self._said()
         if self.ended is None:
             self.connection.close()
             self.plan()
@@ -209,6 +210,19 @@ class Driver:
                 self._gone = self.door.future()
             await settled(self._gone)
         await settled(*(task for task in self.tasks if not self.door.inside(task)))
+
+    async def _said(self) -> None:
+        """Wait until what nobody answers, and whole answers, have been sent; not for long."""
+        limit = self.door.now() + CLOSE_TIMEOUT
+        timer = self.door.later(CLOSE_TIMEOUT, self._make_room)
+        while self.ended is None and self._transport is not None and self.connection.unsent:
+            if self.door.now() >= limit:
+                break
+            waiter = self.door.future()
+            self._room.append(waiter)
+            self.plan()
+            await waiter
+        timer.cancel()
 
     def abort(self) -> None:
         """End it without a word."""

@@ -171,6 +171,16 @@ async def test_nobody_answers_what_is_forgotten() -> None:
         assert [await got.get() for _ in range(10)] == list(range(10))
 
 
+@pytest.mark.parametrize("size", [1, 1_000_000])
+async def test_what_is_forgotten_is_sent_before_the_connection_closes(size: int) -> None:
+    got: asyncio.Queue[int] = asyncio.Queue()
+    routes = Router()
+    routes.route("log")(lambda payload: got.put_nowait(len(payload)))
+    async with loopback(routes, codec=TEXT) as requester:
+        await requester.fire_and_forget("x" * size, route="log")
+    assert await got.get() == size
+
+
 async def test_only_so_many_forgotten_requests_are_served_at_a_time() -> None:
     begun: list[int] = []
     routes = Router()

@@ -54,7 +54,7 @@ def sizes() -> Budget:
     return whole
 
 
-STEP = 3  # 1 in full; frames are of all lengths, so that any place in one of them is hit
+STEP = 7  # 1 in full; frames are of all lengths, so that any place in one of them is hit
 SETUP_LENGTH = 150  # more than what may not be cut: before SETUP has come there is no session
 
 

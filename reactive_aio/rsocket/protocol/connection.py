@@ -31,7 +31,7 @@ from .intake import Intake
 from .limits import Limits
 from .resume import Resumption
 from .session import Phase
-from .states import Model
+from .states import Model, State
 
 if TYPE_CHECKING:
     from .streams import Stream
@@ -177,6 +177,16 @@ class Connection(Intake):
         if self.phase is Phase.RESUMING:  # everything waits for the answer
             return False
         return self.exchanges.out.queued > 0 or self.exchanges.asking
+
+    @property
+    def unsent(self) -> bool:
+        """Whether something waits to be sent that is whole, and that nobody would answer."""
+        exchanges = self.exchanges
+        if not exchanges.out.queued:
+            return False
+        return exchanges.out.talks or any(
+            stream.state is State.FLUSH for stream in exchanges.streams.live.values()
+        )
 
     def flush(self, now: float) -> list[Event]:
         """End a turn: pass on the peer's demand as far as there is room; what has happened."""

@@ -51,6 +51,11 @@ class Outbound:
     def __bool__(self) -> bool:
         return self.queued > 0
 
+    @property
+    def talks(self) -> bool:
+        """Whether a frame of the connection itself waits to be sent."""
+        return bool(self._control)
+
     def wrap(self, frame: bytes) -> bytes:
         return prefix(frame) if self.prefixed else frame
 
