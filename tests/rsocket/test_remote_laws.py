@@ -1,10 +1,13 @@
-"""The laws of publishers hold at the other end of a connection."""
+"""The laws of publishers and subscribers hold at the other end of a connection."""
 
+from collections.abc import Callable
 from typing import Any
 
 from reactive_aio import Flow, from_iterable
-from reactive_aio.rsocket import JSON, Router, loopback
+from reactive_aio.rsocket import JSON, Requester, Router, connect, loopback, serve
+from reactive_aio.spec import Processor
 from reactive_aio.tck import Subject
+from reactive_aio.tck.adapters import operator
 from reactive_aio.tck.pytest_plugin import laws
 
 router = Router()
@@ -25,48 +28,98 @@ def endless() -> Flow[int]:
     return from_iterable(range(2**62))
 
 
-open_: list[Any] = []
+closings: list[Callable[[], None]] = []
 
 
-def ask(route: str) -> Flow[Any]:
-    requester = loopback(router, codec=JSON, on_error=str)
-    open_.append(requester)
-    return requester.request_stream(route=route)
+@router.route("closing.{n}.{which}")
+def closing(n: str, which: str) -> Flow[int]:
+    closed = closings[int(which)]
+    return from_iterable(range(int(n))).do_finally(lambda _: closed())
 
 
-def echo(n: int) -> Flow[Any]:
-    requester = loopback(echoing, codec=JSON, on_error=str)
-    open_.append(requester)
-    return requester.request_channel(range(n), route="echo")
-
-
-echoing = Router()
-
-
-@echoing.route("echo")
+@router.route("echo")
 def echoes(incoming: Flow[Any]) -> Flow[Any]:
     return incoming
 
 
+ends: list[Any] = []
+"""What is open, to be closed after each law: a requester before its server."""
+
+IN_MEMORY, TCP, WEBSOCKET = "in memory", "tcp://127.0.0.1:0", "ws://127.0.0.1:0/laws"
+
+
+async def reach(where: str) -> Requester[Any]:
+    """A connection of its own for each publisher."""
+    if where == IN_MEMORY:
+        requester: Requester[Any] = loopback(router, codec=JSON, on_error=str)
+    else:
+        server = await serve(where, router, on_error=str)
+        ends.append(server)
+        requester = await connect(server.uri, codec=JSON)
+    ends.append(requester)
+    return requester
+
+
 async def close() -> None:
-    while open_:
-        await open_.pop().aclose()
+    while ends:
+        await ends.pop().aclose()
 
 
-def streams() -> Subject:
+def streams(where: str) -> Subject:
+    """A publisher is served at one end, and asked for at the other."""
+
+    async def ask(route: str) -> Flow[Any]:
+        return (await reach(where)).request_stream(route=route)
+
+    async def ask_closing(n: int, closed: Callable[[], None]) -> Flow[Any]:
+        closings.append(closed)
+        return await ask(f"closing.{n}.{len(closings) - 1}")
+
     return Subject(
-        name="request_stream",
+        name=f"request_stream, {where}",
         publisher=lambda n: ask(f"range.{n}"),
         failing_publisher=lambda: ask("failing"),
         infinite_publisher=lambda: ask("endless"),
+        closing_publisher=ask_closing,
         after_each=close,
         max_elements=2**62,
     )
 
 
-def channels() -> Subject:
-    return Subject(name="request_channel", publisher=echo, after_each=close, max_elements=2**62)
+def channels(where: str) -> Subject:
+    """A publisher is sent to the other end, and comes back."""
+
+    async def echo(n: int) -> Flow[Any]:
+        return (await reach(where)).request_channel(range(n), route="echo")
+
+    return Subject(
+        name=f"request_channel, {where}", publisher=echo, after_each=close, max_elements=2**62
+    )
 
 
-test_streams = laws(streams)
-test_channels = laws(channels)
+def processors(where: str) -> Subject:
+    """What subscribes to what is sent keeps the rules of subscribers; what comes back, the others.
+
+    Between them is the wire, twice.
+    """
+
+    async def echo(size: int) -> Processor[Any, Any]:
+        del size
+        requester = await reach(where)
+        return operator(lambda source: requester.request_channel(source, route="echo"))
+
+    return Subject(
+        name=f"a channel as a processor, {where}",
+        processor=echo,
+        after_each=close,
+        max_subscribers=1,
+    )
+
+
+test_streams_in_memory = laws(lambda: streams(IN_MEMORY))
+test_streams_over_tcp = laws(lambda: streams(TCP))
+test_streams_over_websocket = laws(lambda: streams(WEBSOCKET))
+test_channels_in_memory = laws(lambda: channels(IN_MEMORY))
+test_channels_over_tcp = laws(lambda: channels(TCP))
+test_processors_in_memory = laws(lambda: processors(IN_MEMORY))
+test_processors_over_websocket = laws(lambda: processors(WEBSOCKET))

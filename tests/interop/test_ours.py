@@ -1,0 +1,62 @@
+"""This library's server keeps every rule of the wire, over each transport."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any, Final
+
+from reactive_aio.rsocket import Limits, Resumption, Simple, serve
+from reactive_aio.tck import Outcome, Report, Terms
+from reactive_aio.tck.network.judge import NetworkJudge, chosen
+from reactive_aio.tck.network.links import Place
+from reactive_aio.tck.network.offer import Offer
+from tests.interop.offer import offering
+
+PATIENT: Final = Terms(come=20.0, come_again=20.0, quiet=0.02)
+SOON: Final = Limits(setup_timeout=1.5, frame_timeout=1.5, max_payload=32 * 1024 * 1024)
+
+
+def lets_in(credentials: Any) -> bool:
+    return not isinstance(credentials, Simple) or credentials.password != "wrong"
+
+
+async def judged(uri: str, *rules: str, **options: Any) -> Report:
+    given: dict[str, Any] = {"limits": SOON, "authenticate": lets_in, "on_error": str, **options}
+    async with await serve(uri, offering(), **given) as server:
+        offer = Offer(refused=("me", "wrong"), patience=20, pid=os.getpid())
+        judge = NetworkJudge(Place.parse(server.uri), offer, PATIENT)
+        return await judge.run(uri, chosen(rules))
+
+
+def holds(report: Report, *silent: str) -> None:
+    assert report.having(Outcome.FAIL) == [], str(report)
+    assert {verdict.law for verdict in report.having(Outcome.NOT_JUDGED)} == set(silent)
+
+
+MESSAGES: Final = [law.name for law in chosen(["N.37"])]
+
+
+async def test_all_laws_of_the_wire_hold_over_tcp() -> None:
+    holds(await judged("tcp://127.0.0.1:0"), *MESSAGES)
+
+
+# What differs is the transport: one kind of loop is enough for these.
+def test_they_hold_over_unix_sockets(tmp_path: Path) -> None:
+    holds(asyncio.run(judged(f"unix://{tmp_path}/socket")), *MESSAGES)
+
+
+def test_they_hold_over_websocket() -> None:
+    report = asyncio.run(judged("ws://127.0.0.1:0/rsocket"))
+    holds(report, "wire34_wants_the_rest_of_a_frame_soon")
+
+
+async def test_sessions_are_resumed_where_that_is_on() -> None:
+    report = await judged("tcp://127.0.0.1:0", "N.4", resume=Resumption())
+    assert report["wire4_grants_or_refuses_to_resume"].outcome is Outcome.PASS, str(report)
+    assert report.ok, str(report)
+
+
+async def test_what_is_too_large_is_refused_and_harms_nobody() -> None:
+    report = await judged("tcp://127.0.0.1:0", "N.31", "N.32", limits=Limits())
+    assert report.having(Outcome.FAIL) == [], str(report)
+    assert "were refused by ERROR 0x204" in report["wire31_carries_what_is_longer_than_a_frame"].why
