@@ -248,9 +248,11 @@ def examples(session: nox.Session) -> None:
     """Every example, one after the other; or those named after `--`."""
     room = Room(session, "work").install("demo", extras="all")
     for path in sorted((ROOT / "examples").glob("*.py")):
-        asked = not session.posargs or path.stem in session.posargs or path.name in session.posargs
-        # The others are parts of an example.
-        if asked and '__name__ == "__main__"' in path.read_text("utf-8"):
+        source = path.read_text("utf-8")
+        named = path.stem in session.posargs or path.name in session.posargs
+        # Those that serve are run when they are named; others are parts of an example.
+        asked = named or not (session.posargs or "until Ctrl-C" in source)
+        if asked and '__name__ == "__main__"' in source:
             room.script(path)
 
 

@@ -1,0 +1,2 @@
+// rsocket-js was written for Node, whose Buffer it expects everywhere.
+export { Buffer } from "buffer";

@@ -1,0 +1,176 @@
+"""The example page in Chromium: a person subscribes, changes the rate and cancels; Python obeys."""
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, async_playwright
+
+from tests.asgi.browser import OPTIONS, find_chromium
+from tests.node.packages import find_node
+
+ROOT = Path(__file__).parents[2]
+SEPARATE = """
+import asyncio, sys
+sys.path.insert(0, "examples")
+from rsocket_page import Ledger, router
+from reactive_aio.rsocket import serve
+
+async def main():
+    authenticate = lambda _: Ledger()
+    async with await serve("ws://127.0.0.1:0/prices", router,
+                           origins=sys.argv[1:], authenticate=authenticate) as server:
+        print(server.uri, flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+ENVIRONMENT: dict[str, str] = {}
+
+# One loop is enough for what happens in other processes.
+pytestmark = pytest.mark.asyncio(loop_factories=["asyncio"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def npm() -> None:
+    """The page needs it to be put together."""
+    node, _ = find_node()
+    path = os.pathsep.join([str(Path(node).parent), os.environ["PATH"]])
+    ENVIRONMENT.update({**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)})
+
+
+@pytest.fixture(scope="module")
+def chromium() -> str:
+    return find_chromium()
+
+
+@contextlib.asynccontextmanager
+async def program(*arguments: str) -> AsyncGenerator[Process]:
+    """A Python of its own, which is stopped as by Ctrl-C."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, cwd=ROOT, env=ENVIRONMENT, stdout=PIPE
+    )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGINT)
+        await process.wait()
+
+
+async def says(process: Process, pattern: str) -> re.Match[str]:
+    """The next line of *process* that fits."""
+    assert process.stdout is not None
+    while line := (await process.stdout.readline()).decode():
+        if found := re.search(pattern, line):
+            return found
+    raise AssertionError(f"it ended without a word of {pattern}")
+
+
+@contextlib.asynccontextmanager
+async def page_in(chromium: str) -> AsyncGenerator[Page]:
+    errors: list[str] = []
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=chromium, args=[*OPTIONS])
+        page = await browser.new_page(viewport={"width": 1160, "height": 700})
+        page.set_default_timeout(40_000)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        yield page
+        await browser.close()
+    assert not errors
+
+
+async def number(page: Page, figure: str) -> int:
+    return int((await page.inner_text(f"#{figure}")).replace(",", ""))
+
+
+async def reaches(page: Page, figure: str, least: int) -> None:
+    await page.wait_for_function(
+        "([id, n]) => Number(document.getElementById(id).textContent.replaceAll(',', '')) >= n",
+        arg=[figure, least],
+    )
+
+
+async def rests(page: Page) -> int:
+    """Nothing more arrives: what was asked for is here, for several looks in a row."""
+    await page.wait_for_function("""() => {
+        const n = (id) => document.getElementById(id).textContent;
+        const now = [n("asked"), n("made"), n("arrived")].join();
+        window.looks = now === window.seen && n("asked") === n("arrived") ? window.looks + 1 : 0;
+        window.seen = now;
+        return window.looks > 20;
+    }""")
+    return await number(page, "arrived")
+
+
+async def test_a_person_subscribes_changes_the_rate_and_cancels(chromium: str) -> None:
+    async with program("examples/rsocket_page.py", "--port", "0") as served:
+        url = (await says(served, r"http://\S+"))[0]
+        async with page_in(chromium) as page:
+            await page.goto(url)
+            await page.wait_for_selector("#connection[data-state=open]")
+
+            # Elements arrive.
+            await page.fill("#rate", "60")
+            await page.click("#toggle")
+            await says(served, "ACME: subscribed")
+            await reaches(page, "arrived", 100)
+            picture = await page.screenshot(path=os.environ.get("PICTURE"), full_page=True)
+            assert len(picture) > 20_000
+
+            # The rate is the page's: at 0 nothing is made, not even ahead.
+            await page.fill("#rate", "0")
+            rested = await rests(page)
+            assert await number(page, "made") == await number(page, "asked") == rested
+
+            # Another route, and faster.
+            await page.click("text=GLOBEX")
+            asked, made = (await says(served, r"ACME: cancelled; (\d+) asked for, (\d+)")).groups()
+            assert int(asked) == int(made) == rested
+            await says(served, "GLOBEX: subscribed")
+            await page.fill("#rate", "200")
+            await reaches(page, "arrived", 300)
+
+            # Cancelling reaches the publisher in Python.
+            await page.click("#toggle")
+            asked, made = (
+                await says(served, r"GLOBEX: cancelled; (\d+) asked for, (\d+)")
+            ).groups()
+            assert await page.inner_text("#state") == "cancelled"
+            assert 300 <= int(made) <= int(asked) == await number(page, "asked")
+
+            # So does closing the tab.
+            await page.click("text=HOOLI")
+            await page.click("#toggle")
+            await says(served, "HOOLI: subscribed")
+            await page.close()
+            await says(served, "HOOLI: cancelled")
+
+
+async def test_the_page_may_come_from_elsewhere_if_the_server_says_so(chromium: str) -> None:
+    async with (
+        program("examples/rsocket_page.py", "--port", "0") as served,
+        page_in(chromium) as page,
+    ):
+        url = (await says(served, r"http://\S+"))[0]
+        async with program("-c", SEPARATE) as strict, program("-c", SEPARATE, url) as server:
+            elsewhere: Any = (await says(strict, r"ws://\S+"))[0]
+            await page.goto(f"{url}/?server={elsewhere}")
+            await page.wait_for_selector("#connection[data-state=lost]")
+
+            elsewhere = (await says(server, r"ws://\S+"))[0]
+            await page.goto(f"{url}/?server={elsewhere}")
+            await page.wait_for_selector("#connection[data-state=open]")
+            await page.fill("#rate", "200")
+            await page.click("#toggle")
+            await reaches(page, "arrived", 100)
+            await page.click("#toggle")
+            await says(server, "ACME: cancelled")
