@@ -27,7 +27,7 @@ from .protocol.events import (
 )
 from .protocol.frames import ErrorCode
 from .protocol.states import Model
-from .roles import Rebind, Receiver, Responder, Sender, Transport
+from .roles import Gathering, Rebind, Receiver, Responder, Sender, Transport
 
 __all__ = ("Driver", "lost_error")
 
@@ -68,6 +68,7 @@ class Driver:
         self._kill: TimerHandle | None = None
         self._gone: Future[None] | None = None
         self._room: list[Future[None]] = []
+        self._gathered: list[Gathering] = []
         self._over = False  # the transport has ended
         self._doomed = False  # it is to end, should there ever be one
         self._on: dict[type[Any], Callable[[Any], None]] = self._handlers()
@@ -135,6 +136,7 @@ class Driver:
         if self._over:
             return
         self._over = self._planned = True
+        self._gathered.clear()
         for timer in (self._timer, self._kill):
             if timer is not None:
                 timer.cancel()
@@ -167,6 +169,11 @@ class Driver:
         if not self._planned:
             self._planned = True
             self.door.soon(self._turn)
+
+    def gathered(self, sender: Gathering) -> None:
+        """*sender* has elements, to be sent in the next turn."""
+        self._gathered.append(sender)
+        self.plan()
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> "Task[Any] | None":
         """Start a task that does not outlive the connection."""
@@ -235,7 +242,12 @@ class Driver:
         if not self._planned or self._over:
             return
         connection, now = self.connection, self.door.now()
-        while events := connection.flush(now):
+        while True:
+            if self._gathered:
+                self._send_gathered()
+            events = connection.flush(now)
+            if not events:
+                break
             self._dispatch(events)
         self._write()
         self._planned = False
@@ -252,6 +264,11 @@ class Driver:
             self._finish()
         elif self._room and connection.queued < connection.limits.watermark:
             self._make_room()
+
+    def _send_gathered(self) -> None:
+        gathered, self._gathered = self._gathered, []
+        for each in gathered:
+            each.send()
 
     def _write(self) -> None:
         transport = self._transport
@@ -317,7 +334,7 @@ class Driver:
         if receiver is not None:
             if event.complete:
                 del self.receivers[event.stream_id]
-            receiver.elements(event.payloads, event.complete)
+            receiver.elements(event)
 
     def _completed(self, event: Completed) -> None:
         receiver = self.receivers.pop(event.stream_id, None)

@@ -127,6 +127,10 @@ class Envelopes:
     def __init__(self) -> None:
         self._known: dict[tuple[str, bytes], Envelope] = {}
 
+    def knows(self, setup: Setup, metadata: bytes | None) -> bool:
+        """Whether that has been read, and is kept."""
+        return not metadata or (setup.metadata_mime, metadata) in self._known
+
     def read(self, setup: Setup | None, metadata: bytes | None) -> Envelope:
         if not metadata or setup is None:
             return _NONE

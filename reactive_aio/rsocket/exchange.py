@@ -7,6 +7,7 @@ subscribes to what is sent, and asks for what the connection passes on of the pe
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .._core.batched import Batched
 from ..errors import EmptyFlow
 from .driver import Driver, lost_error
 from .protocol.errors import ConnectionLost, StreamFailed
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
     from .._core.loop import Future
     from ..spec import Publisher, Subscription
     from ..stage import Inlet
+    from .protocol.events import Elements
 
 __all__ = ("Call", "ChannelOut", "Inflow", "Outflow", "answer")
 
 T = TypeVar("T")
 
 Encode = Callable[[Any], Payload]
+Plainly = Callable[[Any], bytes]
 Decode = Callable[[bytes], T]
 
 
@@ -35,18 +38,18 @@ def answer(error: BaseException, tell: bool) -> tuple[int, bytes]:
 class Call:
     """One request, one answer."""
 
-    def __init__(self, driver: Driver, decode: "Decode[Any]") -> None:
-        self.future: Future[Any] = driver.door.future()
+    __slots__ = ("_decode", "future")
+
+    def __init__(self, future: "Future[Any]", decode: "Decode[Any]") -> None:
+        self.future: Future[Any] = future
         self._decode = decode
 
-    def elements(self, payloads: list[Payload], complete: bool) -> None:
-        del complete
-        if self.future.done():
-            return
-        try:
-            self.future.set_result(self._decode(payloads[0].data))
-        except Exception as error:
-            self.future.set_exception(error)
+    def elements(self, event: "Elements") -> None:
+        if not self.future.done():
+            try:
+                self.future.set_result(self._decode(event.data[0]))
+            except Exception as error:
+                self.future.set_exception(error)
 
     def completed(self) -> None:
         self.failed(EmptyFlow("the response completed without an element"))
@@ -116,20 +119,22 @@ class Inflow:
             self.left()
 
     # -- the stream --------------------------------------------------------------------------------
-    def elements(self, payloads: list[Payload], complete: bool) -> None:
+    def elements(self, event: "Elements") -> None:
         if self.over:
             return
         decoded: list[Any] = []
         try:
-            for data, _ in payloads:
-                decoded.append(self._decode(data))
+            if self._decode is bytes:
+                decoded = event.data
+            else:
+                decoded.extend(map(self._decode, event.data))
         except Exception as error:
             self._inlet.push(decoded)
             self.cancel()
             self._inlet.fail(error)
             return
         self._inlet.push(decoded)
-        if complete:
+        if event.complete:
             self.completed()
 
     def completed(self) -> None:
@@ -147,8 +152,11 @@ class Inflow:
             self._inlet.fail(error)
 
 
-class Outflow:
-    """Sends a publisher's elements on a stream, as its subscriber."""
+class Outflow(Batched):
+    """Sends a publisher's elements on a stream, as its subscriber.
+
+    They are gathered until the driver's turn, and sent together.
+    """
 
     def __init__(
         self,
@@ -157,16 +165,21 @@ class Outflow:
         encode: Encode,
         *,
         failed: Callable[[BaseException], tuple[int, bytes]],
+        plainly: "Plainly | None" = None,
         single: bool = False,
     ) -> None:
+        """*plainly* makes the data of elements that are no `Payload`, where that is all."""
         self.driver: Driver = driver
         self.stream_id: int = stream_id
         self.over: bool = False
+        self.told: bool = False
+        self._elements: list[Any] = []
+        self.fill: Callable[[Any], None] = self._elements.append
         self._encode = encode
+        self._plainly = plainly
         self._failed = failed
         self._single = single
         self._pending = 1 if single else 0
-        self._send = driver.connection.send
         self._subscription: Subscription | None = None
 
     def attach(self, publisher: "Publisher[Any]") -> None:
@@ -185,6 +198,35 @@ class Outflow:
         if not self.over:
             self._leave()
 
+    def send(self) -> None:
+        """Send what has been gathered."""
+        elements, self.told = self._elements, False
+        if self.over:
+            elements.clear()
+        elif elements:
+            encoded: list[bytes] = []
+            error = None
+            try:
+                if self._plainly is None or Payload in map(type, elements):
+                    self._send_each(elements)
+                else:
+                    encoded.extend(map(self._plainly, elements))
+            except Exception as raised:
+                error = raised
+            elements.clear()
+            if encoded:
+                self.driver.connection.send_all(self.stream_id, encoded)
+            if error is not None:
+                self._leave()
+                self._end(error)
+            elif self._single:
+                self._leave()
+
+    def _send_each(self, elements: list[Any]) -> None:
+        for element in elements:
+            payload = self._encode(element)
+            self.driver.connection.send(self.stream_id, payload, complete=self._single)
+
     # -- the publisher -----------------------------------------------------------------------------
     def on_subscribe(self, subscription: "Subscription", /) -> None:
         self._subscription = subscription
@@ -194,25 +236,22 @@ class Outflow:
             subscription.request(self._pending)
 
     def on_next(self, element: Any, /) -> None:
-        if self.over:
-            return
-        try:
-            payload = self._encode(element)
-        except Exception as error:
-            self._leave()
-            self._end(error)
-            return
-        self._send(self.stream_id, payload, complete=self._single)
-        if self._single:
-            self._leave()
-        self.driver.plan()
+        self._elements.append(element)
+        self.flush()
+
+    def flush(self) -> None:
+        if self._elements and not self.told:
+            self.told = True
+            self.driver.gathered(self)
 
     def on_error(self, error: BaseException, /) -> None:
+        self.send()
         if not self.over:
             self.over = True
             self._end(error)
 
     def on_complete(self) -> None:
+        self.send()
         if not self.over:
             self.over = True
             self.driver.senders.pop(self.stream_id, None)
@@ -221,6 +260,7 @@ class Outflow:
 
     def _leave(self) -> None:
         self.over = True
+        self._elements.clear()
         self.driver.senders.pop(self.stream_id, None)
         if self._subscription is not None:
             self._subscription.cancel()
@@ -251,10 +291,12 @@ class ChannelOut(Outflow):
         self._pending = 1
         inflow.left = self.cancelled
 
-    def on_next(self, element: Any, /) -> None:
-        if self.stream_id or self.over:
-            super().on_next(element)
-            return
+    def flush(self) -> None:
+        if self._elements and not self.stream_id and not self.over:
+            self._begin(self._elements.pop(0))
+        super().flush()
+
+    def _begin(self, element: Any) -> None:
         inflow = self._inflow
         try:
             payload = self._encode(element)

@@ -11,7 +11,7 @@ from .driver import Driver, lost_error
 from .envelope import DEADLINE_PASSED, within, written
 from .exchange import Call, ChannelOut, Inflow, answer
 from .protocol.errors import NoLease, RequestCanceled
-from .protocol.frames import Payload
+from .protocol.frames import Pair, Payload
 from .protocol.metadata import Item, write_mime_types, write_routing
 from .protocol.mime import ACCEPT_MIME_TYPES, COMPOSITE_METADATA, MIME_TYPE, ROUTING
 from .waiting import TimedInflow, begin_stream, late, leased, when_leased
@@ -30,6 +30,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 Metadata: TypeAlias = "Sequence[Item | tuple[str, bytes]]"
 _NO_METADATA: Final = ()
+_KEPT: Final = 256
 
 
 class Requester(Generic[T]):
@@ -47,6 +48,8 @@ class Requester(Generic[T]):
         self._codec = codec
         self._route = route
         self._n = n
+        self._usual: dict[str | None, bytes | None] = {}
+        """The metadata of requests that say no more than a route; of up to 256 routes."""
 
     def __repr__(self) -> str:
         return f"<Requester {self._driver.connection!r}>"
@@ -87,7 +90,7 @@ class Requester(Generic[T]):
         driver = self._open()
         limit = None if timeout is None else seconds(timeout, "timeout")
         asked = self._payload(payload, codec, route, metadata, limit)
-        call = Call(driver, (codec or self._codec).decode)
+        call = Call(driver.door.future(), (codec or self._codec).decode)
         timer: TimerHandle | None = None
         if limit is not None:
             timer = driver.door.later(limit, call.failed, late(limit))
@@ -283,9 +286,9 @@ class Requester(Generic[T]):
         route: str | None,
         metadata: Metadata,
         limit: float | None,
-    ) -> Payload:
+    ) -> Pair:
         data = b"" if payload is None else (codec or self._codec).encode(payload)
-        return Payload(data, self._items(codec, route, metadata, limit))
+        return data, self._items(codec, route, metadata, limit)
 
     @property
     def _metadata_mime(self) -> str:
@@ -300,10 +303,16 @@ class Requester(Generic[T]):
         limit: float | None,
     ) -> bytes | None:
         route = self._route if route is None else route
+        usual = not metadata and codec is None and limit is None
+        if usual and route in self._usual:
+            return self._usual[route]
         items = [] if route is None else [(ROUTING, write_routing(route))]
         if codec is not None and codec.mime != self._codec.mime:
             mime = write_mime_types(codec.mime)
             items += [(MIME_TYPE, mime), (ACCEPT_MIME_TYPES, mime)]
         if limit is not None:
             items.append(within(limit))
-        return written(self._metadata_mime, [*items, *metadata])
+        made = written(self._metadata_mime, [*items, *metadata])
+        if usual and len(self._usual) < _KEPT:
+            self._usual[route] = made
+        return made

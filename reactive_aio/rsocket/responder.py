@@ -5,6 +5,7 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from .._core.duration import Duration, seconds
+from .answering import ShortWay
 from .auth import Authenticate, Authorize, Hooks, caller
 from .driver import Driver
 from .envelope import Envelope, Envelopes, items_of
@@ -14,9 +15,10 @@ from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec
 from .protocol.errors import ProtocolError, RequestInvalid, StreamFailed
 from .protocol.events import Requested
 from .protocol.frames import ErrorCode, Resume, Setup
+from .protocol.states import Model
 from .requester import Requester
 from .routing import Router
-from .serving import Served
+from .serving import ONE, Served
 from .sessions import Kept
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ("CODECS", "Options", "RouterResponder")
 
+_RESPONSE: Final = Model.RESPONSE
 CODECS: Final[dict[str, Codec[Any]]] = {each.mime: each for each in (BYTES, TEXT, JSON, MSGPACK)}
 
 
@@ -74,6 +77,7 @@ class RouterResponder:
         self.envelopes: Envelopes = Envelopes()
         self._auth_timeout = seconds(auth_timeout, "auth_timeout")
         self.hooks: Hooks = Hooks(authenticate, authorize, self._auth_timeout)
+        self._short = ShortWay(self)
         self.kept: Kept = Kept()
         self._codecs = CODECS | (codecs or {})
         self._leases = leases
@@ -163,8 +167,20 @@ class RouterResponder:
         """Call the handler of a request; whatever it raises is the answer."""
         served: Served | None = None
         try:
-            served = Served(self, driver, request)
-            served.begin()
+            plain = None
+            if request.model is _RESPONSE:
+                plain = self._short.find(driver.connection.setup, request.payload.metadata)
+            if plain is None:
+                served = Served(self, driver, request)
+                served.begin()
+            else:
+                result = plain.call(request.payload.data)
+                if type(result) in ONE:
+                    driver.connection.send(request.stream_id, (plain.encode(result), None))
+                    driver.plan()
+                else:
+                    served = Served(self, driver, request)
+                    served.go_on(result)
         except Exception as error:
             self.refuse(driver, request, error) if served is None else served.refuse(error)
         if self._grants and (grants := self._grants.get(driver)) is not None:

@@ -4,14 +4,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from .protocol.errors import StreamFailed
-from .protocol.events import Requested
-from .protocol.frames import Payload
+from .protocol.events import Elements, Requested
 
 if TYPE_CHECKING:
     from .driver import Driver
     from .protocol.frames import Resume, Setup
 
-__all__ = ("Rebind", "Receiver", "Responder", "Sender", "Transport")
+__all__ = ("Gathering", "Rebind", "Receiver", "Responder", "Sender", "Transport")
 
 
 class Transport(Protocol):
@@ -36,7 +35,7 @@ class Transport(Protocol):
 class Receiver(Protocol):
     """Who gets what comes in on a stream."""
 
-    def elements(self, payloads: list[Payload], complete: bool) -> None: ...
+    def elements(self, event: Elements) -> None: ...
     def completed(self) -> None: ...
     def failed(self, error: StreamFailed) -> None: ...
 
@@ -46,6 +45,12 @@ class Sender(Protocol):
 
     def demanded(self, n: int) -> None: ...
     def cancelled(self) -> None: ...
+
+
+class Gathering(Protocol):
+    """Who has gathered elements to be sent together."""
+
+    def send(self) -> None: ...
 
 
 class Responder(Protocol):

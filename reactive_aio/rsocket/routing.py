@@ -19,6 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Decode = Callable[[bytes], Any]
 
 _GIVEN: Final = frozenset({"payload", "request", "incoming", "user", "peer"})
+_DATA: Final = frozenset({"payload"})
 _PUSHED: Final = frozenset({"metadata", "user", "peer"})
 _HOLE: Final = re.compile(r"\{(\w+)\}")
 _FILLING: Final = "[^./]+"
@@ -74,6 +75,24 @@ class Handler:
         }
         return self._function(**given, **values)
 
+    @property
+    def plain(self) -> bool:
+        """Whether it wants nothing of a request but its data, and what stands in the route."""
+        return self._wants <= _DATA
+
+    def by_data(self, codec: Codec[Any], values: dict[str, Any]) -> Callable[[bytes], Any]:
+        """Call it, if it is plain, with data that *codec* reads and these *values*."""
+        function, decode, optional = self._function, self.decode_by(codec), self._optional
+        if "payload" not in self._wants:
+            return lambda data: function(**values)
+
+        def call(data: bytes) -> Any:
+            if optional and not data:
+                return function(**values)
+            return function(payload=decode(data), **values)
+
+        return call
+
     def decode_by(self, codec: Codec[Any]) -> Decode:
         """How the data of requests is read; what it cannot read is an invalid request."""
         decode = self._decoders.get(codec)
@@ -83,12 +102,14 @@ class Handler:
 
     def _decoder(self, codec: Codec[Any]) -> Decode:
         reader = self._reader
+        read: Decode | None = codec.decode if reader is None else None
 
         def decode(data: bytes) -> Any:
+            nonlocal read
             try:
-                if reader is None:
-                    return codec.decode(data)
-                return reader(codec.mime, codec.decode)(data)
+                if read is None and reader is not None:
+                    read = reader(codec.mime, codec.decode)
+                return data if read is None else read(data)
             except PayloadError as error:
                 told = str(error)[:1000].encode()
             except Exception as error:
@@ -180,6 +201,11 @@ class Router:
         if self.pushed is None:
             return None
         return self.pushed(**{name: given[name] for name in self._pushed_wants})
+
+    @property
+    def routes(self) -> int:
+        """How many there are."""
+        return len(self._exact) + len(self._patterns)
 
     def find(self, route: str) -> tuple[Handler, dict[str, str]] | None:
         """Who serves *route*, and what its braces stand for."""

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from .driver import Driver
     from .responder import RouterResponder
 
-__all__ = ("Served",)
+__all__ = ("ONE", "Served")
 
-_ONE: Final = frozenset({bytes, str, int, float, bool, dict, list, tuple, Payload})
+ONE: Final = frozenset({bytes, str, int, float, bool, dict, list, tuple})
 """What is one element, without a closer look."""
 
 
@@ -75,7 +75,15 @@ class Served:
         if self.responder.hooks.authorize is not None:
             self._task = driver.spawn(self._permitted(), f"rsocket: serves {request.route}")
             return
-        result = self._call()
+        self._take(self._call())
+
+    def go_on(self, result: Any) -> None:
+        """The handler has been called: see what it returned."""
+        self.driver.senders[self.stream_id] = self
+        self._take(result)
+
+    def _take(self, result: Any) -> None:
+        request, driver = self.request, self.driver
         if isawaitable(result):
             self._task = driver.spawn(self._await(result), f"rsocket: serves {request.route}")
         else:
@@ -193,7 +201,14 @@ class Served:
             return
         if publisher is None:
             publisher = to_flow([] if value is None else [value])
-        outflow = _Outflow(driver, stream_id, self._encode, failed=self._failed, single=single)
+        outflow = _Outflow(
+            driver,
+            stream_id,
+            self._encode,
+            plainly=self.codec.encode if self._type_of_first is None and not single else None,
+            failed=self._failed,
+            single=single,
+        )
         if self._timer is not None:
             outflow.clock = self._timer
         self._sender = driver.senders[stream_id] = outflow
@@ -272,7 +287,7 @@ def _ignore(element: object) -> None:
 
 def _publisher(value: Any) -> "Flow[Any] | None":
     """*value* as a flow if it is many elements; None if it is one."""
-    if value is None or type(cast("object", value)) in _ONE:
+    if value is None or type(cast("object", value)) in ONE or type(value) is Payload:
         return None
     many = isinstance(value, AsyncIterable | Iterator) or callable(
         getattr(cast("object", value), "subscribe", None)

@@ -43,7 +43,7 @@ from reactive_aio.rsocket.protocol.limits import Limits
 from reactive_aio.rsocket.protocol.resume import Resumption
 from reactive_aio.rsocket.protocol.states import Model
 
-from .wire import BOOLS, carry, client, one, pair, read, sent, server, wire
+from .wire import BOOLS, carry, client, elements, one, pair, read, sent, server, wire
 
 X, Y, Z = Payload(b"x"), Payload(b"y", b"m"), Payload(b"z")
 
@@ -95,7 +95,7 @@ def test_request_and_response() -> None:
     assert carry(asking, answering) == [Requested(stream_id, Model.RESPONSE, X)]
     assert answering.send(stream_id, Y)
     assert not answering.send(stream_id, Z), "one is all"
-    assert carry(answering, asking) == [Elements(stream_id, [Y], complete=True)]
+    assert carry(answering, asking) == [elements(stream_id, [Y], complete=True)]
     assert not asking.exchanges.streams.live
     assert not answering.exchanges.streams.live
 
@@ -141,7 +141,7 @@ def test_a_stream_is_asked_for_one_to_one() -> None:
     asking.request(stream_id, 1)
     assert carry(asking, answering) == [Demanded(stream_id, 1)]
     answering.send(stream_id, Z, complete=True)
-    assert carry(answering, asking) == [Elements(stream_id, [Z], complete=True)]
+    assert carry(answering, asking) == [elements(stream_id, [Z], complete=True)]
 
 
 def test_requests_of_one_turn_are_one_frame() -> None:
@@ -212,14 +212,14 @@ def test_a_channel_goes_both_ways_and_each_half_ends_by_itself() -> None:
     channel = asking.request_channel(X, 2)
     assert carry(asking, answering) == [Requested(channel, Model.CHANNEL, X), Demanded(channel, 2)]
     answering.request(channel, 3)
-    assert answering.flush(0.0) == [Elements(channel, [X])], "the first comes when it is asked for"
+    assert answering.flush(0.0) == [elements(channel, [X])], "the first comes when it is asked for"
     assert carry(answering, asking) == [Demanded(channel, 2)]
     asking.send(channel, Y)
     asking.complete(channel)
     assert not asking.complete(channel)
-    assert carry(asking, answering) == [Elements(channel, [Y]), Completed(channel)]
+    assert carry(asking, answering) == [elements(channel, [Y]), Completed(channel)]
     answering.send(channel, Z)
-    assert carry(answering, asking) == [Elements(channel, [Z])]
+    assert carry(answering, asking) == [elements(channel, [Z])]
     answering.complete(channel)
     assert carry(answering, asking) == [Completed(channel)]
     assert not asking.exchanges.streams.live
@@ -232,7 +232,7 @@ def test_a_channel_whose_first_element_is_its_last() -> None:
     assert carry(asking, answering)[0] == Requested(channel, Model.CHANNEL, X, complete=True)
     assert not asking.send(channel, Y)
     answering.request(channel, 1)
-    assert answering.flush(0.0) == [Elements(channel, [X], complete=True)]
+    assert answering.flush(0.0) == [elements(channel, [X], complete=True)]
     answering.complete(channel)
     assert carry(answering, asking) == [Completed(channel)]
     assert not asking.exchanges.streams.live
@@ -244,7 +244,7 @@ def test_the_end_of_a_channel_waits_for_its_first_element() -> None:
     asking.complete(channel)
     assert [type(event) for event in carry(asking, answering)] == [Requested, Demanded]
     answering.request(channel, 9)
-    assert answering.flush(0.0) == [Elements(channel, [X], complete=True)]
+    assert answering.flush(0.0) == [elements(channel, [X], complete=True)]
 
 
 def test_the_server_asks_too() -> None:
@@ -253,7 +253,7 @@ def test_the_server_asks_too() -> None:
     assert stream_id == 2
     assert carry(answering, asking)[0] == Requested(2, Model.STREAM, X)
     asking.send(2, Y, complete=True)
-    assert carry(asking, answering) == [Elements(2, [Y], complete=True)]
+    assert carry(asking, answering) == [elements(2, [Y], complete=True)]
 
 
 # -- cancelling ------------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ def test_a_responder_may_stop_what_comes_in_on_a_channel() -> None:
     assert not asking.send(channel, Z)
     assert sent(asking) == [], "what waited has been dropped"
     answering.send(channel, Z, complete=True)
-    assert carry(answering, asking) == [Elements(channel, [Z], complete=True)]
+    assert carry(answering, asking) == [elements(channel, [Z], complete=True)]
 
 
 def test_cancelling_after_the_end_of_what_came_in_does_not_end_what_goes_out() -> None:
@@ -395,7 +395,7 @@ def test_a_large_payload_arrives_whole() -> None:
     assert event == Requested(stream_id, Model.RESPONSE, big)
     answering.send(stream_id, big)
     assert asking.receive(b"".join(iter(answering.data_to_send, b"")), 0.0) == [
-        Elements(stream_id, [big], complete=True)
+        elements(stream_id, [big], complete=True)
     ]
 
 
@@ -420,7 +420,7 @@ def test_payloads_around_the_limit_of_a_frame_leave_nothing_behind(
     assert one(carry(asking, answering), Requested).payload == payload
     assert asking.queued == 0
     answering.send(1, payload)
-    assert carry(answering, asking) == [Elements(1, [payload], complete=not stream)]
+    assert carry(answering, asking) == [elements(1, [payload], complete=not stream)]
     assert answering.queued == 0
 
 
@@ -511,7 +511,7 @@ def test_draining_waits_for_what_is_open() -> None:
     with pytest.raises(ConnectionLost, match="peer is closing"):
         asking.request_response(X)
     answering.send(stream_id, Y)
-    assert Elements(stream_id, [Y], complete=True) in carry(answering, asking)
+    assert elements(stream_id, [Y], complete=True) in carry(answering, asking)
     assert answering.flush(0.0) == [Closed(ErrorCode.CONNECTION_CLOSE, b"", local=True)]
     assert (asking.closed, answering.closed) == (True, True)
 

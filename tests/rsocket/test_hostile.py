@@ -43,7 +43,7 @@ from reactive_aio.rsocket.protocol.limits import Limits
 from reactive_aio.rsocket.protocol.resume import Resumption
 from reactive_aio.rsocket.protocol.session import Phase
 
-from .wire import client, one, sent, server, wire
+from .wire import client, elements, one, sent, server, wire
 
 RAW = struct.Struct(">IH")
 
@@ -420,7 +420,7 @@ def test_more_elements_than_requested_cancel_and_are_reported() -> None:
     assert sent(connection) == [RequestStream(stream_id, 2)]
     events = connection.receive(wire(*[PayloadFrame(stream_id)] * 3), 0.0)
     assert events == [
-        Elements(stream_id, [Payload()] * 2),
+        elements(stream_id, [Payload()] * 2),
         Failed(stream_id, ErrorCode.INVALID, b"more elements than were requested", local=True),
     ]
     assert sent(connection) == [Cancel(stream_id)]
@@ -431,10 +431,10 @@ def test_more_on_a_channel_than_the_responder_requested_is_refused() -> None:
     connection = server()
     connection.receive(wire(RequestChannel(1, 5, Payload(b"first"))), 0.0)
     connection.request(1, 2)
-    assert connection.flush(0.0)[0] == Elements(1, [Payload(b"first")])
+    assert connection.flush(0.0)[0] == elements(1, [Payload(b"first")])
     assert sent(connection) == [RequestN(1, 1)]
     events = connection.receive(wire(PayloadFrame(1), PayloadFrame(1)), 0.0)
-    assert events[0] == Elements(1, [Payload()])
+    assert events[0] == elements(1, [Payload()])
     assert one(events, Failed).local
     assert one(events, Cancelled).stream_id == 1
     refuses(connection, [], 1, ErrorCode.INVALID)
@@ -452,7 +452,7 @@ def test_a_response_is_complete_said_or_not() -> None:
     connection = client()
     stream_id = connection.request_response(Payload())
     events = connection.receive(wire(PayloadFrame(stream_id, Payload(b"x"))), 0.0)
-    assert events == [Elements(stream_id, [Payload(b"x")], complete=True)]
+    assert events == [elements(stream_id, [Payload(b"x")], complete=True)]
     assert not connection.exchanges.streams.live
 
 

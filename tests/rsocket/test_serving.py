@@ -34,6 +34,7 @@ from reactive_aio.rsocket import (
     typed,
 )
 from reactive_aio.rsocket.envelope import DEADLINE, Envelopes
+from reactive_aio.rsocket.protocol.events import Elements
 from reactive_aio.rsocket.protocol.frames import Setup
 from reactive_aio.rsocket.protocol.metadata import (
     read_composite,
@@ -309,8 +310,8 @@ async def test_who_leaves_a_choice_is_told_which_type_it_was() -> None:
         came: list[Payload] = []
 
         class Seen:
-            def elements(self, payloads: list[Payload], complete: bool) -> None:
-                came.extend(payloads)
+            def elements(self, event: Elements) -> None:
+                came.extend(event.payloads)
 
             def completed(self) -> None: ...
             def failed(self, error: Exception) -> None: ...

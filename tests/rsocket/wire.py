@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from reactive_aio.rsocket.protocol.codec import decode, encode, prefix
 from reactive_aio.rsocket.protocol.connection import Connection
-from reactive_aio.rsocket.protocol.events import Event, SetupAsked
+from reactive_aio.rsocket.protocol.events import Elements, Event, SetupAsked
 from reactive_aio.rsocket.protocol.frames import (
     MAX_31,
     MAX_63,
@@ -139,3 +139,11 @@ def carry(source: Connection, target: Connection, now: float = 0.0) -> list[Even
     while data := source.data_to_send():
         events += target.receive(data, now)
     return [*events, *target.flush(now)]
+
+
+def elements(stream_id: int, payloads: list[Payload], complete: bool = False) -> Elements:
+    """The event of *payloads* that have come."""
+    made = Elements(stream_id, [], complete)
+    for payload in payloads:
+        made.add(payload)
+    return made

@@ -15,8 +15,8 @@ from .codec import HEADER, decode, encode, quick
 from .errors import ProtocolError
 from .events import Cancelled, Demanded, Event, Failed
 from .flood import Flood
-from .fragments import Partials, Splittable, fragments, length_of
-from .frames import MAX_31, NOTHING, Error, Payload, RequestN
+from .fragments import Partials, Splittable, fragments
+from .frames import MAX_31, NOTHING, Error, Pair, Payload, RequestN
 from .limits import Limits
 from .outbound import Outbound
 from .states import RECEIVING, SENDING, TABLE, Action, Input, State
@@ -47,7 +47,10 @@ class Books:
         self._asking: list[Stream] = []
         self._waiting: deque[Stream] = deque()
         self._refusals = 0
-        self.small: int = min(limits.mtu, 0xFFFF) - HEADER
+        self.mtu: int = limits.mtu
+        self.small: int = min(limits.mtu, 0xFFFF)
+        """How long a frame may be that is written without ado."""
+        self.overhead: int = HEADER + (3 if prefixed else 0)
         self.low: int = limits.chunk >> 2
         self.mean: int = max(limits.watermark // 16, 1)
 
@@ -61,20 +64,22 @@ class Books:
         self._refusals += 1
         return self._refusals > 1
 
-    def put(self, stream: Stream, bits: int, payload: Payload, n: int = 0) -> int:
+    def put(self, stream: Stream, bits: int, payload: Pair, n: int = 0) -> int:
         """Queue a request or an element in its stream's turn, in fragments if it is large.
 
         *bits*: its type and flags. Returns how many bytes it takes, about.
         """
-        size = length_of(payload) + HEADER + 4
-        if size <= self.limits.mtu:
-            prefixed = self.out.prefixed
-            self.out.put(stream, quick(stream.id, bits, payload, n, prefixed=prefixed))
-        else:
-            frame = decode(quick(stream.id, bits, NOTHING, n))
-            if isinstance(frame, Splittable):
-                whole = replace(frame, payload=payload)
-                self.out.put_large(stream, fragments(whole, self.limits.mtu), size)
+        data, metadata = payload
+        size = len(data) + HEADER + 4
+        if metadata is not None:
+            size += len(metadata) + 3
+        if size <= self.mtu:
+            self.out.put(stream, quick(stream.id, bits, payload, n, prefixed=self.out.prefixed))
+            return size
+        frame = decode(quick(stream.id, bits, NOTHING, n))
+        if isinstance(frame, Splittable):
+            whole = replace(frame, payload=Payload(data, metadata))
+            self.out.put_large(stream, fragments(whole, self.limits.mtu), size)
         return size
 
     def error(self, stream_id: int, code: int, data: bytes) -> Error:
@@ -83,33 +88,45 @@ class Books:
     def move(self, stream: Stream, input_: Input) -> Action:
         state, action = TABLE[stream.state, input_]
         if state is not stream.state:
-            stream.state = state
-            self.settle(stream)
+            if state is _GONE:
+                self.forget(stream)
+            else:
+                stream.state = state
+                self.settle(stream)
         return action
 
     def settle(self, stream: Stream) -> None:
         """The stream's state is new: what no longer counts is let go."""
         state = stream.state
+        if state is _FLUSH and not stream.frames:
+            self.forget(stream)
+            return
         if state not in RECEIVING and state is not _GATHER:
             stream.wire = stream.wanted = 0
             stream.first = None
             self.let_go(stream)
         if state not in SENDING:
             stream.credit = stream.granted = 0
-        if state is _GONE or (state is _FLUSH and not stream.frames):
-            self.forget(stream)
 
     def forget(self, stream: Stream) -> None:
+        """It is over: nothing of it counts any more."""
         stream.state = _GONE
-        self.out.clear(stream)
+        if stream.partial is not None:
+            self.let_go(stream)
+        if stream.frames:
+            self.out.clear(stream)
         self.streams.remove(stream)
 
-    def flushed(self, stream: Stream) -> None:
-        """All that *stream* had to send has been sent."""
-        if stream.state is _FLUSH:
-            self.forget(stream)
-            if not stream.mine:
-                self.flood.allow(2)  # what the peer says before it learns of the end
+    def flushed(self, streams: list[Stream]) -> None:
+        """All that *streams* had to send has been sent."""
+        ended = 0
+        for stream in streams:
+            if stream.state is _FLUSH:
+                self.forget(stream)
+                ended += not stream.mine
+        if ended:
+            self.flood.useful(ended)
+            self.flood.allow(2 * ended)  # what the peer says before it learns of the end
 
     def end_all(self, code: int, data: bytes, *, local: bool) -> None:
         """The connection is over: every stream ends with it."""
@@ -118,8 +135,7 @@ class Books:
                 self.events.append(Failed(stream.id, code, data, local))
             if stream.state in SENDING:
                 self.events.append(Cancelled(stream.id))
-            stream.state = _GONE
-            self.settle(stream)
+            self.forget(stream)
         self._asking.clear()
         self._waiting.clear()
         self.out.forget()
@@ -146,7 +162,7 @@ class Books:
         for stream in asking:
             stream.asking = False
             wanted, wire = stream.wanted, stream.wire
-            if not wanted:
+            if not wanted or stream.state is _GONE:
                 continue
             if not stream.started:  # not before its request
                 self.ask(stream)
@@ -168,7 +184,7 @@ class Books:
                 return
             stream = self._waiting.popleft()
             stream.waiting = False
-            if not stream.credit:
+            if not stream.credit or stream.state is _GONE:
                 continue
             most = min(self.limits.chunk - stream.granted, max(1, room // stream.mean))
             n = min(stream.credit, most)

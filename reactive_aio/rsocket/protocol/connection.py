@@ -23,7 +23,7 @@ from .frames import (
     Ext,
     Lease,
     MetadataPush,
-    Payload,
+    Pair,
     Resume,
     Setup,
 )
@@ -105,18 +105,18 @@ class Connection(Intake):
         return [each for each in rest if each]
 
     # -- this side's requests ----------------------------------------------------------------------
-    def request_response(self, payload: Payload) -> int:
+    def request_response(self, payload: Pair) -> int:
         """Ask for one element. All requests return the id of their stream."""
-        return self.requests.begin(Model.RESPONSE, payload, 1, self.exchanges.now, False)
+        return self.requests.ask_one(payload, self.exchanges.now)
 
-    def fire_and_forget(self, payload: Payload) -> int:
+    def fire_and_forget(self, payload: Pair) -> int:
         return self.requests.begin(Model.FNF, payload, 1, self.exchanges.now, False)
 
-    def request_stream(self, payload: Payload, n: int) -> int:
+    def request_stream(self, payload: Pair, n: int) -> int:
         """Ask for a stream, and for its first *n* elements."""
         return self.requests.begin(Model.STREAM, payload, positive(n), self.exchanges.now, False)
 
-    def request_channel(self, payload: Payload, n: int, *, complete: bool = False) -> int:
+    def request_channel(self, payload: Pair, n: int, *, complete: bool = False) -> int:
         """Open a channel with its first element, and ask for *n*."""
         now = self.exchanges.now
         return self.requests.begin(Model.CHANNEL, payload, positive(n), now, complete)
@@ -143,9 +143,13 @@ class Connection(Intake):
         """
         return self.exchanges.cancel(stream_id)
 
-    def send(self, stream_id: int, payload: Payload, *, complete: bool = False) -> bool:
+    def send(self, stream_id: int, payload: Pair, *, complete: bool = False) -> bool:
         """Send an element, one of those `Demanded`, or the answer; False if nobody wants it."""
         return self.exchanges.send(stream_id, payload, complete=complete)
+
+    def send_all(self, stream_id: int, elements: list[bytes]) -> bool:
+        """The same for elements that have no metadata, all at once."""
+        return self.exchanges.send_all(stream_id, elements)
 
     def complete(self, stream_id: int) -> bool:
         """What goes out on a stream is complete."""
@@ -209,8 +213,8 @@ class Connection(Intake):
         self.exchanges.ask_peer()
         flushed: list[Stream] = []
         frames = out.drain(at_most, flushed)
-        for stream in flushed:
-            self.exchanges.flushed(stream)
+        if flushed:
+            self.exchanges.flushed(flushed)
         if self.phase is Phase.CLOSING and not out:
             self.close_now()
         return frames

@@ -16,6 +16,7 @@ from .frames import (
     KeepAlive,
     Lease,
     MetadataPush,
+    Pair,
     Payload,
     PayloadFrame,
     RequestChannel,
@@ -188,9 +189,7 @@ _WRITERS: Final[dict[type[Any], tuple[FrameType, Callable[[Any], tuple[int, int,
 }
 
 
-def quick(
-    stream_id: int, bits: int, payload: Payload, n: int = 0, *, prefixed: bool = False
-) -> bytes:
+def quick(stream_id: int, bits: int, payload: Pair, n: int = 0, *, prefixed: bool = False) -> bytes:
     """`encode` for a request (with *n* if it has one) or an element, whose fields are known to fit.
 
     *bits* are its type and its flags but for METADATA; *prefixed*: with its length.

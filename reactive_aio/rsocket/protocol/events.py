@@ -30,11 +30,29 @@ __all__ = (
 # hundred thousand a second.
 @dataclass(slots=True)
 class Elements:
-    """Elements of one stream, in their order; *complete* if the last of them is the last of all."""
+    """Elements of one stream, in their order; *complete* if the last of them is the last of all.
+
+    Most have no metadata. What there is of it is kept apart, by the place of its element.
+    """
 
     stream_id: int
-    payloads: list[Payload]
+    data: list[bytes]
     complete: bool = False
+    metadata: dict[int, bytes] | None = None
+
+    def add(self, payload: Payload) -> None:
+        data, metadata = payload
+        if metadata is not None:
+            if self.metadata is None:
+                self.metadata = {}
+            self.metadata[len(self.data)] = metadata
+        self.data.append(data)
+
+    @property
+    def payloads(self) -> list[Payload]:
+        """Data and metadata of each."""
+        found = self.metadata or {}
+        return [Payload(data, found.get(place)) for place, data in enumerate(self.data)]
 
 
 @dataclass(slots=True)

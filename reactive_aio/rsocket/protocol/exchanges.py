@@ -13,7 +13,7 @@ from .books import HALF, Books
 from .codec import HEADER, encode
 from .errors import ProtocolError
 from .events import Cancelled, Completed, Elements, Failed, Requested
-from .frames import NOTHING, Cancel, Error, ErrorCode, Payload, PayloadFrame, RequestN
+from .frames import NOTHING, Cancel, Error, ErrorCode, Pair, Payload, PayloadFrame, RequestN
 from .states import OPENED, RECEIVING, SENDING, TABLE, Action, Input, Model, State
 from .streams import Stream
 
@@ -52,12 +52,12 @@ class Exchanges(Books):
             if stream.last:
                 self.finish(stream, _LAST_ELEMENT, first)
                 return
-            self.run(stream_id).append(first)
+            self.run(stream_id).add(first)
             n -= 1
         stream.wanted = min(stream.wanted + n, UNBOUNDED)
         self.ask(stream)
 
-    def send(self, stream_id: int, payload: Payload, *, complete: bool = False) -> bool:
+    def send(self, stream_id: int, payload: Pair, *, complete: bool = False) -> bool:
         """Send an element; False if nobody wants it any more."""
         stream = self.streams.live.get(stream_id)
         if stream is None:
@@ -65,32 +65,53 @@ class Exchanges(Books):
         if stream.granted < 1:
             return self._unasked(stream)
         stream.granted -= 1
+        bits = _LAST if complete or stream.model is _RESPONSE else _NEXT
         data, metadata = payload
-        small = metadata is None and len(data) <= self.small
-        if not small or complete or stream.model is _RESPONSE:
-            return self._send(stream, payload, complete)
         size = len(data) + HEADER
-        if self.out.prefixed:
-            frame = _PREFIXED(size, stream_id, _NEXT) + data
+        if metadata is not None or size > self.small:
+            size = self.put(stream, bits, payload)
+        elif self.out.prefixed:
+            self.out.put(stream, _PREFIXED(size, stream_id, bits) + data)
         else:
-            frame = _PLAIN(stream_id, _NEXT) + data
-        self.out.put(stream, frame)
+            self.out.put(stream, _PLAIN(stream_id, bits) + data)
+        if stream.model is _RESPONSE:  # no books to be settled: that was all
+            stream.state = TABLE[stream.state, _SEND_COMPLETE].state
+        elif bits == _LAST:
+            self.flood.useful()
+            self.move(stream, _SEND_COMPLETE)
+        else:
+            self._sent(stream, size)
+        return True
+
+    def _sent(self, stream: Stream, size: int) -> None:
+        """Elements of up to *size* bytes have been queued: see what that means for demand."""
         if size > stream.mean:
             stream.mean = size
         if stream.granted <= self.low and stream.credit:
             self.wait(stream)
-        return True
 
-    def _send(self, stream: Stream, payload: Payload, complete: bool) -> bool:
-        complete = complete or stream.model is _RESPONSE
-        size = self.put(stream, _LAST if complete else _NEXT, payload)
-        if size > stream.mean:
-            stream.mean = size
-        if complete:
-            self.flood.useful()
-            self.move(stream, _SEND_COMPLETE)
-        elif stream.granted <= self.low:
-            self.wait(stream)
+    def send_all(self, stream_id: int, elements: list[bytes]) -> bool:
+        """Send elements that have no metadata: what `send` does for each, but faster."""
+        stream = self.streams.live.get(stream_id)
+        if stream is None:
+            return False
+        if stream.granted < len(elements):
+            return self._unasked(stream)
+        sizes = list(map(len, elements))
+        most = max(sizes, default=0)
+        if most + HEADER > self.small or stream.model is _RESPONSE:
+            return all(self.send(stream_id, (each, None)) for each in elements)
+        stream.granted -= len(elements)
+        if self.out.prefixed:
+            frames = [
+                _PREFIXED(size + HEADER, stream_id, _NEXT) + data
+                for size, data in zip(sizes, elements, strict=True)
+            ]
+        else:
+            head = _PLAIN(stream_id, _NEXT)
+            frames = [head + data for data in elements]
+        self.out.put_all(stream, frames, sum(sizes) + self.overhead * len(sizes))
+        self._sent(stream, most + HEADER)
         return True
 
     def _unasked(self, stream: Stream) -> bool:
@@ -197,28 +218,29 @@ class Exchanges(Books):
         del state
         stream.wire -= 1
         self.flood.useful()
-        self.run(stream.id).append(payload)
+        self.run(stream.id).add(payload)
         if stream.wanted and stream.wire < HALF:
             self.ask(stream)
 
-    def run(self, stream_id: int) -> list[Payload]:
+    def run(self, stream_id: int) -> Elements:
         """Where the next elements of a stream go: together with those that came just before."""
-        last = self.events[-1] if self.events else None
-        if type(last) is Elements and last.stream_id == stream_id and not last.complete:
-            return last.payloads
-        payloads: list[Payload] = []
-        self.events.append(Elements(stream_id, payloads))
-        return payloads
+        events = self.events
+        if events:
+            last = events[-1]
+            if type(last) is Elements and last.stream_id == stream_id and not last.complete:
+                return last
+        started = Elements(stream_id, [])
+        events.append(started)
+        return started
 
     def finish(self, stream: Stream, input_: Input, payload: Payload | None) -> None:
         self.flood.useful()
         if payload is None:
             self.events.append(Completed(stream.id))
         else:
-            self.run(stream.id).append(payload)
-            last = self.events[-1]
-            if type(last) is Elements:
-                last.complete = True
+            elements = self.run(stream.id)
+            elements.add(payload)
+            elements.complete = True
         self.move(stream, input_)
 
     def on_request_n(self, frame: RequestN) -> None:

@@ -32,7 +32,8 @@ class Flood:
         return self._level > self._limit
 
     def useful(self, count: int = 1) -> None:
-        self._level = max(0.0, self._level - count)
+        if self._level:  # seldom
+            self._level = max(0.0, self._level - count)
 
     def allow(self, count: int) -> None:
         self._spare = min(self._spare + count, _MOST_SPARE)

@@ -24,6 +24,7 @@ __all__ = (
     "KeepAlive",
     "Lease",
     "MetadataPush",
+    "Pair",
     "Payload",
     "PayloadFrame",
     "RequestChannel",
@@ -99,6 +100,8 @@ class Payload(NamedTuple):
 
 
 NOTHING: Final = Payload()
+Pair: TypeAlias = tuple[bytes, bytes | None]
+"""A `Payload`, or what is as good where it is only taken apart; it takes a tenth of the time."""
 
 
 @dataclass(frozen=True, slots=True)

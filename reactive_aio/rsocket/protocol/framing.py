@@ -58,11 +58,6 @@ class Splitter:
         self.position = end
         return self.data[start:end]
 
-    def peek(self, offset: int) -> int:
-        """The byte *offset* bytes ahead; -1 if it has not come."""
-        at = self.position + offset
-        return self.data[at] if at < len(self.data) else -1
-
     def _wrong(self, length: int) -> None:
         if length < HEADER:
             raise ProtocolError(f"a frame of {length} bytes is shorter than its header")

@@ -2,8 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
-from struct import Struct
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from .codec import decode, decode_body, header
 from .errors import ProtocolError
@@ -17,7 +16,6 @@ from .frames import (
     KeepAlive,
     Lease,
     MetadataPush,
-    Payload,
     PayloadFrame,
     RequestChannel,
     RequestFnf,
@@ -29,28 +27,17 @@ from .frames import (
     Setup,
 )
 from .framing import Splitter
+from .lane import Lane
 from .limits import Limits
 from .resume import Resumption
 from .session import Phase, Session
-from .states import Input, Model
-from .streams import Stream
 
 __all__ = ("Intake",)
 
 # To look up a member of an enum takes five times as long as to look up a global.
-_RESPONSE: Final = Model.RESPONSE
-_LAST_ELEMENT: Final = Input.LAST
 _START: Final = Phase.START
 _RESUMING: Final = Phase.RESUMING
 
-_FIRST: Final = Struct(">BHIH").unpack_from
-# Half the time of calling Payload.
-_new: Final = cast(
-    "Callable[[type[Payload], tuple[bytes, bytes | None]], Payload]",
-    tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
-)
-_COMPLETE: Final = 0x40
-_LAST: Final = 0x0A << 10 | 0x20 | _COMPLETE  # PAYLOAD with NEXT and perhaps COMPLETE
 _CONNECTION: Final = frozenset(
     {
         FrameType.SETUP,
@@ -93,6 +80,7 @@ class Intake(Session):
         self._early: deque[bytes] = deque()
         self._early_size = 0
         self._half: float | None = None
+        self._lane = Lane(self.exchanges, self.requests)
         on = self.exchanges
         request = self.requests.on_request
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
@@ -182,48 +170,9 @@ class Intake(Session):
                 raise ProtocolError(f"a frame of {len(frame)} bytes; at most {most} are taken")
             return frame
         splitter = self._splitter
-        if self._confirmed and self._store is None and splitter.peek(7) == FrameType.PAYLOAD << 2:
-            self._read_elements()
+        if self._confirmed and self._store is None and splitter.held <= splitter.limit:
+            splitter.position = self._lane.read(splitter.data, splitter.position)
         return splitter.next()
-
-    def _read_elements(self) -> None:
-        """Take in elements that ask for no thought: what `_frame` would do, but faster."""
-        splitter, live = self._splitter, self.exchanges.streams.live
-        data, at, most = splitter.data, splitter.position, splitter.limit + 3
-        end = len(data)
-        stream: Stream | None = None
-        payloads: list[Payload] = []
-        count = 0
-        while at + 9 <= end:
-            high, low, stream_id, bits = _FIRST(data, at)
-            size = (high << 16 | low) + 3
-            if (bits | _COMPLETE) != _LAST or at + size > end or not 9 <= size <= most:
-                break
-            if stream is None or stream.id != stream_id:
-                self._ask_again(stream)
-                stream = live.get(stream_id)
-                if stream is None or stream.partial is not None or not stream.wire:
-                    break
-                payloads = self.exchanges.run(stream_id)
-            elif not stream.wire:
-                break
-            at += size
-            payload = _new(Payload, (data[at - size + 9 : at], None))
-            if bits == _LAST or stream.model is _RESPONSE:
-                self.exchanges.finish(stream, _LAST_ELEMENT, payload)
-                stream = None
-                continue
-            payloads.append(payload)
-            stream.wire -= 1
-            count += 1
-        splitter.position = at
-        self._ask_again(stream)
-        if count:
-            self.exchanges.flood.useful(count)
-
-    def _ask_again(self, stream: Stream | None) -> None:
-        if stream is not None and stream.wanted:
-            self.exchanges.ask(stream)
 
     def _frame(self, frame: bytes) -> None:
         if self.phase is _START:

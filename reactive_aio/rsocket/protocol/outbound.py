@@ -82,6 +82,15 @@ class Outbound:
             stream.ready = True
             self._ready.append(stream)
 
+    def put_all(self, stream: Stream, frames: list[bytes], size: int) -> None:
+        """Send *frames*, wrapped, *size* bytes in all, in their turn."""
+        stream.frames += frames
+        stream.size += size
+        self.queued += size
+        if not stream.ready:
+            stream.ready = True
+            self._ready.append(stream)
+
     def put_large(self, stream: Stream, pieces: Iterator[bytes], size: int) -> None:
         """Send the frames that *pieces* makes, each in its turn; *size* is about their sum."""
         stream.frames.append(Large(map(self.wrap, pieces), size))
@@ -159,14 +168,23 @@ class Outbound:
         return out
 
     def _turns(self, room: int, out: list[bytes], flushed: list[Stream]) -> None:
-        ready = self._ready
+        ready, quantum, before = self._ready, self._quantum, room
         while ready and room > 0:
             stream = ready.popleft()
-            taken = stream.take(out, self._quantum)
-            self.queued -= taken
-            room -= taken
+            size = stream.size
+            if size <= quantum and not stream.larges:
+                stream.started = True
+                stream.ready = False
+                stream.size = 0
+                room -= size
+                out += stream.frames  # type: ignore[arg-type]  # none of them is Large
+                stream.frames.clear()
+                flushed.append(stream)
+                continue
+            room -= stream.take(out, quantum)
             if stream.frames:
                 ready.append(stream)
             else:
                 stream.ready = False
                 flushed.append(stream)
+        self.queued -= before - room

@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING, Final
 
 from ..._core.demand import UNBOUNDED
-from .codec import encode
+from .codec import HEADER, encode, quick
 from .errors import ConnectionLost, NoLease, ProtocolError
 from .exchanges import Exchanges
 from .frames import (
     MAX_31,
     ErrorCode,
     Lease,
-    Payload,
+    Pair,
     RequestChannel,
     RequestFnf,
     RequestResponse,
@@ -46,6 +46,8 @@ _ASKED = {
     _STREAM: State.MANY,
     _CHANNEL: State.CALL,
 }
+_ASKED_ONE: Final = _ASKED[_RESPONSE]
+_RESPONSE_BITS: Final = _RESPONSE << 10
 
 
 class Requests:
@@ -68,7 +70,7 @@ class Requests:
         self._exchanges.out.control(encode(lease))
 
     # -- of this side ------------------------------------------------------------------------------
-    def begin(self, model: Model, payload: Payload, n: int, now: float, complete: bool) -> int:
+    def begin(self, model: Model, payload: Pair, n: int, now: float, complete: bool) -> int:
         """Open a stream; its id."""
         if self.closed:
             raise ConnectionLost(ErrorCode.CONNECTION_CLOSE, self.closed.encode())
@@ -85,6 +87,21 @@ class Requests:
         exchanges.put(stream, bits, payload, stream.wire if numbered else 0)
         if n > MAX_31:
             exchanges.request(stream_id, n if n == UNBOUNDED else n - MAX_31)
+        return stream_id
+
+    def ask_one(self, payload: Pair, now: float) -> int:
+        """Open a stream for one element: what `begin` does, but faster."""
+        exchanges = self._exchanges
+        data, metadata = payload
+        size = len(data) + HEADER + (0 if metadata is None else len(metadata) + 3)
+        if self.closed or self.held is not None or size > exchanges.small:
+            return self.begin(_RESPONSE, payload, 1, now, False)
+        streams, out = exchanges.streams, exchanges.out
+        stream_id = streams.next_id()
+        stream = Stream(stream_id, _RESPONSE, _ASKED_ONE, mine=True, mean=exchanges.mean)
+        stream.wire = 1
+        streams.live[stream_id] = stream
+        out.put(stream, quick(stream_id, _RESPONSE_BITS, payload, prefixed=out.prefixed))
         return stream_id
 
     # -- of the peer -------------------------------------------------------------------------------
@@ -112,6 +129,13 @@ class Requests:
             exchanges.open(stream, frame.payload, complete)
         elif exchanges.gather(stream, frame.payload, True) and stream.partial is not None:
             stream.partial.complete = complete
+
+    def room(self) -> int:
+        """How many requests of the peer may be taken in without a closer look."""
+        exchanges = self._exchanges
+        if self.closed or self.given is not None:
+            return 0
+        return exchanges.limits.max_streams - exchanges.streams.theirs
 
     def _objection(self, frame: Request) -> tuple[ErrorCode, str]:
         """Why a request is not served, if so."""

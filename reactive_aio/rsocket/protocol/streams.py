@@ -1,6 +1,5 @@
 """The streams of one connection: what is known of each, and which id the next one gets."""
 
-from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -25,29 +24,32 @@ class Large:
 
 
 class Stream:
-    """One stream, from one side: its state, its demand in both directions, its frames to send."""
+    """One stream, from one side: its state, its demand in both directions, its frames to send.
 
-    __slots__ = (
-        "asking",
-        "credit",
-        "first",
-        "frames",
-        "granted",
-        "id",
-        "larges",
-        "last",
-        "mean",
-        "mine",
-        "model",
-        "partial",
-        "ready",
-        "size",
-        "started",
-        "state",
-        "waiting",
-        "wanted",
-        "wire",
-    )
+    What most streams never need is a default of the class, for a request and its answer are a
+    stream too, and should not cost more than they must.
+    """
+
+    # What comes in.
+    wanted: int = 0
+    """Demand of the application that has not been sent yet."""
+    wire: int = 0
+    """How many elements the peer may still send: credit, in the words of the wire."""
+    asking: bool = False
+    partial: "Partial | None" = None
+    first: Payload | None = None
+    """The first element of a channel, which came with the request, until it is asked for."""
+    last: bool = False
+    """Whether that element is also the last."""
+    # What goes out.
+    credit: int = 0
+    """How many elements the peer wants that the application has not been asked for yet."""
+    granted: int = 0
+    """How many elements the application may still send."""
+    waiting: bool = False
+    size: int = 0
+    larges: int = 0
+    ready: bool = False
 
     def __init__(
         self, stream_id: int, model: Model, state: State, *, mine: bool, mean: int
@@ -57,31 +59,11 @@ class Stream:
         self.state: State = state
         self.mine: bool = mine
         """Whether this side asked for it."""
-        # What comes in.
-        self.wanted: int = 0
-        """Demand of the application that has not been sent yet."""
-        self.wire: int = 0
-        """How many elements the peer may still send: credit, in the words of the wire."""
-        self.asking: bool = False
-        self.partial: Partial | None = None
-        self.first: Payload | None = None
-        """The first element of a channel, which came with the request, until it is asked for."""
-        self.last: bool = False
-        """Whether that element is also the last."""
-        # What goes out.
-        self.credit: int = 0
-        """How many elements the peer wants that the application has not been asked for yet."""
-        self.granted: int = 0
-        """How many elements the application may still send."""
-        self.waiting: bool = False
-        self.mean: int = mean
-        """How large its elements are, about."""
-        self.frames: deque[bytes | Large] = deque()
-        self.size: int = 0
-        self.larges: int = 0
-        self.ready: bool = False
         self.started: bool = not mine
         """Whether the peer knows of it."""
+        self.mean: int = mean
+        """How large its elements are, about."""
+        self.frames: list[bytes | Large] = []
 
     def __repr__(self) -> str:
         return f"<Stream {self.id} {self.model.name} {self.state.name}>"
@@ -90,34 +72,30 @@ class Stream:
         """Move frames to *out* until they are at least *quantum* bytes; how many they are."""
         frames = self.frames
         self.started = True
-        if self.size <= quantum and not self.larges:
-            taken = self.size
-            out += frames  # type: ignore[arg-type]  # none of them is Large
-            frames.clear()
-            self.size = 0
-            return taken
-        taken = 0
+        taken = done = 0
         before = self.size
-        while frames and taken < quantum:
-            piece = self._next(frames[0])
+        while done < len(frames) and taken < quantum:
+            head = frames[done]
+            if isinstance(head, bytes):
+                piece: bytes | None = head
+                self.size -= len(head)
+            else:
+                piece = self._cut(head)
             if piece is not None:
                 out.append(piece)
                 taken += len(piece)
+            done += piece is None or piece is head
+        del frames[:done]
         return before - self.size
 
-    def _next(self, head: bytes | Large) -> bytes | None:
-        if isinstance(head, bytes):
-            self.frames.popleft()
-            self.size -= len(head)
-            return head
-        piece = next(head.pieces, None)
+    def _cut(self, large: Large) -> bytes | None:
+        """The next fragment; None if there is no more."""
+        piece = next(large.pieces, None)
         # The last piece takes with it what the headers of the others made the estimate miss.
-        gone = head.left if piece is None else min(len(piece), head.left)
-        head.left -= gone
+        gone = large.left if piece is None else min(len(piece), large.left)
+        large.left -= gone
         self.size -= gone
-        if piece is None:
-            self.frames.popleft()
-            self.larges -= 1
+        self.larges -= piece is None
         return piece
 
     def clear(self) -> int:
@@ -149,6 +127,10 @@ class Streams:
         return stream_id & 1 == self._first & 1
 
     def next_id(self) -> int:
+        stream_id = self._next
+        if stream_id <= self.last - _STEP and stream_id not in self.live:
+            self._next += _STEP
+            return stream_id
         for _ in range(len(self.live) + 1):
             stream_id = self._next
             self._next += _STEP
@@ -164,8 +146,7 @@ class Streams:
 
     def remove(self, stream: Stream) -> bool:
         """Forget *stream*; whether it was known."""
-        if self.live.get(stream.id) is not stream:
+        if self.live.pop(stream.id, None) is None:
             return False
-        del self.live[stream.id]
         self.theirs -= not stream.mine
         return True

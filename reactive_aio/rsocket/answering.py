@@ -1,0 +1,70 @@
+"""The short way: requests for one element that a plain function answers at once.
+
+What follows from a request's metadata (its route, its handler, the types of data) is found out once
+for each; then an answer costs the call of the handler and little more. Whatever is not plain goes
+the way of all requests (`serving`): deadlines, authorization, handlers that want more than data.
+"""
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from .protocol.errors import ProtocolError, RequestInvalid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .protocol.frames import Setup
+    from .responder import RouterResponder
+
+__all__ = ("Plain", "ShortWay")
+
+_KEPT: Final = 256
+_UNKNOWN: Final[Any] = object()
+
+
+class Plain(NamedTuple):
+    """A handler that needs nothing but the data, if that, and how its answer is written."""
+
+    call: "Callable[[bytes], Any]"
+    encode: "Callable[[Any], bytes]"
+
+
+class ShortWay:
+    """Knows which requests are plain, of up to 256 kinds of metadata."""
+
+    def __init__(self, responder: "RouterResponder") -> None:
+        self._responder = responder
+        self._known: dict[tuple[str, str, bytes | None], Plain | None] = {}
+        self._routes = 0
+
+    def find(self, setup: "Setup | None", metadata: bytes | None) -> Plain | None:
+        """How a request with *metadata* is answered, if it is plain."""
+        if setup is None:
+            return None
+        router = self._responder.router
+        if self._routes != router.routes:  # one that is new may be a closer fit
+            self._known.clear()
+            self._routes = router.routes
+        key = setup.metadata_mime, setup.data_mime, metadata
+        known: Plain | None = self._known.get(key, _UNKNOWN)
+        if known is _UNKNOWN:
+            known = self._learn(setup, metadata)
+            if self._responder.envelopes.knows(setup, metadata):
+                if len(self._known) >= _KEPT:
+                    self._known.clear()
+                self._known[key] = known
+        return known
+
+    def _learn(self, setup: "Setup", metadata: bytes | None) -> Plain | None:
+        responder = self._responder
+        try:
+            envelope = responder.envelopes.read(setup, metadata)
+            if responder.hooks.authorize is not None or envelope.timeout is not None:
+                return None
+            found = responder.router.find(envelope.route)
+            if found is None or not found[0].plain or len(envelope.accept) > 1:
+                return None
+            handler, texts = found
+            read, written = responder.choose(setup, envelope)
+            return Plain(handler.by_data(read, handler.values(texts)), written.encode)
+        except (ProtocolError, RequestInvalid):  # it is refused on the long way
+            return None

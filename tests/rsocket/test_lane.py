@@ -1,0 +1,123 @@
+"""The fast lane takes in what the long way takes in, and leaves to it what it must."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from reactive_aio.rsocket.protocol.connection import Connection
+from reactive_aio.rsocket.protocol.events import Elements, Event
+from reactive_aio.rsocket.protocol.frames import (
+    Cancel,
+    Frame,
+    Payload,
+    PayloadFrame,
+    RequestChannel,
+    RequestN,
+    RequestResponse,
+    RequestStream,
+)
+from reactive_aio.rsocket.protocol.limits import Limits
+
+from .wire import BOOLS, client, server, wire
+
+DATA = st.sampled_from([b"", b"x", b"twenty-six bytes of payload", bytes(70)])
+PAYLOADS = st.builds(Payload, DATA, st.none() | DATA)
+IDS = st.integers(0, 9)
+FRAMES: st.SearchStrategy[Frame] = st.one_of(
+    st.builds(RequestResponse, IDS, PAYLOADS, BOOLS),
+    st.builds(PayloadFrame, IDS, PAYLOADS, BOOLS, BOOLS, BOOLS),
+    st.builds(PayloadFrame, IDS, PAYLOADS, st.just(True), st.just(False), st.just(False)),
+    st.builds(RequestStream, IDS, st.integers(1, 5), PAYLOADS),
+    st.builds(RequestChannel, IDS, st.integers(1, 5), PAYLOADS),
+    st.builds(RequestN, IDS, st.integers(1, 5)),
+    st.builds(Cancel, IDS),
+)
+
+
+def long_way(connection: Connection) -> Connection:
+    """The same connection without its fast lane."""
+
+    def read(data: bytes, at: int) -> int:
+        del data
+        return at
+
+    vars(connection._lane)["read"] = read
+    return connection
+
+
+def told(events: list[Event]) -> list[Any]:
+    """*events*, where it does not count how elements are put together."""
+    found: list[Any] = []
+    for event in events:
+        if isinstance(event, Elements):
+            found += [(event.stream_id, payload) for payload in event.payloads]
+            found += [(event.stream_id, "complete")] if event.complete else []
+        else:
+            found.append(event)
+    return found
+
+
+def asking(connection: Connection) -> Connection:
+    """A client that waits for answers and elements."""
+    for _ in range(2):
+        connection.request_response(Payload(b"?"))
+        connection.request_stream(Payload(b"?"), 4)
+    connection.request_channel(Payload(b"?"), 2)
+    connection.data_to_send()
+    connection.receive(wire(RequestN(9, 1)), 0.0)  # from here on the server is known to be one
+    return connection
+
+
+@pytest.mark.parametrize("side", [client, server])
+@given(frames=st.lists(FRAMES, max_size=12), cuts=st.lists(st.integers(1, 200), max_size=6))
+def test_the_fast_lane_takes_in_what_the_long_way_takes_in(
+    side: Any, frames: list[Frame], cuts: list[int]
+) -> None:
+    limits = Limits(max_streams=3, max_useless=6)
+    fast, slow = side(limits=limits), long_way(side(limits=limits))
+    if side is client:
+        fast, slow = asking(fast), asking(slow)
+    data = b"".join(map(wire, frames))
+    for cut in [*cuts, len(data)]:
+        piece, data = data[:cut], data[cut:]
+        assert told(fast.receive(piece, 0.0)) == told(slow.receive(piece, 0.0))
+        assert fast.data_to_send() == slow.data_to_send()
+    assert fast.phase is slow.phase
+    live = [
+        {
+            key: (each.state, each.wire, each.granted)
+            for key, each in ends.exchanges.streams.live.items()
+        }
+        for ends in (fast, slow)
+    ]
+    assert live[0] == live[1]
+
+
+def test_what_comes_by_the_thousand_takes_the_fast_lane() -> None:
+    connection = server()
+    frames: list[Frame] = [
+        RequestResponse(1, Payload(b"x")),
+        RequestResponse(3, Payload(b"y", b"m")),
+    ]
+    data = b"".join(map(wire, frames))
+    assert connection._lane.read(data, 0) == len(data)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        RequestResponse(2, Payload(b"of the wrong side")),
+        RequestResponse(1, Payload(b"to be continued"), follows=True),
+        PayloadFrame(1, Payload(b"for nobody")),
+        RequestN(1, 1),
+    ],
+)
+def test_what_asks_for_thought_is_left_to_the_long_way(frame: Frame) -> None:
+    assert server()._lane.read(wire(frame), 0) == 0
+
+
+def test_elements_beyond_demand_leave_the_fast_lane() -> None:
+    connection = asking(client())
+    data = wire(PayloadFrame(3, Payload(b"x"))) * 5
+    assert connection._lane.read(data, 0) == len(data) // 5 * 4
