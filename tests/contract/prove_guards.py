@@ -215,11 +215,11 @@ def prove(guard: Guard, copy: Path) -> Verdict:
         found = before.count(guard.text)
         raise SystemExit(f"{guard.name}: found {found} times in {guard.file}:\n{guard.text}")
     path.write_text(before.replace(guard.text, guard.without))
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "--timeout=15", "--tb=no",
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "--timeout=60", "--tb=no",
                "-p", "no:cacheprovider", "-k", "not uvloop", *TESTS]  # fmt: skip
     try:
         done = subprocess.run(
-            command, cwd=copy, capture_output=True, text=True, check=False, timeout=300
+            command, cwd=copy, capture_output=True, text=True, check=False, timeout=900
         )
         output = done.stdout + done.stderr
     except subprocess.TimeoutExpired:

@@ -108,6 +108,20 @@ async def test_cancel_from_a_thread_stops_and_cleans_up(shape: Shape) -> None:
         assert source.closed == source.opened
 
 
+@every_shape
+async def test_cancel_from_a_thread_frees_a_flow_at_rest(shape: Shape) -> None:
+    """3.5, 3.12, 3.13: nothing else would ever wake it."""
+    source, subscriber = Source(), Acting(2)
+    shape(source).subscribe(subscriber)
+    await subscriber.received(2)
+    await turns(30)
+    assert source.opened == 1
+    await in_threads(subscriber.subscription.cancel)
+    await turns(30)
+    assert source.closed == 1
+    assert not subscriber.ended
+
+
 @pytest.mark.usefixtures("nervous")
 async def test_a_wrong_request_from_a_thread_is_answered_on_the_loop() -> None:
     """3.9."""
