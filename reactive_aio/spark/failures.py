@@ -22,6 +22,7 @@ __all__ = (
     "UnsupportedDataFrame",
     "check",
     "explained",
+    "is_connect",
     "require_pyspark",
     "telling",
 )
@@ -31,6 +32,18 @@ _REMEDY: Final = (
     "Nothing can be read from it any more: make a new session with SparkSession.builder, build the "
     "DataFrame on it, and subscribe to a new from_dataframe(). Rows already delivered are valid, "
     "but they are not all there are."
+)
+
+
+_STOPPED: Final = "The Spark session of this DataFrame has been stopped (SparkSession.stop())."
+_GIVEN_UP: Final = (
+    "The Spark Connect server has given up what it computed for this subscription, as it does "
+    "when nobody has fetched from it for some minutes "
+    "(spark.connect.execute.manager.detachedTimeout)"
+)
+_READ_AGAIN: Final = (
+    "Rows already delivered are valid, but they are not all there are: subscribe again, and do not "
+    "pause for so long."
 )
 
 
@@ -52,12 +65,6 @@ def require_pyspark() -> None:
 
 def check(df: object) -> None:
     """Raise unless *df* is a DataFrame whose rows can be read under demand."""
-    if type(df).__module__.startswith("pyspark.sql.connect."):
-        raise UnsupportedDataFrame(
-            "from_dataframe() cannot read a DataFrame of Spark Connect yet: its server computes "
-            "the whole result however little is asked for. Use a classic session, made with "
-            "SparkSession.builder.master(...) rather than .remote(...), and unset SPARK_REMOTE."
-        )
     require_pyspark()
     from pyspark.sql import DataFrame
 
@@ -72,9 +79,14 @@ def check(df: object) -> None:
     if streaming:
         raise UnsupportedDataFrame(
             "from_dataframe() cannot read a streaming DataFrame: it has no end, so it has no "
-            "rows to iterate over. Read one micro-batch at a time: "
-            "df.writeStream.foreachBatch(function) calls function with an ordinary DataFrame."
+            "rows to iterate over. from_stream(df, checkpoint=…) reads it, micro-batch by "
+            "micro-batch."
         )
+
+
+def is_connect(df: object) -> bool:
+    """Whether *df* is computed by a server of Spark Connect, and not by a JVM of this process."""
+    return type(df).__module__.startswith("pyspark.sql.connect.")
 
 
 @contextmanager
@@ -83,7 +95,8 @@ def telling(df: "DataFrame") -> Generator[None, None, None]:
     try:
         yield
     except Exception as error:
-        reason = explained(error, df)
+        explain = explained_remote if is_connect(df) else explained
+        reason = explain(error, df)
         if reason is error:
             raise
         raise reason from error
@@ -119,7 +132,7 @@ def _lost(df: "DataFrame", wait: float) -> str | None:
             "the log, and spark.driver.memory."
         )
     if context._jsc is None or _is_stopped(context):
-        return "The Spark session of this DataFrame has been stopped (SparkSession.stop())."
+        return _STOPPED
     return None
 
 
@@ -135,6 +148,30 @@ def _is_stopped(context: Any) -> bool:
         return bool(context._jsc.sc().isStopped())
     except Exception:
         return False  # not known; the error at hand says more
+
+
+def explained_remote(error: Exception, df: "DataFrame") -> Exception:
+    """The same for a server of Spark Connect, whose errors have PySpark's types already."""
+    session: Any = df.sparkSession
+    if session.is_stopped:
+        return SparkSessionLost(f"{_STOPPED} {_REMEDY}")
+    condition = _condition(error)
+    if condition.startswith("INVALID_HANDLE.SESSION"):
+        return SparkSessionLost(
+            f"The Spark Connect server has ended the session: {error} {_REMEDY}"
+        )
+    if condition.startswith("INVALID_HANDLE.OPERATION") or condition == "RESPONSE_ALREADY_RECEIVED":
+        return SparkSessionLost(f"{_GIVEN_UP}: {error}. {_READ_AGAIN}")
+    status = getattr(error, "getGrpcStatusCode", lambda: None)()
+    if getattr(status, "name", "") == "UNAVAILABLE":
+        return SparkSessionLost(
+            f"The Spark Connect server is not to be reached: {error}. {_REMEDY}"
+        )
+    return error
+
+
+def _condition(error: Exception) -> str:
+    return str(getattr(error, "getCondition", lambda: "")())
 
 
 def _from_java(error: Any) -> Exception:

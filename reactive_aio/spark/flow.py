@@ -1,18 +1,19 @@
 """SparkFlow: a flow of the rows of a DataFrame, which still knows what Spark knows of them."""
 
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from .._core.inline import describe
 from .._operators.select import TAKE
 from ..flow import Flow
 from ..stage import Inline
-from .failures import telling
+from .failures import is_connect, telling
 from .mode import Chosen
 from .source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
@@ -48,7 +49,7 @@ class SparkFlow(Flow[T_co]):
 
     @property
     def mode(self) -> Chosen:
-        """How the rows come out of Spark, and why so: ``mode.mode`` is "arrow" or "rows"."""
+        """How rows come out of Spark, and why: ``mode.mode`` is "arrow", "connect" or "rows"."""
         return self._source.chosen
 
     # -- done by Spark ----------------------------------------------------------------------------
@@ -61,7 +62,7 @@ class SparkFlow(Flow[T_co]):
         """Let Spark make other columns: ``select("carrier", "delay / 60 as hours")``."""
         for column in columns:
             _plannable("select", column, "map()")
-        return self._over(lambda df: df.select(*map(_expression, columns)))
+        return self._over(lambda df: df.select(*_expressions(df, columns)))
 
     def limit(self, count: int) -> "SparkFlow[T_co]":
         """Let Spark compute any *count* rows, as ``df.limit``; `take` wants the first ones."""
@@ -97,7 +98,9 @@ def _plannable(word: str, value: object, instead: str) -> None:
         )
 
 
-def _expression(column: "Column | str") -> "Column":
-    from pyspark.sql import functions
-
-    return functions.expr(column) if isinstance(column, str) else column
+def _expressions(df: "DataFrame", columns: "Iterable[Column | str]") -> "Iterator[Column]":
+    """SQL as columns: those of Spark Connect are of another class than a JVM's."""
+    functions: Any = import_module(
+        "pyspark.sql.connect.functions" if is_connect(df) else "pyspark.sql.functions"
+    )
+    return (functions.expr(each) if isinstance(each, str) else each for each in columns)

@@ -17,7 +17,7 @@ from .jobs import Jobs
 from .leaving import leave
 from .observed import Observed
 from .progress import NOBODY, Meter
-from .rows import Kind
+from .rows import Kind, conversion
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -35,18 +35,9 @@ def by_local_iterator(
 
     def begin() -> "Begun[Any]":
         jobs = make()
-        return _rows(jobs, _conversion(kind), meter), jobs.cancel
+        return _rows(jobs, conversion(kind), meter), jobs.cancel
 
     return threaded(begin, name=name, chunk=batch)
-
-
-def _conversion(kind: Kind) -> "Callable[[Row], Any] | None":
-    """What makes an element of a Row."""
-    from pyspark.sql import Row
-
-    if kind == "tuple":
-        return tuple
-    return Row.asDict if kind == "dict" else None
 
 
 def _rows(jobs: Jobs, convert: "Callable[[Row], Any] | None", meter: Meter) -> Iterator[Any]:

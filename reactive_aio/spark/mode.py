@@ -10,7 +10,8 @@ from weakref import WeakKeyDictionary
 
 from ..errors import ReactiveError
 from .batches import arrow_missing, arrow_schema
-from .failures import UnsupportedDataFrame, telling
+from .connect import connect_missing
+from .failures import UnsupportedDataFrame, is_connect, telling
 from .rows import Kind
 from .values import NotReadable, columns_of, unreadable
 
@@ -20,8 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ("MODES", "Chosen", "Mode", "ModeUnavailable", "choose")
 
-Mode = Literal["auto", "arrow", "rows"]
-MODES: Final = ("auto", "arrow", "rows")
+Mode = Literal["auto", "arrow", "rows", "connect"]
+MODES: Final = ("auto", "arrow", "rows", "connect")
+_GOOD: Final = {
+    "arrow": "Spark, PyArrow and every column allow it",
+    "connect": "the session is one of Spark Connect",
+}
 _log: Final = logging.getLogger("reactive_aio.spark")
 _missing: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
 
@@ -34,7 +39,7 @@ class ModeUnavailable(ReactiveError, RuntimeError):
 class Chosen:
     """The way that is taken. `str` says which, and why."""
 
-    mode: Literal["arrow", "rows"]
+    mode: Literal["arrow", "rows", "connect"]
     why: str
 
     def __str__(self) -> str:
@@ -47,18 +52,43 @@ def choose(df: "DataFrame", mode: Mode, kind: Kind) -> Chosen:
     if mode == "rows":
         _refuse_batches(kind, "mode='rows' was asked for")
         return Chosen("rows", "asked for")
-    obstacle = next(_obstacles(df, kind), None)
+    remote = is_connect(df)
+    best: Final = "connect" if remote else "arrow"
+    _refuse_another(mode, best)
+    obstacle = next(_in_the_way(df, kind) if remote else _obstacles(df, kind), None)
     if obstacle is None:
-        why = "asked for" if mode == "arrow" else "Spark, PyArrow and every column allow it"
-        return Chosen("arrow", why)
-    if mode == "arrow":
+        return Chosen(best, _GOOD[best] if mode == "auto" else "asked for")
+    if mode != "auto":
         raise ModeUnavailable(
-            f"from_dataframe(mode='arrow') is not possible: {obstacle}. Use mode='rows', or "
+            f"from_dataframe(mode={mode!r}) is not possible: {obstacle}. Use mode='rows', or "
             "mode='auto', which takes it by itself."
         )
     _refuse_batches(kind, obstacle)
     _log.warning("from_dataframe reads slowly, in mode 'rows': %s.", obstacle)
     return Chosen("rows", obstacle)
+
+
+def _refuse_another(mode: Mode, best: str) -> None:
+    """Sessions come in two kinds, and each has a fast way of its own."""
+    if mode == "arrow" != best:
+        raise ModeUnavailable(
+            "from_dataframe(mode='arrow') reads what the JVM beside this process has computed, and "
+            "a DataFrame of Spark Connect is computed elsewhere. Use mode='connect', or "
+            "mode='auto', which takes it by itself."
+        )
+    if mode == "connect" != best:
+        raise ModeUnavailable(
+            "from_dataframe(mode='connect') needs a DataFrame of Spark Connect, of a session made "
+            "with SparkSession.builder.remote('sc://…') (pip install 'reactive-aio[connect]'). "
+            "For this one use mode='arrow', or mode='auto', which takes it by itself."
+        )
+
+
+def _in_the_way(df: "DataFrame", kind: Kind) -> Iterator[str]:
+    """What stands against reading *df*, of Spark Connect, by its batches."""
+    if (missing := connect_missing(df)) is not None:
+        yield missing
+    yield from _unfit_columns(df.schema, kind)
 
 
 def _obstacles(df: "DataFrame", kind: Kind) -> Iterator[str]:
@@ -104,5 +134,5 @@ def _refuse_unreadable(df: "DataFrame") -> None:
 def _refuse_batches(kind: Kind, why: str) -> None:
     if kind == "batch":
         raise ModeUnavailable(
-            f"rows='batch' are Arrow's, which mode='arrow' alone can read, and {why}."
+            f"rows='batch' are Arrow's, which mode='rows' cannot read, and {why}."
         )

@@ -14,6 +14,7 @@ __all__ = (
     "Kind",
     "MakeRows",
     "batched_rows",
+    "conversion",
     "dict_maker",
     "maker",
     "row_maker",
@@ -65,6 +66,15 @@ def row_maker(names: Sequence[str]) -> MakeRows:
         return map(make, tuples(columns, count))
 
     return rows
+
+
+def conversion(kind: Kind) -> "Callable[[Row], Any] | None":
+    """What makes an element of a Row of PySpark's, if anything is to be done."""
+    from pyspark.sql import Row
+
+    if kind == "tuple":
+        return tuple
+    return Row.asDict if kind == "dict" else None
 
 
 def _row_class(names: Sequence[str]) -> "type[Row]":

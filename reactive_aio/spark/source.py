@@ -10,6 +10,7 @@ from .._core.heads import PushHead
 from ..stage import Inlet, from_push
 from .arrow import ArrowSubscription
 from .batches import Batches
+from .connect import Remote, by_connect, by_remote_iterator, first_rows
 from .decoding import decoder
 from .failures import UnsupportedDataFrame, telling
 from .jobs import Inherit, Jobs
@@ -33,7 +34,10 @@ class Source:
     """Immutable, as a DataFrame is."""
 
     df: "DataFrame"
-    inherit: Inherit
+    inherit: Inherit | None
+    """Whose local properties jobs have; with Spark Connect there are none."""
+    remote: Remote | None
+    """What is to be known of a session of Spark Connect, if it is one."""
     kind: Kind
     mode: Mode
     chosen: Chosen
@@ -64,6 +68,12 @@ class Source:
         return head
 
     def _flow(self, meter: Meter) -> "Flow[Any]":
+        if self.remote is not None:
+            read = by_connect if self.chosen.mode == "connect" else by_remote_iterator
+            return read(
+                self._fresh, self.df.schema, self.remote, self.kind, name=NAME, batch=self.batch,
+                meter=meter,
+            )  # fmt: skip
         if self.chosen.mode == "rows":
             return by_local_iterator(
                 self._jobs, self.kind, name=NAME, batch=self.batch, meter=meter
@@ -80,6 +90,7 @@ class Source:
         return from_push(attach, name=NAME, holds=holds, checked=True)
 
     def _jobs(self) -> Jobs:
+        assert self.inherit is not None, "these are of a JVM beside this process"
         return Jobs(self.df, self.inherit, self._fresh)
 
     def _fresh(self) -> "DataFrame":
@@ -88,6 +99,8 @@ class Source:
         A DataFrame keeps its plan and what was computed of it: shuffles, and also that their job
         was cancelled, which would fail every later subscription.
         """
+        if self.remote is not None:  # its plan is sent anew for each subscription
+            return self.df if self.first is None else first_rows(self.df, self.first)
         fresh = self.df.select("*")
         if self.first is not None:
             # Done without where a new Spark does not have it: the flow takes no more anyway.

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+import warnings
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -24,6 +25,10 @@ FAST = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "2",
     "spark.python.worker.reuse": "true",
+    # The same JVM is a server of Spark Connect as well: tests see the jobs that it runs.
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.connect.grpc.binding.port": "0",
 }
 
 
@@ -32,6 +37,40 @@ def spark() -> "Iterator[SparkSession]":
     session = local_session("reactive_aio tests", cores=2, config=FAST)
     yield session
     session.stop()
+
+
+def service_of(spark: "SparkSession") -> Any:
+    """The server of Spark Connect, an object of Scala's."""
+    jvm: Any = spark.sparkContext._jvm
+    service = getattr(jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
+    return getattr(service, "MODULE$")
+
+
+@pytest.fixture(scope="session")
+def connect_port(spark: "SparkSession") -> int:
+    """Where the server of Spark Connect listens."""
+    return cast("int", service_of(spark).localPort())
+
+
+@pytest.fixture(scope="session")
+def remote(connect_port: int) -> "Iterator[SparkSession]":
+    """A session of Spark Connect.
+
+    Not from pyspark.sql's builder: that allows no such session beside a classic one.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PySpark about pandas
+        from pyspark.sql.connect.session import SparkSession
+
+        session: Any = SparkSession.builder.remote(f"sc://127.0.0.1:{connect_port}").create()
+    yield session
+    session.stop()  # before the server: without it, it would try for ten minutes to say goodbye
+
+
+@pytest.fixture
+def session(spark: "SparkSession", remote: "SparkSession", mode: "Mode") -> "SparkSession":
+    """The session that is read in this mode."""
+    return remote if mode == "connect" else spark
 
 
 @dataclass(frozen=True)

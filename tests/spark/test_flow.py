@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -23,27 +24,38 @@ pytestmark = [pytest.mark.spark, pytest.mark.asyncio(loop_factories=["asyncio"])
 Change = Callable[[SparkFlow[Any]], "Flow[Any]"]
 
 
-async def read(spark: "SparkSession", mode: "Mode", change: Change) -> list[Any]:
+@pytest.fixture(params=["arrow", "rows", "connect"])
+def mode(request: pytest.FixtureRequest) -> "Mode":
+    return cast("Mode", request.param)
+
+
+def functions_of(session: "SparkSession") -> Any:
+    """``pyspark.sql.functions``, which are Spark Connect's where no classic session is beside."""
+    connect = type(session).__module__.startswith("pyspark.sql.connect")
+    return import_module(f"pyspark.sql.{'connect.' if connect else ''}functions")
+
+
+async def read(session: "SparkSession", mode: "Mode", change: Change) -> list[Any]:
     """Rows 0 to 19 in two partitions, through *change*, which asks the JVM."""
 
     def build() -> "Flow[Any]":
-        df = spark.range(0, 20, 1, 2).selectExpr("id", "id % 3 as rest")
+        df = session.range(0, 20, 1, 2).selectExpr("id", "id % 3 as rest")
         return change(from_dataframe(df, mode=mode, rows="tuple"))
 
     return await (await asyncio.to_thread(build)).to_list(limit=20)
 
 
-async def test_where_takes_sql_and_columns(spark: "SparkSession", mode: "Mode") -> None:
-    from pyspark.sql import functions
+async def test_where_takes_sql_and_columns(session: "SparkSession", mode: "Mode") -> None:
+    functions = functions_of(session)
 
     found = await read(
-        spark, mode, lambda flow: flow.where("id > 15").where(functions.col("rest") == 0)
+        session, mode, lambda flow: flow.where("id > 15").where(functions.col("rest") == 0)
     )
     assert found == [(18, 0)]
 
 
-async def test_select_makes_other_columns(spark: "SparkSession", mode: "Mode") -> None:
-    from pyspark.sql import functions
+async def test_select_makes_other_columns(session: "SparkSession", mode: "Mode") -> None:
+    functions = functions_of(session)
 
     def change(flow: SparkFlow[Any]) -> SparkFlow[Any]:
         changed = flow.where("id < 2").select("id * 2 as twice", functions.col("rest"))
@@ -51,21 +63,21 @@ async def test_select_makes_other_columns(spark: "SparkSession", mode: "Mode") -
         assert flow.schema.names == ["id", "rest"], "a flow does not change"
         return changed
 
-    assert await read(spark, mode, change) == [(0, 0), (2, 1)]
+    assert await read(session, mode, change) == [(0, 0), (2, 1)]
 
 
-async def test_limit_and_sample(spark: "SparkSession", mode: "Mode") -> None:
-    assert len(await read(spark, mode, lambda flow: flow.limit(7))) == 7
-    some = await read(spark, mode, lambda flow: flow.sample(0.5, seed=1))
+async def test_limit_and_sample(session: "SparkSession", mode: "Mode") -> None:
+    assert len(await read(session, mode, lambda flow: flow.limit(7))) == 7
+    some = await read(session, mode, lambda flow: flow.sample(0.5, seed=1))
     assert 0 < len(some) < 20
-    assert some == await read(spark, mode, lambda flow: flow.sample(0.5, seed=1))
+    assert some == await read(session, mode, lambda flow: flow.sample(0.5, seed=1))
 
 
-async def test_what_follows_has_the_ordinary_words(spark: "SparkSession", mode: "Mode") -> None:
+async def test_what_follows_has_the_ordinary_words(session: "SparkSession", mode: "Mode") -> None:
     def change(flow: SparkFlow[Any]) -> "Flow[Any]":
         return flow.where("id < 4").filter(lambda row: row[1] > 0).map(lambda row: row[0])
 
-    assert await read(spark, mode, change) == [1, 2]
+    assert await read(session, mode, change) == [1, 2]
 
 
 @pytest.mark.parametrize("word", ["where", "select"])
@@ -94,6 +106,7 @@ async def test_a_column_that_was_in_the_way_of_arrow_can_be_left_out(
 
 
 # -- take -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("mode", ["arrow", "rows"])
 async def test_spark_computes_no_more_than_is_taken(observe: Observe) -> None:
     """The eleventh row of the partition would take ten minutes."""
     observed = await observe(
@@ -107,11 +120,11 @@ async def test_spark_computes_no_more_than_is_taken(observe: Observe) -> None:
     assert await freed(observed) < 2
 
 
-async def test_the_first_rows_are_taken_in_order(spark: "SparkSession", mode: "Mode") -> None:
-    assert await read(spark, mode, lambda flow: flow.take(3)) == [(0, 0), (1, 1), (2, 2)]
-    several = await read(spark, mode, lambda flow: flow.where("id > 8").take(3))
+async def test_the_first_rows_are_taken_in_order(session: "SparkSession", mode: "Mode") -> None:
+    assert await read(session, mode, lambda flow: flow.take(3)) == [(0, 0), (1, 1), (2, 2)]
+    several = await read(session, mode, lambda flow: flow.where("id > 8").take(3))
     assert several == [(9, 0), (10, 1), (11, 2)]
-    assert len(await read(spark, mode, lambda flow: flow.take(2**40))) == 20
+    assert len(await read(session, mode, lambda flow: flow.take(2**40))) == 20
 
 
 async def test_batches_are_taken_whole(spark: "SparkSession") -> None:
@@ -122,6 +135,7 @@ async def test_batches_are_taken_whole(spark: "SparkSession") -> None:
     assert batch.num_rows == 10
 
 
+@pytest.mark.parametrize("mode", ["arrow", "rows"])
 async def test_without_the_way_to_tell_spark_take_takes_all_the_same(
     spark: "SparkSession", mode: "Mode", monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,7 +106,7 @@ def test_the_flow_knows_its_columns(spark: "SparkSession") -> None:
 @pytest.mark.parametrize(
     ("options", "kind", "words"),
     [
-        ({"mode": "connect"}, ValueError, "mode must be one of auto, arrow, rows"),
+        ({"mode": "pickle"}, ValueError, "mode must be one of auto, arrow, rows, connect"),
         ({"rows": "list"}, ValueError, "rows must be one of"),
         ({"window": 0}, ValueError, "window must be at least 1"),
         ({"batch": 0}, ValueError, "batch must be at least 1"),

@@ -68,6 +68,12 @@ VALUES = {
     "geography": "st_geogfromwkb(X'0101000000000000000000F03F0000000000000040')",
 }
 
+
+@pytest.fixture(params=["arrow", "rows", "connect"])
+def mode(request: pytest.FixtureRequest) -> "Mode":
+    return cast("Mode", request.param)
+
+
 # Types that Spark 4 has, and does not show unless it is told to.
 PREVIEW = ("spark.sql.timeType.enabled", "spark.sql.geospatial.enabled")
 
@@ -112,9 +118,9 @@ def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 @pytest.mark.usefixtures("zone")
 @pytest.mark.asyncio(loop_factories=["asyncio"])
-async def test_every_value_is_that_of_collect(spark: "SparkSession", mode: "Mode") -> None:
+async def test_every_value_is_that_of_collect(session: "SparkSession", mode: "Mode") -> None:
     def build() -> tuple[Any, Any]:
-        df = table(spark)
+        df = table(session)
         return from_dataframe(df, mode=mode), df.collect()
 
     flow, expected = await asyncio.to_thread(build)
@@ -125,7 +131,7 @@ async def test_every_value_is_that_of_collect(spark: "SparkSession", mode: "Mode
 
 
 @pytest.mark.asyncio(loop_factories=["asyncio"])
-async def test_a_user_defined_type_is_made_again(spark: "SparkSession", mode: "Mode") -> None:
+async def test_a_user_defined_type_is_made_again(session: "SparkSession", mode: "Mode") -> None:
     def build() -> tuple[Any, Any]:
         from pyspark.ml.linalg import Vectors, VectorUDT
         from pyspark.sql.types import ArrayType, StructField, StructType
@@ -140,7 +146,7 @@ async def test_a_user_defined_type_is_made_again(spark: "SparkSession", mode: "M
         )
         one = cast("Any", ExamplePoint)(1.0, 2.0)
         rows = [(one, Vectors.dense(1, 2), [one, None]), (None, Vectors.sparse(3, {1: 2.0}), None)]
-        df = cast("Any", spark).createDataFrame(rows, schema)
+        df = cast("Any", session).createDataFrame(rows, schema)
         return from_dataframe(df, mode=mode), df.collect()
 
     flow, expected = await asyncio.to_thread(build)
@@ -157,10 +163,10 @@ KINDS: dict[str, Any] = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.asyncio(loop_factories=["asyncio"])
 async def test_rows_come_in_the_form_asked_for(
-    spark: "SparkSession", mode: "Mode", kind: Any
+    session: "SparkSession", mode: "Mode", kind: Any
 ) -> None:
     def build() -> Any:
-        df = spark.range(0, 2, 1, 1).selectExpr("id", "'a' as name")
+        df = session.range(0, 2, 1, 1).selectExpr("id", "'a' as name")
         return cast("Any", from_dataframe)(df, mode=mode, rows=kind)
 
     rows = await (await asyncio.to_thread(build)).to_list(limit=2)
@@ -209,9 +215,9 @@ async def test_batches_are_those_of_to_arrow(spark: "SparkSession") -> None:
 @pytest.mark.parametrize("kind", ["interval '1-2' year to month", "make_interval(1, 2, 3)"])
 @pytest.mark.parametrize("form", ["{}", "array(named_struct('a', map('k', {})))"])
 def test_what_pyspark_has_no_value_for_is_refused(
-    spark: "SparkSession", kind: str, form: str, mode: "Mode"
+    session: "SparkSession", kind: str, form: str, mode: "Mode"
 ) -> None:
-    df = spark.sql(f"select 1 as fine, {form.format(kind)} as odd")
+    df = session.sql(f"select 1 as fine, {form.format(kind)} as odd")
     with pytest.raises(UnsupportedDataFrame, match=r"column 'odd' of type .*interval.* Cast it"):
         from_dataframe(df, mode=mode)
 

@@ -1,0 +1,422 @@
+"""A DataFrame of Spark Connect: what demand decides there, and how it ends."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import pytest
+from pyspark import errors
+
+from reactive_aio._core.demand import UNBOUNDED
+from reactive_aio.spark import (
+    ModeUnavailable,
+    SparkSessionLost,
+    UnsupportedDataFrame,
+    connect,
+    from_dataframe,
+)
+from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
+
+from .conftest import arrived, bridge_threads, service_of, until
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from reactive_aio import Flow
+
+pytestmark = pytest.mark.spark
+
+LONG_ENOUGH = 0.3  # for a job to be started that must not be
+Make = Callable[["SparkSession"], "DataFrame"]
+
+
+@pytest.fixture(params=["connect", "rows"])
+def mode(request: pytest.FixtureRequest) -> str:
+    """Both ways of PySpark's client: by its batches, and by what is public alone."""
+    return cast("str", request.param)
+
+
+class Flowing(Protocol):
+    """Build a DataFrame, and the flow of it."""
+
+    def __call__(self, make: Make, **options: Any) -> "Awaitable[Flow[Any]]": ...
+
+
+@pytest.fixture
+def flowing(remote: "SparkSession", mode: str) -> Flowing:
+    """``await flowing(make)``: the flow of the DataFrame that ``make(remote)`` builds."""
+
+    async def build(make: Make, **options: Any) -> "Flow[Any]":
+        return await asyncio.to_thread(
+            lambda: cast("Any", from_dataframe)(make(remote), mode=mode, **options)
+        )
+
+    return build
+
+
+class Server:
+    """What the server does, seen from inside its JVM."""
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self._spark: Any = spark
+
+    async def active(self) -> list[int]:
+        """The jobs that run."""
+        context = self._spark.sparkContext
+        return await asyncio.to_thread(lambda: context.statusTracker().getActiveJobsIds())
+
+    async def operations(self) -> int:
+        """How many it keeps."""
+
+        def count() -> int:
+            manager = service_of(self._spark).executionManager()
+            return cast("int", manager.listExecuteHolders().size())
+
+        return await asyncio.to_thread(count)
+
+    async def jobs(self) -> list[tuple[int, set[str]]]:
+        """How many tasks of each job were done, and its tags; the latest first."""
+
+        def look() -> Iterator[tuple[int, set[str]]]:
+            found = self._spark._jsparkSession.sparkContext().statusStore().jobsList(None)
+            for place in range(found.size()):
+                job = found.apply(place)
+                tags = job.jobTags().mkString("\n")
+                yield job.numCompletedTasks(), set(tags.split("\n"))
+
+        return await asyncio.to_thread(lambda: [*look()])
+
+    async def freed(self) -> float:
+        """Wait until nothing is left: no job, no operation, no thread of ours."""
+
+        async def free() -> bool:
+            left = bridge_threads() or await self.active() or await self.operations()
+            return not left
+
+        return await until(free)
+
+
+@pytest.fixture
+def server(spark: "SparkSession") -> Server:
+    return Server(spark)
+
+
+def four_by_ten(remote: "SparkSession") -> "DataFrame":
+    return remote.range(0, 40, 1, 4)
+
+
+def endless_second_half(remote: "SparkSession") -> "DataFrame":
+    """Two partitions of ten rows; the second one takes for ever."""
+    return remote.range(0, 20, 1, 2).selectExpr(
+        "id", "if(id < 10, '', reflect('java.lang.Thread', 'sleep', 600000L)) as slept"
+    )
+
+
+# -- which way is taken ---------------------------------------------------------------------------
+def test_its_own_way_is_taken(remote: "SparkSession") -> None:
+    flow = from_dataframe(remote.range(3))
+    assert str(flow.mode) == "connect: the session is one of Spark Connect"
+    assert flow.schema == remote.range(3).schema
+
+
+def test_arrow_is_for_sessions_with_a_jvm(remote: "SparkSession") -> None:
+    with pytest.raises(ModeUnavailable, match="Use mode='connect'"):
+        from_dataframe(remote.range(3), mode="arrow")
+
+
+def test_and_this_way_is_not_and_names_what_to_install(spark: "SparkSession") -> None:
+    with pytest.raises(ModeUnavailable, match=r"reactive-aio\[connect\].* use mode='arrow'"):
+        from_dataframe(spark.range(3), mode="connect")
+
+
+def test_what_the_client_lacks_is_said_and_rows_are_read(
+    remote: "SparkSession", monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(connect, "_NEEDED", ("to_table_as_stream",))
+    with caplog.at_level(logging.WARNING, "reactive_aio.spark"):
+        flow = from_dataframe(remote.range(3))
+    assert str(flow.mode) == (
+        "rows: this version of PySpark has no SparkConnectClient.to_table_as_stream"
+    )
+    assert "in mode 'rows'" in caplog.text
+    with pytest.raises(ModeUnavailable, match=r"to_table_as_stream\. Use mode='rows'"):
+        from_dataframe(remote.range(3), mode="connect")
+    with pytest.raises(ModeUnavailable, match="rows='batch' are Arrow's"):
+        from_dataframe(remote.range(3), rows="batch")
+
+
+def test_a_streaming_dataframe_is_refused(remote: "SparkSession") -> None:
+    df = remote.readStream.format("rate").load()
+    with pytest.raises(UnsupportedDataFrame, match="streaming"):
+        from_dataframe(df)
+
+
+# -- rows and demand ------------------------------------------------------------------------------
+async def test_every_row_comes_once_and_in_order(flowing: Flowing, server: Server) -> None:
+    flow = await flowing(lambda s: s.range(0, 30_000, 1, 7), batch=64)
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(flow)
+    await probe.end()
+    assert [row.id for row in probe.elements] == [*range(30_000)]
+    await server.freed()
+
+
+async def test_a_slow_subscriber_gets_every_row(flowing: Flowing) -> None:
+    flow = await flowing(lambda s: s.range(0, 1000, 1, 2), batch=64)
+    probe = AsyncSubscriberProbe[Any](UNBOUNDED)
+    flow.subscribe(probe)
+    await probe.end()
+    assert len(probe.elements) == 1000
+    assert probe.overlaps == 0
+
+
+async def test_nothing_runs_without_demand(flowing: Flowing, server: Server) -> None:
+    flow = await flowing(four_by_ten)
+    before = len(await server.jobs())
+    probe = SubscriberProbe[Any]().subscribed_to(flow)
+    await asyncio.sleep(LONG_ENOUGH)
+    assert len(await server.jobs()) == before
+    assert bridge_threads() == []
+    probe.cancel()
+
+
+@pytest.mark.parametrize("mode", ["connect"])
+async def test_batches_are_fetched_when_their_first_row_is_due(
+    flowing: Flowing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched = list[Any]()
+    pieces: Any = connect.Operation._pieces
+
+    def counted(self: connect.Operation) -> Iterator[Any]:
+        for piece in pieces(self):
+            fetched.append(piece)
+            yield piece
+
+    monkeypatch.setattr(connect.Operation, "_pieces", counted)
+    flow = await flowing(four_by_ten)
+    probe = SubscriberProbe[Any]().subscribed_to(flow)
+    for demand, batches in [(1, 1), (9, 1), (1, 2), (9, 2), (20, 4)]:
+        seen = len(probe.elements)
+        probe.request(demand)
+        await arrived(probe, seen + demand)
+        assert len(fetched) == batches
+    probe.cancel()
+
+
+@pytest.mark.parametrize("mode", ["connect"])
+async def test_the_server_runs_ahead_of_demand(flowing: Flowing, server: Server) -> None:
+    """The protocol has none: the page says so, and has to be changed when this does."""
+    flow = await flowing(four_by_ten)
+    probe = SubscriberProbe[Any](1).subscribed_to(flow)
+    await arrived(probe, 1)
+
+    async def all_computed() -> bool:
+        return (await server.jobs())[0][0] == 4
+
+    await until(all_computed)
+    assert len(probe.elements) == 1
+    probe.cancel()
+    await server.freed()
+
+
+async def test_it_says_what_it_holds(flowing: Flowing, mode: str) -> None:
+    flow = await flowing(four_by_ten, batch=8)
+    assert flow.bound().total == (9999 if mode == "connect" else 0)
+
+
+@pytest.mark.parametrize("mode", ["connect"])
+async def test_batches_have_as_many_rows_as_was_asked_for(
+    flowing: Flowing, remote: "SparkSession"
+) -> None:
+    import pyarrow
+
+    make: Make = lambda s: s.range(0, 25, 1, 1).selectExpr(  # noqa: E731
+        "id", "timestamp'2024-07-01 00:00:00' as moment", "array(id, null) as several"
+    )
+    flow = await flowing(make, rows="batch", batch=10)
+    batches = await flow.to_list(limit=3)
+    assert [batch.num_rows for batch in batches] == [10, 10, 5]
+    expected = await asyncio.to_thread(lambda: cast("Any", make(remote)).toArrow())
+    untyped: Any = pyarrow
+    assert untyped.Table.from_batches(batches).equals(expected)
+
+
+@pytest.mark.parametrize("mode", ["connect"])
+async def test_nested_values_are_right_in_every_piece_of_a_batch(
+    flowing: Flowing, remote: "SparkSession"
+) -> None:
+    make: Make = lambda s: s.range(0, 7, 1, 1).selectExpr(  # noqa: E731
+        "array(timestamp'2024-07-01 00:00:00' + make_dt_interval(cast(id as int)), null) as times",
+        "map(id, array(named_struct('a', id)), id + 1, null) as mapping",
+        "if(id % 3 = 1, null, named_struct('b', id, 'c', array(id))) as inner",
+    )
+    flow = await flowing(make, batch=2)
+    expected = await asyncio.to_thread(lambda: make(remote).collect())
+    assert await flow.to_list(limit=7) == expected
+
+
+# -- pushing down ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("mode", ["connect"])
+async def test_a_take_computes_the_first_partitions_only(flowing: Flowing, server: Server) -> None:
+    flow = (await flowing(lambda s: s.range(0, 640, 1, 64).selectExpr("id"))).take(5)
+    assert [row.id for row in await flow.to_list(limit=9)] == [*range(5)]
+    assert (await server.jobs())[0][0] == 1
+
+
+@pytest.mark.parametrize("mode", ["connect"])
+async def test_a_long_take_is_streamed(flowing: Flowing) -> None:
+    """Spark collects what it takes before it sends the first of it."""
+    flow = (await flowing(four_by_ten)).take(20_000)
+    assert "Limit" not in await asyncio.to_thread(flow.explain)
+    assert len(await flow.to_list(limit=40)) == 40
+
+
+async def test_the_tags_of_the_thread_are_those_of_the_job(
+    remote: "SparkSession", mode: str, server: Server
+) -> None:
+    def build() -> Any:
+        remote.addTag("mine")
+        try:
+            return cast("Any", from_dataframe)(four_by_ten(remote), mode=mode)
+        finally:
+            remote.removeTag("mine")
+
+    await (await asyncio.to_thread(build)).run()
+    _, tags = (await server.jobs())[0]
+    assert any(tag.endswith("mine") for tag in tags), tags
+    assert await asyncio.to_thread(remote.getTags) == set()
+
+
+# -- endings --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("demand", [1, 15], ids=["paused", "waiting for a row"])
+async def test_cancelling_frees_the_server_at_once(
+    flowing: Flowing, server: Server, demand: int
+) -> None:
+    probe = SubscriberProbe[Any](demand).subscribed_to(await flowing(endless_second_half))
+    await arrived(probe, min(demand, 10))
+    assert await server.active()
+    began = time.perf_counter()
+    probe.cancel()
+    assert time.perf_counter() - began < 0.05, "cancel() returns at once"
+    assert await server.freed() < 2
+    assert not probe.ended
+
+
+async def test_break_frees_the_server(flowing: Flowing, server: Server) -> None:
+    async for row in await flowing(endless_second_half):
+        if row.id == 8:
+            break
+    assert await server.freed() < 2
+
+
+async def test_cancelling_the_task_frees_the_server(flowing: Flowing, server: Server) -> None:
+    flow = await flowing(endless_second_half)
+    task = asyncio.create_task(flow.run())
+    await until(server.active)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await server.freed() < 2
+
+
+async def test_aclose_waits_until_the_server_has_let_go(flowing: Flowing, server: Server) -> None:
+    flow = await flowing(endless_second_half)
+    async with flow.stream(prefetch=16) as rows:
+        async for row in rows:
+            if row.id == 9:
+                break
+    assert await server.freed() < 1
+
+
+@pytest.mark.parametrize("wait", [0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1])
+async def test_cancelling_while_the_job_is_being_started(
+    flowing: Flowing, server: Server, wait: float
+) -> None:
+    probe = SubscriberProbe[Any](1).subscribed_to(await flowing(endless_second_half))
+    await asyncio.sleep(wait)
+    probe.cancel()
+    assert await server.freed() < 2
+    await asyncio.sleep(0.1)
+    assert await server.active() == [], "no job was started behind the cancellation"
+
+
+async def test_cancelling_one_subscription_leaves_the_other(
+    flowing: Flowing, server: Server
+) -> None:
+    flow = await flowing(lambda s: endless_second_half(s).where("id > 9"))
+    one, other = (SubscriberProbe[Any](1).subscribed_to(flow) for _ in range(2))
+
+    async def both() -> bool:
+        return len(await server.active()) == 2
+
+    await until(both)
+    one.cancel()
+    await asyncio.sleep(LONG_ENOUGH)
+    assert len(await server.active()) == 1
+    assert not other.ended
+    other.cancel()
+    await server.freed()
+
+
+FAILURES: list[tuple[str, type[Exception], str]] = [
+    ("1 / (id - 5)", errors.ArithmeticException, "[DIVIDE_BY_ZERO]"),
+    ("cast(concat('x', id) as int)", errors.NumberFormatException, "[CAST_INVALID_INPUT]"),
+    ("raise_error('oh')", errors.SparkRuntimeException, "[USER_RAISED_EXCEPTION] oh"),
+]
+
+
+@pytest.mark.usefixtures("expects_error_logs")  # PySpark's own, when it is told to log
+@pytest.mark.parametrize(("sql", "kind", "words"), FAILURES)
+async def test_the_error_is_pysparks_own(
+    flowing: Flowing, server: Server, sql: str, kind: type[Exception], words: str
+) -> None:
+    flow = await flowing(lambda s: s.range(9).selectExpr(sql))
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(flow)
+    await probe.end()
+    assert isinstance(probe.error, kind)
+    assert str(probe.error).startswith(words)
+    await server.freed()
+
+
+@pytest.mark.usefixtures("expects_error_logs")
+async def test_an_operation_that_somebody_else_interrupts_fails(
+    flowing: Flowing, remote: "SparkSession", server: Server
+) -> None:
+    probe = SubscriberProbe[Any](15).subscribed_to(await flowing(endless_second_half))
+    await arrived(probe, 10)
+    await asyncio.to_thread(remote.interruptAll)
+    await probe.end()
+    assert isinstance(probe.error, errors.PySparkException)
+    assert "OPERATION_CANCELED" in str(probe.error)
+    await server.freed()
+
+
+@pytest.fixture
+def another(connect_port: int, remote: object) -> "Iterator[SparkSession]":
+    """A session that may be lost."""
+    from pyspark.sql.connect.session import SparkSession
+
+    session: Any = SparkSession.builder.remote(f"sc://127.0.0.1:{connect_port}").create()
+    yield session
+    session.stop()
+
+
+@pytest.mark.usefixtures("expects_error_logs")
+async def test_a_session_that_is_stopped_is_an_error(
+    another: "SparkSession", mode: Any, server: Server
+) -> None:
+    flow = await asyncio.to_thread(lambda: from_dataframe(endless_second_half(another), mode=mode))
+    probe = SubscriberProbe[Any](15).subscribed_to(flow)
+    await arrived(probe, 10)
+    await asyncio.to_thread(another.stop)
+    await probe.end()
+    assert isinstance(probe.error, SparkSessionLost)
+    assert "make a new session" in str(probe.error)
+    again = SubscriberProbe[Any](1).subscribed_to(flow)
+    await again.end()
+    assert isinstance(again.error, SparkSessionLost)
+    assert "has been stopped" in str(again.error)
+    with pytest.raises(SparkSessionLost):
+        await asyncio.to_thread(lambda: from_dataframe(another.range(3)))
+    await server.freed()
