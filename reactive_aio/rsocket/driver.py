@@ -28,6 +28,8 @@ from .protocol.events import (
 from .protocol.frames import ErrorCode
 from .protocol.states import Model
 from .roles import Gathering, Rebind, Receiver, Responder, Sender, Transport
+from .room import Room
+from .work import Work
 
 __all__ = ("Driver", "lost_error")
 
@@ -45,7 +47,7 @@ class Driver:
         self.connection: Connection = make(self.door.now())
         self.receivers: dict[int, Receiver] = {}
         self.senders: dict[int, Sender] = {}
-        self.tasks: set[Task[Any]] = set()
+        self.work: Work = Work(self.door)
         self.ended: StreamFailed | None = None
         """Why the connection is over, once it is."""
         self.user: Any = None
@@ -67,9 +69,10 @@ class Driver:
         self._timer: TimerHandle | None = None
         self._kill: TimerHandle | None = None
         self._gone: Future[None] | None = None
-        self._room: list[Future[None]] = []
+        self._room: Room = Room(self)
         self._gathered: list[Gathering] = []
         self._over = False  # the transport has ended
+        self._farewell = False  # the peer took leave, and left no stream open
         self._doomed = False  # it is to end, should there ever be one
         self._on: dict[type[Any], Callable[[Any], None]] = self._handlers()
 
@@ -141,10 +144,20 @@ class Driver:
             if timer is not None:
                 timer.cancel()
         self._timer = self._kill = None
-        self._stop_tasks()
-        self._make_room()
+        self._room.make()
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
+        if self._farewell and self.work:  # nobody waits for it: it may end in peace
+            self._kill = self.door.later(CLOSE_TIMEOUT, self.work.stop)
+            self.work.when_idle(self._leave)
+        else:
+            self.work.stop()
+            self._leave()
+
+    def _leave(self) -> None:
+        """Tell those who want to know that it is over."""
+        if self._kill is not None:
+            self._kill.cancel()
         ends, self._ends = self._ends, []
         for each in ends:
             each(self)
@@ -180,19 +193,11 @@ class Driver:
         if self.ended is not None:
             work.close()
             return None
-        task = self.door.spawn(work, name)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-        return task
+        return self.work.spawn(work, name)
 
     async def room(self) -> None:
         """Wait until little waits to be sent."""
-        connection = self.connection
-        while self.ended is None and connection.queued >= connection.limits.watermark:
-            waiter = self.door.future()
-            self._room.append(waiter)
-            self.plan()
-            await waiter
+        await self._room.wait()
 
     def accept(self) -> None:
         """Let the client in."""
@@ -208,7 +213,7 @@ class Driver:
 
     async def aclose(self) -> None:
         """End the connection, streams and all, and wait until nothing of it is left."""
-        await self._said()
+        await self._room.said(CLOSE_TIMEOUT)
         if self.ended is None:
             self.connection.close()
             self.plan()
@@ -216,20 +221,8 @@ class Driver:
             if self._gone is None:
                 self._gone = self.door.future()
             await settled(self._gone)
-        await settled(*(task for task in self.tasks if not self.door.inside(task)))
-
-    async def _said(self) -> None:
-        """Wait until what nobody answers, and whole answers, have been sent; not for long."""
-        limit = self.door.now() + CLOSE_TIMEOUT
-        timer = self.door.later(CLOSE_TIMEOUT, self._make_room)
-        while self.ended is None and self._transport is not None and self.connection.unsent:
-            if self.door.now() >= limit:
-                break
-            waiter = self.door.future()
-            self._room.append(waiter)
-            self.plan()
-            await waiter
-        timer.cancel()
+        self.work.stop()
+        await self.work.ended()
 
     def abort(self) -> None:
         """End it without a word."""
@@ -263,7 +256,7 @@ class Driver:
         if connection.closed:
             self._finish()
         elif self._room and connection.queued < connection.limits.watermark:
-            self._make_room()
+            self._room.make()
 
     def _send_gathered(self) -> None:
         gathered, self._gathered = self._gathered, []
@@ -293,12 +286,6 @@ class Driver:
             self._end()
         elif not self._over:
             transport.close()
-
-    def _make_room(self) -> None:
-        waiting, self._room = self._room, []
-        for each in waiting:
-            if not each.done():
-                each.set_result(None)
 
     # -- time --------------------------------------------------------------------------------------
     def _watch(self) -> None:
@@ -375,13 +362,11 @@ class Driver:
         else:
             self.connection.reject("nobody is let in here")
 
-    def _resumed(self, event: Resumed) -> None:
-        del event
+    def _resumed(self, _: Resumed) -> None:
         if self.on_resumed is not None:
             self.on_resumed()
 
-    def _leased(self, event: Leased | Closed) -> None:
-        del event
+    def _leased(self, _: Leased | Closed) -> None:
         waiting, self.waiting = self.waiting, []
         for each in waiting:
             each()
@@ -394,15 +379,12 @@ class Driver:
         self.ended = error_of(event.code, event.data)
         if event.code == ErrorCode.CONNECTION_CLOSE or not isinstance(self.ended, ConnectionError):
             self.ended = error_of(ErrorCode.CONNECTION_CLOSE, event.data or b"it was closed")
-        self._stop_tasks()
+        self._farewell = event.code == ErrorCode.CONNECTION_CLOSE and not event.local
+        if not self._farewell:
+            self.work.stop()
         self._leased(event)
         if not self._over and self._transport is not None and self._kill is None:
             self._kill = self.door.later(CLOSE_TIMEOUT, self.abort)
-
-    def _stop_tasks(self) -> None:
-        for task in list(self.tasks):
-            if not self.door.inside(task):
-                task.cancel()
 
 
 def lost_error(driver: Driver) -> StreamFailed:

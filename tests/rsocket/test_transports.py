@@ -190,6 +190,43 @@ async def test_the_address_says_route_and_demand() -> None:
 
 
 # -- peers that go, and peers that do not read -----------------------------------------------------
+async def test_what_was_asked_for_before_leaving_is_still_done() -> None:
+    got: list[str] = []
+    routes = Router()
+
+    @routes.route("log")
+    async def log(payload: bytes) -> None:
+        await asyncio.sleep(0.01)
+        got.append(payload.decode())
+
+    async with await serve("tcp://127.0.0.1:0", routes) as server:
+        async with await connect(server.uri) as requester:
+            await requester.fire_and_forget(b"one", route="log")
+            await requester.fire_and_forget(b"two", route="log")
+        while server.connections:  # noqa: ASYNC110 - until nothing is left of it
+            await asyncio.sleep(0.01)
+        assert got == ["one", "two"]
+
+
+async def test_a_server_that_goes_waits_for_nobody() -> None:
+    begun, cancelled = asyncio.Event(), asyncio.Event()
+    routes = Router()
+
+    @routes.route("log")
+    async def log() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    async with await serve("tcp://127.0.0.1:0", routes) as server:
+        async with await connect(server.uri) as requester:
+            await requester.fire_and_forget(route="log")
+        await begun.wait()
+    assert cancelled.is_set()
+
+
 async def test_a_client_that_vanishes_cancels_what_was_served_for_it() -> None:
     cancelled = asyncio.Event()
     routes = Router()
