@@ -84,14 +84,14 @@ _NAMES: Final = {number: name for name, number in WELL_KNOWN.items()}
 
 
 def write_mime(name: str, numbers: dict[str, int] = WELL_KNOWN) -> bytes:
-    """*name* as its number if it has one, else behind its length."""
+    """*name* as its number if it has one, else behind its length less one, as all peers have it."""
     number = numbers.get(name)
     if number is not None:
         return bytes((0x80 | number,))
     encoded = name.encode("ascii")
-    if not 0 < len(encoded) < 128:
-        raise ValueError(f"{name!r}: a type is from 1 to 127 characters long")
-    return bytes((len(encoded),)) + encoded
+    if not 0 < len(encoded) <= 128:
+        raise ValueError(f"{name!r}: a type is from 1 to 128 characters long")
+    return bytes((len(encoded) - 1,)) + encoded
 
 
 def read_mime(data: bytes, at: int, names: dict[int, str] = _NAMES) -> tuple[str, int]:
@@ -102,7 +102,7 @@ def read_mime(data: bytes, at: int, names: dict[int, str] = _NAMES) -> tuple[str
     if first & 0x80:
         number = first & 0x7F
         return names.get(number, f"unknown/0x{number:02X}"), at + 1
-    end = at + 1 + first
+    end = at + 2 + first
     if end > len(data):
         raise ProtocolError("metadata ends within the name of a type")
     try:
