@@ -16,7 +16,7 @@ QUESTIONS = (
     "guarantees",
 )
 # Not among those that run by default: they need more than the package.
-MORE = ("spark_rows",)
+MORE = ("spark_rows", "spark_flights", "spark_first_row", "spark_lag", "spark_memory")
 
 
 def main() -> None:

@@ -2,7 +2,8 @@
 
 A question is a module with a `question` (a `Question`). Its first case is the limit: hand-written
 code that makes the same calls of the user's functions, and nothing else. Every case returns a
-checksum that must equal the limit's, so that none can win by doing less.
+checksum that must equal the limit's, so that none can win by doing less. Where it is not the time
+that counts, each case returns its figure instead, and the question has a `unit`.
 """
 
 import gc
@@ -11,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-Case = Callable[[int], Awaitable[int]]
+Case = Callable[[int], Awaitable[float]]
 
 
 @dataclass
@@ -24,6 +25,10 @@ class Question:
     goals: dict[str, float] = field(default_factory=dict[str, float])
     clock: Callable[[], float] = time.process_time
     """Where others work too (another process, a disk), the wall's: `time.perf_counter`."""
+    unit: str | None = None
+    """Of what the cases return, where they measure something else than their time."""
+    warm: bool = True
+    """Whether the first round does not count."""
 
     def case(self, name: str, *, goal: float | None = None) -> Callable[[Case], Case]:
         """Add a case; *goal* is the ratio to the limit that it is meant to reach."""
@@ -39,31 +44,31 @@ class Question:
 
 @dataclass(frozen=True)
 class Row:
-    """The answer of one case: median time per element, median of the rounds' ratios."""
+    """The answer of one case: the median time per element, or the median of what it returns;
+    and the median of the rounds' ratios to the limit."""
 
     name: str
-    nanoseconds: float
+    figure: float
     ratio: float
     goal: float | None
 
 
 async def measure(question: Question, *, rounds: int, scale: float) -> list[Row]:
-    """Run every case once a round, after one round that does not count."""
+    """Run every case once a round, usually after one round that does not count."""
     count = max(1000, int(question.elements * scale))
     times: dict[str, list[float]] = {name: [] for name in question.cases}
-    for number in range(rounds + 1):
-        expected: int | None = None
+    for number in range(rounds + question.warm):
+        expected: float | None = None
         for name, case in question.cases.items():
             gc.collect()
             before = question.clock()
-            checksum = await case(count)
-            took = question.clock() - before
-            if expected is None:
-                expected = checksum
-            if checksum != expected:
-                raise AssertionError(f"{name}: checksum {checksum}, the limit's is {expected}")
-            if number:
-                times[name].append(took / count * 1e9)
+            told = await case(count)
+            took = (question.clock() - before) / count * 1e9
+            expected = told if expected is None else expected
+            if question.unit is None and told != expected:
+                raise AssertionError(f"{name}: checksum {told}, the limit's is {expected}")
+            if number >= question.warm:
+                times[name].append(took if question.unit is None else told)
     return _rows(question, times)
 
 
@@ -85,10 +90,11 @@ def table(question: Question, rows: list[Row]) -> str:
     lines = [
         f"### {question.text}",
         "",
-        "| case | ns/element | × limit | reach |",
+        f"| case | {question.unit or 'ns/element'} | × limit | reach |",
         "|---|--:|--:|--:|",
     ]
     for row in rows:
         goal = f"≤ {row.goal}" if row.goal is not None else ""
-        lines.append(f"| {row.name} | {row.nanoseconds:.0f} | {row.ratio:.2f} | {goal} |")
+        figure = f"{row.figure:.0f}" if row.figure >= 10 else f"{row.figure:.1f}"
+        lines.append(f"| {row.name} | {figure} | {row.ratio:.2f} | {goal} |")
     return "\n".join([*lines, ""])

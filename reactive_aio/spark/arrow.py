@@ -15,7 +15,7 @@ from weakref import finalize
 
 from .._core.demand import Demand
 from .._core.loop import Door
-from .._core.pace import SLICE, perf_counter
+from .._core.pace import perf_counter
 from ..stage import Inlet
 from .batches import Batches
 from .crew import Crew
@@ -31,6 +31,10 @@ Decode = Callable[[Any], tuple[Iterator[T], int]]
 
 AHEAD: Final = 2
 """Windows under way besides the one that is being read, if demand covers them."""
+
+_TURN: Final = 0.0005
+"""Seconds of work, then others have their turns: two of them, because who sleeps needs a timer and
+then a turn of its task. Less than a drain may take: a stream of rows is seldom alone on its loop."""
 
 _AT_ONCE: Final = 512
 """Elements that are made and handed over together. When more are alive at a time than are dropped,
@@ -151,11 +155,11 @@ class ArrowSubscription(Generic[T]):
         if self._at_work:
             return
         self._at_work = True
-        until = perf_counter() + SLICE
+        until = perf_counter() + _TURN
         try:
             while self._step():
                 if perf_counter() >= until:
-                    self._door.soon(self._rested)
+                    self._door.soon(self._door.later, 0.0, self._rested)
                     return  # still at work: whoever calls before its next turn is too early
         except BaseException:
             self._at_work = False

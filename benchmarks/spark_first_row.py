@@ -1,0 +1,78 @@
+"""How long until the first row of a job of 64 partitions is there?
+
+The limit is what computes one partition, hands it over in pieces and blocks the loop meanwhile.
+"""
+
+from collections.abc import Awaitable, Callable
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from .runner import Question
+from .spark_tables import CHUNK, by_executor, flow, numbers
+
+if TYPE_CHECKING:
+    from reactive_aio.spark.rows import Kind
+
+question = Question("The first row of a Spark job", 4_000_000, unit="ms")
+
+TIMES = 5
+
+
+async def timed(first: Callable[[], Awaitable[float]]) -> float:
+    """Milliseconds until *first* has a row, and says when that was; what follows does not count.
+
+    The shortest of a few: the machine is not the benchmark's alone.
+    """
+    times = list[float]()
+    for _ in range(TIMES):
+        began = perf_counter()
+        times.append(1000 * (await first() - began))
+    return min(times)
+
+
+@question.case("limit: df.toLocalIterator(), on the loop")
+async def to_local_iterator(count: int) -> float:
+    async def first() -> float:
+        rows = iter(numbers(count).toLocalIterator())
+        assert next(rows)
+        return perf_counter()
+
+    return await timed(first)
+
+
+@question.case("df.toLocalIterator(), in an executor, 1024 a hop")
+async def in_executor(count: int) -> float:
+    async def first() -> float:
+        chunks = by_executor(numbers(count))
+        assert await anext(chunks)
+        return perf_counter()
+
+    return await timed(first)
+
+
+@question.case("df.toArrow()")
+async def to_arrow(count: int) -> float:
+    async def first() -> float:
+        assert numbers(count).toArrow()[0][0].is_valid
+        return perf_counter()
+
+    return await timed(first)
+
+
+async def by_flow(count: int, kind: "Kind") -> float:
+    async def first() -> float:
+        async with flow(numbers(count), kind).stream(prefetch=CHUNK) as rows:
+            assert await anext(rows)
+            return perf_counter()
+
+    return await timed(first)
+
+
+@question.case("flow, tuples", goal=0.5)
+async def tuples(count: int) -> float:
+    return await by_flow(count, "tuple")
+
+
+@question.case("flow, batches", goal=0.5)
+async def batches(count: int) -> float:
+    return await by_flow(count, "batch")

@@ -1,0 +1,55 @@
+"""The same for real rows: the flights of 2013 out of New York City, 19 columns of a Parquet file.
+
+However many are asked for, all 336,776 are read: the time is per row of as many as were asked for.
+"""
+
+from time import perf_counter
+from typing import Any
+
+from .runner import Question
+from .spark_tables import by_executor, flights, flow, size
+
+ROWS = 336_776
+question = Question("Flights out of Spark", ROWS, clock=perf_counter)
+
+
+@question.case("limit: df.toArrow()")
+async def to_arrow(_: int) -> int:
+    return int(flights().toArrow().num_rows)
+
+
+@question.case("df.toArrow(), then tuples")
+async def to_arrow_tuples(_: int) -> int:
+    arrow = flights().toArrow()
+    return sum(1 for _ in zip(*(column.to_pylist() for column in arrow.columns), strict=True))
+
+
+@question.case("df.toPandas()")
+async def to_pandas(_: int) -> int:
+    return len(flights().toPandas())
+
+
+@question.case("df.toLocalIterator(), on the loop")
+async def to_local_iterator(_: int) -> int:
+    return sum(1 for _ in flights().toLocalIterator())
+
+
+@question.case("df.toLocalIterator(), in an executor, 1024 a hop")
+async def in_executor(_: int) -> int:
+    return sum([len(chunk) async for chunk in by_executor(flights())])
+
+
+@question.case("flow, rows")
+async def rows(_: int) -> int:
+    return await flow(flights(), "row").count()
+
+
+@question.case("flow, tuples")
+async def tuples(_: int) -> int:
+    return await flow(flights(), "tuple").count()
+
+
+@question.case("flow, batches", goal=1.18)
+async def batches(_: int) -> int:
+    read: Any = flow(flights(), "batch").map(size)
+    return int(await read.sum())

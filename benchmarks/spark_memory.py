@@ -1,0 +1,94 @@
+"""How much memory does it take to read a Spark job? In a fresh process for each case (Linux).
+
+The figure is how far the peak of the memory rises above what was there before, in Python's process
+and in the JVM, whose heap is bounded to 512 MB. The JVM takes what it is given before it collects.
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from . import spark_tables as tables
+from .runner import Question
+
+question = Question("Memory to read a Spark job", 5_000_000, unit="MB", warm=False)
+
+WARM_UP = 50_000
+CASES = {
+    "df.toLocalIterator()": 1.0,
+    "df.toArrow()": 1.0,
+    "df.toPandas()": 1.0,
+    "flow, tuples": 1.0,
+    "flow, batches": 1.0,
+    "flow, rows": 1.0,
+    "flow, tuples, of a quarter of the rows": 0.25,
+}
+found: dict[str, float] = {}
+
+
+async def in_python(name: str, count: int) -> float:
+    arguments = [sys.executable, "-W", "ignore", "-m", __name__, name, str(int(count))]
+    ran = await asyncio.to_thread(subprocess.run, arguments, capture_output=True, check=True)
+    python, jvm = json.loads(ran.stdout)
+    found[name] = jvm
+    return float(python)
+
+
+def add(name: str, share: float) -> None:
+    @question.case(f"{name}: Python")
+    async def python(count: int) -> float:
+        return await in_python(name, int(count * share))
+
+    @question.case(f"{name}: JVM")
+    async def jvm(count: int) -> float:
+        return found[name]
+
+
+for each in CASES.items():
+    add(*each)
+
+
+# -- in the fresh process -------------------------------------------------------------------------
+async def read(name: str, table: Any) -> int:
+    match name.partition(", ")[2].partition(",")[0]:
+        case "tuples":
+            return await tables.flow(table, "tuple").count()
+        case "rows":
+            return await tables.flow(table, "row").count()
+        case "batches":
+            return int(await tables.flow(table, "batch").map(tables.size).sum())
+        case _ if "Iterator" in name:
+            return sum(1 for _ in table.toLocalIterator())
+        case _ if "Pandas" in name:
+            return len(table.toPandas())
+        case _:
+            return int(table.toArrow().num_rows)
+
+
+def memory(process: int | str, field: str) -> float:
+    """In MB."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith(field):
+            return int(line.split()[1]) / 1000
+    raise LookupError(field)
+
+
+def main(name: str, count: int) -> None:
+    tables.OPTIONS["spark.driver.memory"] = "512m"
+    spark = tables.session()
+    asyncio.run(read(name, tables.numbers(WARM_UP)))
+    processes = ("self", spark.sparkContext._gateway.proc.pid)
+    before = list[float]()
+    for process in processes:
+        Path(f"/proc/{process}/clear_refs").write_text("5")  # forget the peak until now
+        before.append(memory(process, "VmRSS"))
+    assert asyncio.run(read(name, tables.numbers(count))) == count
+    peaks = [memory(process, "VmHWM") for process in processes]
+    json.dump([peak - start for peak, start in zip(peaks, before, strict=True)], sys.stdout)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

