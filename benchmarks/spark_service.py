@@ -1,0 +1,155 @@
+"""``python -m benchmarks.spark_service``: the service of flights with 20 clients, some slow.
+
+The clients are a process of their own. How late the loop is, is asked for every 5 ms by itself; so
+is how late a loop is that does nothing, beside it and at the same time, in a third process: on a
+machine with others at work that is what no program could do better. What the loop's own thread has
+worked meanwhile, in CPU time, is the part of it that is the service's doing.
+"""
+
+import argparse
+import asyncio
+import os
+import platform
+import socket
+import statistics
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[1]
+EVERY: Final = 0.005
+SLOW: Final = 8
+FAST: Final = 12
+
+
+class Lateness:
+    """How much later than it should the loop runs a timer, in milliseconds, again and again."""
+
+    def __init__(self) -> None:
+        self.found: list[float] = []
+        self.worked: list[float] = []
+        self._task = asyncio.ensure_future(self._measure())
+
+    async def _measure(self) -> None:
+        while True:
+            began, worked = time.perf_counter(), time.thread_time()
+            await asyncio.sleep(EVERY)
+            self.found.append((time.perf_counter() - began - EVERY) * 1000)
+            self.worked.append(max(0.0, time.thread_time() - worked - EVERY) * 1000)
+
+    def stop(self) -> "Lateness":
+        self._task.cancel()
+        return self
+
+
+def told(found: list[float]) -> str:
+    cuts = statistics.quantiles(found, n=1000)
+    return f"p50 {cuts[499]:.1f} ms, p99 {cuts[989]:.1f} ms, most {max(found):.1f} ms"
+
+
+# -- the other processes ---------------------------------------------------------------------------
+async def idle() -> None:
+    """A loop that does nothing, until its input ends."""
+    lateness = Lateness()
+    await asyncio.to_thread(sys.stdin.read)
+    print(told(lateness.stop().found))
+
+
+async def clients(port: int, query: str) -> None:
+    """Read everything, at full speed or slowly; print the lines that were read."""
+    slow = [asyncio.ensure_future(client(port, query, pause=0.2)) for _ in range(SLOW)]
+    counts = await asyncio.gather(*(client(port, query) for _ in range(FAST)))
+    for each in slow:
+        each.cancel()
+    await asyncio.wait(slow)
+    print(sum(counts))
+
+
+async def client(port: int, query: str, pause: float = 0.0) -> int:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**16)
+    writer.write(f"GET /flights?{query} HTTP/1.0\r\n\r\n".encode())
+    lines = 0
+    try:
+        while data := await reader.read(2**14):
+            lines += data.count(b"\n")
+            await asyncio.sleep(pause)
+    finally:
+        writer.close()
+    return lines
+
+
+# -- the service -----------------------------------------------------------------------------------
+async def measure(app: Any, query: str) -> None:
+    import uvicorn
+
+    listening = socket.create_server(("127.0.0.1", 0), backlog=100)
+    port = listening.getsockname()[1]
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5))
+    serving = asyncio.ensure_future(server.serve([listening]))
+    for round_ in ("warm up", "measured"):
+        before = memory()
+        other, callers = await started("idle"), await started("clients", str(port), query)
+        lateness = Lateness()
+        began = time.perf_counter()
+        rows = int((await callers.communicate())[0])
+        took = time.perf_counter() - began
+        lateness.stop()
+        bare = (await other.communicate(b""))[0].decode().strip()
+        print(f"{round_}: {rows:,} rows in {took:.1f} s to {FAST} clients, {SLOW} slow ones wait")
+        print(f"  the service's loop is late by: {told(lateness.found)}")
+        print(f"  of that its own CPU time:      {told(lateness.worked)}")
+        print(f"  an idle loop beside it:        {bare}")
+        print(f"  Python's memory: {memory() - before:+} MB; load {os.getloadavg()[0]:.1f}")
+    server.should_exit = True
+    await serving
+
+
+async def started(*options: str) -> asyncio.subprocess.Process:
+    pipe = asyncio.subprocess.PIPE
+    command = [sys.executable, "-m", "benchmarks.spark_service", *options]
+    return await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=pipe, stdout=pipe)
+
+
+def memory() -> int:
+    """MB in use; 0 where that cannot be told."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return 0
+    return int(status.read_text("ascii").partition("VmRSS:")[2].split()[0]) // 1024
+
+
+def serve(rows: int, query: str) -> None:
+    sys.path.insert(0, str(ROOT / "examples"))
+    example: Any = import_module("spark_service")
+    print(
+        f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    )
+    with TemporaryDirectory(prefix="flights-") as folder:
+        options = argparse.Namespace(rows=rows, partitions=0)
+        spark, flights = example.start(options, Path(folder))
+        try:
+            asyncio.run(measure(example.application(flights), query))
+        finally:
+            spark.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.spark_service", description=__doc__)
+    parser.add_argument("part", nargs="*", help="for the benchmark's own processes")
+    parser.add_argument("--rows", type=int, default=60_000, help="flights to serve")
+    parser.add_argument("--query", default="min_delay=15", help="what every client asks for")
+    options = parser.parse_args()
+    match options.part:
+        case ["idle"]:
+            asyncio.run(idle())
+        case ["clients", port, query]:
+            asyncio.run(clients(int(port), query))
+        case _:
+            serve(options.rows, options.query)
+
+
+if __name__ == "__main__":
+    main()

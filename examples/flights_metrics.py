@@ -1,0 +1,68 @@
+"""What the service of flights tells Prometheus: counters of both ends, the clients' and Spark's."""
+
+from collections.abc import Iterator
+from math import isinf
+
+from pyspark import SparkContext
+
+from reactive_aio.asgi import Tally
+from reactive_aio.spark import Progress
+
+__all__ = ("Metrics",)
+
+
+class Metrics:
+    """Counted by the event loop; `text` may be asked for on any thread, as it asks the JVM."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self.tally = Tally()
+        self._context = context
+        self._latest: dict[int, Progress] = {}
+        self._rows = 0
+        self._bytes = 0
+        self._partitions = 0
+        self._cancelled = 0
+
+    def watch(self, progress: Progress) -> None:
+        """Take notice of how far a job has got."""
+        before = self._latest.get(progress.number, Progress())
+        self._rows += progress.rows - before.rows
+        self._bytes += progress.bytes - before.bytes
+        self._partitions += progress.computed - before.computed
+        self._latest[progress.number] = progress
+        if progress.ended:
+            del self._latest[progress.number]
+            # What Spark was given and had not computed yet.
+            self._cancelled += progress.state == "cancelled" and (
+                progress.launched > progress.computed
+            )
+
+    def text(self) -> str:
+        """In the form that Prometheus reads."""
+        return "".join(f"# TYPE {name} {kind}\n{lines}" for name, kind, lines in self._metrics())
+
+    def _metrics(self) -> Iterator[tuple[str, str, str]]:
+        tally, waiting = self.tally, [*self._latest.values()]
+        demand = sum(int(each.demand) for each in waiting if not isinf(each.demand))
+        active = len(self._context.statusTracker().getActiveJobsIds())
+        yield _one("flights_connections", "gauge", tally.open)
+        yield _one("flights_connections_total", "counter", tally.opened)
+        outcomes = {name: getattr(tally, name) for name in ("completed", "failed", "cancelled")}
+        yield (
+            "flights_ended_total",
+            "counter",
+            "".join(f'flights_ended_total{{how="{how}"}} {n}\n' for how, n in outcomes.items()),
+        )
+        yield _one("flights_rows_total", "counter", tally.elements)
+        yield _one("flights_bytes_total", "counter", tally.bytes)
+        yield _one("flights_outstanding_rows", "gauge", tally.outstanding)
+        yield _one("spark_outstanding_rows", "gauge", demand)
+        yield _one("spark_rows_total", "counter", self._rows)
+        yield _one("spark_bytes_total", "counter", self._bytes)
+        yield _one("spark_partitions_total", "counter", self._partitions)
+        yield _one("spark_cancelled_jobs_total", "counter", self._cancelled)
+        yield _one("spark_active_jobs", "gauge", active)
+
+
+def _one(name: str, kind: str, value: int) -> tuple[str, str, str]:
+    return name, kind, f"{name} {value}\n"

@@ -1,0 +1,160 @@
+"""Flights out of a Spark job, over HTTP, as fast as each client takes them and no faster.
+
+    python examples/spark_service.py [--rows N] [--partitions N] [--port N]
+    curl -N 'http://127.0.0.1:8000/flights?carrier=UA&min_delay=120'
+    curl -N -H 'accept: text/event-stream' 'http://127.0.0.1:8000/flights?origin=JFK&n=5'
+
+Spark filters, and computes a partition when somebody reads; a client that leaves cancels its job.
+/metrics tells Prometheus what goes on.
+"""
+
+import argparse
+import asyncio
+import gc
+import re
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import flights_data as data
+import uvicorn
+from flights_metrics import Metrics
+from pyspark.sql import DataFrame, SparkSession
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from reactive_aio.asgi import HttpRequest, Refused, stream
+from reactive_aio.spark import SparkFlow, ensure_java, from_dataframe, local_session
+
+AHEAD: Final = 256  # rows that Spark may be ahead of a client
+PARTITION: Final = 20_000  # rows
+
+Condition = Callable[[str], str]
+
+
+# -- what may be asked for -------------------------------------------------------------------------
+def matching(column: str, pattern: str, example: str) -> Condition:
+    """A text that must look like this; so none can smuggle SQL of its own into the query."""
+
+    def condition(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"something like {example}")
+        return f"{column} = '{text}'"
+
+    return condition
+
+
+def at_least(column: str) -> Condition:
+    """A whole number."""
+
+    def condition(text: str) -> str:
+        if not re.fullmatch("-?[0-9]{1,5}", text):
+            raise ValueError("a whole number of minutes")
+        return f"{column} >= {int(text)}"
+
+    return condition
+
+
+PARAMETERS: Final[Mapping[str, Condition]] = {
+    "carrier": matching("substring(flight, 1, 2)", "[A-Z0-9]{2}", "UA"),
+    "origin": matching("origin", "[A-Z]{3}", "JFK"),
+    "dest": matching("dest", "[A-Z]{3}", "LAX"),
+    "min_delay": at_least("dep_delay"),
+}
+COUNT: Final = "n"
+
+
+def conditions(request: HttpRequest) -> list[str]:
+    """What the request asks for, in SQL; what makes no sense is refused with 400."""
+    found: list[str] = []
+    for name, text in request.query.items():
+        if name == COUNT:
+            continue
+        if name not in PARAMETERS:
+            raise Refused(400, f"unknown parameter {name!r}: {', '.join(PARAMETERS)} are known")
+        try:
+            found.append(PARAMETERS[name](text))
+        except ValueError as error:
+            raise Refused(400, f"{name} must be {error}, not {text!r}") from None
+    if request.last_event_id is not None:
+        if not re.fullmatch("[0-9]{1,12}", request.last_event_id):
+            raise Refused(400, "Last-Event-ID must be the number of a flight")
+        found.append(f"number > {request.last_event_id}")
+    return found
+
+
+# -- the application -------------------------------------------------------------------------------
+def application(flights: DataFrame) -> Starlette:
+    """Serve *flights*."""
+    metrics = Metrics(flights.sparkSession.sparkContext)
+
+    def search(asked: list[str]) -> SparkFlow[dict[str, Any]]:
+        found = from_dataframe(flights, rows="dict", progress=metrics.watch)
+        return found.where(" and ".join(asked)) if asked else found
+
+    async def ask(request: HttpRequest) -> SparkFlow[dict[str, Any]]:
+        # Planning talks to the JVM, which blocks: not on the loop's thread.
+        return await asyncio.to_thread(search, conditions(request))
+
+    async def tell(request: Request) -> PlainTextResponse:
+        text = await asyncio.to_thread(metrics.text)
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+    found = stream(
+        ask,
+        id=number_of,
+        count=COUNT,
+        prefetch=AHEAD,
+        first_within=30,  # so that a job that fails is a status, and not a line
+        tally=metrics.tally,
+    )
+    return Starlette(routes=[Route("/flights", endpoint=found), Route("/metrics", tell)])
+
+
+def number_of(flight: dict[str, Any]) -> int:
+    """Flights come in this order, so a browser can go on behind the last one it had."""
+    return int(flight["number"])
+
+
+def start(options: argparse.Namespace, folder: Path) -> tuple[SparkSession, DataFrame]:
+    """Start Spark, and lay the files out for it."""
+    print(ensure_java())
+    spark = local_session("spark_service")
+    data.unpack(folder, options.rows)
+    partitions = options.partitions or -(-options.rows // PARTITION)
+    flights = data.delays(spark, folder, partitions)
+    gc.freeze()  # what is there stays: the collector, which stops the loop, need not look at it
+    return spark, flights
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Serve until Ctrl-C."""
+    parser = argparse.ArgumentParser(description="Serve flights from Spark over HTTP.")
+    add = partial(parser.add_argument, type=int, metavar="N")
+    add("--rows", default=data.YEAR, help=f"flights to have (default: all {data.YEAR:,})")
+    add("--partitions", default=0, help="partitions of the Spark jobs")
+    add("--port", default=8000, help="port on this machine; 0 is any that is free")
+    options = parser.parse_args(argv)
+    with TemporaryDirectory(prefix="flights-") as folder:
+        listening = socket.create_server(("127.0.0.1", options.port), backlog=1024)
+        spark, flights = start(options, Path(folder))
+        app = application(flights)
+        print(f"serving on http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
+        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3)
+        try:
+            uvicorn.Server(config).run(sockets=[listening])
+        except KeyboardInterrupt:
+            pass
+        finally:
+            spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

