@@ -1,6 +1,7 @@
 """RSocket over WebSocket, both ends ours."""
 
 import asyncio
+import contextlib
 import ssl
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
@@ -20,6 +21,7 @@ from reactive_aio.rsocket import (
 )
 from reactive_aio.rsocket.protocol.codec import decode
 from reactive_aio.rsocket.protocol.frames import KeepAlive
+from reactive_aio.rsocket.transports import accepting
 from reactive_aio.rsocket.transports.messages import allowed, joined, parted
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.harness.quiet import Context
@@ -59,6 +61,38 @@ async def test_tls_refuses_a_server_that_nobody_vouches_for(
     async with await serve("wss://127.0.0.1:0", router, ssl=here) as server:
         with pytest.raises(ConnectionLost, match="certificate"):
             await connect(server.uri)
+    assert all("transport" in each for each in expects_loop_errors)
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\n\r\n"], ids=["silent", "no TLS"])
+@pytest.mark.parametrize("scheme", ["tls", "wss"])
+async def test_who_does_not_agree_on_tls_does_not_count(
+    scheme: str,
+    said: bytes,
+    certificate: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    expects_loop_errors: list[Context],
+) -> None:
+    if not said:
+        monkeypatch.setattr(accepting, "TLS_WITHIN", 0.05)
+    here = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    here.load_cert_chain(certificate)
+    there = ssl.create_default_context(cafile=str(certificate))
+    uri = f"{scheme}://127.0.0.1:0"
+    async with await serve(uri, router, ssl=here, max_connections=1) as server:
+        assert server.address is not None
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.address.port)
+        writer.write(said)
+        with contextlib.suppress(ConnectionError):
+            await reader.read()  # up to the end
+        writer.close()
+        assert (server.connections, server.refused) == (0, 0)
+        if said:
+            async with await connect(server.uri, codec=JSON, ssl=there) as requester:
+                assert await requester.request_response(2, route="twice") == 4
+                assert server.connections == 1
+
+    # asyncio itself tells of a handshake that came to nothing.
     assert all("transport" in each for each in expects_loop_errors)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ..._core.loop import AbstractEventLoop, BaseTransport, SocketProtocol
 from ..driver import Driver
 from ..uri import Address
+from .accepting import accept
 
 if TYPE_CHECKING:
     from ..._core.loop import Listener
@@ -74,7 +75,7 @@ async def listen(
 
     if address.transport == "unix":
         return await loop.create_unix_server(make, address.path)
-    return await loop.create_server(make, address.host, address.port, ssl=ssl)
+    return await accept(loop, address, make, ssl)
 
 
 def place(listener: "Listener", address: Address) -> Address:

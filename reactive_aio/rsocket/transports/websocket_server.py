@@ -12,6 +12,7 @@ from websockets.typing import Subprotocol
 
 from ..._core.loop import AbstractEventLoop, BaseTransport
 from ..driver import Driver
+from .accepting import accept
 from .messages import allowed
 from .websocket import WebSocketWire
 
@@ -82,7 +83,7 @@ async def listen(
     def make() -> ServerWire:
         return ServerWire(welcome(), address.path, origins)
 
-    return await loop.create_server(make, address.host, address.port, ssl=ssl)
+    return await accept(loop, address, make, ssl)
 
 
 def _select(_: ServerProtocol, offered: Sequence[Subprotocol]) -> Subprotocol | None:

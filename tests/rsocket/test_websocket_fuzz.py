@@ -1,0 +1,142 @@
+"""Whatever comes over a WebSocket: no exception, nothing kept without bound, nothing left."""
+
+import asyncio
+from typing import Any
+
+from hypothesis import given, settings, strategies as some
+from websockets.client import ClientProtocol
+from websockets.frames import Frame, Opcode
+from websockets.uri import parse_uri
+
+from reactive_aio import Flow, from_iterable, never
+from reactive_aio.rsocket import Limits, Router, RouterResponder, Server
+from reactive_aio.rsocket.protocol.codec import encode
+from reactive_aio.rsocket.transports.websocket_server import ServerWire
+from tests.rsocket.websocket_peer import JSON_SETUP, stream
+from tests.rsocket.wire import ANY_FRAME
+
+LIMITS = Limits(max_frame=2000, max_setup=1000, max_useless=20)
+HANDSHAKE = b"".join(
+    b"%s\r\n" % line
+    for line in (
+        b"GET / HTTP/1.1",
+        b"Host: here",
+        b"Upgrade: websocket",
+        b"Connection: Upgrade",
+        b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+        b"Sec-WebSocket-Version: 13",
+        b"",
+    )
+)
+router = Router()
+router.route("n")(lambda: from_iterable(range(100)))
+router.route("never")(lambda: never())
+
+
+@router.route("echo")
+def echo(incoming: Flow[Any]) -> Flow[Any]:
+    return incoming
+
+
+DATA = some.one_of(
+    some.just(JSON_SETUP),
+    some.sampled_from(["n", "never", "echo", "x"]).map(lambda route: stream(route, 5)),
+    ANY_FRAME.map(encode),
+    some.binary(max_size=60),
+    some.integers(0, 3000).map(bytes),
+)
+
+
+@some.composite
+def masked(draw: some.DrawFn) -> bytes:
+    """A frame of WebSocket, mostly a good one."""
+    opcode = draw(some.sampled_from([Opcode.BINARY] * 4 + [*Opcode]))
+    frame = Frame(opcode, draw(DATA), draw(some.sampled_from([True, True, False])))
+    if opcode in (Opcode.PING, Opcode.PONG, Opcode.CLOSE):
+        frame = Frame(opcode, bytes(frame.data)[:125], True)
+    return frame.serialize(mask=draw(some.integers(0, 20)) > 0)
+
+
+MESSAGES = some.lists(masked() | masked() | masked() | some.binary(max_size=20), max_size=20)
+
+
+class Socket:
+    """As little of a transport as a wire needs."""
+
+    def __init__(self) -> None:
+        self.wire: Any = None
+        self.written = b""
+        self.ended = False
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def get_write_buffer_size(self) -> int:
+        return len(self.written)
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        """Nobody waits for it."""
+
+    pause_reading = resume_reading = write_eof
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        del name
+        return default
+
+    def close(self) -> None:
+        if not self.ended:
+            self.ended = True
+            asyncio.get_running_loop().call_soon(self.wire.connection_lost, None)
+
+    abort = close
+
+
+async def talk(chunks: list[bytes]) -> None:
+    responder = RouterResponder(router, on_error=str)
+    server = Server(responder, limits=LIMITS, max_connections=9)
+    socket = Socket()
+    wire: Any = ServerWire(server.welcome(), "/", ())
+    socket.wire = wire
+    wire.connection_made(socket)
+    for chunk in chunks:
+        if socket.ended:
+            break
+        wire.data_received(chunk)
+        assert len(wire._parts) <= LIMITS.max_frame
+        for _ in range(3):
+            await asyncio.sleep(0)
+    heard(socket.written)
+    if not socket.ended:
+        wire.eof_received()
+    socket.close()
+    await server.aclose()
+    assert server.connections == 0
+    assert wire._half is wire._end_timer is None
+
+
+def heard(written: bytes) -> None:
+    """A client understands all that it gets."""
+    client = ClientProtocol(parse_uri("ws://here/"))
+    client.key = "AAAAAAAAAAAAAAAAAAAAAA=="
+    client.receive_data(written)
+    assert client.parser_exc is None
+
+
+@settings(max_examples=200)
+@given(MESSAGES, some.lists(some.integers(1, 400), max_size=8))
+def test_a_server_survives_any_messages(messages: list[bytes], cuts: list[int]) -> None:
+    data = HANDSHAKE + b"".join(messages)
+    chunks = [HANDSHAKE]
+    at = len(HANDSHAKE)
+    for size in [*cuts, len(data)]:
+        chunks.append(data[at : at + size])
+        at += size
+    asyncio.run(talk([each for each in chunks if each]))
+
+
+@given(some.binary(max_size=300) | some.binary(max_size=60).map(lambda end: HANDSHAKE[:-2] + end))
+def test_a_server_survives_any_handshake(data: bytes) -> None:
+    asyncio.run(talk([data] if data else []))
