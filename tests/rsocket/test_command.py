@@ -1,0 +1,319 @@
+"""The command: what it shows, what it says when it fails, and its exit status."""
+
+import asyncio
+import os
+import queue
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import trustme
+
+from reactive_aio.rsocket import Router, serve
+from reactive_aio.rsocket.command import main, options, talk
+from tests.harness.quiet import Context
+
+ROOT = Path(__file__).parents[2]
+
+# A process of its own, as a server is; it says where it listens, and what happens.
+SERVER = """
+import asyncio, json, sys
+from reactive_aio import from_iterable, just, never
+from reactive_aio.rsocket import *
+
+routes = Router()
+
+def say(*what):
+    print(*what, flush=True)
+
+@routes.route("range.{n}")
+def count(n: int):
+    return from_iterable(range(n)).map(str).do_on_request(lambda n: say("asked", n))
+
+@routes.route("wait")
+def wait():
+    return just("first").concat_with(never()).do_on_cancel(lambda: say("cancelled"))
+
+@routes.route("upper")
+def upper(incoming):
+    return incoming.map(str.upper)
+
+@routes.route("log")
+def log(payload, request: Request):
+    say("log", payload, request.item("application/x.id"))
+
+@routes.route("echo")
+def echo(payload):
+    return payload
+
+@routes.route("raw")
+def raw(request: Request):
+    return Payload(request.data + b"\\xff")
+
+@routes.route("me")
+def me(user):
+    return user
+
+@routes.route("nothing")
+def nothing():
+    return None
+
+@routes.route("full")
+def full():
+    raise ApplicationError(0x400, "no seats\\nleft")
+
+@routes.on_metadata_push
+def pushed(metadata):
+    say("push", metadata[0].content.decode())
+
+def authenticate(credentials):
+    match credentials:
+        case Simple("ann", "secret") | Bearer("secret"):
+            return "ann"
+    return "nobody"
+
+async def main():
+    async with await serve("tcp://127.0.0.1:0", routes, authenticate=authenticate) as server:
+        say(server.uri)
+        await asyncio.to_thread(sys.stdin.read)
+
+asyncio.run(main())
+"""
+
+
+class Running:
+    """The server, and what it says."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        assert process.stdout is not None
+        self._out = process.stdout
+        self.uri = self._out.readline().strip()
+        self._said: queue.Queue[str] = queue.Queue()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        for line in self._out:
+            self._said.put(line.strip())
+
+    def says(self, wanted: str) -> None:
+        """Wait until it says so."""
+        while self._said.get(timeout=50) != wanted:
+            pass
+
+    def join(self) -> None:
+        self._reader.join()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        text=True,
+    ) as process:
+        running = Running(process)
+        yield running
+        assert process.stdin is not None
+        process.stdin.close()
+        running.join()
+
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command, in this process: its exit status, and what it wrote."""
+    monkeypatch.setenv("SECRET", "secret")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        status = main(arguments)
+        written = capfd.readouterr()
+        return status, written.out, written.err
+
+    return run
+
+
+# -- what it shows ---------------------------------------------------------------------------------
+def test_a_stream_is_shown_line_by_line_under_the_demand_that_was_asked_for(
+    server: Running, command: Command
+) -> None:
+    assert command(server.uri, "--route", "range.5", "--request-n", "2") == (
+        0,
+        "0\n1\n2\n3\n4\n",
+        "",
+    )
+    server.says("asked 2")
+    status, out, err = command(f"{server.uri}?route=range.9999&n=7", "--take", "3", "--progress")
+    assert (status, out) == (0, "0\n1\n2\n")
+    assert err.startswith("asked for 7")
+    assert "3 came" in err
+    server.says("asked 3")  # no more than can be of use
+
+
+def test_the_other_models_and_their_options(
+    server: Running, command: Command, tmp_path: Path
+) -> None:
+    ask = (server.uri, "--response", "--route")
+    assert command(*ask, "echo", "--data", "häh") == (0, "häh\n", "")
+    (tmp_path / "data").write_text('{"a": [1]}')
+    json = command(*ask, "echo", "--data", f"@{tmp_path}/data", "--type", "application/json")
+    assert json == (0, '{"a":[1]}\n', "")
+    assert command(*ask, "raw", "--data", "x", "--show", "hex") == (0, "78ff\n", "")
+    assert command(*ask, "raw", "--data", "x") == (0, "x\\xff\n", "")
+    assert command(*ask, "echo", "--data", "x", "--show", "raw") == (0, "x", "")
+    (tmp_path / "token").write_text("secret\n")
+    for auth in ("simple:ann:secret", "bearer:$SECRET", f"bearer:@{tmp_path}/token"):
+        assert command(*ask, "me", "--auth", auth) == (0, "ann\n", "")
+    assert command(*ask, "me") == (0, "nobody\n", "")
+    assert command(*ask, "nothing") == (0, "", "")
+
+
+def test_a_channel_sends_data_or_the_lines_of_standard_input(
+    server: Running, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = (server.uri, "--route", "upper", "--channel")
+    assert command(*channel, "--data", "a", "--data", "b") == (0, "A\nB\n", "")
+    (tmp_path / "lines").write_text("e\r\nf")
+    with (tmp_path / "lines").open() as lines:
+        monkeypatch.setattr(sys, "stdin", lines)
+        assert command(*channel) == (0, "E\nF\n", "")
+    reader, writer = os.pipe()
+    with open(reader) as lines, open(writer, "w") as pipe:
+        monkeypatch.setattr(sys, "stdin", lines)
+        pipe.write("c\nd\n")
+        pipe.close()
+        assert command(*channel, "--data", "-") == (0, "C\nD\n", "")
+
+
+def test_what_nobody_answers_arrives(server: Running, command: Command) -> None:
+    forget = (server.uri, "--fnf", "--route", "log", "--data", "x")
+    assert command(*forget, "--metadata", "application/x.id=7") == (0, "", "")
+    server.says("log x b'7'")
+    assert command(server.uri, "--push", "--metadata", "application/x.id=8") == (0, "", "")
+    server.says("push 8")
+
+
+# -- what fails ------------------------------------------------------------------------------------
+def test_what_fails_is_said_in_one_line(
+    server: Running, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(talk, "PAUSE", 0.01)
+    for arguments, status, said in (
+        ((server.uri, "--route", "full"), 1, "0x400: no seats left"),
+        ((server.uri, "--route", "nowhere", "--response"), 1, "no such route"),
+        ((server.uri, "--route", "wait", "--timeout", "0.2"), 1, "did not end within 0.2 s"),
+        (("tcp://127.0.0.1:1", "--retry", "3"), 1, "Connect call failed"),
+        (("http://there",), 2, "write one of tcp://"),
+        ((server.uri, "--request-n", "0"), 2, "at least 1"),
+        ((server.uri, "--timeout", "x"), 2, "must be seconds"),
+        ((server.uri, "--fnf", "--stream"), 2, "not allowed with"),
+        ((server.uri, "--data", "@/nowhere/at/all"), 2, "No such file"),
+        ((server.uri, "--auth", "basic:x"), 2, "simple:USER:PASSWORD"),
+        ((server.uri, "--auth", "bearer:$NOWHERE"), 2, "no variable NOWHERE"),
+        ((server.uri, "--metadata", "x"), 2, "MIME=TEXT"),
+        ((server.uri, "--data", "a", "--data", "b"), 2, "one is enough"),
+        ((server.uri, "--data", "-"), 2, "for --channel only"),
+        ((server.uri, "--insecure"), 2, "tls:// and wss://"),
+        (("tls://there:1", "--ca", "/nowhere/at/all"), 2, "certificates"),
+        (("tls://there:1", "--key", "/nowhere/at/all"), 2, "--cert as well"),
+    ):
+        ended, out, err = command(*arguments)
+        assert (ended, out) == (status, "first\n" if "wait" in arguments else "")
+        assert said in err
+        assert err.count("\n") == 1
+
+
+# -- certificates ----------------------------------------------------------------------------------
+@dataclass
+class Files:
+    """Where certificates are, and a server's context that wants to see one."""
+
+    folder: Path
+    server: ssl.SSLContext
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    ca, path = trustme.CA(), tmp_path_factory.mktemp("tls")
+    mine = ca.issue_cert("localhost", "127.0.0.1")
+    (path / "ca").write_bytes(ca.cert_pem.bytes())
+    (path / "both").write_bytes(mine.private_key_and_cert_chain_pem.bytes())
+    (path / "key").write_bytes(mine.private_key_pem.bytes())
+    (path / "cert").write_bytes(mine.cert_chain_pems[0].bytes())
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=path / "ca")
+    server.load_cert_chain(path / "both")
+    server.verify_mode = ssl.CERT_REQUIRED
+    return Files(path, server)
+
+
+@pytest.mark.parametrize("transport", ["tls", "wss"])
+@pytest.mark.parametrize(
+    "how", ["--ca CA --cert BOTH", "--ca CA --cert CERT --key KEY", "--insecure --cert BOTH"]
+)
+async def test_certificates_are_shown_and_asked_for(
+    files: Files, transport: str, how: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    routes = Router()
+    routes.route("hello")(lambda: "hello")
+    wanted = [str(files.folder / each.lower()) if each.isupper() else each for each in how.split()]
+    async with await serve(f"{transport}://127.0.0.1:0", routes, ssl=files.server) as server:
+        call = [server.uri, "--route", "hello", "--response", *wanted]
+        await talk.talk(await asyncio.to_thread(options.read, call))
+    written = await asyncio.to_thread(capfd.readouterr)
+    assert written.out == "hello\n"
+
+
+async def test_a_server_that_nobody_vouches_for_is_not_talked_to(
+    files: Files, expects_loop_errors: list[Context]
+) -> None:
+    async with await serve("tls://127.0.0.1:0", Router(), ssl=files.server) as server:
+        wish = await asyncio.to_thread(
+            options.read, [server.uri, "--cert", str(files.folder / "both")]
+        )
+        with pytest.raises(talk.Failed, match="certificate"):
+            await talk.talk(wish)
+    # asyncio itself tells of a handshake that was broken off, in some versions.
+    assert all("transport" in each for each in expects_loop_errors)
+
+
+# -- in a process of its own -----------------------------------------------------------------------
+def started(*arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-X", "dev", "-m", "reactive_aio.rsocket", *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT to be sent there")
+def test_ctrl_c_cancels_the_stream(server: Running) -> None:
+    with started(server.uri, "--route", "wait") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "first\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=50)
+    assert (process.returncode, out, err) == (130, "", "")
+    server.says("cancelled")
+
+
+def test_a_reader_that_has_seen_enough_ends_it(server: Running) -> None:
+    with started(server.uri, "--route", "range.1000000") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "0\n"
+        process.stdout.close()
+        assert process.wait(50) == 0
+        assert process.stderr.read() == ""
