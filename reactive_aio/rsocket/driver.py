@@ -56,7 +56,8 @@ class Driver:
         """Called once, when it is over and nothing is left of it."""
         self.on_suspended: Callable[[Driver], object] | None = None
         """Called when a session lost its transport, and waits for another."""
-        self.on_resumed: Callable[[], object] | None = None
+        self.at_resume: list[Callable[[], object]] = []
+        """Called whenever a session goes on."""
         self.waiting: list[Callable[[], object]] = []
         """Called, once, when the peer grants a lease, or the connection is over."""
         self._ends: list[Callable[[Driver], object]] = []
@@ -363,8 +364,8 @@ class Driver:
             self.connection.reject("nobody is let in here")
 
     def _resumed(self, _: Resumed) -> None:
-        if self.on_resumed is not None:
-            self.on_resumed()
+        for each in self.at_resume:
+            each()
 
     def _leased(self, _: Leased | Closed) -> None:
         waiting, self.waiting = self.waiting, []

@@ -45,6 +45,7 @@ class Link:
         self._closing = False
         self._attempt = 1
         self._since = 0.0
+        self._known: Driver | None = None
         self._ready: list[Future[None]] = []
 
     async def first(self) -> "Driver":
@@ -57,6 +58,7 @@ class Link:
     def _watch(self, driver: "Driver") -> None:
         driver.on_lost = self._lost
         driver.on_suspended = self._suspended
+        driver.at_resume.append(self._begin_anew)
 
     def _suspended(self, driver: "Driver") -> None:
         self._begin(self._resume, driver)
@@ -65,11 +67,16 @@ class Link:
         if self._policy is not None and not self._closing:
             self._begin(self._reconnect, driver)
 
+    def _begin_anew(self) -> None:
+        """There is a connection: the next loss is the first one again."""
+        self._attempt = 1
+
     def _begin(self, work: Dial, driver: "Driver") -> None:
         if self._closing:
             return
-        if driver.connection.confirmed:  # it was a connection: all begins anew
-            self._attempt = 1
+        if driver is not self._known and driver.connection.confirmed:  # it was a connection
+            self._known = driver
+            self._begin_anew()
         if self._attempt == 1:
             self._since = self.door.now()
         before = self._task

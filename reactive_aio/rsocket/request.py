@@ -87,10 +87,15 @@ class Request:
 
     @property
     def remaining(self) -> float | None:
-        """How many seconds are left until the deadline, if there is one."""
+        """How many seconds are left until the deadline, if there is one, and never none at all.
+
+        ::
+
+            await other.request_response(…, timeout=request.remaining)
+        """
         if self.deadline is None:
             return None
-        return max(0.0, self.deadline - self._driver.door.now())
+        return max(0.001, self.deadline - self._driver.door.now())
 
     @property
     def payload(self) -> Any:

@@ -133,7 +133,7 @@ class RouterResponder:
         setup = driver.connection.setup
         if setup is not None and setup.lease and self._leases is not None:
             grants = self._grants[driver] = Grants(driver)
-            driver.on_resumed = grants.renew
+            driver.at_resume.append(grants.renew)
             driver.at_end(self._end_grants)
             grants.attach(self._leases(driver.user))
         if self._on_connect is not None:

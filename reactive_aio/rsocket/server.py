@@ -68,13 +68,20 @@ class Server:
     def welcome(self) -> Driver:
         """The driver of a new connection; one too many ends at once."""
         driver = Driver(self._make, self._responder)
-        if self._closing or len(self._drivers) >= self._most:
+        if self._closing or self._full():
             self.refused += 1
             driver.abort()
             return driver
         driver.on_lost = self._drivers.discard
         self._drivers.add(driver)
         return driver
+
+    def _full(self) -> bool:
+        """Sessions that wait for their clients must not keep those from coming back."""
+        if len(self._drivers) < self._most:
+            return False
+        waiting = sum(each.connection.suspended for each in self._drivers)
+        return len(self._drivers) - waiting >= self._most
 
     def _make(self, now: float) -> Connection:
         return Connection(

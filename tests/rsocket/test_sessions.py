@@ -210,6 +210,35 @@ async def test_a_server_that_does_not_know_the_old_transport_is_lost_takes_the_n
         assert far.gone or far._closing
 
 
+@pytest.mark.virtual_time
+async def test_sessions_that_wait_do_not_keep_their_clients_out() -> None:
+    bench = Bench(numbers(), resume=Resumption())
+    bench.server._most = 3
+    async with bench.server:
+        clients = [await bench.client() for _ in range(3)]
+        for client in clients:
+            assert await client.request_response(route="two") == 2
+        for near, _ in list(bench.ends):
+            near.close()
+        for client in clients:
+            assert await client.request_response(route="two") == 2
+        assert bench.server.connections == 3
+        assert bench.server.refused == 0
+        for client in clients:
+            await client.aclose()
+
+
+@pytest.mark.virtual_time
+async def test_a_session_that_is_dropped_at_once_waits_longer_each_time() -> None:
+    bench = Bench(numbers(), [WHOLE, *[(1, None)] * 8], resume=Resumption(timeout=60))
+    async with bench.server, await bench.client() as client:
+        assert await client.request_response(route="two") == 2
+        bench.lose()
+        assert await client.request_response(route="two") == 2
+        assert len(bench.ends) == 10
+        assert asyncio.get_running_loop().time() > 4  # 0.05, 0.1, 0.2 … seconds, or half of that
+
+
 # -- clients that connect again --------------------------------------------------------------------
 @pytest.mark.virtual_time
 async def test_without_a_session_what_is_open_fails_and_the_client_connects_again() -> None:
