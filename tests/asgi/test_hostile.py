@@ -161,10 +161,19 @@ async def test_too_much_of_no_use_closes_the_socket() -> None:
     assert call.messages[-1]["status"] == 429
 
 
+async def test_streams_that_are_begun_only_to_be_cancelled_close_the_socket() -> None:
+    call = await called({"a": never()}, max_useless=20)
+    for _ in range(30):
+        call.say("subscribe", 1, route="a", n=1)
+        call.say("cancel", 1)
+    assert await call.closed() == 1008
+
+
 async def test_what_is_of_use_makes_up_for_it() -> None:
     call = await called(max_useless=5)
     call.say("subscribe", 1, route="count.100", n=1)
-    for _ in range(50):
+    for number in range(50):
+        await call.came(number + 1)
         call.say("cancel", 9)
         call.say("request", 1, n=1)
     assert len(await call.came(51)) == 51

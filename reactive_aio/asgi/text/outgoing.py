@@ -37,6 +37,10 @@ class Outlet(Protocol):
 
     def ended(self, id: Id, /) -> None: ...
 
+    def useful(self) -> None:
+        """An element has gone out."""
+        ...
+
     def problem(self, error: BaseException, /) -> Problem:
         """What the client is told of *error*."""
         ...
@@ -54,6 +58,8 @@ class Outgoing:
         self.queued: bool = False
         """Whether it waits for its turn to write."""
         self.over: bool = False
+        self.fruitless: bool = True
+        """Whether no element has gone out yet."""
         self._outlet = outlet
         self._demand = Demand()
         self._asked = 0  # of the flow, and not come yet
@@ -156,6 +162,8 @@ class Outgoing:
                 yield self.fail(outlet.problem(error))
                 return
             outlet.tally.elements += 1
+            outlet.useful()
+            self.fruitless = False
             yield f"{head}{text}}}"
             if self.over:
                 return

@@ -135,16 +135,17 @@ class Session:
                 self._idle()
             elif kind == "cancel":
                 stream.cancel()
+                if stream.fruitless:  # streams that are begun only to be cancelled cost most
+                    self._idle()
             else:
                 self._demanded(stream, message)
         elif (taken := self._incoming.get(message.id)) is None:
             self._idle()
         else:
-            self._useless = max(0, self._useless - 1)
+            self.useful()
             taken.take(message)
 
     def _demanded(self, stream: Outgoing, message: Message) -> None:
-        self._useless = max(0, self._useless - 1)
         n = demand(message.n)
         if isinstance(n, Problem):
             self.say(stream.fail(n))
@@ -185,6 +186,10 @@ class Session:
         self._useless += 1
         if self._useless > self._manner.max_useless:
             raise Closing(429, "too many messages were of no use", 1008)
+
+    def useful(self) -> None:
+        """An element has gone out or come in, which makes up for one such message."""
+        self._useless = max(0, self._useless - 1)
 
     # -- what its streams need ---------------------------------------------------------------------
     def ready(self, stream: Stream) -> None:
