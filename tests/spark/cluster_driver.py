@@ -1,0 +1,178 @@
+"""What test_cluster.py has read on a cluster, in a process of its own: a JVM has one context.
+
+Run with the address of the master and the process groups of the workers; prints JSON.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Any, cast
+
+from reactive_aio._core.demand import UNBOUNDED
+from reactive_aio.spark import from_dataframe, local_session
+from reactive_aio.testing.probes import SubscriberProbe
+
+from .conftest import bridge_threads, service_of, until
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROWS, PARTITIONS = 24_000, 24
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+Told = dict[str, Any]
+
+
+def start(master: str) -> "SparkSession":
+    """The settings that a cluster on this machine needs; and the server of Spark Connect."""
+    return local_session(
+        config={
+            "spark.master": master,
+            "spark.executor.memory": "512m",
+            "spark.executor.cores": "1",
+            "spark.executor.extraJavaOptions": QUICK,
+            "spark.driver.extraJavaOptions": QUICK,
+            "spark.sql.shuffle.partitions": "4",
+            "spark.scheduler.minRegisteredResourcesRatio": "1",
+            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": "0",
+        }
+    )
+
+
+def connect(spark: "SparkSession") -> Any:
+    """A session of Spark Connect, on the driver of the cluster."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+    from pyspark.sql.connect.session import SparkSession
+
+    port = service_of(spark).localPort()
+    session: Any = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+    session.client.set_retry_policies([DefaultPolicy(max_retries=3, max_backoff=200)])
+    return session
+
+
+def shuffled(session: Any) -> "DataFrame":
+    """Every partition needs blocks of both workers, and takes 40 ms."""
+    slow = "if(id % 1000 = 0, reflect('java.lang.Thread', 'sleep', 40L), '') as slept"
+    df = session.range(0, ROWS, 1, 4).repartition(PARTITIONS)
+    return cast("DataFrame", df.selectExpr("id", "repeat('x', 100) as text", slow))
+
+
+def sleeping(session: Any) -> "DataFrame":
+    df = session.range(0, 20, 1, 2)
+    return cast(
+        "DataFrame",
+        df.selectExpr("id", "if(id = 15, reflect('java.lang.Thread', 'sleep', 600000L), '')"),
+    )
+
+
+def ways(spark: "SparkSession", remote: Any) -> "dict[str, Any]":
+    return {"arrow": spark, "rows": spark, "connect": remote}
+
+
+async def lose_a_worker(spark: "SparkSession", remote: Any, worker: int) -> Told:
+    """All ways of reading at once, and a worker is killed when they are in the midst of it."""
+
+    def build(session: Any, mode: Any) -> Any:
+        return from_dataframe(shuffled(session), mode=mode, rows="tuple")
+
+    probes = dict[str, SubscriberProbe[Any]]()
+    for mode, session in ways(spark, remote).items():
+        flow = await asyncio.to_thread(build, session, mode)
+        demand = UNBOUNDED if mode == "connect" else ROWS // 8
+        probes[mode] = SubscriberProbe[Any](demand).subscribed_to(flow)
+        await came(probes[mode], ROWS // 24)
+    for mode in ("arrow", "rows"):
+        probes[mode].request(UNBOUNDED)
+    seen = {mode: len(probe.elements) for mode, probe in probes.items()}
+    os.killpg(worker, signal.SIGKILL)
+    told: Told = {"seen": seen}
+    for mode, probe in probes.items():
+        await asyncio.wait_for(probe.end(), 90)
+        ids = [row[0] for row in probe.elements]
+        told[mode] = [str(probe.error), len(ids), len(set(ids))]
+    return told
+
+
+async def cancel(spark: "SparkSession", remote: Any) -> Told:
+    """Seconds until no job runs and no thread is left."""
+    told = dict[str, Any]()
+    context = spark.sparkContext
+
+    async def free() -> bool:
+        running = await asyncio.to_thread(lambda: context.statusTracker().getActiveJobsIds())
+        return not running and not bridge_threads()
+
+    for mode, session in ways(spark, remote).items():
+
+        def build(session: Any = session, mode: Any = mode) -> Any:
+            return from_dataframe(sleeping(session), mode=mode)
+
+        flow = await asyncio.to_thread(build)
+        probe = SubscriberProbe[Any](18).subscribed_to(flow)
+        await came(probe, 10)
+        began = time.perf_counter()
+        probe.cancel()
+        at_once = time.perf_counter() - began
+        told[mode] = [at_once, at_once + await until(free)]
+    return told
+
+
+async def lose_the_driver(spark: "SparkSession", remote: Any) -> Told:
+    """Its JVM, and the server of Spark Connect with it, while rows are still to come."""
+
+    def build(session: Any, mode: Any) -> Any:
+        df = session.range(0, 400_000, 1, 2).selectExpr("id", "repeat('x', 100) as text")
+        return from_dataframe(df, mode=mode, rows="tuple")
+
+    probes = dict[str, SubscriberProbe[Any]]()
+    for mode, session in ways(spark, remote).items():
+        flow = await asyncio.to_thread(build, session, mode)
+        probes[mode] = SubscriberProbe[Any](1).subscribed_to(flow)
+        await came(probes[mode], 1)
+    cast("Any", spark.sparkContext)._gateway.proc.kill()
+    told = Told()
+    for mode, probe in probes.items():
+        probe.request(UNBOUNDED)
+        await asyncio.wait_for(probe.end(), 60)
+        ids = [row[0] for row in probe.elements]
+        told[mode] = [type(probe.error).__name__, str(probe.error), ids == [*range(len(ids))]]
+    return told
+
+
+async def leave_what_is_gone(remote: Any, flow: Any) -> float:
+    """Cancel while PySpark tries to reach the server: seconds until no thread is left."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    remote.client.set_retry_policies([DefaultPolicy()])  # for ten minutes
+    probe = SubscriberProbe[Any](1).subscribed_to(flow)
+    await asyncio.sleep(1)
+    probe.cancel()
+    return await until(lambda: not bridge_threads())
+
+
+async def came(probe: SubscriberProbe[Any], count: int) -> None:
+    """On a machine with six busy JVMs."""
+    await until(lambda: len(probe.elements) >= count, seconds=60)
+
+
+def main(master: str, worker: str) -> None:
+    spark = start(master)
+    remote = connect(spark)
+    told: Told = {"master": spark.sparkContext.master}
+    told["executors"] = spark.sparkContext.defaultParallelism
+    flow = from_dataframe(remote.range(0, 9))
+    told["cancelled"] = asyncio.run(cancel(spark, remote))
+    told["worker"] = asyncio.run(lose_a_worker(spark, remote, int(worker)))
+    told["driver"] = asyncio.run(lose_the_driver(spark, remote))
+    told["gone"] = asyncio.run(leave_what_is_gone(remote, flow))
+    json.dump(told, sys.stdout)
+    sys.stdout.flush()
+    os._exit(0)  # PySpark would say goodbye to what is not there any more
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
