@@ -53,15 +53,19 @@ class Served:
         try:
             setup = driver.connection.setup
             envelope = responder.envelopes.read(setup, requested.payload.metadata)
-            self.data_codec, self.codec = responder.choose(setup, envelope)
+            reads, writes = responder.choose(setup, envelope)
         except ProtocolError as error:
             raise RequestInvalid(ErrorCode.INVALID, f"{error}".encode()) from None
+        self.data_codec: Codec[Any] = reads
+        self.codec: Codec[Any] = writes
         self._type_of_first = self._told_type(envelope)
         deadline = None
         if envelope.timeout is not None:
             deadline = driver.door.now() + envelope.timeout
         data = requested.payload.data
-        self.request = Request(requested.model, data, envelope, driver, self._peer, deadline)
+        self.request: Request = Request(
+            requested.model, data, envelope, driver, self._peer, deadline
+        )
 
     def begin(self) -> None:
         request, driver = self.request, self.driver
