@@ -35,8 +35,11 @@ asyncio.run(main())
 """
 ENVIRONMENT: dict[str, str] = {}
 
-# One loop is enough for what happens in other processes.
-pytestmark = pytest.mark.asyncio(loop_factories=["asyncio"])
+pytestmark = [
+    # One loop is enough for what happens in other processes.
+    pytest.mark.asyncio(loop_factories=["asyncio"]),
+    pytest.mark.timeout(150),  # npm may have something to fetch
+]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -79,7 +82,9 @@ async def says(process: Process, pattern: str) -> re.Match[str]:
 async def page_in(chromium: str) -> AsyncGenerator[Page]:
     errors: list[str] = []
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium, args=[*OPTIONS])
+        browser = await playwright.chromium.launch(
+            executable_path=chromium, args=[*OPTIONS, "--disable-dev-shm-usage"]
+        )
         page = await browser.new_page(viewport={"width": 1160, "height": 700})
         page.set_default_timeout(40_000)
         page.on("pageerror", lambda error: errors.append(str(error)))

@@ -361,7 +361,7 @@ async def test_one_connection_too_many_ends_at_once() -> None:
     [
         (b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", b"426"),
         (b"GET /elsewhere HTTP/1.1\r\nHost: here\r\n\r\n", b"404"),
-        (b"POST / HTTP/1.1\r\nHost: here\r\n\r\n", b"4"),
+        (b"POST / HTTP/1.1\r\nHost: here\r\n\r\n", b""),  # some versions of websockets answer
         (b"\x00\x00\x31\x00\x00\x00\x00", b""),  # RSocket over TCP: no HTTP at all
     ],
 )
