@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..flow import Flow
     from ..spec import Subscription
     from .driver import Driver
+    from .payloads import Codec
     from .responder import RouterResponder
 
 __all__ = ("ONE", "Served")
