@@ -7,6 +7,8 @@ from .._core.loop import Door, Future
 from .tally import Tally
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..spec import Subscription
     from ..stage import Fluent
 
@@ -21,8 +23,8 @@ class Basket(Batched):
 
     def __init__(self, door: Door, tally: Tally) -> None:
         self.elements: list[Any] = []
-        self.fill = self.elements.append
-        self.told = False
+        self.fill: Callable[[Any], None] = self.elements.append
+        self.told: bool = False
         self.ended: bool = False
         self.error: BaseException | None = None
         self.left: bool = False

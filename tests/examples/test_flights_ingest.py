@@ -94,6 +94,7 @@ def test_it_succeeds(ended: Ended) -> None:
 def test_it_says_what_it_runs_on(ended: Ended) -> None:
     assert "Java " in ended.out
     assert "20,000 flights in 4 partitions" in ended.out
+    assert "read as arrow: " in ended.out
 
 
 def test_it_verifies_what_it_has_written(ended: Ended, database: Path) -> None:
