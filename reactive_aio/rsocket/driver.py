@@ -8,9 +8,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from .._core.loop import Door, Future, Task, TimerHandle, settled
+from .alarm import Alarm
 from .protocol.connection import Connection
 from .protocol.errors import StreamFailed, error_of
 from .protocol.events import (
+    Answers,
     Cancelled,
     Closed,
     Completed,
@@ -67,7 +69,8 @@ class Driver:
         self._writable = True
         self._held = False  # nothing is read
         self._planned = False
-        self._timer: TimerHandle | None = None
+        self._lone = True  # not more than one thing happened when bytes came last
+        self._alarm = Alarm(self.door, self._tick)
         self._kill: TimerHandle | None = None
         self._gone: Future[None] | None = None
         self._room: Room = Room(self)
@@ -79,6 +82,7 @@ class Driver:
 
     def _handlers(self) -> dict[type[Any], Callable[[Any], None]]:
         return {
+            Answers: self._answers,
             Elements: self._elements,
             Completed: self._completed,
             Failed: self._failed,
@@ -109,7 +113,9 @@ class Driver:
 
     def received(self, data: bytes) -> None:
         self._planned = True  # this turn is under way
-        self._dispatch(self.connection.receive(data, self.door.now()))
+        events = self.connection.receive(data, self.door.now())
+        self._lone = len(events) < 2
+        self._dispatch(events)
         self._turn()
 
     def pause_writing(self) -> None:
@@ -131,7 +137,7 @@ class Driver:
             self._end()
             return
         self._writable = self._held = self._planned = False
-        self._watch()
+        self._alarm.set(self.connection.next_deadline())
         if self.on_suspended is not None:
             self.on_suspended(self)
 
@@ -141,10 +147,10 @@ class Driver:
             return
         self._over = self._planned = True
         self._gathered.clear()
-        for timer in (self._timer, self._kill):
-            if timer is not None:
-                timer.cancel()
-        self._timer = self._kill = None
+        self._alarm.stop()
+        if self._kill is not None:
+            self._kill.cancel()
+            self._kill = None
         self._room.make()
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
@@ -183,6 +189,16 @@ class Driver:
         if not self._planned:
             self._planned = True
             self.door.soon(self._turn)
+
+    def hasten(self) -> None:
+        """A request has been made: it leaves at once if it is the only one, else in a turn."""
+        if self._planned:
+            return
+        if self._lone and self.connection.alone:
+            self._write()
+            if not self.connection.pending:
+                return
+        self.plan()
 
     def gathered(self, sender: Gathering) -> None:
         """*sender* has elements, to be sent in the next turn."""
@@ -237,10 +253,10 @@ class Driver:
             return
         connection, now = self.connection, self.door.now()
         while True:
-            if self._gathered:
-                self._send_gathered()
-            events = connection.flush(now)
-            if not events:
+            gathered, self._gathered = self._gathered, []
+            for each in gathered:
+                each.send()
+            if not (events := connection.flush(now)):
                 break
             self._dispatch(events)
         self._write()
@@ -253,16 +269,11 @@ class Driver:
         elif connection.pending and self._writable:
             self.plan()
         self._hold()
-        self._watch()
+        self._alarm.set(connection.next_deadline())
         if connection.closed:
             self._finish()
         elif self._room and connection.queued < connection.limits.watermark:
             self._room.make()
-
-    def _send_gathered(self) -> None:
-        gathered, self._gathered = self._gathered, []
-        for each in gathered:
-            each.send()
 
     def _write(self) -> None:
         transport = self._transport
@@ -289,18 +300,7 @@ class Driver:
             transport.close()
 
     # -- time --------------------------------------------------------------------------------------
-    def _watch(self) -> None:
-        """See to it that the deadline is not missed; a timer that is early sets itself anew."""
-        deadline = self.connection.next_deadline()
-        timer = self._timer
-        if deadline is None or (timer is not None and timer.when() <= deadline):
-            return
-        if timer is not None:
-            timer.cancel()
-        self._timer = self.door.later(max(0.0, deadline - self.door.now()), self._tick)
-
     def _tick(self) -> None:
-        self._timer = None
         now = self.door.now()
         deadline = self.connection.next_deadline()
         if deadline is not None and now >= deadline:
@@ -308,7 +308,7 @@ class Driver:
             self._dispatch(self.connection.tick(now))
             self._turn()
         else:
-            self._watch()
+            self._alarm.set(deadline)
 
     # -- events ------------------------------------------------------------------------------------
     def _dispatch(self, events: list[Event]) -> None:
@@ -323,6 +323,13 @@ class Driver:
             if event.complete:
                 del self.receivers[event.stream_id]
             receiver.elements(event)
+
+    def _answers(self, event: Answers) -> None:
+        receivers = self.receivers
+        for stream_id, data in event.answers:
+            receiver = receivers.pop(stream_id, None)
+            if receiver is not None:
+                receiver.answered(data)
 
     def _completed(self, event: Completed) -> None:
         receiver = self.receivers.pop(event.stream_id, None)

@@ -11,13 +11,13 @@ from .._core.batched import Batched
 from ..errors import EmptyFlow
 from .driver import Driver, lost_error
 from .protocol.errors import ConnectionLost, StreamFailed
+from .protocol.events import Elements
 from .protocol.frames import ErrorCode, Payload
 
 if TYPE_CHECKING:
     from .._core.loop import Future
     from ..spec import Publisher, Subscription
     from ..stage import Inlet
-    from .protocol.events import Elements
 
 __all__ = ("Call", "ChannelOut", "Inflow", "Outflow", "answer")
 
@@ -44,10 +44,13 @@ class Call:
         self.future: Future[Any] = future
         self._decode = decode
 
-    def elements(self, event: "Elements") -> None:
+    def elements(self, event: Elements) -> None:
+        self.answered(event.data[0])
+
+    def answered(self, data: bytes) -> None:
         if not self.future.done():
             try:
-                self.future.set_result(self._decode(event.data[0]))
+                self.future.set_result(self._decode(data))
             except Exception as error:
                 self.future.set_exception(error)
 
@@ -119,7 +122,7 @@ class Inflow:
             self.left()
 
     # -- the stream --------------------------------------------------------------------------------
-    def elements(self, event: "Elements") -> None:
+    def elements(self, event: Elements) -> None:
         if self.over:
             return
         decoded: list[Any] = []
@@ -136,6 +139,9 @@ class Inflow:
         self._inlet.push(decoded)
         if event.complete:
             self.completed()
+
+    def answered(self, data: bytes) -> None:
+        self.elements(Elements(self.stream_id, [data], complete=True))
 
     def completed(self) -> None:
         if not self.over:

@@ -87,10 +87,12 @@ class Requester(Generic[T]):
 
         Fails with `TimedOut` when *timeout* seconds have passed, lease and answer included.
         """
-        driver = self._open()
+        driver = self._driver
+        if driver.ended is not None:
+            raise lost_error(driver)
         limit = None if timeout is None else seconds(timeout, "timeout")
         asked = self._payload(payload, codec, route, metadata, limit)
-        call = Call(driver.door.future(), (codec or self._codec).decode)
+        call = Call(driver.door.loop.create_future(), (codec or self._codec).decode)
         timer: TimerHandle | None = None
         if limit is not None:
             timer = driver.door.later(limit, call.failed, late(limit))
@@ -102,7 +104,7 @@ class Requester(Generic[T]):
                 except NoLease:
                     await leased(driver, call.future)
             driver.receivers[stream_id] = call
-            driver.plan()
+            driver.hasten()
             return await call.future
         except RequestCanceled as error:
             if limit is not None and error.data == DEADLINE_PASSED:
@@ -288,7 +290,14 @@ class Requester(Generic[T]):
         limit: float | None,
     ) -> Pair:
         data = b"" if payload is None else (codec or self._codec).encode(payload)
-        return data, self._items(codec, route, metadata, limit)
+        if metadata or codec is not None or limit is not None:
+            return data, self._items(codec, route, metadata, limit)
+        usual = self._usual
+        if route not in usual:
+            if len(usual) >= _KEPT:
+                usual.clear()
+            usual[route] = self._items(None, route, _NO_METADATA, None)
+        return data, usual[route]
 
     @property
     def _metadata_mime(self) -> str:
@@ -303,16 +312,10 @@ class Requester(Generic[T]):
         limit: float | None,
     ) -> bytes | None:
         route = self._route if route is None else route
-        usual = not metadata and codec is None and limit is None
-        if usual and route in self._usual:
-            return self._usual[route]
         items = [] if route is None else [(ROUTING, write_routing(route))]
         if codec is not None and codec.mime != self._codec.mime:
             mime = write_mime_types(codec.mime)
             items += [(MIME_TYPE, mime), (ACCEPT_MIME_TYPES, mime)]
         if limit is not None:
             items.append(within(limit))
-        made = written(self._metadata_mime, [*items, *metadata])
-        if usual and len(self._usual) < _KEPT:
-            self._usual[route] = made
-        return made
+        return written(self._metadata_mime, [*items, *metadata])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from reactive_aio.rsocket.protocol.connection import Connection
-from reactive_aio.rsocket.protocol.events import Elements, Event
+from reactive_aio.rsocket.protocol.events import Answers, Elements, Event
 from reactive_aio.rsocket.protocol.frames import (
     Cancel,
     Frame,
@@ -53,6 +53,9 @@ def told(events: list[Event]) -> list[Any]:
         if isinstance(event, Elements):
             found += [(event.stream_id, payload) for payload in event.payloads]
             found += [(event.stream_id, "complete")] if event.complete else []
+        elif isinstance(event, Answers):
+            for stream_id, data in event.answers:
+                found += [(stream_id, Payload(data)), (stream_id, "complete")]
         else:
             found.append(event)
     return found

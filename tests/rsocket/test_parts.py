@@ -23,7 +23,7 @@ from reactive_aio.rsocket.protocol.streams import Stream, Streams
 
 # -- ids -------------------------------------------------------------------------------------------
 def opened(streams: Streams) -> Stream:
-    stream = Stream(streams.next_id(), Model.STREAM, State.MANY, mine=True, mean=1)
+    stream = Stream(streams.next_id(), Model.STREAM, State.MANY, 1)
     streams.add(stream)
     return stream
 

@@ -111,6 +111,12 @@ def test_what_cannot_be_asked_for_is_refused_when_it_is_registered() -> None:
     with pytest.raises(TypeError, match="the type Nowhere of n is not known"):
         Router().route("a.{n}")(unknown)
 
+    def unread(payload: int) -> None: ...
+
+    unread.__annotations__["payload"] = "Nowhere"
+    with pytest.raises(TypeError, match="the type Nowhere of payload is not known"):
+        Router().route("b")(unread)
+
 
 @pytest.mark.parametrize(
     ("one", "two"),
@@ -313,6 +319,7 @@ async def test_who_leaves_a_choice_is_told_which_type_it_was() -> None:
             def elements(self, event: Elements) -> None:
                 came.extend(event.payloads)
 
+            def answered(self, data: bytes) -> None: ...
             def completed(self) -> None: ...
             def failed(self, error: Exception) -> None: ...
 

@@ -44,8 +44,10 @@ class Books:
         self.partials: Partials = Partials(limits)
         self.flood: Flood = Flood(limits.max_useless)
         self.now: float = 0.0
-        self._asking: list[Stream] = []
-        self._waiting: deque[Stream] = deque()
+        self.asking: list[Stream] = []
+        """Streams of which more is wanted than the peer knows."""
+        self.waiting: deque[Stream] = deque()
+        """Streams of which the peer wants more than the application knows."""
         self._refusals = 0
         self.mtu: int = limits.mtu
         self.small: int = min(limits.mtu, 0xFFFF)
@@ -136,8 +138,8 @@ class Books:
             if stream.state in SENDING:
                 self.events.append(Cancelled(stream.id))
             self.forget(stream)
-        self._asking.clear()
-        self._waiting.clear()
+        self.asking.clear()
+        self.waiting.clear()
         self.out.forget()
 
     def let_go(self, stream: Stream) -> None:
@@ -149,16 +151,16 @@ class Books:
     def ask(self, stream: Stream) -> None:
         if not stream.asking and stream.wanted:
             stream.asking = True
-            self._asking.append(stream)
+            self.asking.append(stream)
 
     def wait(self, stream: Stream) -> None:
         if not stream.waiting and stream.credit:
             stream.waiting = True
-            self._waiting.append(stream)
+            self.waiting.append(stream)
 
     def ask_peer(self) -> None:
         """Turn what the application asked for into frames: one for each stream."""
-        asking, self._asking = self._asking, []
+        asking, self.asking = self.asking, []
         for stream in asking:
             stream.asking = False
             wanted, wire = stream.wanted, stream.wire
@@ -172,17 +174,13 @@ class Books:
                 stream.wanted -= 0 if wanted == UNBOUNDED else n
                 self.out.signal(encode(RequestN(stream.id, n)))
 
-    @property
-    def asking(self) -> bool:
-        return bool(self._asking)
-
     def grant(self) -> None:
         """Ask the application for what the peer wants, while little waits to be sent."""
         room = self.limits.watermark - self.out.queued
-        for _ in range(len(self._waiting)):
+        for _ in range(len(self.waiting)):
             if room <= 0:
                 return
-            stream = self._waiting.popleft()
+            stream = self.waiting.popleft()
             stream.waiting = False
             if not stream.credit or stream.state is _GONE:
                 continue

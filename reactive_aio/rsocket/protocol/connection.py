@@ -12,7 +12,7 @@ Nothing that a peer sends raises an exception: it becomes an event, an answer, o
 raises is this side's own mistake. *now* is any clock in seconds that never goes back.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..._core.demand import positive
 from .codec import encode
@@ -37,6 +37,11 @@ if TYPE_CHECKING:
     from .streams import Stream
 
 __all__ = ("Connection",)
+
+# To look up a member of an enum takes five times as long as to look up a global.
+_OPEN: Final = Phase.OPEN
+_CLOSING: Final = Phase.CLOSING
+_CLOSED: Final = Phase.CLOSED
 
 
 class Connection(Intake):
@@ -176,11 +181,17 @@ class Connection(Intake):
         return self.exchanges.out.queued
 
     @property
+    def alone(self) -> bool:
+        """Whether there is one stream, and nothing else to be sent than what is said on it."""
+        exchanges = self.exchanges
+        return len(exchanges.streams.live) == 1 and self.phase is _OPEN
+
+    @property
     def pending(self) -> bool:
         """Whether there is something to send, or demand to be turned into frames."""
-        if self.phase is Phase.RESUMING:  # everything waits for the answer
-            return False
-        return self.exchanges.out.queued > 0 or self.exchanges.asking
+        if self.exchanges.out.queued or self.exchanges.asking:
+            return self.phase is not Phase.RESUMING  # then, everything waits for the answer
+        return False
 
     @property
     def unsent(self) -> bool:
@@ -195,7 +206,7 @@ class Connection(Intake):
     def flush(self, now: float) -> list[Event]:
         """End a turn: pass on the peer's demand as far as there is room; what has happened."""
         self.exchanges.now = now
-        if self.phase is Phase.OPEN:
+        if self.exchanges.waiting and self.phase is _OPEN:
             self.exchanges.grant()
         return self._events()
 
@@ -206,26 +217,35 @@ class Connection(Intake):
     def frames_to_send(self, at_most: int = 64 * 1024) -> list[bytes]:
         """The same, frame by frame."""
         out = self.exchanges.out
-        if self.phase in (Phase.SUSPENDED, Phase.CLOSED):
-            return []
-        if self.phase is Phase.RESUMING:
-            return out.take_control()
-        self.exchanges.ask_peer()
+        if self.phase is _OPEN:
+            if not (out.queued or self.exchanges.asking):
+                return []
+        else:
+            if self.phase in (Phase.SUSPENDED, Phase.CLOSED):
+                return []
+            if self.phase is Phase.RESUMING:
+                return out.take_control()
+        if self.exchanges.asking:
+            self.exchanges.ask_peer()
         flushed: list[Stream] = []
         frames = out.drain(at_most, flushed)
         if flushed:
             self.exchanges.flushed(flushed)
-        if self.phase is Phase.CLOSING and not out:
+        if self.phase is _CLOSING and not out:
             self.close_now()
         return frames
 
     # -- time --------------------------------------------------------------------------------------
     def next_deadline(self) -> float | None:
         """When `tick` is wanted, if nothing happens before."""
-        times = [each for each in (self._deadline, self._half) if each is not None]
+        soonest = self._deadline
+        if self._half is not None and (soonest is None or self._half < soonest):
+            soonest = self._half
         if self._timer is not None:
-            times.append(self._timer.next_deadline())
-        return min(times, default=None)
+            next_ = self._timer.next_deadline()
+            if soonest is None or next_ < soonest:
+                soonest = next_
+        return soonest
 
     def tick(self, now: float) -> list[Event]:
         """Time has passed."""
@@ -261,7 +281,7 @@ class Connection(Intake):
     @property
     def closed(self) -> bool:
         """Whether nothing is left to send or to expect: the transport can be closed."""
-        return self.phase is Phase.CLOSED
+        return self.phase is _CLOSED
 
     def close(self, message: str = "") -> None:
         """End it now; streams that are open fail."""

@@ -195,12 +195,11 @@ def quick(stream_id: int, bits: int, payload: Pair, n: int = 0, *, prefixed: boo
     *bits* are its type and its flags but for METADATA; *prefixed*: with its length.
     """
     data, metadata = payload
+    head = _U32.pack(n) if n else b""
     if metadata is not None:
         bits |= METADATA
-        data = b"".join((len(metadata).to_bytes(3, "big"), metadata, data))
-    if n:
-        data = _U32.pack(n) + data
+        head += len(metadata).to_bytes(3, "big") + metadata
     if not prefixed:
-        return _HEADER.pack(stream_id, bits) + data
-    size = len(data) + _HEADER.size
-    return _PREFIXED(size >> 16, size & 0xFFFF, stream_id, bits) + data
+        return _HEADER.pack(stream_id, bits) + head + data
+    size = len(head) + len(data) + _HEADER.size
+    return _PREFIXED(size >> 16, size & 0xFFFF, stream_id, bits) + head + data

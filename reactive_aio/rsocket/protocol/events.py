@@ -7,6 +7,7 @@ from .frames import Ext, Lease, Payload, Resume, Setup
 from .states import Model
 
 __all__ = (
+    "Answers",
     "Cancelled",
     "Closed",
     "Completed",
@@ -53,6 +54,13 @@ class Elements:
         """Data and metadata of each."""
         found = self.metadata or {}
         return [Payload(data, found.get(place)) for place, data in enumerate(self.data)]
+
+
+@dataclass(slots=True)
+class Answers:
+    """Responses without metadata, each with the id of its stream, which is complete with it."""
+
+    answers: list[tuple[int, bytes]]
 
 
 @dataclass(slots=True)
@@ -163,7 +171,8 @@ class Closed:
 
 
 Event: TypeAlias = (
-    Elements
+    Answers
+    | Elements
     | Completed
     | Failed
     | Cancelled

@@ -243,6 +243,13 @@ class Exchanges(Books):
             elements.complete = True
         self.move(stream, input_)
 
+    def answered(self, stream: Stream) -> None:
+        """What this side asked for on *stream*, one element, has come."""
+        stream.state = TABLE[stream.state, _LAST_ELEMENT].state
+        if stream.frames:  # an answer before the question
+            self.out.clear(stream)
+        del self.streams.live[stream.id]
+
     def on_request_n(self, frame: RequestN) -> None:
         stream = self.streams.live.get(frame.stream_id)
         if stream is None or not self.move(stream, Input.REQUEST_N):

@@ -36,6 +36,8 @@ __all__ = ("Intake",)
 
 # To look up a member of an enum takes five times as long as to look up a global.
 _START: Final = Phase.START
+_ASKED: Final = Phase.ASKED
+_OPEN: Final = Phase.OPEN
 _RESUMING: Final = Phase.RESUMING
 
 _CONNECTION: Final = frozenset(
@@ -104,8 +106,13 @@ class Intake(Session):
     def receive(self, data: bytes, now: float) -> list[Event]:
         """Bytes have come, cut anywhere."""
         if data and self._hear(now):
-            self._splitter.feed(data)
-            self._guard(self._read)
+            splitter, taken = self._splitter, 0
+            if self._quick and not splitter.held and len(data) <= splitter.limit:
+                taken = self._lane.read(data, 0)
+            if taken < len(data):
+                splitter.feed(data)
+                splitter.position += taken
+                self._guard(self._read)
         return self._events()
 
     def receive_frame(self, frame: bytes, now: float) -> list[Event]:
@@ -123,7 +130,7 @@ class Intake(Session):
     @property
     def paused(self) -> bool:
         """Whether nothing more should be read from the transport, until `accept` or `reject`."""
-        return self.phase is Phase.ASKED
+        return self.phase is _ASKED
 
     def _hear(self, now: float) -> bool:
         self.exchanges.now = now
@@ -162,6 +169,11 @@ class Intake(Session):
         elif self._half is None or splitter.position != at_rest:
             self._half = self.exchanges.now + self.limits.frame_timeout
 
+    @property
+    def _quick(self) -> bool:
+        """Whether there is nothing but streams to think of."""
+        return self._confirmed and self._store is None and self.phase is _OPEN
+
     def _next(self) -> bytes | None:
         if self._early:
             frame, most = self._early.popleft(), self._splitter.limit
@@ -170,7 +182,7 @@ class Intake(Session):
                 raise ProtocolError(f"a frame of {len(frame)} bytes; at most {most} are taken")
             return frame
         splitter = self._splitter
-        if self._confirmed and self._store is None and splitter.held <= splitter.limit:
+        if self._quick and splitter.held <= splitter.limit:
             splitter.position = self._lane.read(splitter.data, splitter.position)
         return splitter.next()
 
@@ -208,8 +220,10 @@ class Intake(Session):
 
     def _events(self) -> list[Event]:
         """What has happened since this was asked last."""
-        if self.drained():
+        if self.draining and self.drained():
             self.end(ErrorCode.CONNECTION_CLOSE, b"", local=self.closing_here)
         events = self.exchanges.events
+        if not events:
+            return []
         self.exchanges.events = []
         return events

@@ -8,12 +8,12 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, cast
 
 from .books import HALF
-from .events import Elements, Requested
+from .events import Answers, Requested
 from .exchanges import Exchanges
 from .frames import MAX_31, Payload
 from .requests import Requests
-from .states import OPENED, Input, Model
-from .streams import Stream
+from .states import OPENED, Model
+from .streams import Stream, Theirs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,6 @@ __all__ = ("Lane",)
 # To look up a member of an enum takes five times as long as to look up a global.
 _RESPONSE: Final = Model.RESPONSE
 _REPLY: Final = OPENED[Model.RESPONSE]
-_LAST_ELEMENT: Final = Input.LAST
 
 _FIRST: Final = Struct(">BHIH").unpack_from
 # Half the time of calling Payload.
@@ -92,7 +91,7 @@ class Lane:
     def _read_answers(self, data: bytes, at: int) -> int:
         """Take in responses; on their streams nothing comes after them."""
         end, live, exchanges = len(data), self._live, self._exchanges
-        events, count = exchanges.events, 0
+        answers: list[tuple[int, bytes]] = []
         while at + _BEFORE <= end:
             high, low, stream_id, bits = _FIRST(data, at)
             stop = at + 3 + (high << 16 | low)
@@ -106,11 +105,11 @@ class Lane:
                 or stream.partial is not None
             ):
                 break
-            events.append(Elements(stream_id, [data[at + _BEFORE : stop]], True))
-            exchanges.move(stream, _LAST_ELEMENT)
+            answers.append((stream_id, data[at + _BEFORE : stop]))
+            exchanges.answered(stream)
             at = stop
-            count += 1
-        exchanges.flood.useful(count)
+        exchanges.events.append(Answers(answers))
+        exchanges.flood.useful(len(answers))
         return at
 
     def _read_requests(self, data: bytes, at: int) -> int:
@@ -131,7 +130,7 @@ class Lane:
             strange = stream_id in live or streams.mine(stream_id) or not 0 < stream_id <= MAX_31
             if strange or not begin <= stop <= end:
                 break
-            stream = Stream(stream_id, _RESPONSE, _REPLY, mine=False, mean=mean)
+            stream = Theirs(stream_id, _RESPONSE, _REPLY, mean)
             stream.granted = 1
             streams.add(stream)
             payload = _new(Payload, (data[begin:stop], metadata))

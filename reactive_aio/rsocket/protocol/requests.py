@@ -17,7 +17,7 @@ from .frames import (
     RequestStream,
 )
 from .states import Model, State
-from .streams import Stream
+from .streams import Stream, Theirs
 
 if TYPE_CHECKING:
     from .lease import Allowance
@@ -79,7 +79,7 @@ class Requests:
         exchanges = self._exchanges
         stream_id = exchanges.streams.next_id()
         state = _CALL_IN if complete else _ASKED[model]
-        stream = Stream(stream_id, model, state, mine=True, mean=exchanges.mean)
+        stream = Stream(stream_id, model, state, exchanges.mean)
         exchanges.streams.add(stream)
         stream.wire = 1 if model is _RESPONSE else min(n, MAX_31)
         numbered = model is _STREAM or model is _CHANNEL
@@ -98,7 +98,7 @@ class Requests:
             return self.begin(_RESPONSE, payload, 1, now, False)
         streams, out = exchanges.streams, exchanges.out
         stream_id = streams.next_id()
-        stream = Stream(stream_id, _RESPONSE, _ASKED_ONE, mine=True, mean=exchanges.mean)
+        stream = Stream(stream_id, _RESPONSE, _ASKED_ONE, exchanges.mean)
         stream.wire = 1
         streams.live[stream_id] = stream
         out.put(stream, quick(stream_id, _RESPONSE_BITS, payload, prefixed=out.prefixed))
@@ -120,7 +120,7 @@ class Requests:
                 exchanges.refuse(stream_id, code, reason.encode())
             return
         model = _MODELS[type(frame)]
-        stream = Stream(stream_id, model, _GATHER, mine=False, mean=exchanges.mean)
+        stream = Theirs(stream_id, model, _GATHER, exchanges.mean)
         exchanges.streams.add(stream)
         if isinstance(frame, _NUMBERED):
             stream.credit = frame.n

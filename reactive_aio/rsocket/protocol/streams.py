@@ -10,7 +10,7 @@ from .states import Model, State
 if TYPE_CHECKING:
     from .fragments import Partial
 
-__all__ = ("Large", "Stream", "Streams")
+__all__ = ("Large", "Stream", "Streams", "Theirs")
 
 
 class Large:
@@ -51,16 +51,15 @@ class Stream:
     larges: int = 0
     ready: bool = False
 
-    def __init__(
-        self, stream_id: int, model: Model, state: State, *, mine: bool, mean: int
-    ) -> None:
+    mine: bool = True
+    """Whether this side asked for it."""
+    started: bool = False
+    """Whether the peer knows of it."""
+
+    def __init__(self, stream_id: int, model: Model, state: State, mean: int) -> None:
         self.id: int = stream_id
         self.model: Model = model
         self.state: State = state
-        self.mine: bool = mine
-        """Whether this side asked for it."""
-        self.started: bool = not mine
-        """Whether the peer knows of it."""
         self.mean: int = mean
         """How large its elements are, about."""
         self.frames: list[bytes | Large] = []
@@ -104,6 +103,13 @@ class Stream:
         self.frames.clear()
         self.size = self.larges = 0
         return dropped
+
+
+class Theirs(Stream):
+    """One that the peer asked for."""
+
+    mine = False
+    started = True
 
 
 _STEP: Final = 2
