@@ -213,8 +213,10 @@ def types(session: nox.Session) -> None:
     """mypy and pyright, both strict; and every public name has its type."""
     room = Room(session, "work").install("types", "test", "demo", extras="all")
     pyright = ["pyright", "--pythonpath", room.python]
-    # --verifytypes looks for an installed package, and overlooks one installed as editable.
+    # --verifytypes looks for an installed package, and overlooks one installed as editable. What
+    # ours imports it looks for with the `python` of the path, whatever --pythonpath says.
     session.env["PYTHONPATH"] = HERE
+    session.env["PATH"] = os.pathsep.join([os.path.dirname(room.python), os.environ["PATH"]])
     room.run_all(
         ["mypy", *session.posargs],
         [*pyright, *session.posargs],

@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import re
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
+from base64 import b64decode, b64encode
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,14 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, async_playwright
 
+from reactive_aio.rsocket import Payload
+from reactive_aio.rsocket.protocol.codec import decode, encode
+from reactive_aio.rsocket.protocol.frames import PayloadFrame, RequestResponse
+from reactive_aio.rsocket.protocol.metadata import write_composite, write_routing
+from reactive_aio.rsocket.protocol.mime import ROUTING
 from tests.asgi.browser import OPTIONS, find_chromium
 from tests.node.packages import find_node
+from tests.rsocket.websocket_peer import JSON_SETUP
 
 ROOT = Path(__file__).parents[2]
 SEPARATE = """
@@ -23,6 +31,10 @@ import asyncio, sys
 sys.path.insert(0, "examples")
 from rsocket_page import Ledger, router
 from reactive_aio.rsocket import serve
+
+@router.route("length")
+async def length(payload: str):
+    return len(payload)
 
 async def main():
     authenticate = lambda _: Ledger()
@@ -179,3 +191,29 @@ async def test_the_page_may_come_from_elsewhere_if_the_server_says_so(chromium: 
             await reaches(page, "arrived", 100)
             await page.click("#toggle")
             await says(server, "ACME: cancelled")
+
+            # Browsers send a long message in several frames.
+            answer = await page.evaluate(ASK, [elsewhere, *map(b64, (JSON_SETUP, long_request()))])
+            frame = decode(b64decode(answer))
+            assert isinstance(frame, PayloadFrame)
+            assert frame.payload.data == b"1000000"
+
+
+ASK = """([url, ...messages]) => new Promise((done, fail) => {
+  const socket = new WebSocket(url);
+  socket.binaryType = "arraybuffer";
+  socket.onopen = () => {
+    for (const each of messages) socket.send(Uint8Array.from(atob(each), (c) => c.charCodeAt(0)));
+  };
+  socket.onmessage = ({data}) => done(btoa(String.fromCharCode(...new Uint8Array(data))));
+  socket.onclose = ({code}) => fail(new Error(`closed with ${code}`));
+})"""
+
+
+def b64(data: bytes) -> str:
+    return b64encode(data).decode()
+
+
+def long_request() -> bytes:
+    route = write_composite([(ROUTING, write_routing("length"))])
+    return encode(RequestResponse(1, Payload(json.dumps("x" * 1_000_000).encode(), route)))
