@@ -9,6 +9,7 @@ from inspect import Parameter, get_annotations, signature
 from typing import Any, Final, get_args
 from uuid import UUID
 
+from ..flow import Flow
 from .payloads import JSON, MSGPACK, PayloadError, readable, typed
 
 __all__ = ("Convert", "converter", "hints", "parameters", "reader")
@@ -58,7 +59,7 @@ def _resolved(annotation: Any, scope: dict[str, Any]) -> Any:
     if not isinstance(annotation, str):
         return annotation
     try:
-        return eval(annotation, scope)
+        return eval(annotation, {"Flow": Flow, **scope})
     except Exception:  # a name that is imported for type checkers alone, perhaps
         return annotation
 

@@ -54,18 +54,26 @@ class Handler:
         kind = kinds.get("payload", Parameter.empty)
         if "payload" not in self._wants:
             kind = element_of(kinds.get("incoming", Parameter.empty))
+        if isinstance(kind, str):
+            raise TypeError(self._unknown("payload", kind))
         self._reader = reader(kind)
         self._decoders: dict[Codec[Any], Decode] = {}
         self._optional = "payload" in named and found["payload"].default is not Parameter.empty
 
     def _converter(self, hole: str, annotation: Any) -> Convert | None:
         if isinstance(annotation, str):
-            raise TypeError(f"route {self.pattern!r}: the type {annotation} of {hole} is not known")
+            raise TypeError(self._unknown(hole, annotation))
         try:
             return converter(annotation)
         except TypeError as error:
             message = f"route {self.pattern!r}: {hole} cannot be of type {annotation!r}; {error}"
             raise TypeError(message) from None
+
+    def _unknown(self, name: str, annotation: str) -> str:
+        return (
+            f"route {self.pattern!r}: the type {annotation} of {name} is not known where the "
+            f"handler is defined; import it there, and not for type checkers alone"
+        )
 
     def __call__(self, request: "Request", values: dict[str, Any]) -> Any:
         given = {

@@ -147,11 +147,33 @@ async def test_a_server_that_never_answers_is_given_up() -> None:
         (lambda: connect("tcp://there:1", ssl=ssl.create_default_context()), "tls://"),
         (lambda: serve("tls://127.0.0.1:0", router), "certificate"),
         (lambda: connect("tcp://there:1", timeout=0), "timeout"),
+        (lambda: connect("tcp://there:1", keepalive=0), "keepalive"),
+        (lambda: serve("tcp://127.0.0.1:0", router, auth_timeout=0), "auth_timeout"),
+        (lambda: connect(Nothing(), retry=3), "need a URI"),
     ],
 )
 async def test_an_address_that_makes_no_sense(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         await make()
+
+
+class Nothing(anyio.abc.ByteStream):
+    """A stream that is not there."""
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        raise anyio.EndOfStream
+
+    async def send(self, item: bytes) -> None: ...
+    async def send_eof(self) -> None: ...
+    async def aclose(self) -> None: ...
+
+
+async def test_a_term_that_nobody_knows_is_refused() -> None:
+    unknown: Any = {"keep_alive": 3}
+    with pytest.raises(TypeError, match="unknown keep_alive"):
+        await connect("tcp://127.0.0.1:1", **unknown)
+    with pytest.raises(TypeError, match="keep_alive"):
+        await serve("tcp://127.0.0.1:0", router, **unknown)
 
 
 async def test_one_connection_too_many_ends_at_once() -> None:
