@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from .envelope import Envelope, credentials_in
+from .protocol.errors import ProtocolError, RequestInvalid
+from .protocol.frames import ErrorCode
 from .protocol.mime import TRACING_ZIPKIN
 
 if TYPE_CHECKING:
@@ -83,7 +85,10 @@ class Request:
     @property
     def credentials(self) -> "Credentials | None":
         """What came with this request, beside those of the connection."""
-        return credentials_in(self.metadata)
+        try:
+            return credentials_in(self.metadata)
+        except ProtocolError as error:
+            raise RequestInvalid(ErrorCode.INVALID, f"{error}".encode()) from None
 
     @property
     def remaining(self) -> float | None:

@@ -88,7 +88,8 @@ class RouterResponder:
         self._running = 0
         self._grants: dict[Driver, Grants] = {}
         self.dropped: int = 0
-        """How many fire-and-forget requests came while too many were being served."""
+        """How many requests that nobody answers came while too many were being served, or made no
+        sense."""
 
     @property
     def leases(self) -> bool:
@@ -206,6 +207,10 @@ class RouterResponder:
         setup = driver.connection.setup
         try:
             items = items_of(setup, metadata)
+        except ProtocolError:
+            self.dropped += 1
+            return
+        try:
             peer = Requester(driver, self.codec(setup))
             result = self.router.push(metadata=items, user=driver.user, peer=peer)
             if isawaitable(result):

@@ -9,6 +9,7 @@ from reactive_aio import Flow, RetryPolicy, from_iterable
 from reactive_aio.rsocket import (
     JSON,
     Client,
+    Lease,
     Limits,
     Resumption,
     Router,
@@ -57,19 +58,25 @@ class Bench:
         resume: Resumption | None = None,
         policy: RetryPolicy | None = None,
         limits: Limits | None = None,
+        leases: Flow[Lease] | None = None,
     ) -> None:
         self.policy = policy
         self.resume = resume
         self.limits = limits
         self.server = Server(
-            RouterResponder(router, on_error=lambda _: None),
+            RouterResponder(
+                router,
+                on_error=lambda _: None,
+                leases=None if leases is None else lambda _: leases,
+            ),
             limits=limits,
             max_connections=50,
             resume=resume,
+            lease=leases is not None,
         )
         self.cuts: Iterator[Budget] = iter(cuts)
         self.ends: list[tuple[Cut, Cut]] = []
-        self.terms = Terms(resume=resume, limits=limits)
+        self.terms = Terms(resume=resume, limits=limits, lease=leases is not None)
         self.down = False
 
     async def client(self) -> Client[Any]:

@@ -10,6 +10,7 @@ from reactive_aio import RetryPolicy, from_iterable, just, never
 from reactive_aio.rsocket import (
     JSON,
     ConnectionLost,
+    Lease,
     Limits,
     ResumeRejected,
     Resumption,
@@ -239,6 +240,20 @@ async def test_a_session_that_is_dropped_at_once_waits_longer_each_time() -> Non
         assert asyncio.get_running_loop().time() > 4  # 0.05, 0.1, 0.2 … seconds, or half of that
 
 
+@pytest.mark.virtual_time
+async def test_leases_end_with_the_transport_and_are_granted_anew() -> None:
+    granted: list[int] = []
+    leases = from_iterable(Lease(2, ttl=1000) for _ in range(9)).do_on_request(granted.append)
+    bench = Bench(numbers(), resume=Resumption(), leases=leases)
+    async with bench.server, await bench.client() as client:
+        assert await client.request_response(route="two") == 2
+        bench.lose()
+        for _ in range(3):
+            assert await client.request_response(route="two") == 2
+        assert len(bench.ends) == 2
+        assert granted == [1, 1, 1]  # at first, after the loss, and when two had been used
+
+
 # -- clients that connect again --------------------------------------------------------------------
 @pytest.mark.virtual_time
 async def test_without_a_session_what_is_open_fails_and_the_client_connects_again() -> None:
@@ -269,6 +284,19 @@ async def test_without_a_session_what_is_open_fails_and_the_client_connects_agai
         await client.ready()  # all begins anew
         assert clock() - began == pytest.approx(2)
         assert await client.request_response(route="two") == 2
+
+
+async def test_a_client_finds_the_server_that_was_started_again() -> None:
+    server = await serve("tcp://127.0.0.1:0", numbers())
+    policy = RetryPolicy(attempts=1000, delay=0.01, factor=1)
+    async with await connect(server.uri, codec=JSON, retry=policy) as client:
+        assert await client.request_response(route="two") == 2
+        await server.aclose()
+        with pytest.raises(ConnectionLost):
+            await client.request_response(route="two")
+        async with await serve(server.uri, numbers()):
+            await client.ready()
+            assert await client.request_response(route="two") == 2
 
 
 @pytest.mark.virtual_time

@@ -1,0 +1,73 @@
+"""What type checkers make of requesters and codecs. Nothing here runs."""
+
+from dataclasses import dataclass
+from typing import Any, assert_type
+
+from reactive_aio import Flow, just
+from reactive_aio.rsocket import (
+    BYTES,
+    JSON,
+    TEXT,
+    Bearer,
+    Caller,
+    Client,
+    Codec,
+    Requester,
+    Resumption,
+    Router,
+    connect,
+    loopback,
+    serve,
+    typed,
+)
+
+
+@dataclass
+class Order:
+    symbol: str
+
+
+def knows(credentials: object) -> bool:
+    return credentials is not None
+
+
+async def judges(credentials: object, caller: Caller) -> str:
+    return f"{caller.address}"
+
+
+async def clients(router: Router) -> None:
+    assert_type(await connect("tcp://here:1"), Client[bytes])
+    assert_type(await connect("tcp://here:1", codec=TEXT), Client[str])
+    assert_type(
+        await connect(
+            "tcp://here:1",
+            codec=typed(Order),
+            credentials=Bearer("token"),
+            resume=Resumption(),
+            retry=3,
+        ),
+        Client[Order],
+    )
+    assert_type(loopback(router), Requester[bytes])
+    assert_type(loopback(router, codec=JSON), Requester[Any])
+    await serve("tcp://here:1", router, authenticate=knows, authorize=lambda each: each.user)
+    await serve("tcp://here:1", router, authenticate=judges, auth_timeout=3)
+
+
+async def requests(ask: Requester[str]) -> None:
+    assert_type(await ask.request_response("x", route="a"), str)
+    assert_type(await ask.request_response(3, route="a", codec=typed(Order)), Order)
+    assert_type(ask.request_stream(route="a", timeout=3), Flow[str])
+    assert_type(ask.request_stream(b"x", codec=BYTES), Flow[bytes])
+    assert_type(ask.request_channel(just("x")), Flow[str])
+    assert_type(ask.request_channel(["x"], codec=typed(list[Order])), Flow[list[Order]])
+    await ask.request_response(3)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def routes(router: Router) -> None:
+    @router.route("a.{n}")
+    def a(n: int) -> Flow[int]:
+        return just(n)
+
+    assert_type(a(3), Flow[int])
+    assert_type(typed(Order), Codec[Order])
