@@ -291,3 +291,12 @@ def test_whatever_is_lost_when_every_element_arrives_once(
             got += [p.data for each in events if isinstance(each, Elements) for p in each.payloads]
     assert got == [b"%d" % number for number in range(len(got))]
     assert len(got) >= n
+
+
+@pytest.mark.parametrize(("version", "is_taken"), [((1, 0), True), ((0, 1), True), ((2, 0), False)])
+def test_resume_may_say_0_1_as_rsocket_js_does(version: tuple[int, int], is_taken: bool) -> None:
+    connection = Connection(None, 0.0, resumption=Resumption())
+    events = connection.receive(wire(Resume(b"t", 0, 0, version)), 0.0)
+    assert (type(events[0]) is ResumeAsked) is is_taken
+    if not is_taken:
+        assert one(events, Closed).code == ErrorCode.REJECTED_RESUME

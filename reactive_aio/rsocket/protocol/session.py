@@ -53,6 +53,8 @@ from .resume import Resumption, Store
 __all__ = ("Phase", "Session")
 
 _VERSION: Final = Struct(">HH").unpack_from
+_RESUMES: Final = frozenset({VERSION, (0, 1)})
+"""rsocket-js says in SETUP 1.0 and in RESUME 0.1, of one and the same session."""
 _SETUP_ERRORS: Final = frozenset(
     {
         ErrorCode.INVALID_SETUP,
@@ -137,10 +139,14 @@ class Session:
         stream_id, kind, _ = header(frame)
         if kind not in (FrameType.SETUP, FrameType.RESUME) or stream_id:
             raise ProtocolError("the first frame is neither SETUP nor RESUME")
-        if len(frame) >= 10 and _VERSION(frame, 6) != VERSION:
+        if len(frame) < 10:
+            return
+        version: tuple[int, ...] = _VERSION(frame, 6)
+        if kind == FrameType.SETUP and version != VERSION:
+            code = ErrorCode.UNSUPPORTED_SETUP
+            raise ProtocolError("only version 1.0 is spoken here", code)
+        if kind == FrameType.RESUME and version not in _RESUMES:
             code = ErrorCode.REJECTED_RESUME
-            if kind == FrameType.SETUP:
-                code = ErrorCode.UNSUPPORTED_SETUP
             raise ProtocolError("only version 1.0 is spoken here", code)
 
     def asked(self, frame: Any) -> None:

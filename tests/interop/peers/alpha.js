@@ -229,8 +229,8 @@ function follow(peer, words, command, done) {
   const payload = { data, metadata: metadataFor(command.route || "tck.answer", command.metadata) };
   if (model === "response") peer.requestResponse(payload, subscriber);
   else if (model === "fnf") {
-    peer.fireAndForget(payload, subscriber);
-    setImmediate(() => end("complete"));
+    peer.fireAndForget(payload, { onComplete: nothing, onError: subscriber.onError });
+    setTimeout(end, 50, "complete"); // nobody says when it has arrived
   } else if (model === "stream") {
     due = amount(words.shift());
     handle = peer.requestStream(payload, due, subscriber);
@@ -257,7 +257,8 @@ async function act(command) {
   } catch (error) {
     return { end: "no connection", message: error.message };
   }
-  const closed = new Promise((resolve) =>
+  // What is resumed is said to have been closed, at times.
+  const closed = new Promise((resolve) => command.resume ||
     peer.onClose((error) => resolve({ end: "closed", message: error ? error.message : "" })));
   const told = await Promise.race([
     new Promise((done) => follow(peer, command.script.split(" "), command, done)),
