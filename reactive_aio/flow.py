@@ -25,7 +25,7 @@ from ._operators import (
     transform as _transform,
     zipped as _zipped,
 )
-from ._sinks import iterate as _iterate, pick as _pick, terminal as _terminal
+from ._sinks import iterate as _iterate, pick as _pick, spark as _spark, terminal as _terminal
 from .stage import Fluent
 
 __all__ = ("Flow",)
@@ -118,6 +118,11 @@ class Flow(Fluent[T_co]):
     max: Final = _pick.max
     for_each: Final = _terminal.for_each
     run: Final = _terminal.run
+
+    # end in Spark, with the extra "spark"
+    to_dataframe: Final = _spark.to_dataframe
+    write_parquet: Final = _spark.write_parquet
+    append_table: Final = _spark.append_table
 
     def __aiter__(self) -> AsyncIterator[T_co]:  # a method, or it would not be an AsyncIterable
         return _iterate.iterate(self)

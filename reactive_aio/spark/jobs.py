@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
-__all__ = ("Inherit", "Jobs", "inheriting")
+__all__ = ("Inherit", "Jobs", "inheriting", "tagged")
 
 T = TypeVar("T")
 Inherit = Callable[[Callable[[], Any]], Callable[[], Any]]
@@ -54,7 +54,7 @@ class Jobs:
         # All that inherit from one thread get the very same object, and would share their tags:
         # inheriting once more, from this thread, makes a copy.
         def begin() -> T:
-            with _tagged(self.context, self._tag):
+            with tagged(self.context, self._tag):
                 return work()
 
         return cast("T", inheriting(self._df)(begin)())
@@ -71,7 +71,7 @@ class Jobs:
 
 
 @contextmanager
-def _tagged(context: "SparkContext", tag: str) -> Generator[None, None, None]:
+def tagged(context: "SparkContext", tag: str) -> Generator[None, None, None]:
     """Tag the jobs of what is begun here: they keep what was set in the thread that began them.
 
     The thread may be shared (``PYSPARK_PIN_THREAD=false``), so it gets everything back.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from ..._core.arguments import whole
 from ...stage import Inlet, from_push
-from ..failures import UnsupportedDataFrame, require_pyspark, telling
+from ..failures import UnsupportedDataFrame, is_connect, require_pyspark, telling
 from ..jobs import inheriting
 from ..mode import MODES, Mode
 from ..rows import KINDS, Kind
@@ -74,8 +74,8 @@ def from_stream(
     **Each row comes at least once.** A micro-batch enters the checkpoint when all of its rows have
     been processed *and one more is asked for*; until then, a crash or a cancellation makes it come
     again as a whole, with the same number. What waits in a ``boundary`` or ``buffer`` behind this,
-    or was prefetched, has been processed as far as this can tell. A sink that wants each row exactly
-    once takes `from_micro_batches`, and keeps the number with the rows.
+    or was prefetched, has been processed as far as this can tell. A sink that wants each row
+    exactly once takes `from_micro_batches`, and keeps the number with the rows.
 
     ::
 
@@ -88,8 +88,8 @@ def from_stream(
 
     Demand: passed through. At demand 0 no query is started, and one that runs waits: it plans the
         next micro-batch when a row of it is due, and computes partitions as `from_dataframe` does.
-    Completes: with *trigger* ``"available_now"`` or ``"once"``, when all is read and one more row is
-        asked for; else never.
+    Completes: with *trigger* ``"available_now"`` or ``"once"``, when all is read and one more row
+        is asked for; else never.
     Fails: when the query or the job of a row fails, with PySpark's exception; with
         `SparkSessionLost` when the session is gone, with `StreamStopped` when somebody else has
         stopped the query.
@@ -128,10 +128,10 @@ def from_micro_batches(
     """Emit the micro-batches of the streaming query *df*, one at a time.
 
     A `MicroBatch` has an ``id``, its ``rows`` as a flow, which computes them as they are asked for,
-    and the same as a DataFrame, ``df``. It is over, and enters the checkpoint, when it was processed
-    and another one is asked for. So each batch comes at least once, and a sink that commits its
-    ``id`` together with its rows has each row exactly once: it skips an ``id`` that it knows.
-    A stateful query (aggregation, deduplication) wants all rows of a batch read.
+    and the same as a DataFrame, ``df``. It is over, and enters the checkpoint, when it was
+    processed and another one is asked for. So each batch comes at least once, and a sink that
+    commits its ``id`` together with its rows has each row exactly once: it skips an ``id`` that it
+    knows. A stateful query (aggregation, deduplication) wants all rows of a batch read.
 
     The arguments are those of `from_stream`.
 
@@ -192,10 +192,11 @@ def _plan(
 
 
 def _check(function: str, df: object) -> None:
-    if type(df).__module__.startswith("pyspark.sql.connect."):
+    if is_connect(df):
         raise UnsupportedDataFrame(
-            f"{function}() cannot read a DataFrame of Spark Connect: its server would call back into "
-            "a process of its own. Use a classic session, made with SparkSession.builder.master(...)."
+            f"{function}() cannot read a DataFrame of Spark Connect: its server would call back "
+            "into a process of its own. Use a classic session, made with "
+            "SparkSession.builder.master(...)."
         )
     require_pyspark()
     from pyspark.sql import DataFrame
@@ -207,8 +208,8 @@ def _check(function: str, df: object) -> None:
         streaming = df.isStreaming
     if not streaming:
         raise UnsupportedDataFrame(
-            f"{function}() needs a streaming DataFrame, made with spark.readStream; this one has an "
-            "end: from_dataframe(df) reads it."
+            f"{function}() needs a streaming DataFrame, made with spark.readStream; this one has "
+            "an end: from_dataframe(df) reads it."
         )
 
 

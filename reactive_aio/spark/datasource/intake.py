@@ -1,0 +1,91 @@
+"""The flow's end of what Spark writes: one piece at a time, when there is demand."""
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from ..._core.demand import Demand
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ...stage import Inlet
+
+__all__ = ("Intake",)
+
+
+class Intake:
+    """One subscription. On the loop's thread, as all of this."""
+
+    def __init__(self, inlet: "Inlet[Any]", gone: "Any") -> None:
+        self._inlet: Inlet[Any] | None = inlet
+        self._gone = gone
+        self._demand = Demand()
+        self._rows: Iterator[Any] = iter(())
+        self._left = 0
+        self._clear = True  # what was handed over has been processed
+        self._changed = anyio.Event()
+
+    @property
+    def open(self) -> bool:
+        """Whether anything is wanted still."""
+        return self._inlet is not None
+
+    @property
+    def hungry(self) -> bool:
+        """Whether all there was has been processed, and more is asked for."""
+        return not self._left and self._clear and bool(self._demand)
+
+    async def change(self) -> None:
+        await self._changed.wait()
+
+    # -- what the connections do ------------------------------------------------------------------
+    def put(self, rows: "Iterator[Any]", count: int) -> None:
+        """Take a piece; only while it is `hungry`."""
+        self._rows, self._left = rows, count
+        self._go()
+
+    def end(self, error: BaseException | None = None) -> None:
+        inlet, self._inlet = self._inlet, None
+        if inlet is None:
+            return
+        self._tell()
+        self._gone(self)
+        if error is None:
+            inlet.complete()
+        else:
+            inlet.fail(error)
+
+    # -- what the island tells --------------------------------------------------------------------
+    def request(self, n: int, /) -> None:
+        self._demand.add(n)
+        self._clear = True
+        self._go()
+
+    def processed(self) -> None:
+        self._clear = True
+        self._go()
+
+    def cancel(self) -> None:
+        if self._inlet is not None:
+            self._inlet = None
+            self._rows, self._left = iter(()), 0
+            self._tell()
+            self._gone(self)
+
+    def _go(self) -> None:
+        inlet = self._inlet
+        if inlet is None or not self._clear or not self._demand:
+            return
+        if self._left:
+            count = self._demand.take(self._left)
+            self._left -= count
+            self._clear = False
+            inlet.push(list(islice(self._rows, count)))
+        else:
+            self._tell()
+
+    def _tell(self) -> None:
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()

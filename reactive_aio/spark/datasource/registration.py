@@ -1,0 +1,21 @@
+"""Making ``format("reactive")`` known to a session."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ..failures import require_pyspark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ("register",)
+
+
+def register(spark: "SparkSession") -> None:
+    """Make ``format("reactive")`` known to *spark*, for `serve_flow` and `serve_writes`.
+
+    Spark's Python workers import this package; on a cluster it must be installed on the executors.
+    """
+    require_pyspark()
+    plugin: Any = import_module(f"{__package__}.plugin")
+    spark.dataSource.register(plugin.Reactive)

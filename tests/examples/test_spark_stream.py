@@ -1,0 +1,38 @@
+"""The streaming example, killed at the worst moment and run again."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.spark,
+    pytest.mark.timeout(240),
+    pytest.mark.skipif(find_spec("pyspark") is None, reason="not installed: pyspark"),
+]
+
+PROGRAM = Path(__file__).parents[2] / "examples" / "spark_stream.py"
+
+
+def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, str(PROGRAM), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+
+
+def test_what_died_between_delivery_and_checkpoint_is_neither_lost_nor_repeated(
+    tmp_path: Path,
+) -> None:
+    died = run("--crash", "2", "--directory", str(tmp_path))
+    assert died.returncode == 3, died.stderr
+    assert "micro-batch 1: 250 rows" in died.stdout
+    again = run("--directory", str(tmp_path))
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert again.stdout.splitlines() == [
+        "micro-batch 1 came again, and is written already",
+        "micro-batch 2: 250 rows",
+        "micro-batch 3: 250 rows",
+        "1000 rows, 1000 different ones, in 4 micro-batches",
+    ]

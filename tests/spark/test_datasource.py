@@ -1,0 +1,483 @@
+"""format("reactive"): Spark reads a flow and writes into one, by its own tasks."""
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark import errors
+
+import reactive_aio as rx
+from reactive_aio.errors import AlreadySubscribed
+from reactive_aio.spark import WriteFailed, activate, register, serve_flow, serve_writes
+from reactive_aio.spark.datasource import ServedFlow, ServedWrites
+from reactive_aio.spark.datasource.encoding import encode
+from reactive_aio.spark.datasource.wire import Line, Refused
+from reactive_aio.testing.probes import SubscriberProbe
+
+from .conftest import arrived, until
+from .test_values import plain, table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from reactive_aio import Flow
+
+# On one loop: what differs between loops is anyio's, and a micro-batch takes its time.
+ONE_LOOP = pytest.mark.asyncio(loop_factories=["asyncio"])
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(180), ONE_LOOP]
+
+SCHEMA = "id long, name string"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered(spark: "SparkSession") -> None:
+    register(spark)
+
+
+@pytest.fixture(autouse=True)
+async def no_thread_is_left() -> AsyncIterator[None]:
+    yield
+    await until(lambda: not [each for each in threading.enumerate() if "reactive" in each.name])
+
+
+class Pulled:
+    """A flow of rows that knows what was asked of it."""
+
+    def __init__(self, rows: int) -> None:
+        self.requested = 0
+        self.sent = 0
+        self.cancelled = 0
+        source = rx.range(rows).map(lambda number: (number, f"n{number}"))
+        self.flow: Flow[tuple[int, str]] = (
+            source.do_on_request(self._request).do_on_next(self._send).do_on_cancel(self._cancel)
+        )
+
+    def _request(self, n: int) -> None:
+        self.requested += n
+
+    def _send(self, _: object) -> None:
+        self.sent += 1
+
+    def _cancel(self) -> None:
+        self.cancelled += 1
+
+
+async def aside(spark: "SparkSession", work: Callable[[], Any]) -> Any:
+    """On a thread, with the session."""
+
+    def run() -> Any:
+        activate(spark)
+        return work()
+
+    return await asyncio.to_thread(run)
+
+
+async def failure(spark: "SparkSession", work: Callable[[], Any]) -> str:
+    """What Spark's error says; PySpark asks the JVM for it, so on the thread."""
+
+    def run() -> str:
+        with pytest.raises(errors.PySparkException) as raised:
+            work()
+        return str(raised.value)
+
+    return str(await aside(spark, run))
+
+
+async def turns() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+# -- spark.read --------------------------------------------------------------------------------
+def loaded(spark: "SparkSession", served: ServedFlow, **options: object) -> "DataFrame":
+    reader = spark.read.format("reactive").options(**served.options)
+    return reader.options(**{key: str(value) for key, value in options.items()}).load()
+
+
+async def test_a_flow_is_read_to_its_end_by_demand(spark: "SparkSession") -> None:
+    pulled = Pulled(25)
+    async with serve_flow(pulled.flow, SCHEMA) as served:
+        rows = await aside(spark, lambda: loaded(spark, served, maxRows=10).collect())
+        assert [tuple(row) for row in rows] == [(number, f"n{number}") for number in range(25)]
+        assert pulled.requested == 30, "ten at a time"
+
+
+async def test_a_query_that_needs_few_rows_cancels_the_flow(spark: "SparkSession") -> None:
+    pulled = Pulled(10**9)
+    async with serve_flow(pulled.flow, SCHEMA) as served:
+        rows = await aside(spark, lambda: loaded(spark, served, maxRows=10).limit(3).collect())
+        assert len(rows) == 3
+        await until(lambda: pulled.cancelled == 1)
+        assert pulled.sent < 1_000_000, "what fits into the pipe between Spark and its worker"
+
+
+async def test_a_flow_that_fails_fails_the_query_with_its_words(spark: "SparkSession") -> None:
+    async with serve_flow(rx.error(ValueError("oh no")), SCHEMA) as served:
+        words = await failure(spark, lambda: loaded(spark, served).collect())
+        assert "the served flow failed: ValueError('oh no')" in words
+
+
+async def test_a_row_that_does_not_fit_fails_the_query(spark: "SparkSession") -> None:
+    async with serve_flow(rx.just(("x", "y")), SCHEMA) as served:
+        assert "Could not convert" in await failure(spark, lambda: loaded(spark, served).collect())
+
+
+async def test_values_of_every_type_arrive_as_they_were(spark: "SparkSession") -> None:
+    unfit = {"struct with a name twice", "collated string", "geometry", "geography"}
+
+    def rows() -> tuple[Any, list[Any]]:
+        df = table(spark).drop(*unfit)
+        return df.schema, df.collect()
+
+    schema, expected = await aside(spark, rows)
+    async with serve_flow(rx.from_iterable(expected), schema) as served:
+        found = await aside(spark, lambda: loaded(spark, served).collect())
+    for name in schema.names:
+        assert [plain(row[name]) for row in found] == [plain(row[name]) for row in expected], name
+
+
+# -- spark.readStream --------------------------------------------------------------------------
+class Reading:
+    """A streaming query over a served flow, which keeps what it got for each micro-batch."""
+
+    def __init__(self, spark: "SparkSession", served: ServedFlow, path: Path, rows: int) -> None:
+        self.batches: dict[int, list[int]] = {}
+        self.go = threading.Semaphore(1_000_000)
+        self.fail_at: int | None = None
+        self._spark = spark
+        reader = spark.readStream.format("reactive").options(**served.options)
+        stream = reader.option("maxRows", str(rows)).load()
+        self._writer = stream.writeStream.foreachBatch(self._take).option(
+            "checkpointLocation", str(path / "checkpoint")
+        )
+
+    def _take(self, df: "DataFrame", batch: int) -> None:
+        self.go.acquire()
+        self.batches[batch] = sorted(row.id for row in df.collect())
+        if batch == self.fail_at:
+            raise RuntimeError("a sink that fails")
+
+    def start(self, *, to_the_end: bool = True) -> Any:
+        writer = self._writer.trigger(availableNow=True) if to_the_end else self._writer
+        return writer.start()
+
+    def run(self) -> None:
+        self.start().awaitTermination()
+
+
+async def test_a_streaming_query_pulls_exactly_what_it_reads(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    pulled = Pulled(10**9)
+    async with serve_flow(pulled.flow, SCHEMA) as served:
+        reading = await aside(spark, lambda: Reading(spark, served, tmp_path, 100))
+        reading.go = threading.Semaphore(2)
+        query = await aside(spark, lambda: reading.start(to_the_end=False))
+        await until(lambda: len(reading.batches) == 2, 60)
+        await until(lambda: pulled.requested == 300, 60)  # the third batch waits in its sink
+        assert pulled.sent == 300
+        assert served.held <= 200, "the first batch has been committed"
+        assert reading.batches == {0: [*range(100)], 1: [*range(100, 200)]}
+        reading.go.release(1000)
+        await asyncio.to_thread(query.stop)
+    assert pulled.cancelled == 1
+
+
+async def test_a_query_ends_with_the_flow_when_it_reads_what_is_available(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    pulled = Pulled(25)
+    async with serve_flow(pulled.flow, SCHEMA) as served:
+        reading = await aside(spark, lambda: Reading(spark, served, tmp_path, 10))
+        await aside(spark, reading.run)
+        assert [len(rows) for rows in reading.batches.values()] == [10, 10, 5]
+
+
+async def test_a_query_that_is_started_anew_loses_nothing(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("py4j.clientserver"), "disabled", True)
+    pulled = Pulled(30)
+    async with serve_flow(pulled.flow, SCHEMA) as served:
+        reading = await aside(spark, lambda: Reading(spark, served, tmp_path, 10))
+        reading.fail_at = 1
+        with pytest.raises(errors.StreamingQueryException, match="a sink that fails"):
+            await aside(spark, reading.run)
+        assert reading.batches == {0: [*range(10)], 1: [*range(10, 20)]}
+        again = await aside(spark, lambda: Reading(spark, served, tmp_path, 10))
+        await aside(spark, again.run)
+        assert again.batches == {1: [*range(10, 20)], 2: [*range(20, 30)]}
+        assert pulled.sent == 30
+
+
+async def test_a_checkpoint_of_another_flow_is_refused_and_a_name_carries_on(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    async with serve_flow(Pulled(10).flow, SCHEMA, name="numbers") as served:
+        reading = await aside(spark, lambda: Reading(spark, served, tmp_path, 10))
+        await aside(spark, reading.run)
+    async with serve_flow(Pulled(10).flow, SCHEMA) as served:
+        reading = await aside(spark, lambda: Reading(spark, served, tmp_path, 10))
+        with pytest.raises(errors.StreamingQueryException, match="is of another flow"):
+            await aside(spark, reading.run)
+    rest = Pulled(25).flow.skip(10)
+    async with serve_flow(rest, SCHEMA, name="numbers", first=10) as served:
+        reading = await aside(spark, lambda: Reading(spark, served, tmp_path, 10))
+        await aside(spark, reading.run)
+        assert reading.batches == {1: [*range(10, 20)], 2: [*range(20, 25)]}
+
+
+async def test_a_flow_that_fails_fails_the_streaming_query_behind_its_rows(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    flow = Pulled(15).flow.concat_with(rx.error(ValueError("oh no")))
+    async with serve_flow(flow, SCHEMA) as served:
+        reading = await aside(spark, lambda: Reading(spark, served, tmp_path, 10))
+        with pytest.raises(errors.StreamingQueryException, match="oh no"):
+            await aside(spark, reading.run)
+        assert sum(len(rows) for rows in reading.batches.values()) == 15
+
+
+# -- df.write ----------------------------------------------------------------------------------
+async def numbers(spark: "SparkSession", rows: int, partitions: int) -> "DataFrame":
+    return await asyncio.to_thread(
+        lambda: spark.range(0, rows, 1, partitions).selectExpr("id", "concat('n', id) as name")
+    )
+
+
+async def test_what_is_written_arrives_under_demand(spark: "SparkSession") -> None:
+    """Rule 1.1."""
+    df = await numbers(spark, 100, 4)
+    async with serve_writes(rows="tuple", batch=8) as served:
+        probe = SubscriberProbe[Any](0).subscribed_to(served.rows)
+        writing = asyncio.create_task(served.write(df))
+        probe.request(3)
+        await arrived(probe, 3)
+        await turns()
+        assert len(probe.elements) == 3
+        probe.request(1000)
+        await probe.end()
+        await writing
+        assert probe.completed
+        assert sorted(probe.elements) == [(number, f"n{number}") for number in range(100)]
+
+
+async def test_a_write_completes_its_flow_and_another_one_may_come(spark: "SparkSession") -> None:
+    async with serve_writes(rows="tuple") as served:
+        for rows, partitions in ((10, 2), (0, 1), (5, 1)):
+            df = await numbers(spark, rows, partitions)
+            writing = asyncio.create_task(served.write(df))
+            found = await served.rows.to_list()
+            await writing
+            assert len(found) == rows
+
+
+async def test_one_subscriber_at_a_time(spark: "SparkSession") -> None:
+    async with serve_writes() as served:
+        first = SubscriberProbe[Any](1).subscribed_to(served.rows)
+        with pytest.raises(AlreadySubscribed, match="one subscriber at a time"):
+            await served.rows.first()
+        first.cancel()
+
+
+async def test_cancelling_fails_the_job(spark: "SparkSession") -> None:
+    df = await numbers(spark, 100_000, 4)
+    async with serve_writes(batch=10) as served:
+        writing = asyncio.create_task(served.write(df))
+        assert len(await served.rows.take(5).to_list()) == 5
+        with pytest.raises(
+            errors.PySparkException, match="the subscriber of the flow has cancelled"
+        ):
+            await writing
+
+
+async def test_cancelling_the_writer_fails_the_flow(spark: "SparkSession") -> None:
+    df = await numbers(spark, 100_000, 4)
+    async with serve_writes(batch=10) as served:
+        probe = SubscriberProbe[Any](5).subscribed_to(served.rows)
+        writing = asyncio.create_task(served.write(df))
+        await arrived(probe, 5)
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        await probe.end()
+        assert isinstance(probe.error, WriteFailed)
+
+
+async def test_a_job_that_fails_fails_the_flow(spark: "SparkSession") -> None:
+    df = await asyncio.to_thread(lambda: spark.range(0, 10, 1, 2).selectExpr("1 div (id - 7) as x"))
+    async with serve_writes() as served:
+        writing = asyncio.create_task(served.write(df))
+        with pytest.raises(WriteFailed):
+            await served.rows.to_list()
+        with pytest.raises(errors.PySparkException, match="DIVIDE_BY_ZERO"):
+            await writing
+
+
+async def test_values_of_every_type_are_written_as_they_were(spark: "SparkSession") -> None:
+    unfit = {"struct with a name twice", "geometry", "geography"}
+    df = await asyncio.to_thread(lambda: table(spark).drop(*unfit))
+    expected = await asyncio.to_thread(df.collect)
+    async with serve_writes() as served:
+        writing = asyncio.create_task(served.write(df))
+        found = await served.rows.to_list()
+        await writing
+    for name in expected[0].__fields__:
+        assert [plain(row[name]) for row in found] == [plain(row[name]) for row in expected], name
+
+
+# -- a task that is run twice ------------------------------------------------------------------
+class Attempt:
+    """A task's side of a write, piece by piece."""
+
+    def __init__(self, served: ServedWrites, partition: int) -> None:
+        from pyspark.sql.types import LongType, StructField, StructType
+
+        self.schema = StructType([StructField("id", LongType())])
+        self.line = Line(
+            served.options, "push", partition=partition, job="j", batch=0, stream=False,
+            known=False, schema=self.schema.json(),
+        )  # fmt: skip
+        self.line.answer()
+
+    def bring(self, *rows: int) -> bool:
+        """Whether the piece was wanted."""
+        wanted = bool(self.line.ask(digest=str(rows))["send"])
+        if wanted:
+            self.line.send(encode([(row,) for row in rows], self.schema))
+        return wanted
+
+    def end(self) -> None:
+        self.line.ask(end=True)
+        self.die()
+
+    def die(self) -> None:
+        self.line.__exit__(None, None, None)
+
+
+async def test_pieces_of_a_second_attempt_are_not_taken_again(spark: "SparkSession") -> None:
+    async with serve_writes(rows="tuple") as served:
+        rows = asyncio.create_task(served.rows.to_list())
+
+        def tasks() -> list[bool]:
+            first, beside = Attempt(served, 0), Attempt(served, 0)
+            taken = [first.bring(1, 2), beside.bring(1, 2), beside.bring(3), first.bring(3)]
+            first.die()
+            again = Attempt(served, 0)
+            taken += [again.bring(1, 2), again.bring(3), again.bring(4)]
+            again.end()
+            beside.die()
+            with Line(
+                served.options, "commit", job="j", batch=0, stream=False, known=False
+            ) as line:
+                line.answer()
+            return taken
+
+        assert await asyncio.to_thread(tasks) == [True, False, True, False, False, False, True]
+        assert await rows == [(1,), (2,), (3,), (4,)]
+
+
+async def test_an_attempt_that_brings_other_rows_fails_the_flow(spark: "SparkSession") -> None:
+    async with serve_writes(rows="tuple") as served:
+        probe = SubscriberProbe[Any](100).subscribed_to(served.rows)
+
+        def tasks() -> None:
+            first, again = Attempt(served, 0), Attempt(served, 0)
+            try:
+                first.bring(1, 2)
+                again.bring(2, 1)
+            finally:
+                first.die()
+                again.die()
+
+        with pytest.raises(Refused, match="with other rows than before"):
+            await asyncio.to_thread(tasks)
+        await probe.end()
+        assert isinstance(probe.error, WriteFailed)
+        assert probe.elements == [(1,), (2,)]
+
+
+# -- df.writeStream ----------------------------------------------------------------------------
+def written_stream(spark: "SparkSession", served: ServedWrites, path: Path) -> Callable[[], None]:
+    files = path / "files"
+    if not files.exists():
+        files.mkdir()
+        for number in range(3):
+            rows = range(number * 10, number * 10 + 10)
+            (files / f"{number}.json").write_text(
+                "\n".join(json.dumps({"id": row}) for row in rows)
+            )
+    stream = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).json(str(files))
+    writer = stream.writeStream.format("reactive").options(**served.options)
+    writer = writer.option("checkpointLocation", str(path / "checkpoint"))
+
+    def run() -> None:
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    return run
+
+
+async def test_a_streaming_query_writes_numbered_batches_and_commits_what_was_processed(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    commits = tmp_path / "checkpoint" / "commits"
+    async with serve_writes(rows="tuple", numbered=True) as served:
+        run = await aside(spark, lambda: written_stream(spark, served, tmp_path))
+        probe = SubscriberProbe[Any](10).subscribed_to(served.rows)
+        writing = asyncio.create_task(aside(spark, run))
+        await arrived(probe, 10)
+        await turns()
+        assert len(probe.elements) == 10
+        assert not await asyncio.to_thread((commits / "0").exists), "one more must be asked for"
+        probe.request(21)
+        await writing
+        assert [batch for batch, _ in probe.elements] == [0] * 10 + [1] * 10 + [2] * 10
+        assert {row for _, row in probe.elements} == {(number,) for number in range(30)}
+        probe.cancel()
+
+
+async def test_a_query_that_is_started_anew_does_not_repeat_what_was_taken(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    async with serve_writes(rows="tuple") as served:
+        run = await aside(spark, lambda: written_stream(spark, served, tmp_path))
+        probe = SubscriberProbe[Any](1000).subscribed_to(served.rows)
+        await aside(spark, run)
+        assert len(probe.elements) == 30
+
+        def forget() -> None:
+            """As if Spark had died between our commit and its own."""
+            for name in ("2", ".2.crc"):
+                (tmp_path / "checkpoint" / "commits" / name).unlink()
+
+        await asyncio.to_thread(forget)
+        run = await aside(spark, lambda: written_stream(spark, served, tmp_path))
+        await aside(spark, run)
+        assert len(probe.elements) == 30
+        probe.cancel()
+
+
+# -- who may speak -----------------------------------------------------------------------------
+async def test_who_does_not_know_the_token_hears_nothing() -> None:
+    from pyspark.sql.types import StructType
+
+    async with serve_flow(rx.just((1,)), StructType(), token="right") as served:
+        assert served.address.startswith("127.0.0.1:")
+
+        def ask(token: str) -> str:
+            with Line({"address": served.address, "token": token}, "schema") as line:
+                return str(line.answer()["schema"])
+
+        with pytest.raises(Refused, match="does not know this token"):
+            await asyncio.to_thread(ask, "wrong")
+        assert "struct" in await asyncio.to_thread(ask, "right")
+
+
+async def test_a_missing_option_is_named() -> None:
+    with pytest.raises(Refused, match="needs the option 'address'"):
+        Line({}, "schema")

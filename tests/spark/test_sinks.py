@@ -1,0 +1,239 @@
+"""The way into Spark: to_dataframe, write_parquet, append_table."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import reactive_aio as rx
+from reactive_aio.errors import TooManyElements
+from reactive_aio.spark import Written, append_table, from_dataframe, to_dataframe, write_parquet
+from reactive_aio.spark.sinks import words
+from reactive_aio.spark.sinks.tables import Tables
+
+from .conftest import until
+from .test_values import plain, table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from reactive_aio import Flow
+
+# On one loop: the operators that they are made of are tested on all.
+ONE_LOOP = pytest.mark.asyncio(loop_factories=["asyncio"])
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(120), ONE_LOOP]
+
+SCHEMA = "id long, name string"
+
+
+@pytest.fixture(autouse=True)
+async def no_thread_is_left() -> AsyncIterator[None]:
+    yield
+    await until(lambda: not [each for each in threading.enumerate() if "reactive" in each.name])
+
+
+def rows(count: int) -> "Flow[tuple[int, str]]":
+    return rx.range(count).map(lambda number: (number, f"n{number}"))
+
+
+async def collected(df: "DataFrame") -> list[Any]:
+    return sorted(map(tuple, await asyncio.to_thread(df.collect)))
+
+
+# -- to_dataframe ------------------------------------------------------------------------------
+async def test_the_elements_become_a_dataframe(spark: "SparkSession") -> None:
+    df = await to_dataframe(rows(25_000), spark, SCHEMA)
+    assert (await asyncio.to_thread(lambda: df.schema.simpleString())) == (
+        "struct<id:bigint,name:string>"
+    )
+    found = await collected(df)
+    assert found == [(number, f"n{number}") for number in range(25_000)]
+
+
+async def test_it_is_a_method_of_every_flow(spark: "SparkSession") -> None:
+    df = await rows(3).to_dataframe(spark, SCHEMA)
+    assert await collected(df) == [(0, "n0"), (1, "n1"), (2, "n2")]
+
+
+async def test_rows_may_be_dicts_and_record_batches(spark: "SparkSession") -> None:
+    dicts = rx.just({"id": 1, "name": "a"}, {"name": None, "id": 2})
+    assert await collected(await to_dataframe(dicts, spark, SCHEMA)) == [(1, "a"), (2, None)]
+    source = await asyncio.to_thread(
+        lambda: spark.range(0, 100, 1, 2).selectExpr("id", "'x' as name")
+    )
+    flow = await asyncio.to_thread(lambda: from_dataframe(source, rows="batch", batch=30))
+    df = await to_dataframe(flow, spark, SCHEMA)
+    assert await collected(df) == [(number, "x") for number in range(100)]
+
+
+async def test_a_flow_without_elements_becomes_an_empty_dataframe(spark: "SparkSession") -> None:
+    assert await collected(await to_dataframe(rx.empty(), spark, SCHEMA)) == []
+
+
+async def test_more_rows_than_the_limit_are_refused(spark: "SparkSession") -> None:
+    with pytest.raises(TooManyElements, match="limit=10 rows"):
+        await to_dataframe(rows(11), spark, SCHEMA, limit=10)
+    assert len(await collected(await to_dataframe(rows(10), spark, SCHEMA, limit=10))) == 10
+
+
+async def test_values_of_every_type_are_what_they_were(spark: "SparkSession") -> None:
+    # What PySpark itself cannot make a DataFrame of.
+    unfit = {"struct with a name twice", "collated string"}
+    df = await asyncio.to_thread(lambda: table(spark).drop(*unfit))
+    expected = await asyncio.to_thread(df.collect)
+    schema = await asyncio.to_thread(lambda: df.schema)
+    made = await to_dataframe(rx.from_iterable(expected), spark, schema)
+    found = await asyncio.to_thread(made.collect)
+    for name in schema.names:
+        assert [plain(row[name]) for row in found] == [plain(row[name]) for row in expected], name
+
+
+# -- write_parquet -----------------------------------------------------------------------------
+async def test_rows_are_written_in_commits(spark: "SparkSession", tmp_path: Path) -> None:
+    path = tmp_path / "rows"
+    written = await write_parquet(rows(250), spark, path, SCHEMA, batch=100)
+    assert written == Written(rows=250, commits=3)
+    assert str(written) == "250 rows in 3 commits"
+    found = await asyncio.to_thread(lambda: spark.read.parquet(str(path)))
+    assert await collected(found) == [(number, f"n{number}") for number in range(250)]
+    assert len(await asyncio.to_thread(lambda: [*path.glob("*.parquet")])) == 3
+
+
+async def test_what_has_come_within_a_time_is_written_though_it_is_little(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    path = str(tmp_path / "rows")
+    more = asyncio.Event()
+
+    async def slow() -> AsyncIterator[tuple[int, str]]:
+        yield 1, "a"
+        await more.wait()
+        yield 2, "b"
+
+    task = asyncio.create_task(
+        write_parquet(rx.from_aiter(slow), spark, path, SCHEMA, batch=1000, within=0.05)
+    )
+    await until(lambda: asyncio.to_thread(lambda: [*(tmp_path / "rows").glob("_SUCCESS")]), 30)
+    found = await asyncio.to_thread(lambda: spark.read.parquet(path))
+    assert await collected(found) == [(1, "a")]
+    more.set()
+    assert await task == Written(rows=2, commits=2)
+
+
+async def test_overwriting_replaces_what_was_there_with_all_that_comes(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    path = tmp_path / "rows"
+    await write_parquet(rows(5), spark, path, SCHEMA)
+    await write_parquet(rows(4), spark, path, SCHEMA, batch=2, mode="overwrite")
+    found = await asyncio.to_thread(lambda: spark.read.parquet(str(path)))
+    assert len(await collected(found)) == 4
+    await write_parquet(rx.empty(), spark, path, SCHEMA, mode="overwrite")
+    found = await asyncio.to_thread(lambda: spark.read.parquet(str(path)))
+    assert await collected(found) == []
+
+
+async def test_a_flow_that_fails_leaves_whole_commits_and_says_how_many(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    path = tmp_path / "rows"
+
+    def no(row: tuple[int, str]) -> tuple[int, str]:
+        if row[0] == 7:
+            raise ValueError("no")
+        return row
+
+    with pytest.raises(ValueError, match="no") as raised:
+        await write_parquet(rows(10).map(no), spark, path, SCHEMA, batch=3)
+    assert any("had committed 6 rows in 2 commits" in note for note in raised.value.__notes__)
+    found = await asyncio.to_thread(lambda: spark.read.parquet(str(path)))
+    assert len(await collected(found)) == 6
+
+
+async def test_a_row_that_does_not_fit_is_not_written(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    with pytest.raises(Exception, match="Could not convert 'x'"):
+        await write_parquet(rx.just((1, "a"), ("x", "b")), spark, tmp_path / "rows", SCHEMA)
+    assert not await asyncio.to_thread((tmp_path / "rows").exists)
+
+
+async def test_cancelling_cancels_the_commit_under_way(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "rows")
+
+    def save(df: "DataFrame", mode: str) -> None:
+        many = df.selectExpr("id", "explode(sequence(id, id + 1000000)) as n")
+        more = many.selectExpr("id", "explode(sequence(n, n + 1000000)) as m").where("m < 0")
+        more.write.mode(mode).parquet(path)
+
+    tables = Tables(spark, SCHEMA)
+    task = asyncio.create_task(
+        words._write(rows(5), "test", tables, save, batch=5, within=None, mode="append")
+    )
+    tracker = await asyncio.to_thread(spark.sparkContext.statusTracker)
+    await until(lambda: asyncio.to_thread(tracker.getActiveJobsIds))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not [each for each in threading.enumerate() if "reactive_aio-test" in each.name]
+
+    async def idle() -> bool:
+        return not await asyncio.to_thread(tracker.getActiveJobsIds)
+
+    await until(idle)
+    left = await asyncio.to_thread(lambda: [*(tmp_path / "rows").glob("*.parquet")])
+    assert left == []
+
+
+async def test_the_flow_waits_while_spark_writes(spark: "SparkSession") -> None:
+    asked = list[int]()
+    free = threading.Event()
+
+    def save(df: "DataFrame", mode: str) -> None:
+        free.wait(20)
+
+    flow = rows(1000).do_on_next(lambda row: asked.append(row[0]))
+    tables = Tables(spark, SCHEMA)
+    task = asyncio.create_task(
+        words._write(flow, "test", tables, save, batch=10, within=None, mode="append")
+    )
+    await until(lambda: len(asked) >= 10)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert len(asked) <= 20, "two batches at most"
+    free.set()
+    assert (await task).rows == 1000
+
+
+# -- append_table ------------------------------------------------------------------------------
+async def test_a_table_is_made_and_appended_to(
+    spark: "SparkSession", request: pytest.FixtureRequest
+) -> None:
+    name = f"t_{abs(hash(request.node.name))}"
+    try:
+        await append_table(rows(3), spark, name, SCHEMA)
+        await rows(2).append_table(spark, name, SCHEMA)
+        assert len(await collected(await asyncio.to_thread(spark.table, name))) == 5
+    finally:
+        await asyncio.to_thread(spark.sql, f"drop table if exists {name}")
+
+
+WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"batch": 0}, ValueError, "batch must be at least 1"),
+    ({"files": 0}, ValueError, "files must be at least 1"),
+    ({"within": -1}, ValueError, "within must be more than 0"),
+    ({"mode": "ignore"}, ValueError, "mode must be one of"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "kind", "message"), WRONG)
+async def test_wrong_arguments_raise_at_once(
+    spark: "SparkSession", arguments: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        await write_parquet(rx.empty(), spark, "nowhere", SCHEMA, **arguments)
