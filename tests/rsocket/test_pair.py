@@ -5,6 +5,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from reactive_aio.rsocket.protocol.connection import Connection
 from reactive_aio.rsocket.protocol.events import (
+    Answers,
     Cancelled,
     Closed,
     Completed,
@@ -53,6 +54,9 @@ class Side:
                 half.in_over = event.model is not Model.CHANNEL
                 half.out_over = event.model is Model.FNF
                 half.granted = int(event.model is Model.RESPONSE)
+            elif isinstance(event, Answers):
+                for stream_id, data in event.answers:
+                    self.act(self.half(stream_id), Elements(stream_id, [data], complete=True))
             elif isinstance(event, Elements | Completed | Failed | Cancelled | Demanded):
                 self.act(self.half(event.stream_id), event)
 
@@ -161,6 +165,25 @@ class Talk(RuleBasedStateMachine):
                 if taken:
                     half.sent.append(payload.data)
                     half.out_over = last or response
+
+    @rule(
+        side=st.integers(0, 1),
+        pick=st.integers(0, 9),
+        sizes=st.lists(st.sampled_from([0, 1, 50, 500]), min_size=1, max_size=9),
+    )
+    def send_all(self, side: int, pick: int, sizes: list[int]) -> None:
+        connection = self.sides[side].connection
+        if found := self.pick(side, pick):
+            stream_id, half = found
+            stream = connection.exchanges.streams.live.get(stream_id)
+            response = stream is not None and stream.model is Model.RESPONSE
+            wanted = sizes[: half.granted - len(half.sent)]
+            elements = [self.element(size).data for size in wanted]
+            taken = connection.send_all(stream_id, elements) if elements else False
+            assert taken == (bool(elements) and not half.out_over)
+            if taken:
+                half.sent += elements
+                half.out_over = response
 
     @rule(side=st.integers(0, 1), pick=st.integers(0, 9), fails=st.booleans())
     def end(self, side: int, pick: int, fails: bool) -> None:
