@@ -6,11 +6,24 @@ from typing import Any
 from hypothesis import given, settings, strategies as some
 from websockets.client import ClientProtocol
 from websockets.frames import Frame, Opcode
+from websockets.http11 import Request
+from websockets.server import ServerProtocol
 from websockets.uri import parse_uri
 
 from reactive_aio import Flow, from_iterable, never
-from reactive_aio.rsocket import Limits, Router, RouterResponder, Server
+from reactive_aio.rsocket import (
+    JSON,
+    Address,
+    Limits,
+    Requester,
+    Router,
+    RouterResponder,
+    Server,
+    Terms,
+)
 from reactive_aio.rsocket.protocol.codec import encode
+from reactive_aio.rsocket.terms import dialled
+from reactive_aio.rsocket.transports.websocket_client import ClientWire
 from reactive_aio.rsocket.transports.websocket_server import ServerWire
 from tests.rsocket.websocket_peer import JSON_SETUP, stream
 from tests.rsocket.wire import ANY_FRAME
@@ -48,16 +61,18 @@ DATA = some.one_of(
 
 
 @some.composite
-def masked(draw: some.DrawFn) -> bytes:
+def framed(draw: some.DrawFn, *, client: bool = True) -> bytes:
     """A frame of WebSocket, mostly a good one."""
     opcode = draw(some.sampled_from([Opcode.BINARY] * 4 + [*Opcode]))
     frame = Frame(opcode, draw(DATA), draw(some.sampled_from([True, True, False])))
     if opcode in (Opcode.PING, Opcode.PONG, Opcode.CLOSE):
         frame = Frame(opcode, bytes(frame.data)[:125], True)
-    return frame.serialize(mask=draw(some.integers(0, 20)) > 0)
+    return frame.serialize(mask=(draw(some.integers(0, 20)) > 0) is client)
 
 
-MESSAGES = some.lists(masked() | masked() | masked() | some.binary(max_size=20), max_size=20)
+def conversation(*, client: bool) -> some.SearchStrategy[list[bytes]]:
+    frame = framed(client=client)
+    return some.lists(frame | frame | frame | some.binary(max_size=20), max_size=20)
 
 
 class Socket:
@@ -126,7 +141,7 @@ def heard(written: bytes) -> None:
 
 
 @settings(max_examples=200)
-@given(MESSAGES, some.lists(some.integers(1, 400), max_size=8))
+@given(conversation(client=True), some.lists(some.integers(1, 400), max_size=8))
 def test_a_server_survives_any_messages(messages: list[bytes], cuts: list[int]) -> None:
     data = HANDSHAKE + b"".join(messages)
     chunks = [HANDSHAKE]
@@ -140,3 +155,44 @@ def test_a_server_survives_any_messages(messages: list[bytes], cuts: list[int]) 
 @given(some.binary(max_size=300) | some.binary(max_size=60).map(lambda end: HANDSHAKE[:-2] + end))
 def test_a_server_survives_any_handshake(data: bytes) -> None:
     asyncio.run(talk([data] if data else []))
+
+
+async def listen_to(messages: list[bytes], answer: bytes | None) -> None:
+    """A client asks for streams, and gets *messages*."""
+    driver = dialled(JSON, Terms(limits=LIMITS, router=router), None)
+    wire: Any = ClientWire(driver, Address.parse("ws://here/"))
+    socket = Socket()
+    socket.wire = wire
+    wire.connection_made(socket)
+    server = ServerProtocol()
+    server.receive_data(socket.written)
+    [request] = server.events_received()
+    assert isinstance(request, Request)
+    server.send_response(server.accept(request))
+    wire.data_received(b"".join(server.data_to_send()) if answer is None else answer)
+    requester = Requester(driver, JSON)
+    streams: list[Any] = []
+    if wire.opened.done():
+        streams = [asyncio.ensure_future(requester.request_stream(route=each).to_list(limit=9))
+                   for each in ("n", "x")]  # fmt: skip
+    for message in messages:
+        if not socket.ended:
+            wire.data_received(message)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert len(wire._parts) <= LIMITS.max_frame
+    socket.close()
+    await asyncio.gather(*streams, wire.opened, return_exceptions=True)
+    await requester.aclose()
+    assert wire._half is wire._end_timer is None
+
+
+@settings(max_examples=100)
+@given(conversation(client=False))
+def test_a_client_survives_any_messages(messages: list[bytes]) -> None:
+    asyncio.run(listen_to(messages, None))
+
+
+@given(some.binary(max_size=200) | some.binary(max_size=60).map(lambda end: b"HTTP/1.1 " + end))
+def test_a_client_survives_any_handshake(answer: bytes) -> None:
+    asyncio.run(listen_to([], answer))
