@@ -4,6 +4,7 @@ Importing this package imports neither PySpark nor a JVM; that happens when some
 """
 
 from .active import activate
+from .archive import NoArchive, archive_classes
 from .dataframe import from_dataframe
 from .datasource import (
     ServedFlow,
@@ -28,6 +29,7 @@ __all__ = (
     "JavaNotFound",
     "MicroBatch",
     "ModeUnavailable",
+    "NoArchive",
     "Progress",
     "ProgressBar",
     "ServedFlow",
@@ -41,6 +43,7 @@ __all__ = (
     "Written",
     "activate",
     "append_table",
+    "archive_classes",
     "ensure_java",
     "find_java",
     "from_dataframe",

@@ -34,7 +34,7 @@ AHEAD: Final = 2
 
 _TURN: Final = 0.0005
 """Seconds of work, then others have their turns: two of them, because who sleeps needs a timer and
-then a turn of its task. Less than a drain may take: a stream of rows is seldom alone on its loop."""
+then a turn of its task. Less than a drain may take: rows are seldom alone on their loop."""
 
 _AT_ONCE: Final = 512
 """Elements that are made and handed over together. When more are alive at a time than are dropped,

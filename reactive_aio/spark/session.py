@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from .archive import archive_options
 from .failures import require_pyspark
 from .java import ensure_java
 
@@ -33,13 +35,19 @@ _LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def local_session(
-    name: str = "reactive_aio", *, cores: int | None = None, config: Mapping[str, str] | None = None
+    name: str = "reactive_aio",
+    *,
+    cores: int | None = None,
+    quick: bool = False,
+    config: Mapping[str, str] | None = None,
 ) -> "SparkSession":
     """Start Spark inside this program, or return the session that already runs.
 
     It finds a Java (`ensure_java`), uses *cores* threads (by default one per processor), runs
     Python functions with this very Python, logs only errors that nobody else reports, opens no
-    port to the network and no web page; *config* adds settings or overrides these. SIGINT keeps
+    port to the network and no web page; *config* adds settings or overrides these. With *quick*,
+    for tests, the JVM starts with half of the work and stays slow: its second compiler, which makes
+    code fast that runs for long, is off. `archive_classes` halves the start again. SIGINT keeps
     its meaning, so Ctrl-C under ``asyncio.run`` cancels the main task: PySpark would replace the
     handler by one that blocks the loop and raises in the middle of it.
 
@@ -48,11 +56,12 @@ def local_session(
     require_pyspark()
     from pyspark.sql import SparkSession
 
-    ensure_java()
+    java = ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else "python3", whichever that is
     cores = cores or os.cpu_count() or 1
+    options = [f'"-Dlog4j2.configurationFile={_LOGGING}"', *archive_options(java)]
     builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
-    for key, value in _settings(cores, config or {}).items():
+    for key, value in _settings(cores, options, config or {}, quick=quick).items():
         builder = builder.config(key, value)
     for logger in _LOGGERS:
         logging.getLogger(logger).setLevel(logging.CRITICAL)
@@ -61,10 +70,21 @@ def local_session(
         return builder.getOrCreate()
 
 
-def _settings(cores: int, config: Mapping[str, str]) -> dict[str, str]:
+def _settings(
+    cores: int, options: list[str], config: Mapping[str, str], *, quick: bool
+) -> dict[str, str]:
+    """All settings, the caller's last: they win."""
+    theirs = config.get(_JAVA_OPTIONS, "")
+    if quick:
+        options = [*options, *_quick_options(theirs)]
     settings = {**_QUIET, "spark.sql.shuffle.partitions": str(cores), **config}
-    options = f'"-Dlog4j2.configurationFile={_LOGGING}" {config.get(_JAVA_OPTIONS, "")}'
-    return {**settings, _JAVA_OPTIONS: options.strip()}
+    return {**settings, _JAVA_OPTIONS: " ".join([*options, theirs]).strip()}
+
+
+def _quick_options(theirs: str) -> list[str]:
+    """A JVM refuses two collectors, so one of theirs leaves no room for ours."""
+    collector = [] if re.search(r"-XX:\+Use\w+GC\b", theirs) else ["-XX:+UseSerialGC"]
+    return ["-XX:TieredStopAtLevel=1", *collector]
 
 
 @contextmanager

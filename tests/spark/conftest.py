@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from reactive_aio import Flow
     from reactive_aio.spark.mode import Mode
 
-# Quick to start rather than quick to run.
 FAST = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.python.worker.reuse": "true",
     # The same JVM is a server of Spark Connect as well: tests see the jobs that it runs.
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -34,7 +30,7 @@ FAST = {
 
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
-    session = local_session("reactive_aio tests", cores=2, config=FAST)
+    session = local_session("reactive_aio tests", cores=2, quick=True, config=FAST)
     yield session
     session.stop()
 

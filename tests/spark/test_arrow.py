@@ -224,7 +224,6 @@ import asyncio, json, os, sys
 from reactive_aio.spark import from_dataframe, local_session
 from reactive_aio.testing.probes import SubscriberProbe
 
-FAST = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 told = {}
 
 async def read(df, demand, then=None, after=0):
@@ -250,7 +249,7 @@ def once(spark):
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "50")
     return spark.range(0, 400, 1, 4).mapInArrow(fail, "id long")
 
-spark = local_session(cores=2, config={**FAST, "spark.master": "local[2,3]"})
+spark = local_session(cores=2, quick=True, config={"spark.master": "local[2,3]"})
 told["master"] = spark.sparkContext.master
 told["retried"] = asyncio.run(read(once(spark), 2**40))
 wide = spark.range(0, 300_000, 1, 1).selectExpr("id", "repeat('x', 100) as text")

@@ -103,8 +103,7 @@ from reactive_aio.spark import SparkSessionLost, from_dataframe, local_session
 from reactive_aio.testing.probes import SubscriberProbe
 
 def session():
-    options = "-XX:TieredStopAtLevel=1"
-    return local_session(cores=2, config={"spark.driver.extraJavaOptions": options})
+    return local_session(cores=2, quick=True)
 
 async def lose(flow, how, demand=1, after=0):
     probe = SubscriberProbe(demand).subscribed_to(flow)

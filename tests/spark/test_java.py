@@ -158,7 +158,7 @@ import asyncio, json, sys
 from reactive_aio.spark import ensure_java, from_dataframe, local_session
 
 java = ensure_java()
-spark = local_session(cores=2, config={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
+spark = local_session(cores=2, quick=True)
 
 async def read(flow):
     return [row.id async for row in flow]
