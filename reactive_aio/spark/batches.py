@@ -12,6 +12,7 @@ probed by `arrow_missing`, and each piece has a contract test (tests/spark/test_
 
 from functools import partial
 from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from .frames import Frames, connect
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ("Batches", "arrow_missing", "arrow_schema")
 
 _ZONE: Final = "UTC"  # as toArrow() has it; a timestamp's number is the same in all of them
+_UTC: Final[dict[str, Any]] = {"timestamp_utc": True}
 _DUPLICATES_FAIL: Final = False  # two columns of a name are told apart by their place
 _LARGE_TYPES: Final = False
 
@@ -122,11 +124,14 @@ class Batches:
 def arrow_schema(schema: "StructType") -> Any:
     """The ``pyarrow.Schema`` of the batches. Raises for a type that Arrow cannot carry."""
     types: Any = import_module("pyspark.sql.pandas.types")
-    return types.to_arrow_schema(
+    make = types.to_arrow_schema
+    # Up to 4.1 it knew UTC and nothing else. Spark Connect of that version is read all the same.
+    zone = {"timezone": _ZONE} if "timezone" in signature(make).parameters else _UTC
+    return make(
         schema,
         error_on_duplicated_field_names_in_struct=_DUPLICATES_FAIL,
-        timezone=_ZONE,
         prefers_large_types=_LARGE_TYPES,
+        **zone,
     )
 
 

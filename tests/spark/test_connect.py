@@ -299,7 +299,7 @@ async def test_cancelling_frees_the_server_at_once(
     began = time.perf_counter()
     probe.cancel()
     assert time.perf_counter() - began < 0.05, "cancel() returns at once"
-    assert await server.freed() < 2
+    assert await server.freed() < 5
     assert not probe.ended
 
 
@@ -307,7 +307,7 @@ async def test_break_frees_the_server(flowing: Flowing, server: Server) -> None:
     async for row in await flowing(endless_second_half):
         if row.id == 8:
             break
-    assert await server.freed() < 2
+    assert await server.freed() < 5
 
 
 async def test_cancelling_the_task_frees_the_server(flowing: Flowing, server: Server) -> None:
@@ -317,7 +317,7 @@ async def test_cancelling_the_task_frees_the_server(flowing: Flowing, server: Se
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await server.freed() < 2
+    assert await server.freed() < 5
 
 
 async def test_aclose_waits_until_the_server_has_let_go(flowing: Flowing, server: Server) -> None:
@@ -326,7 +326,7 @@ async def test_aclose_waits_until_the_server_has_let_go(flowing: Flowing, server
         async for row in rows:
             if row.id == 9:
                 break
-    assert await server.freed() < 1
+    assert await server.freed() < 2
 
 
 @pytest.mark.parametrize("wait", [0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1])
@@ -336,7 +336,7 @@ async def test_cancelling_while_the_job_is_being_started(
     probe = SubscriberProbe[Any](1).subscribed_to(await flowing(endless_second_half))
     await asyncio.sleep(wait)
     probe.cancel()
-    assert await server.freed() < 2
+    assert await server.freed() < 5
     await asyncio.sleep(0.1)
     assert await server.active() == [], "no job was started behind the cancellation"
 
