@@ -32,10 +32,9 @@ class Metrics:
         self._latest[progress.number] = progress
         if progress.ended:
             del self._latest[progress.number]
-            # What Spark was given and had not computed yet.
-            self._cancelled += progress.state == "cancelled" and (
-                progress.launched > progress.computed
-            )
+            # Spark was planning, which runs jobs as well, or had been given more than it has done.
+            at_work = before.state == "planning" or progress.launched > progress.computed
+            self._cancelled += progress.state == "cancelled" and at_work
 
     def text(self) -> str:
         """In the form that Prometheus reads."""

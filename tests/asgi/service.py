@@ -12,6 +12,9 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI, Response
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
@@ -132,8 +135,16 @@ async def typed(n: int) -> Response:
     return Streaming(ndjson(numbers(n)))
 
 
+async def passed_on(request: Request, call_next: Any) -> Any:
+    return await call_next(request)
+
+
+# Both stand between the server and the endpoint, and pass on messages in ways of their own.
+BETWEEN = [Middleware(GZipMiddleware), Middleware(BaseHTTPMiddleware, dispatch=passed_on)]
+
 APPS: dict[str, Any] = {
     "starlette": Starlette(routes=ROUTES),
+    "middleware": Starlette(routes=ROUTES, middleware=BETWEEN),
     "fastapi": fast,
     "bare": ndjson(numbers(3)),
 }

@@ -15,7 +15,10 @@ from tests.asgi.serving import Service, service
 on_one_loop = pytest.mark.asyncio(loop_factories=["asyncio"])
 
 
-@pytest.fixture(scope="module", params=["starlette-asyncio", "fastapi-uvloop"])
+SERVED = ["starlette-asyncio", "middleware-asyncio", "fastapi-uvloop"]
+
+
+@pytest.fixture(scope="module", params=SERVED)
 def serving(request: pytest.FixtureRequest) -> Iterator[Service]:
     app, loop = request.param.split("-")
     if loop == "uvloop":

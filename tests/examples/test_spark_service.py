@@ -167,6 +167,20 @@ def test_a_client_that_leaves_cancels_its_job(service: Service) -> None:
     assert (found["flights_outstanding_rows"], found["spark_outstanding_rows"]) == (0, 0)
 
 
+def test_a_job_at_work_is_cancelled(service: Service) -> None:
+    """Nothing goes to ZZZ, so Spark looks through everything; it may be done too soon to see."""
+    before = service.metrics()["spark_cancelled_jobs_total"]
+    for _ in range(40):
+        with service.connect("dest=ZZZ"):
+            found = service.becomes(flights_connections=1)
+            while found["flights_connections"] and not found["spark_active_jobs"]:
+                found = service.metrics()
+        found = service.becomes(flights_connections=0, spark_active_jobs=0)
+        if found["spark_cancelled_jobs_total"] > before:
+            return
+    pytest.fail("no job was seen at work")
+
+
 def test_twenty_clients_some_of_them_slow_are_served_in_little_memory(
     service: Service, everything: list[dict[str, Any]]
 ) -> None:
