@@ -277,6 +277,15 @@ async def test_a_write_completes_its_flow_and_another_one_may_come(spark: "Spark
             assert len(found) == rows
 
 
+async def test_two_writes_at_a_time_are_two_flows(spark: "SparkSession") -> None:
+    one, other = await numbers(spark, 30, 2), await numbers(spark, 20, 2)
+    async with serve_writes(rows="tuple", batch=4) as served:
+        writing = [asyncio.create_task(served.write(df)) for df in (one, other)]
+        found = [len(await served.rows.to_list()), len(await served.rows.to_list())]
+        await asyncio.gather(*writing)
+        assert sorted(found) == [20, 30]
+
+
 async def test_one_subscriber_at_a_time(spark: "SparkSession") -> None:
     async with serve_writes() as served:
         first = SubscriberProbe[Any](1).subscribed_to(served.rows)

@@ -59,7 +59,7 @@ def test_rows_that_are_gone_or_never_were_are_refused() -> None:
 
 
 def test_a_piece_is_taken_once_whoever_brings_it() -> None:
-    job = Ledger().job("j", 0)
+    job = Ledger().job(("j", 0))
     assert not job.has(1, 0)
     job.take(1, "a")
     assert job.has(1, 0)
@@ -71,19 +71,47 @@ def test_a_piece_is_taken_once_whoever_brings_it() -> None:
 
 def test_a_micro_batch_is_over_once_if_the_query_is_known() -> None:
     ledger = Ledger()
-    ledger.commit("q", 3, known=True)
-    assert ledger.is_over("q", 3)
-    assert ledger.is_over("q", 2)
-    assert not ledger.is_over("q", 4)
-    ledger.commit("unknown", 3, known=False)
-    assert not ledger.is_over("unknown", 3)
+    ledger.commit(("q", 3), known=True)
+    assert ledger.is_over(("q", 3))
+    assert ledger.is_over(("q", 2))
+    assert not ledger.is_over(("q", 4))
+    ledger.commit(("unknown", 3), known=False)
+    assert not ledger.is_over(("unknown", 3))
 
 
-def test_jobs_under_way_are_refused_when_their_reader_has_gone_until_spark_gave_them_up() -> None:
+def test_one_job_at_a_time_is_served() -> None:
     ledger = Ledger()
-    ledger.job("j", 0).take(0, "a")
+    assert ledger.serve(("a", 0))
+    assert ledger.serve(("a", 0))
+    assert not ledger.serve(("b", 0))
+    ledger.commit(("a", 0), known=False)
+    assert ledger.serve(("b", 0))
+
+
+def test_the_job_under_way_is_refused_when_its_reader_has_gone_until_spark_gave_it_up() -> None:
+    ledger, key = Ledger(), ("j", 0)
+    ledger.serve(key)
+    ledger.job(key).take(0, "a")
     ledger.drop()
-    assert ledger.is_refused("j", 0)
-    ledger.abort("j", 0)
-    assert not ledger.is_refused("j", 0)
-    assert not ledger.job("j", 0).has(0, 0), "it begins anew"
+    assert ledger.is_refused(key)
+    assert ledger.serve(("other", 0)), "who waits is served next"
+    ledger.abort(key, again=False)
+    assert not ledger.is_refused(key)
+    assert not ledger.job(key).has(0, 0), "it begins anew"
+
+
+def test_what_was_taken_of_a_micro_batch_is_known_when_it_comes_again() -> None:
+    ledger, key = Ledger(), ("q", 7)
+    ledger.serve(key)
+    ledger.job(key).take(0, "a")
+    ledger.abort(key, again=True)
+    assert ledger.job(key).has(0, 0)
+
+
+def test_no_more_refused_jobs_are_remembered_than_are_of_use() -> None:
+    ledger = Ledger()
+    for number in range(1001):
+        ledger.serve((str(number), 0))
+        ledger.drop()
+    assert not ledger.is_refused(("0", 0))
+    assert ledger.is_refused(("1000", 0))

@@ -3,12 +3,10 @@
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import anyio
-
 from ..._core.demand import Demand
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ...stage import Inlet
 
@@ -18,14 +16,20 @@ __all__ = ("Intake",)
 class Intake:
     """One subscription. On the loop's thread, as all of this."""
 
-    def __init__(self, inlet: "Inlet[Any]", gone: "Any") -> None:
+    def __init__(
+        self,
+        inlet: "Inlet[Any]",
+        *,
+        told: "Callable[[], object]",
+        gone: "Callable[[], object]",
+    ) -> None:
         self._inlet: Inlet[Any] | None = inlet
+        self._told = told
         self._gone = gone
         self._demand = Demand()
         self._rows: Iterator[Any] = iter(())
         self._left = 0
         self._clear = True  # what was handed over has been processed
-        self._changed = anyio.Event()
 
     @property
     def open(self) -> bool:
@@ -37,9 +41,6 @@ class Intake:
         """Whether all there was has been processed, and more is asked for."""
         return not self._left and self._clear and bool(self._demand)
 
-    async def change(self) -> None:
-        await self._changed.wait()
-
     # -- what the connections do ------------------------------------------------------------------
     def put(self, rows: "Iterator[Any]", count: int) -> None:
         """Take a piece; only while it is `hungry`."""
@@ -50,8 +51,7 @@ class Intake:
         inlet, self._inlet = self._inlet, None
         if inlet is None:
             return
-        self._tell()
-        self._gone(self)
+        self._gone()
         if error is None:
             inlet.complete()
         else:
@@ -71,8 +71,7 @@ class Intake:
         if self._inlet is not None:
             self._inlet = None
             self._rows, self._left = iter(()), 0
-            self._tell()
-            self._gone(self)
+            self._gone()
 
     def _go(self) -> None:
         inlet = self._inlet
@@ -84,8 +83,4 @@ class Intake:
             self._clear = False
             inlet.push(list(islice(self._rows, count)))
         else:
-            self._tell()
-
-    def _tell(self) -> None:
-        changed, self._changed = self._changed, anyio.Event()
-        changed.set()
+            self._told()

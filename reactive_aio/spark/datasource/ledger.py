@@ -8,10 +8,13 @@ earlier attempt is not taken again; but it must have been the same.
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ("Job", "Ledger")
+__all__ = ("Job", "Key", "Ledger")
 
-SKIP: Final = "skip"
-SEND: Final = "send"
+Key = tuple[str, int]
+"""A job's name, and the number of its micro-batch."""
+
+_REMEMBERED: Final = 1000
+"""Refused jobs, of which Spark has not said yet that it has given them up."""
 
 
 @dataclass(slots=True)
@@ -34,34 +37,55 @@ class Job:
 
 
 class Ledger:
-    """The jobs under way, and the micro-batches that are over."""
+    """The jobs under way, of which one at a time is served, and the micro-batches that are over."""
 
     def __init__(self) -> None:
-        self._jobs: dict[tuple[str, int], Job] = {}
+        self._jobs: dict[Key, Job] = {}
         self._over: dict[str, int] = {}
-        self._refused: set[tuple[str, int]] = set()
+        self._refused: dict[Key, None] = {}
+        self.serving: Key | None = None
 
-    def job(self, name: str, batch: int) -> Job:
-        return self._jobs.setdefault((name, batch), Job())
+    def job(self, key: Key) -> Job:
+        return self._jobs.setdefault(key, Job())
 
-    def is_over(self, name: str, batch: int) -> bool:
+    def serve(self, key: Key) -> bool:
+        """Whether it is the turn of this job; it stays so until the job is over."""
+        if self.serving is None:
+            self.serving = key
+        return self.serving == key
+
+    def is_over(self, key: Key) -> bool:
         """Whether the micro-batch was committed before: Spark repeats the last one."""
-        return batch <= self._over.get(name, -1)
+        return key[1] <= self._over.get(key[0], -1)
 
-    def is_refused(self, name: str, batch: int) -> bool:
-        return (name, batch) in self._refused
+    def is_refused(self, key: Key) -> bool:
+        return key in self._refused
 
-    def commit(self, name: str, batch: int, *, known: bool) -> None:
+    def commit(self, key: Key, *, known: bool) -> None:
         """*known*: the name tells the query for ever, so its batches are not taken twice."""
-        self._jobs.pop((name, batch), None)
+        self._forget(key)
         if known:
+            name, batch = key
             self._over[name] = max(batch, self._over.get(name, -1))
 
-    def abort(self, name: str, batch: int) -> None:
-        """The job has failed; what comes under its name now is a new run of it."""
-        self._refused.discard((name, batch))
+    def abort(self, key: Key, *, again: bool) -> None:
+        """The job has failed; with *again*, it will come once more, from its beginning."""
+        self._refused.pop(key, None)
+        if again:
+            if self.serving == key:
+                self.serving = None
+        else:
+            self._forget(key)
 
     def drop(self) -> None:
-        """Whoever took the pieces has gone: what is under way is refused, and then begins anew."""
-        self._refused.update(self._jobs)
-        self._jobs.clear()
+        """Whoever took the pieces has gone: the job under way is refused until Spark gave it up."""
+        if self.serving is not None:
+            self._refused[self.serving] = None
+            self._forget(self.serving)
+        while len(self._refused) > _REMEMBERED:
+            self._refused.pop(next(iter(self._refused)))
+
+    def _forget(self, key: Key) -> None:
+        self._jobs.pop(key, None)
+        if self.serving == key:
+            self.serving = None

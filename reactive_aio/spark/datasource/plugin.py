@@ -194,7 +194,7 @@ class Writer(DataSourceArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._given = dict(options)
         self._question: dict[str, Any] = {
-            "job": uuid4().hex, "batch": 0, "stream": False, "known": False,
+            "job": options.get("job") or uuid4().hex, "batch": 0, "stream": False, "known": False,
         }  # fmt: skip
         self._schema = schema.json()
 

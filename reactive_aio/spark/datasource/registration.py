@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..failures import require_pyspark
+from ..mode import ModeUnavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,5 +18,11 @@ def register(spark: "SparkSession") -> None:
     Spark's Python workers import this package; on a cluster it must be installed on the executors.
     """
     require_pyspark()
-    plugin: Any = import_module(f"{__package__}.plugin")
+    try:
+        plugin: Any = import_module(f"{__package__}.plugin")
+    except ImportError as error:
+        raise ModeUnavailable(
+            "register(): the data source 'reactive' needs PySpark 4.2 or newer, where a source is "
+            "asked for so many rows and no more: pip install 'pyspark>=4.2'"
+        ) from error
     spark.dataSource.register(plugin.Reactive)

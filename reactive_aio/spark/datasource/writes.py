@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import anyio
 
@@ -16,7 +17,7 @@ from ..rows import KINDS, Kind, maker
 from ..values import columns_of
 from .encoding import read_batches
 from .intake import Intake
-from .ledger import Ledger
+from .ledger import Key, Ledger
 from .server import Caller, Served, listening
 from .wire import Answer
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ("ServedWrites", "WriteFailed", "serve_writes")
 
 Rows = tuple[Iterator[Any], int]
+Piece = tuple[int, int, str]
+"""Partition, number and digest."""
 
 
 class WriteFailed(ReactiveError):
@@ -42,7 +45,7 @@ class ServedWrites(Served):
         address: str,
         token: str,
         rows: "Flow[Any]",
-        failed: Callable[[BaseException], object],
+        failed: Callable[[str, BaseException], object],
     ) -> None:
         super().__init__(address, token)
         self._failed = failed
@@ -56,16 +59,19 @@ class ServedWrites(Served):
         cancels the job.
         """
 
+        job = uuid4().hex
+
         def save() -> None:
+            writer = df.write.format("reactive").options(**self.options, job=job)
             with telling(df):
-                df.write.format("reactive").options(**self.options).mode("append").save()
+                writer.mode("append").save()
 
         async with Aside("serve_writes", df.sparkSession) as aside:
             try:
                 await aside.call(save)
             except BaseException as error:
                 # Now: it may have failed before a task knew of us, or tasks may wait for demand.
-                self._failed(error)
+                self._failed(job, error)
                 raise
 
 
@@ -131,7 +137,7 @@ class _Writes:
         self._numbered = numbered
         self._ledger = Ledger()
         self._intake: Intake | None = None
-        self._subscribed = anyio.Event()
+        self._changed = anyio.Event()
         self._turn = anyio.Lock()
         self._decoders: dict[str, Callable[[bytes], Rows]] = {}
 
@@ -142,17 +148,18 @@ class _Writes:
                 "rule 1.11: what Spark writes serves one subscriber at a time; share it with a "
                 "MulticastProcessor"
             )
-        self._intake = Intake(inlet, self._gone)
-        self._subscribed.set()
+        self._intake = Intake(inlet, told=self._tell, gone=self._gone)
+        self._tell()
         return self._intake
 
-    def _gone(self, _: Intake) -> None:
+    def _gone(self) -> None:
         self._intake = None
-        self._subscribed = anyio.Event()
         self._ledger.drop()
+        self._tell()
 
-    def fail(self, cause: BaseException) -> None:
-        if self._intake is not None:
+    def fail(self, job: str, cause: BaseException) -> None:
+        """A write has failed which was, or would have been, the one that is served."""
+        if self._intake is not None and self._ledger.serving in (None, (job, 0)):
             error = WriteFailed(f"the write has failed: {str(cause) or 'it was cancelled'}")
             error.__cause__ = cause
             self._intake.end(error)
@@ -161,17 +168,23 @@ class _Writes:
         if self._intake is not None:
             self._intake.end(WriteFailed("serve_writes() was left while its flow was in use"))
 
+    def _tell(self) -> None:
+        """Something has changed that a connection may wait for."""
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
+
     # -- the connections --------------------------------------------------------------------------
     async def respond(self, caller: Caller) -> None:
+        question = caller.question
         try:
-            match caller.question:
+            match question:
                 case {"operation": "push", "job": str(), "batch": int(), "partition": int()}:
-                    await self._push(caller, caller.question)
-                case {"operation": "commit", "job": str(job), "batch": int(batch)}:
-                    await self._commit(job, batch, caller.question)
+                    await self._push(caller, question)
+                case {"operation": "commit", "job": str(), "batch": int()}:
+                    await self._commit(question)
                     await caller.tell(done=True)
-                case {"operation": "abort", "job": str(job), "batch": int(batch)}:
-                    self._abort(job, batch, caller.question)
+                case {"operation": "abort", "job": str(), "batch": int()}:
+                    self._abort(question)
                     await caller.tell(done=True)
                 case _:
                     await caller.tell(error="this takes writes; serve_flow() serves a flow to read")
@@ -179,74 +192,92 @@ class _Writes:
             await caller.tell(error=str(error))
 
     async def _push(self, caller: Caller, question: Answer) -> None:
-        job, batch, partition = question["job"], question["batch"], question["partition"]
-        decode = self._decoder(question["schema"], batch)
-        over = question["known"] and self._ledger.is_over(job, batch)
+        key = _key(question)
+        decode = self._decoder(question["schema"], key[1])
+        over = question["known"] and self._ledger.is_over(key)
         await caller.tell(over=over, rows=self._batch)
         number = 0
         while not over:
             piece = await caller.hear()
             if "end" in piece:
-                await self._until_hungry(job, batch)
+                await self._until_hungry(key)
                 await caller.tell(done=True)
                 return
-            await self._piece(caller, (job, batch), partition, number, piece["digest"], decode)
+            where = (question["partition"], number, piece["digest"])
+            await self._piece(caller, key, where, decode)
             number += 1
 
     async def _piece(
-        self, caller: Caller, key: tuple[str, int], partition: int, number: int, digest: str,
-        decode: Callable[[bytes], Rows],
-    ) -> None:  # fmt: skip
-        async with self._turn:
-            intake = await self._until_hungry(*key)
-            job = self._ledger.job(*key)
-            if job.differs(partition, number, digest):
-                error = WriteFailed(
-                    f"partition {partition} was computed again, with other rows than before, of "
-                    "which some have been delivered. Sort the rows of a partition, or store the "
-                    "DataFrame before it is written."
-                )
-                intake.end(error)
-                raise error
-            if job.has(partition, number):
-                await caller.tell(send=False)
-                return
-            await caller.tell(send=True)
-            rows, count = await anyio.to_thread.run_sync(decode, await caller.receive())
-            if not intake.open:
-                raise _cancelled()
-            job.take(partition, digest)
-            intake.put(rows, count)
-
-    async def _until_hungry(self, job: str, batch: int) -> Intake:
+        self, caller: Caller, key: Key, where: Piece, decode: Callable[[bytes], Rows]
+    ) -> None:
         while True:
-            if self._ledger.is_refused(job, batch):
+            await self._until_hungry(key)
+            async with self._turn:  # of two that were woken, the first one makes it full
+                intake = self._ready(key)
+                if intake is not None:
+                    if self._is_new(key, where, intake):
+                        await caller.tell(send=True)
+                        content = await caller.receive()
+                        rows, count = await anyio.to_thread.run_sync(decode, content)
+                        if not intake.open:
+                            raise _cancelled()
+                        self._ledger.job(key).take(where[0], where[2])
+                        intake.put(rows, count)
+                    else:
+                        await caller.tell(send=False)
+                    return
+
+    def _is_new(self, key: Key, where: Piece, intake: Intake) -> bool:
+        partition, number, digest = where
+        job = self._ledger.job(key)
+        if job.differs(partition, number, digest):
+            error = WriteFailed(
+                f"partition {partition} was computed again, with other rows than before, of which "
+                "some have been delivered. Sort the rows of a partition, or store the DataFrame "
+                "before it is written."
+            )
+            intake.end(error)
+            raise error
+        return not job.has(partition, number)
+
+    async def _until_hungry(self, key: Key) -> Intake:
+        """Wait until it is this job's turn, and all before was processed, and more is wanted."""
+        while True:
+            if self._ledger.is_refused(key):
                 raise _cancelled()
-            intake = self._intake
-            if intake is None:
-                await self._subscribed.wait()
-            elif intake.hungry:
-                self._ledger.job(job, batch)  # from here on, cancelling concerns it
+            if (intake := self._ready(key)) is not None:
                 return intake
-            else:
-                self._ledger.job(job, batch)
-                await intake.change()
+            await self._changed.wait()
 
-    async def _commit(self, job: str, batch: int, question: Answer) -> None:
-        if not question["stream"]:
-            (await self._until_hungry(job, batch)).end()
-        self._ledger.commit(job, batch, known=question["known"])
+    def _ready(self, key: Key) -> Intake | None:
+        intake = self._intake
+        ready = intake is not None and self._ledger.serve(key) and intake.hungry
+        return intake if ready else None
 
-    def _abort(self, job: str, batch: int, question: Answer) -> None:
-        if not question["stream"] and self._intake is not None:
+    async def _commit(self, question: Answer) -> None:
+        key = _key(question)
+        intake = None if question["stream"] else await self._until_hungry(key)
+        self._ledger.commit(key, known=question["known"])
+        self._tell()
+        if intake is not None:
+            intake.end()
+
+    def _abort(self, question: Answer) -> None:
+        key, stream = _key(question), bool(question["stream"])
+        if not stream and self._intake is not None and self._ledger.serving == key:
             self._intake.end(WriteFailed("Spark has given the write up, see what df.write raises"))
-        self._ledger.abort(job, batch)
+        self._ledger.abort(key, again=stream)
+        self._tell()
 
     def _decoder(self, schema: str, batch: int) -> Callable[[bytes], Rows]:
         make = self._decoders.get(schema)
         if make is None:
             make = self._decoders[schema] = _decoder(schema, self._kind)
         return partial(_number, make, batch) if self._numbered else make
+
+
+def _key(question: Answer) -> Key:
+    return question["job"], question["batch"]
 
 
 def _cancelled() -> WriteFailed:

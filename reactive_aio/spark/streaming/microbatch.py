@@ -1,7 +1,7 @@
 """What a streaming query is made of, and how it may end."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ...errors import ReactiveError
 
@@ -45,6 +45,3 @@ class MicroBatch(Generic[T_co]):
 
     def __repr__(self) -> str:
         return f"<MicroBatch {self.id}>"
-
-    # A dataclass would hash by value, and a DataFrame has none.
-    __hash__: Any = object.__hash__
