@@ -54,12 +54,12 @@ class Driver:
         """Why the connection is over, once it is."""
         self.user: Any = None
         """What the authentication of the peer returned."""
+        self.returns_only: bool = False  # the peer may have a session back, but not begin one
         self.on_lost: Callable[[Driver], object] | None = None
         """Called once, when it is over and nothing is left of it."""
         self.on_suspended: Callable[[Driver], object] | None = None
         """Called when a session lost its transport, and waits for another."""
-        self.at_resume: list[Callable[[], object]] = []
-        """Called whenever a session goes on."""
+        self.at_resume: list[Callable[[], object]] = []  # called whenever a session goes on
         self.waiting: list[Callable[[], object]] = []
         """Called, once, when the peer grants a lease, or the connection is over."""
         self._ends: list[Callable[[Driver], object]] = []

@@ -98,6 +98,9 @@ class RouterResponder:
 
     # -- admission ---------------------------------------------------------------------------------
     def admit(self, driver: Driver, setup: Setup) -> None:
+        if driver.returns_only:
+            driver.reject("there are too many connections")
+            return
         if self.hooks.authenticate is None:
             self._let_in(driver, setup)
             return

@@ -2,7 +2,7 @@
 
 from ssl import SSLContext
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack, overload
 
 from .._core.loop import Door, settled
 from .driver import Driver
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ("Server", "loopback", "serve")
 
 T = TypeVar("T")
+_RETURNING: Final = 64
+"""How many more than all may be about to resume their sessions at a time."""
 
 
 class Server:
@@ -68,7 +70,8 @@ class Server:
     def welcome(self) -> Driver:
         """The driver of a new connection; one too many ends at once."""
         driver = Driver(self._make, self._responder)
-        if self._closing or self._full():
+        driver.returns_only = self._full()
+        if self._closing or (driver.returns_only and not self._may_return()):
             self.refused += 1
             driver.abort()
             return driver
@@ -82,6 +85,14 @@ class Server:
             return False
         waiting = sum(each.connection.suspended for each in self._drivers)
         return len(self._drivers) - waiting >= self._most
+
+    def _may_return(self) -> bool:
+        """Whether one more may come in, if only to have its session back.
+
+        The transport of that session may be lost, and the server not know it yet.
+        """
+        strangers = sum(each.returns_only for each in self._drivers)
+        return self._resume is not None and strangers < _RETURNING
 
     def _make(self, now: float) -> Connection:
         return Connection(

@@ -22,7 +22,7 @@ from reactive_aio.rsocket import (
 from reactive_aio.testing.probes import SubscriberProbe
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 
-from .cutting import WHOLE, Bench, Budget, Proxy, converse, talkative
+from .cutting import WHOLE, Bench, Budget, Cut, Proxy, converse, talkative
 
 SMALL = Limits(mtu=64)  # so that there are fragments to be cut
 ROUTES = ("range", "slow", "plus", "large", "log 0", "log 1", "log 2")
@@ -192,6 +192,13 @@ async def test_a_token_opens_only_its_own_session() -> None:
         assert first.token != second.token
 
 
+def lose_silently(near: Cut, far: Cut) -> None:
+    """The cable is cut: the client hears of it, the server does not."""
+    near.other = far.other = None
+    near._closing = True
+    near._end()
+
+
 @pytest.mark.virtual_time
 async def test_a_server_that_does_not_know_the_old_transport_is_lost_takes_the_new_one() -> None:
     bench = Bench(numbers(), resume=Resumption())
@@ -200,9 +207,7 @@ async def test_a_server_that_does_not_know_the_old_transport_is_lost_takes_the_n
         client.request_stream(route="n").subscribe(probe)
         await probe.received(5)
         near, far = bench.ends[0]
-        near.other = far.other = None  # the cable is cut: neither hears of it
-        near._closing = True
-        near._end()
+        lose_silently(near, far)
         probe.request(5)
         assert await probe.came(lambda: probe.elements == [*range(10)])
         assert len(bench.ends) == 2
@@ -227,6 +232,21 @@ async def test_sessions_that_wait_do_not_keep_their_clients_out() -> None:
         assert bench.server.refused == 0
         for client in clients:
             await client.aclose()
+
+
+@pytest.mark.virtual_time
+async def test_a_server_that_is_full_gives_sessions_back_and_begins_none() -> None:
+    bench = Bench(numbers(), resume=Resumption())
+    bench.server._most = 1
+    async with bench.server, await bench.client() as client:
+        assert await client.request_response(route="two") == 2
+        lose_silently(*bench.ends[0])
+        assert await client.request_response(route="two") == 2
+        assert len(bench.ends) == 2
+        async with await bench.client() as late:
+            with pytest.raises(SetupRejected, match="too many connections"):
+                await late.request_response(route="two")
+        assert await client.request_response(route="two") == 2
 
 
 @pytest.mark.virtual_time
