@@ -1,0 +1,62 @@
+"""The laws for publishers that never end, applied to streaming queries."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from blockbuster import BlockBuster
+
+from reactive_aio.spark import from_micro_batches, from_stream
+from reactive_aio.tck import Outcome, Subject, Terms, check
+from tests.conformance.test_library import LOOPS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from reactive_aio import Flow
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+# A query takes its time to start, and must not be taken for silence.
+TERMS = Terms(come=60.0, stuck=30.0, longest=120.0)
+
+
+class Queries:
+    """The kit calls these on its loop, where making a DataFrame blocks for a moment."""
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self._spark = spark
+
+    def infinite(self) -> "Flow[Any]":
+        return from_stream(self._endless(), checkpoint=None, rows="tuple")
+
+    def batches(self) -> "Flow[Any]":
+        return from_micro_batches(self._endless(), checkpoint=None)
+
+    def _endless(self) -> Any:
+        source = self._spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 50)
+        return source.option("numPartitions", 2).load()
+
+
+@pytest.fixture
+def queries(spark: "SparkSession", blocking_calls_fail: BlockBuster) -> Queries:
+    names = {"infinite", "batches", "_endless"}
+    for function in blocking_calls_fail.functions.values():
+        function.can_block_in("spark/test_stream_conformance.py", names)
+    return Queries(spark)
+
+
+# On one loop: what differs between loops is tested with from_dataframe, which reads the rows.
+def test_rows_of_a_streaming_query_conform(queries: Queries) -> None:
+    # Not of every length: those laws are for the rows, and each of them would start a query.
+    judge(Subject(name="from_stream", infinite_publisher=queries.infinite, quiet=0.1))
+
+
+def test_micro_batches_conform(queries: Queries) -> None:
+    judge(Subject(name="from_micro_batches", infinite_publisher=queries.batches, quiet=0.1))
+
+
+def judge(subject: Subject) -> None:
+    report = check(replace(subject, **LOOPS["asyncio"]), terms=TERMS)
+    assert not report.having(Outcome.FAIL), str(report)
+    assert report.having(Outcome.PASS)
