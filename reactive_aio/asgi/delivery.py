@@ -181,9 +181,12 @@ async def respond(
     *,
     kind: str = "http.response",
 ) -> None:
-    """Send a whole response."""
-    await send({"type": f"{kind}.start", "status": status, "headers": headers})
-    await send({"type": f"{kind}.body", "body": body})
+    """Send a whole response, if the client is still there."""
+    try:
+        await send({"type": f"{kind}.start", "status": status, "headers": headers})
+        await send({"type": f"{kind}.body", "body": body})
+    except OSError:  # so says a server that cannot send
+        pass
 
 
 def encoded(headers: "Mapping[str, str]") -> _Headers:

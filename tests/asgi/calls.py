@@ -34,7 +34,7 @@ class Call:
         }
         self.sent: list[Event] = []
         self.incoming: asyncio.Queue[Event] = asyncio.Queue()
-        self.broken = False
+        self.broken: Exception | None = None
         self._may_send = asyncio.Event()
         self._may_send.set()
         self._changed = asyncio.Condition()
@@ -46,8 +46,8 @@ class Call:
 
     async def _send(self, event: Event) -> None:
         await self._may_send.wait()
-        if self.broken:
-            raise OSError("the client has gone")
+        if self.broken is not None:
+            raise self.broken
         self.sent.append(event)
         async with self._changed:
             self._changed.notify_all()

@@ -302,15 +302,36 @@ async def test_who_gets_it_without_an_upgrade_is_told_so() -> None:
     assert call.status == 426
 
 
-async def test_a_server_that_cannot_send_is_a_client_that_left() -> None:
+@pytest.mark.parametrize("broken", [OSError("gone"), RuntimeError("it is closed")], ids=repr)
+async def test_a_server_that_cannot_send_is_a_client_that_left(broken: Exception) -> None:
     probe = PublisherProbe[int]()
     call = await called({"a": probe})
     call.say("subscribe", 1, route="a", n=1)
     await probe.requested_at_least(1)
-    call.broken = True
+    call.broken = broken
     probe.emit(1)
+    for _ in range(9):
+        await asyncio.sleep(0)
+    call.send("{")  # which would close it
     await call.left()
     await probe.cancelled_once()
+
+
+@pytest.mark.virtual_time
+async def test_a_send_that_fails_while_the_client_stays_is_reported() -> None:
+    errors: list[BaseException] = []
+    call = await called({"a": just(1)}, on_error=errors.append)
+    call.broken = RuntimeError("a bug of the server")
+    call.say("subscribe", 1, route="a", n=1)
+    await asyncio.sleep(10)
+    assert errors == [call.broken]
+    await call.left()
+
+
+async def test_a_client_that_does_not_wait_for_its_handshake_is_no_error() -> None:
+    call = SocketCall(websocket(router))
+    call.broken = OSError("gone")
+    await call.end()
 
 
 @pytest.mark.parametrize(

@@ -358,10 +358,16 @@ async def test_a_server_that_cannot_send_is_a_client_that_left() -> None:
     probe = PublisherProbe[int]()
     call = Call(ndjson(probe))
     await probe.requested_at_least(1)
-    call.broken = True
+    call.broken = OSError("the client has gone")
     probe.emit(1)
     await call.end()
     await probe.cancelled_once()
+
+
+async def test_a_refusal_that_nobody_waits_for_is_no_error() -> None:
+    call = Call(ndjson(lambda _: None))
+    call.broken = OSError("the client has gone")
+    await call.end()
 
 
 async def test_a_server_that_stops_cancels_upstream() -> None:

@@ -148,7 +148,10 @@ class WebSocketEndpoint:
             except Exception as error:
                 await self._deny(door, http, send, error)
                 return
-            await send({"type": "websocket.accept", "subprotocol": subprotocol})
+            try:
+                await send({"type": "websocket.accept", "subprotocol": subprotocol})
+            except OSError:  # the client could not wait
+                return
             await Session(door, send, self._manner, http, user).run(receive, first)
         finally:
             self._open -= 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from ..._core.loop import Door, Future, Task, settled, turn
+from ..._core.loop import Door, Future, Task, TimerHandle, settled, turn
 from ...rsocket.routing import Router
 from ..forms import Encode
 from ..problem import ClientLeft, Problem, problem_of
@@ -60,6 +60,7 @@ class Session:
         self._writer: Future[Any] | None = None  # what the writer waits for
         self._reader: Future[Any] | None = None
         self._leaving: list[Outgoing] = []
+        self._doubt: TimerHandle | None = None  # whether the client left, when a send has failed
 
     # -- the life of the socket --------------------------------------------------------------------
     async def run(self, receive: Receive, first: Message | None) -> None:
@@ -111,6 +112,8 @@ class Session:
     async def _leave(self, tasks: list[Task[None]]) -> None:
         """Cancel what the client subscribed to, and fail what was subscribed to here."""
         self._over = True
+        if self._doubt is not None:
+            self._doubt.cancel()
         outgoing = [*self._outgoing.values(), *self._leaving]
         for stream in outgoing:
             stream.cancel()
@@ -243,6 +246,9 @@ class Session:
                 await self._writer
         except OSError:  # so says a server that cannot send: the client has gone
             pass
+        except Exception as error:
+            # So do some that have seen the client leave, before they tell the reader.
+            self._doubt = self.door.later(_FLUSHED_WITHIN, self.problem, error)
         finally:
             self._over = True
             _wake(self._reader)
@@ -277,7 +283,7 @@ class Session:
     async def _close(self, code: int) -> None:
         try:
             await self._send({"type": "websocket.close", "code": code})
-        except OSError:
+        except (OSError, RuntimeError):  # the client has closed it at the same time
             pass
 
 
