@@ -9,17 +9,12 @@ from typing import Any, Final
 
 from .._core.loop import Door, Future, Task, TimerHandle, settled
 from .alarm import Alarm
+from .parties import Parties
 from .protocol.connection import Connection
 from .protocol.errors import StreamFailed, error_of
 from .protocol.events import (
-    Answers,
-    Cancelled,
     Closed,
-    Completed,
-    Demanded,
-    Elements,
     Event,
-    Failed,
     Leased,
     MetadataPushed,
     Requested,
@@ -47,8 +42,9 @@ class Driver:
     ) -> None:
         self.door: Door = Door("an RSocket connection")
         self.connection: Connection = make(self.door.now())
-        self.receivers: dict[int, Receiver] = {}
-        self.senders: dict[int, Sender] = {}
+        parties = Parties()
+        self.receivers: dict[int, Receiver] = parties.receivers
+        self.senders: dict[int, Sender] = parties.senders
         self.work: Work = Work(self.door)
         self.ended: StreamFailed | None = None
         """Why the connection is over, once it is."""
@@ -78,16 +74,10 @@ class Driver:
         self._over = False  # the transport has ended
         self._farewell = False  # the peer took leave, and left no stream open
         self._doomed = False  # it is to end, should there ever be one
-        self._on: dict[type[Any], Callable[[Any], None]] = self._handlers()
+        self._on: dict[type[Any], Callable[[Any], None]] = self._handlers() | parties.handlers()
 
     def _handlers(self) -> dict[type[Any], Callable[[Any], None]]:
         return {
-            Answers: self._answers,
-            Elements: self._elements,
-            Completed: self._completed,
-            Failed: self._failed,
-            Cancelled: self._cancelled,
-            Demanded: self._demanded,
             Requested: self._requested,
             SetupAsked: self._asked,
             ResumeAsked: self._resume_asked,
@@ -116,7 +106,11 @@ class Driver:
         events = self.connection.receive(data, self.door.now())
         self._lone = len(events) < 2
         self._dispatch(events)
-        self._turn()
+        if self._gathered or self._room or not self.connection.idle:
+            self._turn()
+            return
+        self._planned = False
+        self._alarm.set(self.connection.next_deadline())
 
     def pause_writing(self) -> None:
         self._writable = False
@@ -316,40 +310,6 @@ class Driver:
             act = self._on.get(type(event))
             if act is not None:
                 act(event)
-
-    def _elements(self, event: Elements) -> None:
-        receiver = self.receivers.get(event.stream_id)
-        if receiver is not None:
-            if event.complete:
-                del self.receivers[event.stream_id]
-            receiver.elements(event)
-
-    def _answers(self, event: Answers) -> None:
-        receivers = self.receivers
-        for stream_id, data in event.answers:
-            receiver = receivers.pop(stream_id, None)
-            if receiver is not None:
-                receiver.answered(data)
-
-    def _completed(self, event: Completed) -> None:
-        receiver = self.receivers.pop(event.stream_id, None)
-        if receiver is not None:
-            receiver.completed()
-
-    def _failed(self, event: Failed) -> None:
-        receiver = self.receivers.pop(event.stream_id, None)
-        if receiver is not None:
-            receiver.failed(error_of(event.code, event.data))
-
-    def _cancelled(self, event: Cancelled) -> None:
-        sender = self.senders.pop(event.stream_id, None)
-        if sender is not None:
-            sender.cancelled()
-
-    def _demanded(self, event: Demanded) -> None:
-        sender = self.senders.get(event.stream_id)
-        if sender is not None:
-            sender.demanded(event.n)
 
     def _requested(self, event: Requested) -> None:
         if self._responder is not None:

@@ -181,6 +181,13 @@ class Connection(Intake):
         return self.exchanges.out.queued
 
     @property
+    def idle(self) -> bool:
+        """Whether it is open, and has nothing to say, to the peer or to the application."""
+        each = self.exchanges
+        busy = each.out.queued or each.events or each.asking or each.waiting or self.draining
+        return not busy and self.phase is _OPEN
+
+    @property
     def alone(self) -> bool:
         """Whether there is one stream, and nothing else to be sent than what is said on it."""
         exchanges = self.exchanges

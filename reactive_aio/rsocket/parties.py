@@ -1,0 +1,65 @@
+"""The parties of streams: who gets what comes in on each, and who sends."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .protocol.errors import error_of
+from .protocol.events import Answers, Cancelled, Completed, Demanded, Elements, Failed
+
+if TYPE_CHECKING:
+    from .roles import Receiver, Sender
+
+__all__ = ("Parties",)
+
+
+class Parties:
+    """Tells them what concerns their stream; whoever has been told of the end is forgotten."""
+
+    def __init__(self) -> None:
+        self.receivers: dict[int, Receiver] = {}
+        self.senders: dict[int, Sender] = {}
+
+    def handlers(self) -> dict[type[Any], Callable[[Any], None]]:
+        """What to do with the events of streams."""
+        return {
+            Answers: self._answers,
+            Elements: self._elements,
+            Completed: self._completed,
+            Failed: self._failed,
+            Cancelled: self._cancelled,
+            Demanded: self._demanded,
+        }
+
+    def _answers(self, event: Answers) -> None:
+        receivers = self.receivers
+        for stream_id, data in event.answers:
+            receiver = receivers.pop(stream_id, None)
+            if receiver is not None:
+                receiver.answered(data)
+
+    def _elements(self, event: Elements) -> None:
+        receiver = self.receivers.get(event.stream_id)
+        if receiver is not None:
+            if event.complete:
+                del self.receivers[event.stream_id]
+            receiver.elements(event)
+
+    def _completed(self, event: Completed) -> None:
+        receiver = self.receivers.pop(event.stream_id, None)
+        if receiver is not None:
+            receiver.completed()
+
+    def _failed(self, event: Failed) -> None:
+        receiver = self.receivers.pop(event.stream_id, None)
+        if receiver is not None:
+            receiver.failed(error_of(event.code, event.data))
+
+    def _cancelled(self, event: Cancelled) -> None:
+        sender = self.senders.pop(event.stream_id, None)
+        if sender is not None:
+            sender.cancelled()
+
+    def _demanded(self, event: Demanded) -> None:
+        sender = self.senders.get(event.stream_id)
+        if sender is not None:
+            sender.demanded(event.n)
