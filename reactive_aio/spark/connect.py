@@ -156,6 +156,7 @@ class PublicOperation:
         self._tags = tags
         self._tag = f"reactive_aio-{uuid4().hex}"
         self._meter = meter
+        self._left = Event()
 
     def elements(self, convert: Convert) -> Iterator[Any]:
         """Run it, and iterate over what *convert* makes of its pieces. On a thread."""
@@ -168,7 +169,8 @@ class PublicOperation:
                 raise
             except Exception as error:
                 _drop_frames(error)
-                raise
+                if not self._left.is_set():  # else nobody wants to know what it was about
+                    raise
 
     def _pieces(self) -> Generator[Any, None, None]:
         """Lists of rows."""
@@ -182,6 +184,7 @@ class PublicOperation:
 
     def cancel(self) -> None:
         """Have the server stop it. It may not have begun yet, so this is called again."""
+        self._left.set()
         with suppress(Exception):  # what cannot be reached any more runs nothing for us
             self._df.sparkSession.interruptTag(self._tag)
 
@@ -202,7 +205,6 @@ class Operation(PublicOperation):
 
     def __init__(self, df: "DataFrame", tags: frozenset[str], meter: Meter) -> None:
         super().__init__(df, tags, meter)
-        self._left = Event()
         self._client = self._own(self._df.sparkSession.client)
 
     def _own(self, client: Any) -> Any:

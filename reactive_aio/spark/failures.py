@@ -153,25 +153,34 @@ def _is_stopped(context: Any) -> bool:
 def explained_remote(error: Exception, df: "DataFrame") -> Exception:
     """The same for a server of Spark Connect, whose errors have PySpark's types already."""
     session: Any = df.sparkSession
+    condition = _condition(error)
+    if condition == "OPERATION_CANCELED":  # by somebody, or with all others of the session
+        condition = _session_lost(session) or condition
     if session.is_stopped:
         return SparkSessionLost(f"{_STOPPED} {_REMEDY}")
-    condition = _condition(error)
+    words = str(error).partition("\n\nJVM stacktrace")[0]
     if condition.startswith("INVALID_HANDLE.SESSION"):
-        return SparkSessionLost(
-            f"The Spark Connect server has ended the session: {error} {_REMEDY}"
-        )
+        return SparkSessionLost(f"The Spark Connect session has been stopped: {words} {_REMEDY}")
     if condition.startswith("INVALID_HANDLE.OPERATION") or condition == "RESPONSE_ALREADY_RECEIVED":
-        return SparkSessionLost(f"{_GIVEN_UP}: {error}. {_READ_AGAIN}")
+        return SparkSessionLost(f"{_GIVEN_UP}: {words} {_READ_AGAIN}")
     status = getattr(error, "getGrpcStatusCode", lambda: None)()
     if getattr(status, "name", "") == "UNAVAILABLE":
-        return SparkSessionLost(
-            f"The Spark Connect server is not to be reached: {error}. {_REMEDY}"
-        )
+        return SparkSessionLost(f"The Spark Connect server is not to be reached: {words} {_REMEDY}")
     return error
 
 
 def _condition(error: Exception) -> str:
     return str(getattr(error, "getCondition", lambda: "")())
+
+
+def _session_lost(session: Any) -> str:
+    """Ask the server for the session; return what it says if there is none."""
+    try:
+        session.conf.get("spark.sql.session.timeZone")
+    except Exception as error:
+        found = _condition(error)
+        return found if found.startswith("INVALID_HANDLE.SESSION") else ""
+    return ""
 
 
 def _from_java(error: Any) -> Exception:

@@ -2,6 +2,9 @@
 
 import asyncio
 import logging
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -151,6 +154,30 @@ def test_a_streaming_dataframe_is_refused(remote: "SparkSession") -> None:
     df = remote.readStream.format("rate").load()
     with pytest.raises(UnsupportedDataFrame, match="streaming"):
         from_dataframe(df)
+
+
+# As most programs do it: one kind of session, of pyspark.sql's own builder.
+PROGRAM = """
+import asyncio, sys, warnings
+warnings.simplefilter("ignore")
+from pyspark.sql import SparkSession, functions
+from reactive_aio.spark import from_dataframe
+
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+numbers = from_dataframe(spark.range(9), rows="tuple").where(functions.col("id") > 5)
+flow = numbers.select("id", functions.col("id") * 2)
+print(flow.mode.mode, asyncio.run(flow.to_list(limit=9)))
+spark.stop()
+"""
+
+
+def test_a_program_of_its_own_needs_no_jvm(connect_port: int) -> None:
+    command = [sys.executable, "-c", PROGRAM, f"sc://127.0.0.1:{connect_port}"]
+    without = {**os.environ, "PATH": "", "JAVA_HOME": "/nowhere"}
+    ran = subprocess.run(
+        command, capture_output=True, text=True, timeout=50, check=False, env=without
+    )
+    assert ran.stdout == "connect [(6, 12), (7, 14), (8, 16)]\n", ran.stderr
 
 
 # -- rows and demand ------------------------------------------------------------------------------
