@@ -4,8 +4,12 @@ import argparse
 import asyncio
 import importlib
 import platform
+from typing import TYPE_CHECKING
 
 from .runner import Question, Row, measure, table
+
+if TYPE_CHECKING:
+    from .rsocket_runner import Pairs
 
 QUESTIONS = (
     "fused_chain",
@@ -16,7 +20,18 @@ QUESTIONS = (
     "guarantees",
 )
 # Not among those that run by default: they need more than the package.
-MORE = ("spark_rows", "spark_flights", "spark_first_row", "spark_lag", "spark_memory")
+MORE = (
+    "edge",
+    "rsocket_stream",
+    "rsocket_requests",
+    "rsocket_one",
+    "rsocket_unread",
+    "spark_rows",
+    "spark_flights",
+    "spark_first_row",
+    "spark_lag",
+    "spark_memory",
+)
 
 
 def main() -> None:
@@ -36,7 +51,11 @@ def main() -> None:
     print(f"{platform.python_implementation()} {platform.python_version()}, {name}, "
           f"{options.rounds} rounds\n")  # fmt: skip
     for each in options.questions:
-        question: Question = importlib.import_module(f"benchmarks.{each}").question
+        question: Question | Pairs = importlib.import_module(f"benchmarks.{each}").question
+        if not isinstance(question, Question):
+            asyncio.run(question.measure(rounds=options.rounds, scale=options.scale))
+            print(question.table(), flush=True)
+            continue
         rows = _run(question, options.rounds, options.scale, uvloop=options.uvloop)
         print(table(question, rows), flush=True)
 

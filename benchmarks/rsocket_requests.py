@@ -1,0 +1,19 @@
+"""What does a request with its response cost over RSocket, 64 of them in flight?"""
+
+from .rsocket_runner import Case, RSocketQuestion
+
+question = RSocketQuestion(
+    "RSocket: request and response of 26 bytes, 64 in flight",
+    64_000,
+    [
+        Case("limit: raw asyncio, 32 bytes a frame, in batches", "raw", "many"),
+        Case("raw asyncio, each answer written by itself", "raw --each", "many"),
+        Case("raw asyncio, each answer awaited by who asked", "raw", "many-awaited"),
+        Case("raw uvloop, in batches", "raw --uvloop", "many"),
+        Case("request_response", "ours", "many", 0.5, goal=0.15),
+        Case("request_response, to a coroutine function", "ours", "later", 0.5),
+        Case("uvloop: request_response", "ours --uvloop", "many", 0.5),
+        Case("rsocket-js to itself", "js", "many", 0.5),
+        Case("PyPI rsocket", "pypi", "many", 0.1),
+    ],
+)

@@ -1,0 +1,199 @@
+"""Runs pairs of processes interleaved: one serves, one calls, over TCP on loopback.
+
+An element costs the CPU time of the busier process, and the wall's time. Both are compared with
+the limit's of the same round: frames of raw asyncio, written in batches.
+"""
+
+import asyncio
+import os
+import statistics
+import sys
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, Protocol, Self
+
+HERE: Final = Path(__file__).parent / "rsocket_ends"
+
+
+class Pairs(Protocol):
+    """A question about processes, which measures in its own way."""
+
+    async def measure(self, *, rounds: int, scale: float) -> None: ...
+    def table(self) -> str: ...
+
+
+class Missing(Exception):
+    """Why this machine cannot run an end."""
+
+
+@cache
+def rsocket_js() -> tuple[str, str]:
+    """Node, and where rsocket-js is: what the tests talk with."""
+    try:
+        from tests.node import packages
+    except ImportError as error:
+        raise Missing(f"the tests' packages cannot be installed: {error}") from None
+    try:
+        found = packages.install(packages.HERE / "alpha")
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise Missing(f"{error}") from None
+    return found.node, str(found.modules)
+
+
+def command(end: str) -> tuple[list[str], dict[str, str]]:
+    """How the end *end* is started: a module, perhaps with options, or ``js``."""
+    name, *options = end.split()
+    if name == "js":
+        node, modules = rsocket_js()
+        return [node, str(HERE / "js.cjs")], {"NODE_PATH": modules}
+    for needed in [name] if name == "rsocket" else [each.strip("-") for each in options]:
+        if needed != "each" and find_spec(needed) is None:
+            raise Missing(f"{needed} is not installed")
+    module = f"benchmarks.rsocket_ends.{name}"
+    return [sys.executable, "-m", module, *options], {}
+
+
+class End:
+    """A process that does what it is told, line by line."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def start(cls, end: str, *arguments: str) -> Self:
+        program, environment = command(end)
+        pipe = asyncio.subprocess.PIPE
+        return cls(
+            await asyncio.create_subprocess_exec(
+                *program, *arguments, stdin=pipe, stdout=pipe, env=os.environ | environment
+            )
+        )
+
+    async def read(self) -> str:
+        assert self._process.stdout is not None
+        line = await self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("an end of the connection has died")
+        return line.decode().strip()
+
+    async def order(self, order: str) -> str:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{order}\n".encode())
+        return await self.read()
+
+    async def cpu(self) -> float:
+        return float(await self.order("cpu"))
+
+    async def stop(self) -> None:
+        if self._process.returncode is None:
+            self._process.kill()
+        await self._process.communicate()
+
+
+@dataclass(frozen=True)
+class Case:
+    """Whose ends, at what work; *share* of the elements, where they would take too long."""
+
+    name: str
+    end: str
+    work: str
+    share: float = 1.0
+    goal: float | None = None
+    """The ratio to the limit that its CPU time is meant to reach."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What one element took, in microseconds: of the busier end's CPU, by the wall."""
+
+    cpu: float
+    wall: float
+
+
+class Pair:
+    """Both ends of one connection."""
+
+    def __init__(self, server: End, client: End) -> None:
+        self._server = server
+        self._client = client
+
+    @classmethod
+    async def start(cls, end: str, stack: AsyncExitStack) -> Self:
+        server = await End.start(end, "serve")
+        stack.push_async_callback(server.stop)
+        client = await End.start(end, "call", await server.read())
+        stack.push_async_callback(client.stop)
+        await client.read()
+        return cls(server, client)
+
+    async def run(self, work: str, count: int) -> Spent:
+        ends = (self._server, self._client)
+        before = [await end.cpu() for end in ends]
+        came, wall = (await self._client.order(f"{work} {count}")).split()
+        if int(came) != count:
+            raise AssertionError(f"{came} elements of {count} came")
+        busier = max([await end.cpu() - then for end, then in zip(ends, before, strict=True)])
+        return Spent(busier / count * 1e6, float(wall) / count * 1e6)
+
+
+@dataclass
+class RSocketQuestion:
+    """A question about a connection. Its first case is the limit."""
+
+    text: str
+    elements: int
+    cases: list[Case]
+    missing: dict[str, str] = field(default_factory=dict[str, str])
+    spent: dict[Case, list[Spent]] = field(default_factory=dict["Case", "list[Spent]"])
+
+    async def measure(self, *, rounds: int, scale: float) -> None:
+        """Run every case once a round, after one round that does not count."""
+        async with AsyncExitStack() as stack:
+            pairs: dict[str, Pair] = {}
+            for case in self.cases:
+                try:
+                    pairs[case.end] = pairs.get(case.end) or await Pair.start(case.end, stack)
+                except Missing as missing:
+                    self.missing[case.name] = str(missing)
+            for number in range(rounds + 1):
+                for case in self.cases:
+                    if case.end in pairs:
+                        # A multiple of those in flight.
+                        count = max(640, int(self.elements * case.share * scale) // 64 * 64)
+                        spent = await pairs[case.end].run(case.work, count)
+                        if number:
+                            self.spent.setdefault(case, []).append(spent)
+
+    def table(self) -> str:
+        """What was measured, as a Markdown table."""
+        lines = [
+            f"### {self.text}",
+            "",
+            "| case | µs of CPU | limit ÷ this | k/s | limit ÷ this, by the wall | to reach |",
+            "|---|--:|--:|--:|--:|--:|",
+        ]
+        floor = self.spent[self.cases[0]]
+        for case in self.cases:
+            if case not in self.spent:
+                lines.append(f"| {case.name} | {self.missing[case.name]} | | | | |")
+                continue
+            spent = self.spent[case]
+            rounds = list(zip(floor, spent, strict=True))
+            cpu, wall = (statistics.median(each) for each in zip(*map(_both, spent), strict=True))
+            by_cpu = statistics.median(limit.cpu / this.cpu for limit, this in rounds)
+            by_wall = statistics.median(limit.wall / this.wall for limit, this in rounds)
+            goal = f"≥ {case.goal}" if case.goal is not None else ""
+            lines.append(
+                f"| {case.name} | {cpu:.2f} | {by_cpu:.3f} | {1e3 / wall:.1f} | "
+                f"{by_wall:.3f} | {goal} |"
+            )
+        return "\n".join([*lines, ""])
+
+
+def _both(spent: Spent) -> tuple[float, float]:
+    return spent.cpu, spent.wall

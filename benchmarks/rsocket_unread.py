@@ -1,0 +1,92 @@
+"""What does a server hold for a peer that asks for 2^31-1 elements, and reads none?"""
+
+import asyncio
+import socket
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Final
+
+from reactive_aio.rsocket.protocol.codec import encode, prefix
+from reactive_aio.rsocket.protocol.frames import MAX_31, Payload, RequestStream, Setup
+from reactive_aio.rsocket.protocol.metadata import write_composite, write_routing
+from reactive_aio.rsocket.protocol.mime import COMPOSITE_METADATA, OCTET_STREAM, ROUTING
+
+from .rsocket_runner import End, Missing
+
+MIB: Final = 1024 * 1024
+ELEMENTS: Final = 1_000_000
+"""As many as the stream has: 35 MB on the wire, a few of which the kernel takes."""
+ROUTE: Final = write_composite([(ROUTING, write_routing("stream"))])
+MOST: Final = 120.0
+
+
+@dataclass(frozen=True)
+class Server:
+    name: str
+    end: str
+    data: str
+    metadata: bytes | None = None
+
+
+@dataclass
+class Unread:
+    """Peak memory of each server, before and after."""
+
+    servers: list[Server]
+    grown: dict[str, str] = field(default_factory=dict[str, str])
+
+    async def measure(self, *, rounds: int, scale: float) -> None:
+        """Once: the second time, a process would find the memory that it has already."""
+        del rounds
+        for server in self.servers:
+            try:
+                self.grown[server.name] = f"{await _grown(server, scale) / MIB:.1f}"
+            except Missing as missing:
+                self.grown[server.name] = str(missing)
+
+    def table(self) -> str:
+        lines = [
+            "### RSocket: 2^31-1 elements asked for, none read",
+            "",
+            "| server | MiB more | goal |",
+            "|---|--:|--:|",
+        ]
+        for number, (name, grown) in enumerate(self.grown.items()):
+            lines.append(f"| {name} | {grown} | {'' if number else '< 8'} |")
+        return "\n".join([*lines, ""])
+
+
+question = Unread(
+    [
+        Server("reactive_aio", "ours", "", ROUTE),
+        Server("rsocket-js", "js", ""),
+        Server("PyPI rsocket, a synchronous publisher", "pypi", "synchronous "),
+        Server("PyPI rsocket, StreamFromGenerator", "pypi", "generated "),
+    ]
+)
+
+
+async def _grown(server: Server, scale: float) -> float:
+    async with AsyncExitStack() as stack:
+        end = await End.start(server.end, "serve")
+        stack.push_async_callback(end.stop)
+        port = int(await end.read())
+        before = int(await end.order("peak"))
+        rude = stack.enter_context(socket.socket())
+        rude.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+        rude.connect(("127.0.0.1", port))
+        data = f"{server.data}{int(ELEMENTS * scale)}".encode()
+        setup = Setup(metadata_mime=COMPOSITE_METADATA, data_mime=OCTET_STREAM)
+        request = RequestStream(1, MAX_31, Payload(data, server.metadata))
+        rude.sendall(prefix(encode(setup)) + prefix(encode(request)))
+        await _idle(end)
+        return int(await end.order("peak")) - before
+
+
+async def _idle(end: End) -> None:
+    """Wait until *end* has nothing to do any more; but not for ever."""
+    before, now = -1.0, 0.0
+    async with asyncio.timeout(MOST):
+        while now - before > 0.1:
+            await asyncio.sleep(2.0)
+            before, now = now, await end.cpu()
