@@ -50,9 +50,17 @@ class Link:
 
     async def first(self) -> "Driver":
         """The first connection, whose failure is the caller's matter."""
-        driver = await self._make()
-        await self._dial(driver)
+        driver = await self._new()
         self._watch(driver)
+        return driver
+
+    async def _new(self) -> "Driver":
+        driver = await self._make()
+        try:
+            await self._dial(driver)
+        except BaseException:
+            driver._end()  # it has no transport, and never will
+            raise
         return driver
 
     def _watch(self, driver: "Driver") -> None:
@@ -114,8 +122,7 @@ class Link:
                 self._wake()
                 return
             try:
-                new = await self._make()
-                await self._dial(new)
+                new = await self._new()
             except Exception as failed:
                 error = failed
                 continue

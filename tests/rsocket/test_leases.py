@@ -19,6 +19,7 @@ from reactive_aio.rsocket import (
     Router,
     SetupRejected,
     Terms,
+    connect,
     loopback,
 )
 from reactive_aio.testing.probes import PublisherProbe, SubscriberProbe
@@ -176,6 +177,14 @@ async def test_the_publisher_of_leases_is_left_when_the_connection_ends() -> Non
         router, codec=JSON, client=WANTED, leases=lambda _: leases, limits=Limits()
     ):
         await turns()
+    await leases.cancelled_once()
+
+
+async def test_the_publisher_of_leases_is_left_when_there_is_no_connection() -> None:
+    leases: PublisherProbe[Lease] = PublisherProbe()
+    serving = Options(leases=lambda _: leases)
+    with pytest.raises(ConnectionLost):
+        await connect("tcp://127.0.0.1:1", lease=True, router=router, serving=serving)
     await leases.cancelled_once()
 
 
