@@ -352,6 +352,9 @@ def test_only_a_streaming_dataframe_is_taken(spark: "SparkSession") -> None:
         from_stream(spark.range(1), checkpoint=None)
     with pytest.raises(UnsupportedDataFrame, match="needs a streaming DataFrame"):
         from_micro_batches(cast("Any", [1]), checkpoint=None)
+    months = spark.readStream.format("rate").load().selectExpr("interval '1' month as m")
+    with pytest.raises(UnsupportedDataFrame, match="column 'm' of type interval month"):
+        from_stream(months, checkpoint=None)
 
 
 def test_a_trigger_is_a_time_or_a_word(lake: Lake) -> None:

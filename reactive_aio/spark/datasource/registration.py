@@ -19,7 +19,7 @@ def register(spark: "SparkSession") -> None:
     """
     require_pyspark()
     try:
-        plugin: Any = import_module(f"{__package__}.plugin")
+        plugin: Any = import_module(f"{__package__}._plugin")
     except ImportError as error:
         raise ModeUnavailable(
             "register(): the data source 'reactive' needs PySpark 4.2 or newer, where a source is "

@@ -41,7 +41,7 @@ class Served:
 class Caller:
     """The other end of one connection."""
 
-    def __init__(self, stream: SocketStream) -> None:
+    def __init__(self, stream: Any) -> None:  # a SocketStream of anyio
         self._stream = stream
         self._buffered = BufferedByteReceiveStream(stream)
         self.question: Answer = {}

@@ -94,7 +94,7 @@ async def serve_flow(
 
 
 class _Serving:
-    """Answers what the data source asks, see `plugin`."""
+    """Answers what the data source asks, see `_plugin`."""
 
     def __init__(self, flow: "Flow[Any]", schema: "StructType", replay: Replay, name: str) -> None:
         self._flow = flow

@@ -129,7 +129,7 @@ async def serve_writes(
 
 
 class _Writes:
-    """Answers what the data source's writers ask, see `plugin`."""
+    """Answers what the data source's writers ask, see `_plugin`."""
 
     def __init__(self, kind: Kind, batch: int, *, numbered: bool) -> None:
         self._kind: Kind = kind

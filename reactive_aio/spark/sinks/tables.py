@@ -16,7 +16,7 @@ class Tables:
     """Makes tables, and DataFrames of them. Its methods are called on a thread."""
 
     def __init__(self, spark: "SparkSession", schema: "StructType | str") -> None:
-        self.spark: SparkSession = spark
+        self._spark = spark
         self._given = schema
 
     @cached_property
@@ -36,7 +36,7 @@ class Tables:
         return conversion.LocalDataToArrowConversion.convert([*elements], self.schema, False)
 
     def dataframe(self, table: Any) -> "DataFrame":
-        untyped: Any = self.spark
+        untyped: Any = self._spark
         made: DataFrame = untyped.createDataFrame(table, self.schema)
         return made
 
@@ -47,6 +47,6 @@ class Tables:
         return self.dataframe(untyped.concat_tables(tables)) if tables else self.empty()
 
     def empty(self) -> "DataFrame":
-        untyped: Any = self.spark
+        untyped: Any = self._spark
         made: DataFrame = untyped.createDataFrame([], self._given)
         return made

@@ -107,7 +107,14 @@ async def write_parquet(
         df.coalesce(files).write.mode(mode).partitionBy(*partition_by).parquet(location)
 
     return await _write(
-        flow, "write_parquet", Tables(spark, schema), save, batch=batch, within=within, mode=mode
+        flow,
+        "write_parquet",
+        spark,
+        Tables(spark, schema),
+        save,
+        batch=batch,
+        within=within,
+        mode=mode,
     )
 
 
@@ -139,7 +146,7 @@ async def append_table(
         df.coalesce(files).write.mode(mode).saveAsTable(table)
 
     return await _write(
-        flow, "append_table", Tables(spark, schema), save, batch=batch, within=within,
+        flow, "append_table", spark, Tables(spark, schema), save, batch=batch, within=within,
         mode="append",
     )  # fmt: skip
 
@@ -147,6 +154,7 @@ async def append_table(
 async def _write(
     flow: "Flow[Any]",
     name: str,
+    spark: "SparkSession",
     tables: Tables,
     save: Save,
     *,
@@ -162,7 +170,7 @@ async def _write(
     batches = flow.buffer(batch) if limit is None else flow.buffer_timeout(batch, limit)
     done = Written(0, 0)
 
-    async with Aside(name, tables.spark) as aside:
+    async with Aside(name, spark) as aside:
 
         async def commit(elements: list[Any]) -> None:
             nonlocal done

@@ -16,9 +16,13 @@ T_co = TypeVar("T_co", covariant=True)
 class StreamFlow(Flow[T_co]):
     """What `from_stream` and `from_micro_batches` return: a `Flow` with a `schema`."""
 
-    __slots__ = ("schema",)
+    __slots__ = ("_schema",)
 
     def __init__(self, chain: Chain, schema: "StructType") -> None:
         super().__init__(chain)
-        self.schema: StructType = schema
+        self._schema = schema
+
+    @property
+    def schema(self) -> "StructType":
         """The columns, as ``df.schema`` has them."""
+        return self._schema

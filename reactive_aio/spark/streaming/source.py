@@ -10,10 +10,11 @@ from ..jobs import inheriting
 from ..mode import MODES, Mode
 from ..rows import KINDS, Kind
 from ..source import check_names
+from ..values import unreadable
+from ._rows import StreamRows
 from .flow import StreamFlow
 from .microbatch import MicroBatch
 from .query import Plan
-from .rows import StreamRows
 from .subscription import StreamSubscription
 from .trigger import Trigger, trigger_options
 
@@ -210,6 +211,11 @@ def _check(function: str, df: object) -> None:
         raise UnsupportedDataFrame(
             f"{function}() needs a streaming DataFrame, made with spark.readStream; this one has "
             "an end: from_dataframe(df) reads it."
+        )
+    if (found := unreadable(df.schema)) is not None:
+        raise UnsupportedDataFrame(
+            f"{function}() cannot read {found}: PySpark has no Python value for it. Cast it to a "
+            "string or to numbers in the query."
         )
 
 
