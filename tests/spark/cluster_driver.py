@@ -39,6 +39,8 @@ def start(master: str) -> "SparkSession":
             "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": "0",
+            # Not after two minutes: the server ends a connection, and reading goes on with another.
+            "spark.connect.execute.reattachable.senderMaxStreamDuration": "300ms",
         }
     )
 

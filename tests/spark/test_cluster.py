@@ -30,7 +30,7 @@ def test_a_cluster_is_read_as_one_machine_is_and_a_worker_may_be_lost(tmp_path: 
 
     for mode in ("arrow", "rows", "connect"):
         at_once, seconds = told["cancelled"][mode]
-        assert at_once < 0.05, mode
+        assert at_once < 0.5, mode
         assert seconds < 5, mode
         # Rows of tasks that were lost are computed again, on the other worker; none comes twice.
         assert told["worker"][mode] == ["None", ROWS, ROWS], mode
