@@ -128,7 +128,8 @@ def start(options: argparse.Namespace, folder: Path) -> tuple[SparkSession, Data
     spark = local_session("spark_service")
     data.unpack(folder, options.rows)
     partitions = options.partitions or -(-options.rows // PARTITION)
-    flights = data.delays(spark, folder, partitions)
+    # Spark keeps what it has joined, a partition at a time as they are first asked for.
+    flights = data.delays(spark, folder, partitions).cache()
     gc.freeze()  # what is there stays: the collector, which stops the loop, need not look at it
     return spark, flights
 

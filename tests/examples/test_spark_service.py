@@ -31,7 +31,7 @@ pytestmark = [
 PROGRAM = Path(__file__).parents[2] / "examples" / "spark_service.py"
 ROWS, PARTITIONS = 40_000, 8
 CLIENTS, SLOW = 20, 8
-SECONDS = 120
+SECONDS = 150
 MEGABYTES = 400  # for Python; Spark's JVM is a process of its own
 
 
