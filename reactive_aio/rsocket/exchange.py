@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .._core.batched import Batched
 from ..errors import EmptyFlow
 from .driver import Driver, lost_error
+from .payloads import PayloadError
 from .protocol.errors import ConnectionLost, StreamFailed
 from .protocol.events import Elements
 from .protocol.frames import ErrorCode, Payload
@@ -32,6 +33,7 @@ def answer(error: BaseException, tell: bool) -> tuple[int, bytes]:
     """The ERROR frame for *error*; what it says is kept back unless it was meant for the peer."""
     if isinstance(error, StreamFailed) and not isinstance(error, ConnectionLost):
         return error.code, error.data
+    tell = tell or isinstance(error, PayloadError)  # it may be the peer who chose the wrong codec
     return ErrorCode.APPLICATION_ERROR, f"{error}".encode() if tell else b""
 
 

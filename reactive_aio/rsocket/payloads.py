@@ -23,7 +23,15 @@ Decode = Callable[[bytes], Any]
 
 
 class PayloadError(ReactiveError, ValueError):
-    """Data that is not what it should be. The text says no more: its sender may see it."""
+    """Data that is not what it should be. The text says no more: the peer may see it."""
+
+
+class _OtherType(PayloadError, TypeError):
+    """A value that the codec of the connection, or of the request, is not for."""
+
+    def __init__(self, value: object, mime: str) -> None:
+        kind = type(value).__name__
+        super().__init__(f"{kind!r} cannot be sent as {mime}: connect with codec=TEXT or JSON")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +48,13 @@ def _bytes(value: bytes) -> bytes:
     if type(value) is bytes:
         return value
     if not isinstance(value, (bytes, bytearray, memoryview)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"{type(value).__name__!r} is not bytes: connect with codec=TEXT or JSON")
+        raise _OtherType(value, OCTET_STREAM)
     return bytes(value)
 
 
 def _text(value: str) -> bytes:
+    if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise _OtherType(value, "text/plain")
     return value.encode()
 
 

@@ -57,6 +57,10 @@ class Server:
         self._listener: Listener | None = None
         self._closing = False
 
+    def __repr__(self) -> str:
+        where = "in memory" if self.address is None else f"at {self.uri}"
+        return f"<RSocket server {where}, {self.connections} connections>"
+
     @property
     def uri(self) -> str:
         """Where clients find it."""

@@ -13,6 +13,7 @@ from reactive_aio.rsocket import (
     JSON,
     TEXT,
     Bearer,
+    Codec,
     ConnectionLost,
     Limits,
     Request,
@@ -23,6 +24,7 @@ from reactive_aio.rsocket import (
     SetupRejected,
     StreamFailed,
     loopback,
+    serve,
 )
 from reactive_aio.testing.probes import PublisherProbe, SubscriberProbe
 from tests.harness.quiet import Context
@@ -280,6 +282,21 @@ async def test_the_text_of_an_exception_stays_at_home_unless_it_may_leave(
         "the password is swordfish",
         "the password is swordfish",
     ]
+
+
+@pytest.mark.parametrize("codec", [BYTES, TEXT])
+async def test_who_asks_by_the_wrong_codec_is_told(
+    codec: Codec[Any], expects_loop_errors: list[Context]
+) -> None:
+    async with loopback(router, codec=codec) as requester:
+        with pytest.raises(StreamFailed, match=r"'int' cannot be sent as .*codec=.* JSON"):
+            await requester.request_stream(route="range.3").to_list()
+    assert len(expects_loop_errors) == 1
+
+
+async def test_a_server_says_where_it_is() -> None:
+    async with await serve("tcp://127.0.0.1:0", router) as server:
+        assert repr(server) == f"<RSocket server at {server.uri}, 0 connections>"
 
 
 async def test_elements_come_before_the_error() -> None:

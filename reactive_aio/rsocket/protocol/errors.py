@@ -36,7 +36,8 @@ class StreamFailed(ReactiveError):
     """The other side ended a stream by an error; `code` and `data` are what it said."""
 
     def __init__(self, code: int, data: bytes = b"") -> None:
-        super().__init__(f"{name_of(code)}: {data.decode('utf-8', 'replace')}")
+        said = data.decode("utf-8", "replace") or "the other side says no more"
+        super().__init__(f"{name_of(code)}: {said}")
         self.code: int = code
         self.data: bytes = data
 
