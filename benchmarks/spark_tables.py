@@ -44,8 +44,8 @@ def flights() -> Any:
         ZipFile(packed).extractall(folder)
     read = spark.read.csv(str(folder / "flights.csv"), header=True, inferSchema=True)
     read.repartition(16).write.parquet(str(folder / "parquet"))
-    table = spark.read.option("maxPartitionBytes", "1").parquet(str(folder / "parquet"))
-    return table.coalesce(16)
+    spark.conf.set("spark.sql.files.minPartitionNum", "16")  # else small files are put together
+    return spark.read.parquet(str(folder / "parquet"))
 
 
 def flow(table: Any, kind: "Kind", mode: "Mode" = "arrow") -> "Flow[Any]":

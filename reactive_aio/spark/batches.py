@@ -10,6 +10,7 @@ probed by `arrow_missing`, and each piece has a contract test (tests/spark/test_
 * ``pyspark.sql.pandas.types.to_arrow_schema``: the schema that such batches have.
 """
 
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from inspect import signature
@@ -39,7 +40,7 @@ class Batches:
         self._rows = rows
         self._dataset: Any = None
         self._observed: Observed | None = None
-        self._one: Any = None
+        self._made: list[Any] = []
         self._servers: dict[int, Any] = {}
         self.cancelled: bool = False
         """Set by the loop: no job begins any more."""
@@ -53,10 +54,8 @@ class Batches:
         untyped: Any = self._jobs.fresh()
         self._dataset = untyped._jdf
         self._observed = Observed.by_any(self._dataset, self._jobs.context)
-        rdd = self._rdd()
-        if self._observed is not None:
-            self._one = rdd
-        return cast("int", rdd.getNumPartitions())
+        self._made.append(self._rdd())
+        return cast("int", self._made[0].getNumPartitions())
 
     def _rdd(self) -> Any:
         """A new RDD over the one plan of this subscription, whose shuffles it shares.
@@ -65,8 +64,8 @@ class Batches:
         whose rows were good. So each window has an RDD of its own; they cost a millisecond.
         But if somebody observes the query, there is one for all: Spark's figures are of one RDD.
         """
-        if self._one is not None:
-            return self._one
+        with suppress(IndexError):  # the one that was made for the plan
+            return self._made[0] if self._observed is not None else self._made.pop()
         dataset = self._dataset
         rows = dataset.toArrowBatchRdd(self._rows, _ZONE, _DUPLICATES_FAIL, _LARGE_TYPES)
         return rows.toJavaRDD()
@@ -110,7 +109,8 @@ class Batches:
         if self._observed is not None:
             self._observed.tell()
         self._servers.clear()
-        self._dataset = self._observed = self._one = None
+        self._made.clear()
+        self._dataset = self._observed = None
 
     def cancel(self) -> None:
         """Cancel the jobs that run now."""
