@@ -177,7 +177,11 @@ async def test_nobody_answers_what_is_forgotten() -> None:
 async def test_what_is_forgotten_is_sent_before_the_connection_closes(size: int) -> None:
     got: asyncio.Queue[int] = asyncio.Queue()
     routes = Router()
-    routes.route("log")(lambda payload: got.put_nowait(len(payload)))
+
+    @routes.route("log")
+    def log(payload: str) -> None:
+        got.put_nowait(len(payload))
+
     async with loopback(routes, codec=TEXT) as requester:
         await requester.fire_and_forget("x" * size, route="log")
     assert await got.get() == size
