@@ -1,0 +1,135 @@
+"""PyPI's rsocket 0.4.20, both ways, as far as its faults allow: each is named where it is met."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from reactive_aio import from_iterable
+from reactive_aio.rsocket import SetupRejected, Simple, StreamFailed, connect, serve
+from reactive_aio.testing import SubscriberProbe
+from tests.interop.pypi import Payload, Tcp, composite, listen
+from tests.interop.served import Served
+
+Client: Any = import_module("rsocket.rsocket_client").RSocketClient
+single_transport: Any = import_module("rsocket.helpers").single_transport_provider
+Awaitable_: Any = import_module("rsocket.awaitable.awaitable_rsocket").AwaitableRSocket
+
+Failed: Any = import_module("rsocket.exceptions").RSocketProtocolError
+
+
+@pytest.fixture(autouse=True)
+def _silence() -> Iterator[None]:
+    """It logs the errors that it answers by as well."""
+    logger = logging.getLogger("pyrsocket")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    yield
+    logger.setLevel(level)
+
+
+# -- our client, its server ------------------------------------------------------------------------
+@pytest_asyncio.fixture
+async def theirs() -> AsyncIterator[str]:
+    """Its server, in this process."""
+    server = await listen(0)
+    async with server:
+        yield f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def test_our_client_uses_every_model(theirs: str) -> None:
+    async with await connect(theirs) as client:
+        assert await client.request_response(b"hello", route="tck.echo") == b"hello"
+        stream = client.request_stream(route="tck.stream.100")
+        assert await stream.to_list(limit=100) == [b"%d" % each for each in range(100)]
+        await client.fire_and_forget(b"never mind", route="tck.echo")
+        letters = [b"%d" % each for each in range(20)]
+        echo = client.request_channel(from_iterable(letters), route="tck.channel")
+        assert await echo.to_list(limit=20) == letters
+
+
+async def test_its_server_sends_what_we_ask_for_and_no_more(theirs: str) -> None:
+    async with await connect(theirs) as client:
+        probe: SubscriberProbe[bytes] = SubscriberProbe(request=2)
+        client.request_stream(route="tck.stream.10").subscribe(probe)
+        await probe.received(2)
+        await client.request_response(b"?", route="tck.echo")
+        assert len(probe.elements) == 2
+        probe.request(3)
+        await probe.received(5)
+        await client.request_response(b"?", route="tck.echo")
+        assert probe.elements == [b"%d" % each for each in range(5)]
+        probe.cancel()
+
+
+async def test_its_errors_come_with_their_code(theirs: str) -> None:
+    async with await connect(theirs) as client:
+        with pytest.raises(StreamFailed) as caught:
+            await client.request_response(route="no such route")
+        assert caught.value.code == 0x201
+
+
+async def test_its_server_refuses_our_credentials(theirs: str) -> None:
+    # Its server says so and goes on serving (N.3): that we leave is our own doing.
+    async with await connect(theirs, credentials=Simple("me", "wrong")) as client:
+        with pytest.raises(SetupRejected):
+            await client.request_response(b"secret", route="tck.echo")
+        assert client.closed
+
+
+async def test_half_a_megabyte_goes_there_in_fragments(theirs: str) -> None:
+    # Not more than 16 MiB: without fragments of its own its answer is damaged beyond that (N.31).
+    data = bytes(range(256)) * 2000
+    async with await connect(theirs) as client:
+        assert await client.request_response(data, route="tck.echo") == data
+
+
+# -- its client, our server ------------------------------------------------------------------------
+@pytest_asyncio.fixture
+async def served() -> AsyncIterator[tuple[Served, Any]]:
+    """Our server, and its client, connected to that."""
+    seen = Served()
+    async with await serve("tcp://127.0.0.1:0", seen.router, on_error=str) as server:
+        assert server.address is not None
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.address.port)
+        mime = b"message/x.rsocket.composite-metadata.v0"
+        there = single_transport(Tcp(reader, writer))
+        async with Client(
+            there, data_encoding=b"application/octet-stream", metadata_encoding=mime
+        ) as client:
+            yield seen, client
+
+
+def asking(route: str, data: bytes = b"") -> Any:
+    return Payload(data, composite(route))
+
+
+async def test_its_client_uses_every_model(served: tuple[Served, Any]) -> None:
+    seen, client = served
+    asked = Awaitable_(client)
+    assert (await asked.request_response(asking("echo", b"hello"))).data == b"hello"
+    # Its default is to ask for 2**31-1 elements whatever is requested (N.39); a limit is 1:1.
+    elements = await asked.request_stream(asking("counted.10"), limit_rate=3)
+    assert [each.data for each in elements] == [b"%d" % each for each in range(10)]
+    assert seen.requests[0] == 3
+    client.fire_and_forget(asking("forget", b"never mind"))
+    assert await asyncio.wait_for(seen.forgotten.get(), 20) == b"never mind"
+
+
+async def test_it_is_told_errors_of_the_protocol(served: tuple[Served, Any]) -> None:
+    _, client = served
+    # Not those of applications, from 0x301 on: it does not read them, and waits for ever (N.43).
+    for route in ("fail", "no.such.route"):
+        with pytest.raises((Failed, RuntimeError)) as caught:
+            await asyncio.wait_for(Awaitable_(client).request_response(asking(route)), 20)
+        assert "secret" not in str(caught.value)
+
+
+async def test_it_puts_our_fragments_together(served: tuple[Served, Any]) -> None:
+    _, client = served
+    answer = await Awaitable_(client).request_response(asking("large.300000"))
+    assert len(answer.data) == 300_000
