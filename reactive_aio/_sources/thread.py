@@ -82,15 +82,20 @@ def _makes(
     return callable(source) and not isinstance(source, Iterable)
 
 
-def threaded(begin: Callable[[], Begun[T]], *, name: str, chunk: int) -> "Flow[T]":
-    """The same for a *begin* that knows how to interrupt what it began; it runs on the thread."""
+def threaded(
+    begin: Callable[[], Begun[T]], *, name: str, chunk: int, holds: int | None = 0
+) -> "Flow[T]":
+    """The same for a *begin* that knows how to interrupt what it began; it runs on the thread.
+
+    *holds* is how many elements the iterable itself keeps at most, if that is known.
+    """
     if isinstance(chunk, bool) or chunk < 1:
         raise ValueError(f"{name}: chunk must be an int of at least 1, not {chunk!r}.")
 
     def attach(inlet: Inlet[T]) -> _ThreadSubscription[T]:
         return _ThreadSubscription(inlet, _Feed(begin, Door(name), name))
 
-    return from_push(attach, name=name, holds=0, window=chunk)
+    return from_push(attach, name=name, holds=holds, window=chunk)
 
 
 class _Feed(Generic[T]):
@@ -158,7 +163,8 @@ class _Feed(Generic[T]):
         try:
             self._pull()
         except BaseException as error:
-            self.error = _as_failure(error)
+            if not self.cancelled:  # else it would be kept, with all that its traceback keeps
+                self.error = _as_failure(error)
         self.finished = True
         self._post()
 
@@ -277,7 +283,8 @@ class _ThreadSubscription(Generic[T]):
         if feed.ready:
             inlet.push([feed.ready.popleft() for _ in range(len(feed.ready))])
         if finished:
-            self._end(feed.error)
+            error, feed.error = feed.error, None
+            self._end(error)
 
     def _end(self, error: Exception | None) -> None:
         inlet, self._inlet = self._inlet, None

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
     from ..flow import Flow
 
-__all__ = ("Operation", "PublicOperation", "Remote", "by_connect",
-           "by_remote_iterator", "connect_missing", "first_rows")  # fmt: skip
+__all__ = (
+    "Operation", "PublicOperation", "Remote", "by_connect", "by_remote_iterator", "connect_missing",
+)  # fmt: skip
 
 Convert = Callable[[Any], Iterable[Any]]
 
@@ -58,13 +59,27 @@ class Remote:
     """Those that operations have which are begun in the thread that made the flow."""
     most: int | None
     """How many rows the server sends together at most; None when that is not limited."""
+    takes_first: bool
+    """Whether its limits take the first rows: before 4.2 they took any, of all partitions."""
 
     @classmethod
     def of(cls, df: "DataFrame") -> "Remote":
         session = df.sparkSession
         with telling(df):
             most = int(session.conf.get(_MOST_ROWS) or 0)
-            return cls(frozenset(session.getTags()), most if most > 0 else None)
+            version = tuple(map(int, session.version.split(".")[:2]))
+            return cls(
+                tags=frozenset(session.getTags()),
+                most=most if most > 0 else None,
+                takes_first=version >= (4, 2),
+            )
+
+    def first(self, df: "DataFrame", count: int) -> "DataFrame":
+        """The first *count* rows of *df*, if they are few; else more of them.
+
+        At the very end of a plan a limit takes them in order, of one partition after the other.
+        """
+        return df.limit(count) if count <= _TAKEN and self.takes_first else df
 
 
 def connect_missing(df: "DataFrame") -> str | None:
@@ -75,14 +90,6 @@ def connect_missing(df: "DataFrame") -> str | None:
         if not hasattr(owner, name):
             return f"this version of PySpark has no {type(owner).__name__}.{name}"
     return None
-
-
-def first_rows(df: "DataFrame", count: int) -> "DataFrame":
-    """The first *count* rows, if they are few.
-
-    At the very end of a plan a limit takes them in order, from one partition after the other.
-    """
-    return df.limit(count) if count <= _TAKEN else df
 
 
 # -- flows ----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from .._core.heads import PushHead
 from ..stage import Inlet, from_push
 from .arrow import ArrowSubscription
 from .batches import Batches
-from .connect import Remote, by_connect, by_remote_iterator, first_rows
+from .connect import Remote, by_connect, by_remote_iterator
 from .decoding import decoder
 from .failures import UnsupportedDataFrame, telling
 from .jobs import Inherit, Jobs
@@ -100,7 +100,7 @@ class Source:
         was cancelled, which would fail every later subscription.
         """
         if self.remote is not None:  # its plan is sent anew for each subscription
-            return self.df if self.first is None else first_rows(self.df, self.first)
+            return self.df if self.first is None else self.remote.first(self.df, self.first)
         fresh = self.df.select("*")
         if self.first is not None:
             # Done without where a new Spark does not have it: the flow takes no more anyway.

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import pytest
@@ -297,6 +298,14 @@ async def test_a_long_take_is_streamed(flowing: Flowing) -> None:
     flow = (await flowing(four_by_ten)).take(20_000)
     assert "Limit" not in await asyncio.to_thread(flow.explain)
     assert len(await flow.to_list(limit=40)) == 40
+
+
+def test_an_older_server_takes_any_rows_and_so_is_not_told(remote: "SparkSession") -> None:
+    df = remote.range(9)
+    session = connect.Remote.of(df)
+    assert session.takes_first
+    assert session.first(df, 3) is not df
+    assert replace(session, takes_first=False).first(df, 3) is df
 
 
 async def test_the_tags_of_the_thread_are_those_of_the_job(
