@@ -1,0 +1,80 @@
+"""What the network kit says of other people's servers: known faults, and what is well."""
+
+import socket
+import sys
+from typing import Final
+
+import pytest
+
+from reactive_aio.tck import Report, Terms
+from reactive_aio.tck.network.judge import check_server
+from reactive_aio.tck.network.offer import Offer
+from tests.interop.node import PEERS
+from tests.node.packages import Packages
+
+TERMS: Final = Terms(come=3.0, come_again=1.0, quiet=0.03)
+OFFER: Final = Offer(refused=("me", "wrong"))
+
+
+def free_port() -> int:
+    with socket.socket() as any_:
+        any_.bind(("127.0.0.1", 0))
+        port: int = any_.getsockname()[1]
+        return port
+
+
+def judged(port: int, command: list[str], *laws: str) -> Report:
+    uri = f"tcp://127.0.0.1:{port}"
+    return check_server(uri, OFFER, rules=laws, terms=TERMS, start=command)
+
+
+def broken(report: Report) -> dict[str, str]:
+    """Of each rule that is broken, what the first law to see it says."""
+    found: dict[str, str] = {}
+    for verdict in report:
+        if verdict.fails:
+            found.setdefault(verdict.broken, verdict.why)
+    return found
+
+
+PYPI: Final = {
+    "wire1_serves_nothing_before_setup": "a request was served",
+    "wire3_refuses_wrong_credentials_and_serves_nothing": "a request was served",
+    "wire21_answers_an_empty_element_by_an_element": "was answered by []",
+    "wire29_serves_while_another_waits": "another is not served",
+    "wire31_carries_what_is_longer_than_a_frame": "back came 1048576 bytes",
+    "wire39_carries_what_was_requested_first": "the wire says REQUEST_N",
+    "wire39_asks_anew_for_each_subscription": "on the streams [2, 2]",
+    "wire41_sends_no_request_that_is_not_positive": "did not go on",
+    "wire42_sends_cancel_once_and_then_nothing": "behind CANCEL came CANCEL",
+    "wire43_passes_errors_on_with_their_codes": "should have got '0 0 error",
+}
+
+
+def test_the_known_faults_of_pypis_rsocket_are_found() -> None:
+    """That it was set up need not be, credentials, 16 MiB, demand, errors: see decision 0012."""
+    port = free_port()
+    command = [sys.executable, "-m", "tests.interop.pypi", str(port)]
+    report = judged(port, command, *PYPI)
+    told = {verdict.law: verdict.why for verdict in report if verdict.fails}
+    for law, words in PYPI.items():
+        assert words in told.get(law, "it passed"), (law, told.get(law))
+
+
+@pytest.mark.parametrize(("line", "dies"), [("alpha", True), ("legacy", False)])
+def test_rsocket_js_keeps_demand_and_does_not_bear_nonsense(
+    line: str, dies: bool, rsocket_js: Packages, rsocket_js_legacy: Packages,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    packages, port = rsocket_js if line == "alpha" else rsocket_js_legacy, free_port()
+    monkeypatch.setenv("NODE_PATH", str(packages.modules))
+    monkeypatch.setenv("TCP_PORT", str(port))
+    command = [packages.node, str(PEERS / f"{line}.js")]
+    cut_short = "wire2_refuses_a_setup_that_is_cut_short"
+    rules = (cut_short, "N.14", "N.15", "N.16", "N.20", "N.21", "N.38", "N.44")
+    report = judged(port, command, *rules)
+    # One client's 15 bytes are the end of the process, and of all others' connections.
+    assert report[cut_short].broken == ("N.13" if dies else "N.2"), str(report[cut_short])
+    kept = {"N.14", "N.15", "N.16", "N.20", "N.21", "N.38"}
+    assert not kept & broken(report).keys(), str(report)
+    assert "it has not cancelled" in broken(report)["N.44"]
