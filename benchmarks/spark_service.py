@@ -31,17 +31,20 @@ class Lateness:
     def __init__(self) -> None:
         self.found: list[float] = []
         self.worked: list[float] = []
-        self._task = asyncio.ensure_future(self._measure())
+        self._loop = asyncio.get_running_loop()
+        self._next = self._plan()
 
-    async def _measure(self) -> None:
-        while True:
-            began, worked = time.perf_counter(), time.thread_time()
-            await asyncio.sleep(EVERY)
-            self.found.append((time.perf_counter() - began - EVERY) * 1000)
-            self.worked.append(max(0.0, time.thread_time() - worked - EVERY) * 1000)
+    def _plan(self) -> asyncio.TimerHandle:
+        now, worked = time.perf_counter(), time.thread_time()
+        return self._loop.call_later(EVERY, self._measure, now, worked)
+
+    def _measure(self, began: float, worked: float) -> None:
+        self.found.append((time.perf_counter() - began - EVERY) * 1000)
+        self.worked.append(max(0.0, time.thread_time() - worked - EVERY) * 1000)
+        self._next = self._plan()
 
     def stop(self) -> "Lateness":
-        self._task.cancel()
+        self._next.cancel()
         return self
 
 

@@ -33,6 +33,7 @@ from reactive_aio.asgi import HttpRequest, Refused, stream
 from reactive_aio.spark import SparkFlow, ensure_java, from_dataframe, local_session
 
 AHEAD: Final = 256  # rows that Spark may be ahead of a client
+BATCH: Final = 128  # rows that are made at a time: twenty clients may want theirs at once
 PARTITION: Final = 20_000  # rows
 
 Condition = Callable[[str], str]
@@ -95,7 +96,7 @@ def application(flights: DataFrame) -> Starlette:
     metrics = Metrics(flights.sparkSession.sparkContext)
 
     def search(asked: list[str]) -> SparkFlow[dict[str, Any]]:
-        found = from_dataframe(flights, rows="dict", progress=metrics.watch)
+        found = from_dataframe(flights, rows="dict", batch=BATCH, progress=metrics.watch)
         return found.where(" and ".join(asked)) if asked else found
 
     async def ask(request: HttpRequest) -> SparkFlow[dict[str, Any]]:
