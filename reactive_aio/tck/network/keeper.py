@@ -16,7 +16,7 @@ class Keeper:
     """Starts a command, tells how it ended, and ends it."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        self.command = list(command)
+        self.command: list[str] = list(command)
         self._process: subprocess.Popen[bytes] | None = None
         self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
 

@@ -10,7 +10,7 @@ from ..rules import Rule, Strength
 
 __all__ = ("WIRE_RULES",)
 
-_MUST, _SHOULD, _ = Strength
+_MUST, _SHOULD, _MAY = Strength
 
 _CONNECTION = (
     Rule("N.1", _MUST, "The first frame is SETUP or RESUME, on stream 0; anything else is answered "

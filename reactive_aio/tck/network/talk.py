@@ -104,7 +104,7 @@ class Peer:
         """What came on stream 0, answers to `ping` excepted."""
         self.theirs: dict[int, list[Seen]] = {}
         """What came on streams that the other end opened, by their ids."""
-        self.ended = False
+        self.ended: bool = False
         self._pongs: set[bytes] = set()
         self._next_id = 1
         self._news = asyncio.Event()

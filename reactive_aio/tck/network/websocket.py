@@ -60,7 +60,7 @@ class WebSocketLink:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-        self.ended = ""
+        self.ended: str = ""
 
     async def send(self, frame: bytes) -> None:
         await self.send_bytes(message(BINARY, frame))
