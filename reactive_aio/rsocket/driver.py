@@ -37,6 +37,19 @@ CLOSE_TIMEOUT: Final = 5.0
 class Driver:
     """One connection at work, on the loop on which it was made."""
 
+    # These are the class's until they are set: CPython 3.11 is slow with objects that have 29
+    # attributes of their own, so that a request cost a third more.
+    ended: StreamFailed | None = None
+    """Why the connection is over, once it is."""
+    user: Any = None
+    """What the authentication of the peer returned."""
+    returns_only: bool = False
+    """The peer may have a session back, but not begin one."""
+    on_lost: "Callable[[Driver], object] | None" = None
+    """Called once, when it is over and nothing is left of it."""
+    on_suspended: "Callable[[Driver], object] | None" = None
+    """Called when a session lost its transport, and waits for another."""
+
     def __init__(
         self, make: Callable[[float], Connection], responder: Responder | None = None
     ) -> None:
@@ -46,15 +59,6 @@ class Driver:
         self.receivers: dict[int, Receiver] = parties.receivers
         self.senders: dict[int, Sender] = parties.senders
         self.work: Work = Work(self.door)
-        self.ended: StreamFailed | None = None
-        """Why the connection is over, once it is."""
-        self.user: Any = None
-        """What the authentication of the peer returned."""
-        self.returns_only: bool = False  # the peer may have a session back, but not begin one
-        self.on_lost: Callable[[Driver], object] | None = None
-        """Called once, when it is over and nothing is left of it."""
-        self.on_suspended: Callable[[Driver], object] | None = None
-        """Called when a session lost its transport, and waits for another."""
         self.at_resume: list[Callable[[], object]] = []  # called whenever a session goes on
         self.waiting: list[Callable[[], object]] = []
         """Called, once, when the peer grants a lease, or the connection is over."""

@@ -203,3 +203,9 @@ async def test_a_request_that_is_alone_leaves_at_once_and_many_leave_together() 
         asked = [requester.request_response(n, route="later") for n in range(50)]
         assert await asyncio.gather(*asked) == list(range(50))
         assert len(written) < 10
+
+
+async def test_a_driver_has_no_more_attributes_than_are_looked_up_fast() -> None:
+    async with loopback(routes, codec=JSON) as requester:
+        assert await requester.request_response(1, route="twice") == 2
+        assert len(vars(requester._driver)) <= 28
