@@ -192,8 +192,17 @@ class Peer:
         return True
 
     async def over(self, books: Books) -> bool:
-        """Wait for the end of a stream."""
-        return await self.until(lambda: bool(books.ended))
+        """Wait for the end of a stream, as long as there is something new of it."""
+        known = -1
+
+        def moved() -> bool:
+            return bool(books.ended) or len(books.elements) > known
+
+        while not books.ended:
+            known = len(books.elements)
+            if not await self.until(moved):
+                return False
+        return True
 
     async def came(self, books: Books, count: int) -> bool:
         """Wait for *count* elements in all."""

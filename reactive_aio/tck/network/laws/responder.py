@@ -140,6 +140,8 @@ async def wire18_sends_nothing_for_what_was_cancelled(talk: Talk) -> None:
     one = await peer.request(REQUEST_STREAM, "stream", n=2, length=5)
     two = await peer.request(REQUEST_RESPONSE, "never")
     await peer.came(one, 2)
+    if not await peer.ping():
+        raise peer.violation("N.29", "behind a request that waits KEEPALIVE goes unheard")
     for books in (one, two):
         await peer.cancel(books)
     await peer.more(one, 5)
