@@ -10,6 +10,7 @@ __all__ = ("Keeper",)
 
 WITHIN = 20.0
 """Seconds that a server may take until it answers."""
+ENDS_WITHIN = 1.0
 
 
 class Keeper:
@@ -53,8 +54,12 @@ class Keeper:
 
     def how(self) -> str:
         """How it is, or how it ended, and what it said last."""
-        status = None if self._process is None else self._process.poll()
-        if status is None:
+        if self._process is None:
+            return "it does not run"
+        try:
+            # Whoever has closed its connections may take a moment more to end.
+            status = self._process.wait(ENDS_WITHIN)
+        except subprocess.TimeoutExpired:
             return "it still runs"
         self._output.seek(0)
         said = self._output.read().decode("utf-8", "replace").strip()[-300:]
