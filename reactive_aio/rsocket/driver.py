@@ -13,6 +13,7 @@ from .parties import Parties
 from .protocol.connection import Connection
 from .protocol.errors import StreamFailed, error_of
 from .protocol.events import (
+    Answers,
     Closed,
     Event,
     Leased,
@@ -108,13 +109,15 @@ class Driver:
     def received(self, data: bytes) -> None:
         self._planned = True  # this turn is under way
         events = self.connection.receive(data, self.door.now())
-        self._lone = len(events) < 2
+        self._lone = _at_most_one(events)
         self._dispatch(events)
         if self._gathered or self._room or not self.connection.idle:
             self._turn()
-            return
-        self._planned = False
-        self._alarm.set(self.connection.next_deadline())
+        elif self._lone:
+            self._planned = False
+            self._alarm.set(self.connection.next_deadline())
+        else:  # those who were answered ask again before that turn, in the same round of the loop
+            self.door.soon(self._turn)
 
     def pause_writing(self) -> None:
         self._writable = False
@@ -357,6 +360,14 @@ class Driver:
         self._leased(event)
         if not self._over and self._transport is not None and self._kill is None:
             self._kill = self.door.later(CLOSE_TIMEOUT, self.abort)
+
+
+def _at_most_one(events: list[Event]) -> bool:
+    """Whether no more than one thing happened, so that what it leads to may leave at once."""
+    if not events:
+        return True
+    first = events[0]
+    return len(events) == 1 and (type(first) is not Answers or len(first.answers) == 1)
 
 
 def lost_error(driver: Driver) -> StreamFailed:

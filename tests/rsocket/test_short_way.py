@@ -204,6 +204,14 @@ async def test_a_request_that_is_alone_leaves_at_once_and_many_leave_together() 
         assert await asyncio.gather(*asked) == list(range(50))
         assert len(written) < 10
 
+        async def again_and_again() -> None:
+            for n in range(20):
+                assert await requester.request_response(n, route="twice") == 2 * n
+
+        written.clear()
+        await asyncio.gather(*[again_and_again() for _ in range(30)])
+        assert len(written) < 2 * 20, "those who are answered together ask together"
+
 
 async def test_a_driver_has_no_more_attributes_than_are_looked_up_fast() -> None:
     async with loopback(routes, codec=JSON) as requester:

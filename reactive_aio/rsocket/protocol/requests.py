@@ -17,7 +17,7 @@ from .frames import (
     RequestStream,
 )
 from .states import Model, State
-from .streams import Stream, Theirs
+from .streams import Asked, Stream, Theirs
 
 if TYPE_CHECKING:
     from .lease import Allowance
@@ -46,7 +46,6 @@ _ASKED = {
     _STREAM: State.MANY,
     _CHANNEL: State.CALL,
 }
-_ASKED_ONE: Final = _ASKED[_RESPONSE]
 _RESPONSE_BITS: Final = _RESPONSE << 10
 
 
@@ -93,15 +92,14 @@ class Requests:
         """Open a stream for one element: what `begin` does, but faster."""
         exchanges = self._exchanges
         data, metadata = payload
-        size = len(data) + HEADER + (0 if metadata is None else len(metadata) + 3)
-        if self.closed or self.held is not None or size > exchanges.small:
+        size = len(data) + (HEADER if metadata is None else HEADER + 3 + len(metadata))
+        if size > exchanges.small or self.closed or self.held is not None:
             return self.begin(_RESPONSE, payload, 1, now, False)
         streams, out = exchanges.streams, exchanges.out
         stream_id = streams.next_id()
-        stream = Stream(stream_id, _RESPONSE, _ASKED_ONE, exchanges.mean)
-        stream.wire = 1
-        streams.live[stream_id] = stream
-        out.put(stream, quick(stream_id, _RESPONSE_BITS, payload, prefixed=out.prefixed))
+        frame = quick(stream_id, _RESPONSE_BITS, payload, prefixed=out.prefixed)
+        streams.live[stream_id] = stream = Asked(stream_id, exchanges.mean, frame)
+        out.begin(stream)
         return stream_id
 
     # -- of the peer -------------------------------------------------------------------------------
