@@ -27,9 +27,12 @@ def count_only_our_own_time() -> None:
             vars(module)["perf_counter"] = thread_time
 
 
-def pytest_collection_finish() -> None:
-    # Thousands of tests are there to stay. Collections pass them over, so that a test that collects
-    # rubbish takes as long among all the others as it takes alone.
+@pytest.fixture(autouse=True, scope="module")
+def what_is_there_to_stay() -> None:
+    """Have collections pass over thousands of tests, their reports, and packages as large as Spark.
+
+    A test that collects rubbish then takes as long among all the others as it takes alone.
+    """
     gc.collect()
     gc.freeze()
 

@@ -60,8 +60,10 @@ def may_block(blocking_calls_fail: BlockBuster) -> None:
 # come through a thread that can be seen to wait for demand.
 REAL = [name for name in LOOPS if name != "virtual"]
 # Rows do not see the loop themselves: `from_thread` does, which is judged on all of them.
-CASES = [("rows", "virtual"), ("rows", "asyncio"), ("connect", "asyncio")]
-CASES += [("arrow", name) for name in REAL]
+CASES = [
+    *[("rows", "virtual"), ("rows", "asyncio"), ("connect", "asyncio")],
+    *[("arrow", name) for name in REAL],
+]
 
 
 @pytest.mark.usefixtures("may_block")
