@@ -287,11 +287,14 @@ async def wire29_serves_while_another_waits(talk: Talk) -> None:
 @wire("endless", "stream", "echo")
 async def wire29_serves_streams_side_by_side(talk: Talk) -> None:
     """A short stream and a response beside an endless one with much demand."""
+    much = 50_000  # of 1000 bytes: far more than is under way before the others are asked for
     peer = await talk.connect()
-    hog = await peer.request(REQUEST_STREAM, "endless", n=200_000)
+    hog = await peer.request(REQUEST_STREAM, "endless", n=much)
     await peer.came(hog, 1)
     one = await peer.request(REQUEST_STREAM, "stream", n=10, length=10)
     two = await peer.request(REQUEST_RESPONSE, "echo", data=b"x")
     await _complete(peer, one, 10, "N.29")
     if not await peer.came(two, 1):
         raise peer.violation("N.29", "beside an endless stream a response is not given")
+    if len(hog.elements) >= much:
+        raise peer.violation("N.29", f"all {much} elements of an endless stream came first")
