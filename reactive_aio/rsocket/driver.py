@@ -46,6 +46,8 @@ class Driver:
     """What the authentication of the peer returned."""
     returns_only: bool = False
     """The peer may have a session back, but not begin one."""
+    refused: bool = False
+    """The peer was not let in; it may have sent more, which nobody reads."""
     on_lost: "Callable[[Driver], object] | None" = None
     """Called once, when it is over and nothing is left of it."""
     on_suspended: "Callable[[Driver], object] | None" = None
@@ -227,6 +229,7 @@ class Driver:
         """Do not let the client in."""
         if not self._over and self.connection.paused:
             self.connection.reject(reason)
+            self.refused = True
             self.plan()
 
     async def aclose(self) -> None:
@@ -298,7 +301,13 @@ class Driver:
         if transport is None:
             self._end()
         elif not self._over:
-            transport.close()
+            half: Any = transport
+            if self.refused and hasattr(half, "can_write_eof") and half.can_write_eof():
+                # To close a socket with bytes that were not read resets it, and the peer may lose
+                # the reason. It ends when the peer has seen it, or after CLOSE_TIMEOUT.
+                half.write_eof()
+            else:
+                transport.close()
 
     # -- time --------------------------------------------------------------------------------------
     def _tick(self) -> None:

@@ -72,11 +72,6 @@ class Outbound:
         self.queued += len(frame)
         self.backlog += len(frame)
 
-    def begin(self, stream: Stream) -> None:
-        """Send the frame, wrapped, that *stream* was made with."""
-        self.queued += stream.size
-        self._ready.append(stream)
-
     def put(self, stream: Stream, frame: bytes) -> None:
         """Send *frame*, wrapped, in its turn."""
         stream.frames.append(frame)

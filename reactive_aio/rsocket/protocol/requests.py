@@ -17,7 +17,7 @@ from .frames import (
     RequestStream,
 )
 from .states import Model, State
-from .streams import Asked, Stream, Theirs
+from .streams import Stream, Theirs
 
 if TYPE_CHECKING:
     from .lease import Allowance
@@ -46,6 +46,7 @@ _ASKED = {
     _STREAM: State.MANY,
     _CHANNEL: State.CALL,
 }
+_ASKED_ONE: Final = _ASKED[_RESPONSE]
 _RESPONSE_BITS: Final = _RESPONSE << 10
 
 
@@ -97,9 +98,10 @@ class Requests:
             return self.begin(_RESPONSE, payload, 1, now, False)
         streams, out = exchanges.streams, exchanges.out
         stream_id = streams.next_id()
-        frame = quick(stream_id, _RESPONSE_BITS, payload, prefixed=out.prefixed)
-        streams.live[stream_id] = stream = Asked(stream_id, exchanges.mean, frame)
-        out.begin(stream)
+        stream = Stream(stream_id, _RESPONSE, _ASKED_ONE, exchanges.mean)
+        stream.wire = 1
+        streams.live[stream_id] = stream
+        out.put(stream, quick(stream_id, _RESPONSE_BITS, payload, prefixed=out.prefixed))
         return stream_id
 
     # -- of the peer -------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from .states import Model, State
 if TYPE_CHECKING:
     from .fragments import Partial
 
-__all__ = ("Asked", "Large", "Stream", "Streams", "Theirs")
+__all__ = ("Large", "Stream", "Streams", "Theirs")
 
 
 class Large:
@@ -103,21 +103,6 @@ class Stream:
         self.frames.clear()
         self.size = self.larges = 0
         return dropped
-
-
-class Asked(Stream):
-    """One on which this side asks for one element, by a frame that is to be sent."""
-
-    model = Model.RESPONSE
-    state = State.ONE
-    wire = 1
-    ready = True
-
-    def __init__(self, stream_id: int, mean: int, frame: bytes) -> None:
-        self.id = stream_id
-        self.mean = mean
-        self.frames = [frame]
-        self.size = len(frame)
 
 
 class Theirs(Stream):

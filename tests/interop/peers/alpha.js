@@ -277,4 +277,9 @@ async function main() {
   }).on("close", () => process.exit(0));
 }
 
+// A socket that is reset behind its last word: nobody in rsocket-js listens for that.
+process.on("uncaughtException", (error) => {
+  console.error(error.stack);
+  if (error.code !== "ECONNRESET") process.exit(1);
+});
 main();
