@@ -150,12 +150,17 @@ def _is_stopped(context: Any) -> bool:
         return False  # not known; the error at hand says more
 
 
+# A session that is being stopped cancels its operations; the error may not even say so.
+_CANCELED: Final = ("OPERATION_CANCELED", "")
+
+
 def explained_remote(error: Exception, df: "DataFrame") -> Exception:
     """The same for a server of Spark Connect, whose errors have PySpark's types already."""
     session: Any = df.sparkSession
     condition = _condition(error)
-    if condition == "OPERATION_CANCELED":  # by somebody, or with all others of the session
-        condition = _session_lost(session) or condition
+    status = getattr(getattr(error, "getGrpcStatusCode", lambda: None)(), "name", "")
+    if condition in _CANCELED and status != "UNAVAILABLE":
+        condition = _session_lost(session) or condition  # with all others of the session?
     if session.is_stopped:
         return SparkSessionLost(f"{_STOPPED} {_REMEDY}")
     words = str(error).partition("\n\nJVM stacktrace")[0]
@@ -163,14 +168,13 @@ def explained_remote(error: Exception, df: "DataFrame") -> Exception:
         return SparkSessionLost(f"The Spark Connect session has been stopped: {words} {_REMEDY}")
     if condition.startswith("INVALID_HANDLE.OPERATION") or condition == "RESPONSE_ALREADY_RECEIVED":
         return SparkSessionLost(f"{_GIVEN_UP}: {words} {_READ_AGAIN}")
-    status = getattr(error, "getGrpcStatusCode", lambda: None)()
-    if getattr(status, "name", "") == "UNAVAILABLE":
+    if status == "UNAVAILABLE":
         return SparkSessionLost(f"The Spark Connect server is not to be reached: {words} {_REMEDY}")
     return error
 
 
 def _condition(error: Exception) -> str:
-    return str(getattr(error, "getCondition", lambda: "")())
+    return getattr(error, "getCondition", lambda: None)() or ""
 
 
 def _session_lost(session: Any) -> str:
