@@ -239,7 +239,7 @@ async def test_cancelling_returns_at_once_while_a_call_blocks() -> None:
     await until(lambda: steps.threads)
     began = time.perf_counter()
     probe.cancel()
-    assert time.perf_counter() - began < 0.5
+    assert time.perf_counter() - began < 0.05
     assert threads()
     steps.gate.set()
     await no_thread()

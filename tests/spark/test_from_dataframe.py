@@ -159,7 +159,8 @@ async def test_rows_that_have_been_read_are_not_kept_in_the_jvm(
         await probe.end()
         assert len(probe.elements) == 50_000
         growth.append(await asyncio.to_thread(used))
-    assert growth[-1] - growth[0] < 60
+    # What is kept stays; what the JVM's own rubbish adds comes and goes.
+    assert min(growth[2:]) - growth[0] < 30
 
 
 # -- cancellation ---------------------------------------------------------------------------------
@@ -170,7 +171,7 @@ async def test_cancelling_frees_the_running_job(observe: Observe, make: Make) ->
     await until(observed.active)
     began = time.perf_counter()
     probe.cancel()
-    assert time.perf_counter() - began < 0.5, "cancel() returns at once"
+    assert time.perf_counter() - began < 0.05, "cancel() returns at once"
     assert await freed(observed) < 2
     assert not probe.ended
 
@@ -250,7 +251,7 @@ async def test_the_rest_of_a_large_partition_is_not_read(observe: Observe) -> No
     await arrived(probe, 1)
     began = time.perf_counter()
     probe.cancel()
-    assert time.perf_counter() - began < 0.5
+    assert time.perf_counter() - began < 0.05
     assert await freed(observed) < 0.6
 
 

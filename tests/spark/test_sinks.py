@@ -162,18 +162,25 @@ async def test_a_row_that_does_not_fit_is_not_written(
 
 
 async def test_cancelling_cancels_the_commit_under_way(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: "SparkSession", tmp_path: Path
 ) -> None:
-    path = str(tmp_path / "rows")
+    await cancelling_cancels_the_commit(spark, spark, tmp_path)
+
+
+async def cancelling_cancels_the_commit(
+    spark: "SparkSession", session: "SparkSession", folder: Path
+) -> None:
+    """A write of *session* without end is cancelled; *spark* tells which jobs run."""
+    path = folder / "rows"
 
     def save(df: "DataFrame", mode: str) -> None:
         many = df.selectExpr("id", "explode(sequence(id, id + 1000000)) as n")
         more = many.selectExpr("id", "explode(sequence(n, n + 1000000)) as m").where("m < 0")
-        more.write.mode(mode).parquet(path)
+        more.write.mode(mode).parquet(str(path))
 
-    tables = Tables(spark, SCHEMA)
+    tables = Tables(session, SCHEMA)
     task = asyncio.create_task(
-        words._write(rows(5), "test", spark, tables, save, batch=5, within=None, mode="append")
+        words._write(rows(5), "test", session, tables, save, batch=5, within=None, mode="append")
     )
     tracker = await asyncio.to_thread(spark.sparkContext.statusTracker)
     await until(lambda: asyncio.to_thread(tracker.getActiveJobsIds))
@@ -185,8 +192,7 @@ async def test_cancelling_cancels_the_commit_under_way(
         return not await asyncio.to_thread(tracker.getActiveJobsIds)
 
     await until(idle)
-    left = await asyncio.to_thread(lambda: [*(tmp_path / "rows").glob("*.parquet")])
-    assert left == []
+    assert await asyncio.to_thread(lambda: [*path.glob("*.parquet")]) == []
 
 
 async def test_the_flow_waits_while_spark_writes(spark: "SparkSession") -> None:

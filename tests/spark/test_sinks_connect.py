@@ -10,14 +10,12 @@ import pytest
 
 import reactive_aio as rx
 from reactive_aio.spark import Written
-from reactive_aio.spark.sinks import words
-from reactive_aio.spark.sinks.tables import Tables
 
 from .conftest import until
-from .test_sinks import SCHEMA, collected, rows
+from .test_sinks import SCHEMA, cancelling_cancels_the_commit, collected, rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 ONE_LOOP = pytest.mark.asyncio(loop_factories=["asyncio"])
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(120), ONE_LOOP]
@@ -56,25 +54,4 @@ async def test_a_table_is_made_and_appended_to(remote: "SparkSession") -> None:
 async def test_cancelling_cancels_the_commit_under_way(
     spark: "SparkSession", remote: "SparkSession", tmp_path: Path
 ) -> None:
-    path = str(tmp_path / "rows")
-
-    def save(df: "DataFrame", mode: str) -> None:
-        many = df.selectExpr("id", "explode(sequence(id, id + 1000000)) as n")
-        more = many.selectExpr("id", "explode(sequence(n, n + 1000000)) as m").where("m < 0")
-        more.write.mode(mode).parquet(path)
-
-    tables = Tables(remote, SCHEMA)
-    task = asyncio.create_task(
-        words._write(rows(5), "test", remote, tables, save, batch=5, within=None, mode="append")
-    )
-    tracker = await asyncio.to_thread(spark.sparkContext.statusTracker)
-    await until(lambda: asyncio.to_thread(tracker.getActiveJobsIds))
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-    async def idle() -> bool:
-        return not await asyncio.to_thread(tracker.getActiveJobsIds)
-
-    await until(idle)
-    assert await asyncio.to_thread(lambda: [*(tmp_path / "rows").glob("*.parquet")]) == []
+    await cancelling_cancels_the_commit(spark, remote, tmp_path)

@@ -106,7 +106,7 @@ SERVERS = [
          "was not passed over"),
     _row("wire28_does_not_serve_streams_of_its_own", "serves any stream", "was served"),
     _row("wire29_serves_while_another_waits", "waits for each other", "is not served"),
-    _row("wire29_serves_streams_side_by_side", "serves one stream at a time", "came"),
+    _row("wire29_serves_streams_side_by_side", "serves one stream at a time", "elements came"),
     # -- what is large, much or slow
     _row("wire30_puts_data_together", "keeps the last fragment", "came back as"),
     _row("wire30_puts_metadata_together", "reads metadata once", "came back as"),

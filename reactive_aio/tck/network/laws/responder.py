@@ -297,4 +297,4 @@ async def wire29_serves_streams_side_by_side(talk: Talk) -> None:
     if not await peer.came(two, 1):
         raise peer.violation("N.29", "beside an endless stream a response is not given")
     if len(hog.elements) >= much:
-        raise peer.violation("N.29", f"all {much} elements of an endless stream came first")
+        raise peer.violation("N.29", f"all {much} elements came of an endless stream first")
