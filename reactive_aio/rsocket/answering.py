@@ -5,7 +5,7 @@ for each; then an answer costs the call of the handler and little more. Whatever
 the way of all requests (`serving`): deadlines, authorization, handlers that want more than data.
 """
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from .protocol.errors import ProtocolError, RequestInvalid
 
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from .protocol.frames import Setup
     from .responder import RouterResponder
 
-__all__ = ("Plain", "ShortWay")
+__all__ = ("UNKNOWN", "Plain", "ShortWay")
 
+_PAIRS: Final = 16
 _KEPT: Final = 256
-_UNKNOWN: Final[Any] = object()
+UNKNOWN: Final[Any] = object()
 
 
 class Plain(NamedTuple):
@@ -28,31 +29,44 @@ class Plain(NamedTuple):
     encode: "Callable[[Any], bytes]"
 
 
+Known: TypeAlias = dict[bytes | None, Plain | None]
+
+
 class ShortWay:
-    """Knows which requests are plain, of up to 256 kinds of metadata."""
+    """Knows which requests are plain, of up to 16 pairs of types and 256 kinds of metadata each."""
 
     def __init__(self, responder: "RouterResponder") -> None:
         self._responder = responder
-        self._known: dict[tuple[str, str, bytes | None], Plain | None] = {}
+        self._known: dict[tuple[str, str], Known] = {}
         self._routes = 0
+
+    def known(self, setup: "Setup | None") -> "Known":
+        """What is known of the clients that began by such a *setup*, by metadata."""
+        router = self._responder.router
+        if self._routes != router.routes:  # one that is new may be a closer fit
+            self._known.clear()
+            self._routes = router.routes
+        if setup is None:
+            return {}
+        key = setup.metadata_mime, setup.data_mime
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= _PAIRS:
+                self._known.clear()
+            known = self._known[key] = {}
+        return known
 
     def find(self, setup: "Setup | None", metadata: bytes | None) -> Plain | None:
         """How a request with *metadata* is answered, if it is plain."""
         if setup is None:
             return None
-        router = self._responder.router
-        if self._routes != router.routes:  # one that is new may be a closer fit
-            self._known.clear()
-            self._routes = router.routes
-        key = setup.metadata_mime, setup.data_mime, metadata
-        known: Plain | None = self._known.get(key, _UNKNOWN)
-        if known is _UNKNOWN:
-            known = self._learn(setup, metadata)
-            if self._responder.envelopes.knows(setup, metadata):
-                if len(self._known) >= _KEPT:
-                    self._known.clear()
-                self._known[key] = known
-        return known
+        found = self._learn(setup, metadata)
+        if self._responder.envelopes.knows(setup, metadata):
+            known = self.known(setup)
+            if len(known) >= _KEPT:
+                known.clear()
+            known[metadata] = found
+        return found
 
     def _learn(self, setup: "Setup", metadata: bytes | None) -> Plain | None:
         responder = self._responder

@@ -18,12 +18,13 @@ from .protocol.events import (
     Event,
     Leased,
     MetadataPushed,
+    Questions,
     Requested,
     ResumeAsked,
     Resumed,
     SetupAsked,
 )
-from .protocol.frames import ErrorCode
+from .protocol.frames import ErrorCode, Payload
 from .protocol.states import Model
 from .roles import Gathering, Rebind, Receiver, Responder, Sender, Transport
 from .room import Room
@@ -61,6 +62,7 @@ class Driver:
         parties = Parties()
         self.receivers: dict[int, Receiver] = parties.receivers
         self.senders: dict[int, Sender] = parties.senders
+        self.calls: dict[int, Future[bytes]] = parties.calls
         self.work: Work = Work(self.door)
         self.at_resume: list[Callable[[], object]] = []  # called whenever a session goes on
         self.waiting: list[Callable[[], object]] = []
@@ -86,6 +88,7 @@ class Driver:
     def _handlers(self) -> dict[type[Any], Callable[[Any], None]]:
         return {
             Requested: self._requested,
+            Questions: self._questions,
             SetupAsked: self._asked,
             ResumeAsked: self._resume_asked,
             Resumed: self._resumed,
@@ -334,6 +337,13 @@ class Driver:
             reason = b"nothing is served here"
             self.connection.fail_stream(event.stream_id, ErrorCode.REJECTED, reason)
 
+    def _questions(self, event: Questions) -> None:
+        if self._responder is not None:
+            self._responder.answer(self, event.questions)
+            return
+        for stream_id, data, metadata in event.questions:
+            self._requested(Requested(stream_id, Model.RESPONSE, Payload(data, metadata)))
+
     def _asked(self, event: SetupAsked) -> None:
         if self._responder is not None:
             self._responder.admit(self, event.setup)
@@ -375,8 +385,13 @@ def _at_most_one(events: list[Event]) -> bool:
     """Whether no more than one thing happened, so that what it leads to may leave at once."""
     if not events:
         return True
-    first = events[0]
-    return len(events) == 1 and (type(first) is not Answers or len(first.answers) == 1)
+    if len(events) > 1:
+        return False
+    match events[0]:
+        case Answers(several) | Questions(several):
+            return len(several) == 1
+        case _:
+            return True
 
 
 def lost_error(driver: Driver) -> StreamFailed:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._core.batched import Batched
-from ..errors import EmptyFlow
 from .driver import Driver, lost_error
 from .payloads import PayloadError
 from .protocol.errors import ConnectionLost, StreamFailed
@@ -16,11 +15,10 @@ from .protocol.events import Elements
 from .protocol.frames import ErrorCode, Payload
 
 if TYPE_CHECKING:
-    from .._core.loop import Future
     from ..spec import Publisher, Subscription
     from ..stage import Inlet
 
-__all__ = ("Call", "ChannelOut", "Inflow", "Outflow", "answer")
+__all__ = ("ChannelOut", "Inflow", "Outflow", "answer")
 
 T = TypeVar("T")
 
@@ -35,33 +33,6 @@ def answer(error: BaseException, tell: bool) -> tuple[int, bytes]:
         return error.code, error.data
     tell = tell or isinstance(error, PayloadError)  # it may be the peer who chose the wrong codec
     return ErrorCode.APPLICATION_ERROR, f"{error}".encode() if tell else b""
-
-
-class Call:
-    """One request, one answer."""
-
-    __slots__ = ("_decode", "future")
-
-    def __init__(self, future: "Future[Any]", decode: "Decode[Any]") -> None:
-        self.future: Future[Any] = future
-        self._decode = decode
-
-    def elements(self, event: Elements) -> None:
-        self.answered(event.data[0])
-
-    def answered(self, data: bytes) -> None:
-        if not self.future.done():
-            try:
-                self.future.set_result(self._decode(data))
-            except Exception as error:
-                self.future.set_exception(error)
-
-    def completed(self) -> None:
-        self.failed(EmptyFlow("the response completed without an element"))
-
-    def failed(self, error: Exception) -> None:
-        if not self.future.done():
-            self.future.set_exception(error)
 
 
 class Inflow:
@@ -141,9 +112,6 @@ class Inflow:
         self._inlet.push(decoded)
         if event.complete:
             self.completed()
-
-    def answered(self, data: bytes) -> None:
-        self.elements(Elements(self.stream_id, [data], complete=True))
 
     def completed(self) -> None:
         if not self.over:

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..errors import EmptyFlow
 from .protocol.errors import error_of
 from .protocol.events import Answers, Cancelled, Completed, Demanded, Elements, Failed
 
 if TYPE_CHECKING:
+    from .._core.loop import Future
     from .roles import Receiver, Sender
 
 __all__ = ("Parties",)
@@ -17,6 +19,8 @@ class Parties:
 
     def __init__(self) -> None:
         self.receivers: dict[int, Receiver] = {}
+        self.calls: dict[int, Future[bytes]] = {}
+        """Requests for one element, which are answered without more ado."""
         self.senders: dict[int, Sender] = {}
 
     def handlers(self) -> dict[type[Any], Callable[[Any], None]]:
@@ -31,11 +35,11 @@ class Parties:
         }
 
     def _answers(self, event: Answers) -> None:
-        receivers = self.receivers
+        calls = self.calls
         for stream_id, data in event.answers:
-            receiver = receivers.pop(stream_id, None)
-            if receiver is not None:
-                receiver.answered(data)
+            call = calls.pop(stream_id, None)
+            if call is not None and not call.done():
+                call.set_result(data)
 
     def _elements(self, event: Elements) -> None:
         receiver = self.receivers.get(event.stream_id)
@@ -43,16 +47,27 @@ class Parties:
             if event.complete:
                 del self.receivers[event.stream_id]
             receiver.elements(event)
+        elif (call := self._call(event.stream_id)) is not None:
+            call.set_result(event.data[0])
 
     def _completed(self, event: Completed) -> None:
         receiver = self.receivers.pop(event.stream_id, None)
         if receiver is not None:
             receiver.completed()
+        elif (call := self._call(event.stream_id)) is not None:
+            call.set_exception(EmptyFlow("the response completed without an element"))
 
     def _failed(self, event: Failed) -> None:
         receiver = self.receivers.pop(event.stream_id, None)
         if receiver is not None:
             receiver.failed(error_of(event.code, event.data))
+        elif (call := self._call(event.stream_id)) is not None:
+            call.set_exception(error_of(event.code, event.data))
+
+    def _call(self, stream_id: int) -> "Future[bytes] | None":
+        """The request for one element that is now over, if it still waits."""
+        call = self.calls.pop(stream_id, None)
+        return None if call is None or call.done() else call
 
     def _cancelled(self, event: Cancelled) -> None:
         sender = self.senders.pop(event.stream_id, None)

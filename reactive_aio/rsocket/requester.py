@@ -8,18 +8,26 @@ from .._core.duration import Duration, seconds
 from ..coerce import Source, to_flow
 from ..stage import Inlet, from_push
 from .driver import Driver, lost_error
-from .envelope import DEADLINE_PASSED, within, written
-from .exchange import Call, ChannelOut, Inflow, answer
-from .protocol.errors import NoLease, RequestCanceled
+from .envelope import within, written
+from .exchange import ChannelOut, Inflow, answer
+from .protocol.errors import NoLease
 from .protocol.frames import Pair, Payload
 from .protocol.metadata import Item, write_mime_types, write_routing
 from .protocol.mime import ACCEPT_MIME_TYPES, COMPOSITE_METADATA, MIME_TYPE, ROUTING
-from .waiting import TimedInflow, begin_stream, late, leased, when_leased
+from .waiting import (
+    TimedInflow,
+    begin_stream,
+    deadline_passed,
+    fail,
+    late,
+    leased,
+    when_leased,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._core.loop import TimerHandle
+    from .._core.loop import Future, TimerHandle
     from ..flow import Flow
     from ..spec import Subscription
     from .payloads import Codec
@@ -92,31 +100,32 @@ class Requester(Generic[T]):
             raise lost_error(driver)
         limit = None if timeout is None else seconds(timeout, "timeout")
         asked = self._payload(payload, codec, route, metadata, limit)
-        call = Call(driver.door.loop.create_future(), (codec or self._codec).decode)
+        call: Future[bytes] = driver.door.loop.create_future()
         timer: TimerHandle | None = None
         if limit is not None:
-            timer = driver.door.later(limit, call.failed, late(limit))
+            timer = driver.door.later(limit, fail, call, late(limit))
         stream_id = 0
         try:
             while not stream_id:
                 try:
                     stream_id = driver.connection.request_response(asked)
                 except NoLease:
-                    await leased(driver, call.future)
-            driver.receivers[stream_id] = call
+                    await leased(driver, call)
+            driver.calls[stream_id] = call
             driver.hasten()
-            return await call.future
-        except RequestCanceled as error:
-            if limit is not None and error.data == DEADLINE_PASSED:
+            data = await call
+        except BaseException as error:
+            if driver.calls.get(stream_id) is call:  # nobody waits for it any more
+                del driver.calls[stream_id]
+                driver.connection.cancel(stream_id)
+                driver.plan()
+            if limit is not None and deadline_passed(error):
                 raise late(limit) from None
             raise
         finally:
             if timer is not None:
                 timer.cancel()
-            if driver.receivers.get(stream_id) is call:
-                del driver.receivers[stream_id]
-                driver.connection.cancel(stream_id)
-                driver.plan()
+        return (codec or self._codec).decode(data)
 
     async def fire_and_forget(
         self,
@@ -292,12 +301,14 @@ class Requester(Generic[T]):
         data = b"" if payload is None else (codec or self._codec).encode(payload)
         if metadata or codec is not None or limit is not None:
             return data, self._items(codec, route, metadata, limit)
-        usual = self._usual
-        if route not in usual:
-            if len(usual) >= _KEPT:
-                usual.clear()
-            usual[route] = self._items(None, route, _NO_METADATA, None)
-        return data, usual[route]
+        try:
+            return data, self._usual[route]
+        except KeyError:
+            items = self._items(None, route, _NO_METADATA, None)
+        if len(self._usual) >= _KEPT:
+            self._usual.clear()
+        self._usual[route] = items
+        return data, items
 
     @property
     def _metadata_mime(self) -> str:

@@ -1,11 +1,12 @@
 """The serving side of connections: who is let in, who serves a request, who gets leases."""
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from .._core.duration import Duration, seconds
-from .answering import ShortWay
+from .answering import UNKNOWN, ShortWay
 from .auth import Authenticate, Authorize, Hooks, caller
 from .driver import Driver
 from .envelope import Envelope, Envelopes, items_of
@@ -14,7 +15,7 @@ from .leasing import Grants, Lease
 from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec
 from .protocol.errors import ProtocolError, RequestInvalid, StreamFailed
 from .protocol.events import Requested
-from .protocol.frames import ErrorCode, Resume, Setup
+from .protocol.frames import ErrorCode, Payload, Resume, Setup
 from .protocol.states import Model
 from .requester import Requester
 from .routing import Router
@@ -169,30 +170,49 @@ class RouterResponder:
     # -- requests ----------------------------------------------------------------------------------
     def serve(self, driver: Driver, request: Requested) -> None:
         """Call the handler of a request; whatever it raises is the answer."""
-        served: Served | None = None
-        try:
-            plain = None
-            if request.model is _RESPONSE:
-                plain = self._short.find(driver.connection.setup, request.payload.metadata)
-            if plain is None:
-                served = Served(self, driver, request)
-                served.begin()
-            else:
-                result = plain.call(request.payload.data)
-                if type(result) in ONE:
-                    driver.connection.send(request.stream_id, (plain.encode(result), None))
-                    driver.plan()
-                else:
-                    served = Served(self, driver, request)
-                    served.go_on(result)
-        except Exception as error:
-            self.refuse(driver, request, error) if served is None else served.refuse(error)
+        if request.model is _RESPONSE:
+            self.answer(driver, [(request.stream_id, *request.payload)])
+        else:
+            self._begin(driver, request, Served.begin)
         if self._grants and (grants := self._grants.get(driver)) is not None:
             grants.used()
 
-    def refuse(self, driver: Driver, request: Requested, error: BaseException) -> None:
+    def answer(self, driver: Driver, questions: "list[tuple[int, bytes, bytes | None]]") -> None:
+        setup, answer = driver.connection.setup, driver.connection.answer
+        known = self._short.known(setup)
+        for stream_id, data, metadata in questions:
+            plain = known.get(metadata, UNKNOWN)
+            if plain is UNKNOWN:
+                plain = self._short.find(setup, metadata)
+            begin = Served.begin
+            if plain is not None:
+                try:
+                    result = plain.call(data)
+                    if type(result) in ONE:
+                        answer(stream_id, plain.encode(result))
+                        continue
+                except Exception as error:
+                    self.refuse(driver, stream_id, error)
+                    continue
+                begin = partial(Served.go_on, result=result)
+            request = Requested(stream_id, _RESPONSE, Payload(data, metadata))
+            self._begin(driver, request, begin)
+        driver.plan()
+
+    def _begin(self, driver: Driver, request: Requested, begin: Callable[[Served], object]) -> None:
+        served: Served | None = None
+        try:
+            served = Served(self, driver, request)
+            begin(served)
+        except Exception as error:
+            if served is None:
+                self.refuse(driver, request.stream_id, error)
+            else:
+                served.refuse(error)
+
+    def refuse(self, driver: Driver, stream_id: int, error: BaseException) -> None:
         code, data = self.failed(driver, error)
-        driver.connection.fail_stream(request.stream_id, code, data)
+        driver.connection.fail_stream(stream_id, code, data)
         driver.plan()
 
     def pushed(self, driver: Driver, metadata: bytes) -> None:

@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from ..stage import Inlet
     from .driver import Driver
 
-__all__ = ("TimedInflow", "begin_stream", "late", "leased", "may_request", "when_leased")
+__all__ = (
+    "TimedInflow",
+    "begin_stream",
+    "deadline_passed",
+    "fail",
+    "late",
+    "leased",
+    "may_request",
+    "when_leased",
+)
 
 
 def may_request(driver: "Driver") -> bool:
@@ -95,6 +104,17 @@ def late(limit: float, what: str = "no answer") -> TimedOut:
     return TimedOut(f"{what} within {limit:g} s")
 
 
+def deadline_passed(error: BaseException) -> bool:
+    """Whether the other end gave up because of the time that it was told."""
+    return isinstance(error, RequestCanceled) and error.data == DEADLINE_PASSED
+
+
+def fail(future: "Future[Any]", error: Exception) -> None:
+    """Have who waits for *future* get *error*, if it still does."""
+    if not future.done():
+        future.set_exception(error)
+
+
 class TimedInflow(Inflow):
     """One that must have come to its end in time."""
 
@@ -129,7 +149,7 @@ class TimedInflow(Inflow):
         self._stop()
 
     def failed(self, error: StreamFailed) -> None:
-        if isinstance(error, RequestCanceled) and error.data == DEADLINE_PASSED:
+        if deadline_passed(error):
             self.fail(late(self._limit, "the stream did not end"))
         else:
             self.fail(error)

@@ -26,6 +26,7 @@ from reactive_aio.rsocket.protocol.events import (
     Demanded,
     Elements,
     Event,
+    Questions,
     Requested,
     ResumeAsked,
     SetupAsked,
@@ -112,6 +113,9 @@ def react(connection: Connection, events: list[Event], now: float) -> None:
         elif isinstance(event, ResumeAsked):
             if not connection.resume(event.resume, now):
                 connection.reject()
+        elif isinstance(event, Questions):
+            for stream_id, data, _ in event.questions:
+                connection.answer(stream_id, data)
         elif isinstance(event, Requested):
             if event.model is Model.RESPONSE:
                 connection.send(event.stream_id, event.payload)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from reactive_aio.rsocket.protocol.connection import Connection
-from reactive_aio.rsocket.protocol.events import Answers, Elements, Event
+from reactive_aio.rsocket.protocol.events import Elements, Event
 from reactive_aio.rsocket.protocol.frames import (
     Cancel,
     Frame,
@@ -19,7 +19,7 @@ from reactive_aio.rsocket.protocol.frames import (
 )
 from reactive_aio.rsocket.protocol.limits import Limits
 
-from .wire import BOOLS, client, server, wire
+from .wire import BOOLS, apart, client, server, wire
 
 DATA = st.sampled_from([b"", b"x", b"twenty-six bytes of payload", bytes(70)])
 PAYLOADS = st.builds(Payload, DATA, st.none() | DATA)
@@ -49,13 +49,10 @@ def long_way(connection: Connection) -> Connection:
 def told(events: list[Event]) -> list[Any]:
     """*events*, where it does not count how elements are put together."""
     found: list[Any] = []
-    for event in events:
+    for event in apart(events):
         if isinstance(event, Elements):
             found += [(event.stream_id, payload) for payload in event.payloads]
             found += [(event.stream_id, "complete")] if event.complete else []
-        elif isinstance(event, Answers):
-            for stream_id, data in event.answers:
-                found += [(stream_id, Payload(data)), (stream_id, "complete")]
         else:
             found.append(event)
     return found

@@ -5,7 +5,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from reactive_aio.rsocket.protocol.connection import Connection
 from reactive_aio.rsocket.protocol.events import (
-    Answers,
     Cancelled,
     Closed,
     Completed,
@@ -19,6 +18,8 @@ from reactive_aio.rsocket.protocol.frames import Payload, Setup
 from reactive_aio.rsocket.protocol.limits import Limits
 from reactive_aio.rsocket.protocol.states import Model
 from tests.core.machines import run
+
+from .wire import apart
 
 LIMITS = Limits(mtu=64, watermark=2000, chunk=8, max_streams=6)
 
@@ -47,16 +48,13 @@ class Side:
         return self.halves[stream_id]
 
     def hear(self, events: list[Event]) -> None:
-        for event in events:
+        for event in apart(events):
             assert not isinstance(event, Closed), event
             if isinstance(event, Requested):
                 half = self.halves[event.stream_id] = Half()
                 half.in_over = event.model is not Model.CHANNEL
                 half.out_over = event.model is Model.FNF
                 half.granted = int(event.model is Model.RESPONSE)
-            elif isinstance(event, Answers):
-                for stream_id, data in event.answers:
-                    self.act(self.half(stream_id), Elements(stream_id, [data], complete=True))
             elif isinstance(event, Elements | Completed | Failed | Cancelled | Demanded):
                 self.act(self.half(event.stream_id), event)
 

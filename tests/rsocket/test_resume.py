@@ -102,6 +102,29 @@ def test_what_was_lost_is_sent_again_and_what_arrived_is_not(arrived: int) -> No
     assert not answering.exchanges.streams.live
 
 
+def test_requests_and_answers_that_were_lost_are_sent_again() -> None:
+    asking, answering = resumable()
+    lost = asking.request_response(X)
+    asking.data_to_send()
+    asking.lost(0.0)
+    meanwhile = asking.request_response(X)
+    answering.lost(0.0)
+    events = reconnect(asking, answering)
+    assert [
+        event.stream_id for event in carry(asking, answering) if isinstance(event, Requested)
+    ] == [
+        lost,
+        meanwhile,
+    ]
+    for stream_id in (lost, meanwhile):
+        answering.answer(stream_id, b"y")
+    answering.data_to_send()
+    assert asking.lost(2.0) == [Suspended()]
+    assert answering.lost(2.0) == [Suspended()]
+    events += reconnect(asking, answering, 3.0)
+    assert [event.stream_id for event in events if isinstance(event, Elements)] == [lost, meanwhile]
+
+
 def test_nothing_but_resume_is_sent_until_the_session_goes_on() -> None:
     asking, _ = resumable()
     asking.lost(0.0)

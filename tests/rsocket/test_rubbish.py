@@ -9,7 +9,6 @@ from reactive_aio import Flow
 from reactive_aio.rsocket import JSON, Request, Router, StreamFailed, loopback
 from reactive_aio.rsocket.driver import Driver
 from reactive_aio.rsocket.envelope import DEADLINE
-from reactive_aio.rsocket.exchange import Call
 from reactive_aio.rsocket.protocol.frames import Payload
 from reactive_aio.rsocket.protocol.metadata import write_composite, write_routing
 from reactive_aio.rsocket.protocol.mime import (
@@ -55,11 +54,11 @@ data = rubbish | st.sampled_from([b"[1]", b"{", b"", b"[" * 100_000])
 
 
 async def ask(driver: Driver, payload: Payload) -> None:
-    call = Call(driver.door.future(), bytes)
-    driver.receivers[driver.connection.request_response(payload)] = call
+    call = driver.door.future()
+    driver.calls[driver.connection.request_response(payload)] = call
     driver.plan()
     try:
-        await call.future
+        await call
     except (StreamFailed, LookupError):
         pass
 

@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 
 from reactive_aio.rsocket.protocol.codec import decode, encode, prefix
 from reactive_aio.rsocket.protocol.connection import Connection
-from reactive_aio.rsocket.protocol.events import Elements, Event, SetupAsked
+from reactive_aio.rsocket.protocol.events import (
+    Answers,
+    Elements,
+    Event,
+    Questions,
+    Requested,
+    SetupAsked,
+)
 from reactive_aio.rsocket.protocol.frames import (
     MAX_31,
     MAX_63,
@@ -29,6 +36,7 @@ from reactive_aio.rsocket.protocol.frames import (
     Setup,
 )
 from reactive_aio.rsocket.protocol.framing import Splitter
+from reactive_aio.rsocket.protocol.states import Model
 
 E = TypeVar("E")
 
@@ -103,9 +111,24 @@ def sent(connection: Connection) -> list[Frame]:
     return read(data)
 
 
+def apart(events: list[Event]) -> list[Event]:
+    """*events*, with each request and each answer of one element by itself."""
+    found: list[Event] = []
+    for event in events:
+        if isinstance(event, Questions):
+            for stream_id, data, metadata in event.questions:
+                found.append(Requested(stream_id, Model.RESPONSE, Payload(data, metadata)))
+        elif isinstance(event, Answers):
+            for stream_id, data in event.answers:
+                found.append(Elements(stream_id, [data], complete=True))
+        else:
+            found.append(event)
+    return found
+
+
 def one(events: list[Event], kind: type[E]) -> E:
     """The only event of its *kind*."""
-    [event] = [each for each in events if isinstance(each, kind)]
+    [event] = [each for each in apart(events) if isinstance(each, kind)]
     return event
 
 
@@ -138,7 +161,7 @@ def carry(source: Connection, target: Connection, now: float = 0.0) -> list[Even
     events: list[Event] = []
     while data := source.data_to_send():
         events += target.receive(data, now)
-    return [*events, *target.flush(now)]
+    return apart([*events, *target.flush(now)])
 
 
 def elements(stream_id: int, payloads: list[Payload], complete: bool = False) -> Elements:

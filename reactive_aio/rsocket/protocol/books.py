@@ -115,7 +115,7 @@ class Books:
         stream.state = _GONE
         if stream.partial is not None:
             self.let_go(stream)
-        if stream.frames:
+        if stream.frames or self.out.asks or self.out.answers:
             self.out.clear(stream)
         self.streams.remove(stream)
 
@@ -129,6 +129,15 @@ class Books:
         if ended:
             self.flood.useful(ended)
             self.flood.allow(2 * ended)  # what the peer says before it learns of the end
+
+    def answered(self, ids: list[int]) -> None:
+        """The one element that was owed on these streams has been sent."""
+        live = self.streams.live
+        for stream_id in ids:
+            del live[stream_id]
+        self.streams.theirs -= len(ids)
+        self.flood.useful(len(ids))
+        self.flood.allow(2 * len(ids))
 
     def end_all(self, code: int, data: bytes, *, local: bool) -> None:
         """The connection is over: every stream ends with it."""

@@ -112,7 +112,7 @@ class Connection(Intake):
     # -- this side's requests ----------------------------------------------------------------------
     def request_response(self, payload: Pair) -> int:
         """Ask for one element. All requests return the id of their stream."""
-        return self.requests.ask_one(payload, self.exchanges.now)
+        return self.requests.ask_one(payload)
 
     def fire_and_forget(self, payload: Pair) -> int:
         return self.requests.begin(Model.FNF, payload, 1, self.exchanges.now, False)
@@ -151,6 +151,10 @@ class Connection(Intake):
     def send(self, stream_id: int, payload: Pair, *, complete: bool = False) -> bool:
         """Send an element, one of those `Demanded`, or the answer; False if nobody wants it."""
         return self.exchanges.send(stream_id, payload, complete=complete)
+
+    def answer(self, stream_id: int, data: bytes) -> bool:
+        """The same for the one element that a request asked for, if it has no metadata."""
+        return self.exchanges.answer(stream_id, data)
 
     def send_all(self, stream_id: int, elements: list[bytes]) -> bool:
         """The same for elements that have no metadata, all at once."""
@@ -235,9 +239,12 @@ class Connection(Intake):
         if self.exchanges.asking:
             self.exchanges.ask_peer()
         flushed: list[Stream] = []
-        frames = out.drain(at_most, flushed)
+        answered: list[int] = []
+        frames = out.drain(at_most, flushed, answered)
         if flushed:
             self.exchanges.flushed(flushed)
+        if answered:
+            self.exchanges.answered(answered)
         if self.phase is _CLOSING and not out:
             self.close_now()
         return frames

@@ -19,6 +19,7 @@ __all__ = (
     "Failed",
     "Leased",
     "MetadataPushed",
+    "Questions",
     "Requested",
     "ResumeAsked",
     "Resumed",
@@ -110,6 +111,13 @@ class Requested:
 
 
 @dataclass(slots=True)
+class Questions:
+    """Requests of the peer for one element: the ids of their streams, data and metadata."""
+
+    questions: list[tuple[int, bytes, bytes | None]]
+
+
+@dataclass(slots=True)
 class SetupAsked:
     """A client wants in: `Connection.accept` or `Connection.reject` it."""
 
@@ -178,6 +186,7 @@ Event: TypeAlias = (
     | Cancelled
     | Demanded
     | Requested
+    | Questions
     | SetupAsked
     | ResumeAsked
     | Leased

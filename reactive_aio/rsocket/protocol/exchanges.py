@@ -14,8 +14,9 @@ from .codec import HEADER, encode
 from .errors import ProtocolError
 from .events import Cancelled, Completed, Elements, Failed, Requested
 from .frames import NOTHING, Cancel, Error, ErrorCode, Pair, Payload, PayloadFrame, RequestN
+from .outbound import FEW
 from .states import OPENED, RECEIVING, SENDING, TABLE, Action, Input, Model, State
-from .streams import Stream
+from .streams import Owed, Stream
 
 __all__ = ("Exchanges",)
 
@@ -29,6 +30,7 @@ _SEND_COMPLETE: Final = Input.SEND_COMPLETE
 _IGNORE: Final = Action.IGNORE
 _FINISH: Final = Action.FINISH
 _GATHER: Final = State.GATHER
+_FLUSH: Final = State.FLUSH
 
 _PREFIXED: Final = Struct(">xHIH").pack
 _PLAIN: Final = Struct(">IH").pack
@@ -81,6 +83,20 @@ class Exchanges(Books):
             self.move(stream, _SEND_COMPLETE)
         else:
             self._sent(stream, size)
+        return True
+
+    def answer(self, stream_id: int, data: bytes) -> bool:
+        """Send the one element that is owed: what `send` does, but faster."""
+        stream = self.streams.live.get(stream_id)
+        out = self.out
+        size = len(data) + HEADER
+        slow = size > self.small or out.queued >= FEW or not out.prefixed
+        if slow or type(stream) is not Owed or not stream.granted:
+            return self.send(stream_id, (data, None))
+        stream.granted = 0
+        stream.state = _FLUSH
+        out.answers[stream_id] = _PREFIXED(size, stream_id, _LAST) + data
+        out.queued += size + 3
         return True
 
     def _sent(self, stream: Stream, size: int) -> None:
@@ -147,7 +163,7 @@ class Exchanges(Books):
             return False
         sending = stream.mine and stream.state in SENDING
         self.flood.allow(stream.wire + 2)
-        if stream.started:
+        if stream.started and stream_id not in self.out.asks:
             self.out.signal(encode(Cancel(stream_id)))
         self.move(stream, Input.SEND_CANCEL)
         if sending:
@@ -243,13 +259,6 @@ class Exchanges(Books):
             elements.complete = True
         self.move(stream, input_)
 
-    def answered(self, stream: Stream) -> None:
-        """What this side asked for on *stream*, one element, has come."""
-        stream.state = TABLE[stream.state, _LAST_ELEMENT].state
-        if stream.frames:  # an answer before the question
-            self.out.clear(stream)
-        del self.streams.live[stream.id]
-
     def on_request_n(self, frame: RequestN) -> None:
         stream = self.streams.live.get(frame.stream_id)
         if stream is None or not self.move(stream, Input.REQUEST_N):
@@ -271,7 +280,7 @@ class Exchanges(Books):
 
     def _ended(self, stream: Stream, input_: Input, code: int, data: bytes) -> bool:
         """The peer ended the stream, or its half of it; False if that means nothing."""
-        if not stream.mine and not stream.size:
+        if not (stream.mine or stream.size or stream.id in self.out.answers):
             self.useless()  # opening and ending streams without end is no use either
         action = self.move(stream, input_)
         if action in (Action.FAIL, Action.ABORT):

@@ -5,31 +5,22 @@ All others, and whatever is not as it should be, are left to `Intake`, which kno
 """
 
 from struct import Struct
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final
 
 from .books import HALF
-from .events import Answers, Requested
+from .events import Answers, Questions
 from .exchanges import Exchanges
-from .frames import MAX_31, Payload
+from .frames import MAX_31
 from .requests import Requests
-from .states import OPENED, Model
-from .streams import Stream, Theirs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from .states import Model
+from .streams import Asked, Owed, Stream
 
 __all__ = ("Lane",)
 
 # To look up a member of an enum takes five times as long as to look up a global.
 _RESPONSE: Final = Model.RESPONSE
-_REPLY: Final = OPENED[Model.RESPONSE]
 
 _FIRST: Final = Struct(">BHIH").unpack_from
-# Half the time of calling Payload.
-_new: Final = cast(
-    "Callable[[type[Payload], tuple[bytes, bytes | None]], Payload]",
-    tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
-)
 _BEFORE: Final = 9
 """The length of a frame, and its header."""
 _COMPLETE: Final = 0x40
@@ -61,9 +52,9 @@ class Lane:
                 stream = self._live.get(stream_id)
                 if stream is None or not stream.wire or stream.partial is not None:
                     break
-                if stream.model is _RESPONSE:
+                if type(stream) is Asked:
                     at = self._read_answers(data, at)
-                elif bits == _ELEMENT:
+                elif bits == _ELEMENT and stream.model is not _RESPONSE:
                     at = self._read_elements(data, at, stream)
             if at == begun:
                 break
@@ -90,7 +81,7 @@ class Lane:
 
     def _read_answers(self, data: bytes, at: int) -> int:
         """Take in responses; on their streams nothing comes after them."""
-        end, live, exchanges = len(data), self._live, self._exchanges
+        end, live, out = len(data), self._live, self._exchanges.out
         answers: list[tuple[int, bytes]] = []
         while at + _BEFORE <= end:
             high, low, stream_id, bits = _FIRST(data, at)
@@ -98,24 +89,21 @@ class Lane:
             if (bits | _COMPLETE) != _LAST or not at + _BEFORE <= stop <= end:
                 break
             stream = live.get(stream_id)
-            if (
-                stream is None
-                or stream.model is not _RESPONSE
-                or not stream.wire
-                or stream.partial is not None
-            ):
+            if type(stream) is not Asked or stream.partial is not None:
                 break
+            if out.asks:  # it may be an answer before the question
+                out.clear(stream)
+            del live[stream_id]
             answers.append((stream_id, data[at + _BEFORE : stop]))
-            exchanges.answered(stream)
             at = stop
-        exchanges.events.append(Answers(answers))
-        exchanges.flood.useful(len(answers))
+        self._exchanges.events.append(Answers(answers))
+        self._exchanges.flood.useful(len(answers))
         return at
 
     def _read_requests(self, data: bytes, at: int) -> int:
         """Take in requests for one element."""
         end, live, exchanges = len(data), self._live, self._exchanges
-        streams, events, mean = exchanges.streams, exchanges.events, exchanges.mean
+        streams, questions = exchanges.streams, []
         room = self._requests.room()
         while room and at + _BEFORE <= end:
             high, low, stream_id, bits = _FIRST(data, at)
@@ -130,11 +118,11 @@ class Lane:
             strange = stream_id in live or streams.mine(stream_id) or not 0 < stream_id <= MAX_31
             if strange or not begin <= stop <= end:
                 break
-            stream = Theirs(stream_id, _RESPONSE, _REPLY, mean)
-            stream.granted = 1
-            streams.add(stream)
-            payload = _new(Payload, (data[begin:stop], metadata))
-            events.append(Requested(stream_id, _RESPONSE, payload))
+            live[stream_id] = Owed(stream_id)
+            questions.append((stream_id, data[begin:stop], metadata))
             at = stop
             room -= 1
+        if questions:
+            streams.theirs += len(questions)
+            exchanges.events.append(Questions(questions))
         return at

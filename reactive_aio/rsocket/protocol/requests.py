@@ -1,5 +1,6 @@
 """Requests, in both directions: who may open a stream, and what becomes of it."""
 
+from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from ..._core.demand import UNBOUNDED
@@ -16,8 +17,9 @@ from .frames import (
     RequestResponse,
     RequestStream,
 )
+from .outbound import FEW
 from .states import Model, State
-from .streams import Stream, Theirs
+from .streams import Asked, Stream, Theirs
 
 if TYPE_CHECKING:
     from .lease import Allowance
@@ -46,8 +48,10 @@ _ASKED = {
     _STREAM: State.MANY,
     _CHANNEL: State.CALL,
 }
-_ASKED_ONE: Final = _ASKED[_RESPONSE]
 _RESPONSE_BITS: Final = _RESPONSE << 10
+_ASK_BITS: Final = _RESPONSE_BITS | 0x100  # with metadata
+_ASK: Final = Struct(">xHIHxH").pack
+"""What stands before the metadata, of a frame that is small: both lengths, stream, type, flags."""
 
 
 class Requests:
@@ -55,6 +59,10 @@ class Requests:
 
     def __init__(self, exchanges: Exchanges) -> None:
         self._exchanges = exchanges
+        self._out = exchanges.out
+        self._streams = exchanges.streams
+        self._live = exchanges.streams.live
+        self._small = exchanges.small
         self.closed: str = ""
         """Why no stream may be opened any more; empty while they may."""
         self.held: Allowance | None = None
@@ -89,19 +97,22 @@ class Requests:
             exchanges.request(stream_id, n if n == UNBOUNDED else n - MAX_31)
         return stream_id
 
-    def ask_one(self, payload: Pair, now: float) -> int:
+    def ask_one(self, payload: Pair) -> int:
         """Open a stream for one element: what `begin` does, but faster."""
-        exchanges = self._exchanges
+        out = self._out
         data, metadata = payload
         size = len(data) + (HEADER if metadata is None else HEADER + 3 + len(metadata))
-        if size > exchanges.small or self.closed or self.held is not None:
-            return self.begin(_RESPONSE, payload, 1, now, False)
-        streams, out = exchanges.streams, exchanges.out
-        stream_id = streams.next_id()
-        stream = Stream(stream_id, _RESPONSE, _ASKED_ONE, exchanges.mean)
-        stream.wire = 1
-        streams.live[stream_id] = stream
-        out.put(stream, quick(stream_id, _RESPONSE_BITS, payload, prefixed=out.prefixed))
+        # Streams begin in the order of their ids: no request goes before others that wait.
+        if size > self._small or out.queued >= FEW or out.ready or self.closed or self.held:
+            return self.begin(_RESPONSE, payload, 1, self._exchanges.now, False)
+        stream_id = self._streams.next_id()
+        self._live[stream_id] = Asked(stream_id)
+        if metadata is None or not out.prefixed:
+            frame = quick(stream_id, _RESPONSE_BITS, payload, prefixed=out.prefixed)
+        else:
+            frame = _ASK(size, stream_id, _ASK_BITS, len(metadata)) + metadata + data
+        out.asks[stream_id] = frame
+        out.queued += len(frame)
         return stream_id
 
     # -- of the peer -------------------------------------------------------------------------------

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Final
 
 from .errors import NoStreamLeft
 from .frames import MAX_31, Payload
-from .states import Model, State
+from .states import OPENED, Model, State
 
 if TYPE_CHECKING:
     from .fragments import Partial
 
-__all__ = ("Large", "Stream", "Streams", "Theirs")
+__all__ = ("Asked", "Large", "Owed", "Stream", "Streams", "Theirs")
 
 
 class Large:
@@ -29,6 +29,14 @@ class Stream:
     What most streams never need is a default of the class, for a request and its answer are a
     stream too, and should not cost more than they must.
     """
+
+    id: int
+    model: Model
+    state: State
+    mean: int = 0
+    """How large its elements are, about."""
+    frames: list[bytes | Large] | tuple[()] = ()
+    """What it has to say; a list only while that is something."""
 
     # What comes in.
     wanted: int = 0
@@ -57,20 +65,20 @@ class Stream:
     """Whether the peer knows of it."""
 
     def __init__(self, stream_id: int, model: Model, state: State, mean: int) -> None:
-        self.id: int = stream_id
-        self.model: Model = model
-        self.state: State = state
-        self.mean: int = mean
-        """How large its elements are, about."""
-        self.frames: list[bytes | Large] = []
+        self.id = stream_id
+        self.model = model
+        self.state = state
+        self.mean = mean
 
     def __repr__(self) -> str:
         return f"<Stream {self.id} {self.model.name} {self.state.name}>"
 
     def take(self, out: list[bytes], quantum: int) -> int:
         """Move frames to *out* until they are at least *quantum* bytes; how many they are."""
-        frames = self.frames
         self.started = True
+        if not self.frames:
+            return 0
+        frames = self.frames
         taken = done = 0
         before = self.size
         while done < len(frames) and taken < quantum:
@@ -84,7 +92,7 @@ class Stream:
                 out.append(piece)
                 taken += len(piece)
             done += piece is None or piece is head
-        del frames[:done]
+        self.frames = frames[done:] or ()
         return before - self.size
 
     def _cut(self, large: Large) -> bytes | None:
@@ -100,7 +108,7 @@ class Stream:
     def clear(self) -> int:
         """Drop all frames that have not been sent; how many bytes they were."""
         dropped = self.size
-        self.frames.clear()
+        self.frames = ()
         self.size = self.larges = 0
         return dropped
 
@@ -110,6 +118,29 @@ class Theirs(Stream):
 
     mine = False
     started = True
+
+
+class Asked(Stream):
+    """A request of this side for one element, which waits in `Outbound.asks`, or has been sent."""
+
+    model = Model.RESPONSE
+    state = State.ONE
+    wire = 1
+    started = True
+
+    def __init__(self, stream_id: int) -> None:
+        self.id = stream_id
+
+
+class Owed(Theirs):
+    """A request of the peer for one element, which is whole."""
+
+    model = Model.RESPONSE
+    state = OPENED[Model.RESPONSE]
+    granted = 1
+
+    def __init__(self, stream_id: int) -> None:
+        self.id = stream_id
 
 
 _STEP: Final = 2

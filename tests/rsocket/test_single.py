@@ -1,0 +1,153 @@
+"""Requests and answers of one element, queued apart: their order, their end, the books."""
+
+from collections.abc import Callable
+
+from hypothesis import given, strategies as st
+
+from reactive_aio.rsocket.protocol.connection import Connection
+from reactive_aio.rsocket.protocol.frames import (
+    Cancel,
+    KeepAlive,
+    Payload,
+    PayloadFrame,
+    RequestResponse,
+)
+from reactive_aio.rsocket.protocol.limits import Limits
+from reactive_aio.rsocket.protocol.outbound import FEW
+from reactive_aio.rsocket.protocol.requests import Request
+
+from .wire import BOOLS, carry, client, pair, read, sent, server, wire
+
+X = Payload(b"x")
+LARGE = Payload(bytes(3000))
+
+
+def test_a_request_that_is_cancelled_before_it_left_never_was() -> None:
+    connection = client()
+    for payload in (X, LARGE):
+        connection.cancel(connection.request_response(payload))
+    assert sent(connection) == []
+    assert connection.queued == 0
+    assert not connection.exchanges.streams.live
+
+
+def test_a_request_that_has_left_is_cancelled_by_a_frame() -> None:
+    connection = client()
+    stream_id = connection.request_response(X)
+    assert len(sent(connection)) == 1
+    connection.cancel(stream_id)
+    assert sent(connection) == [Cancel(stream_id)]
+
+
+def test_an_answer_before_its_question_takes_the_question_back() -> None:
+    connection = client()
+    connection.receive(wire(KeepAlive(False)), 0.0)
+    stream_id = connection.request_response(X)
+    answer = PayloadFrame(stream_id, X, next=True, complete=True)
+    connection.receive(wire(answer), 0.0)
+    assert sent(connection) == []
+    assert connection.queued == 0
+
+
+def ask(connection: Connection) -> None:
+    connection.request_response(Payload(bytes(500), b"m"))
+
+
+def forget(connection: Connection) -> None:
+    connection.fire_and_forget(X)
+
+
+def stream(connection: Connection) -> None:
+    connection.request_stream(X, 1)
+
+
+def channel(connection: Connection) -> None:
+    connection.request_channel(X, 1)
+
+
+def large(connection: Connection) -> None:
+    connection.request_response(LARGE)
+
+
+@given(
+    st.lists(st.sampled_from([ask, forget, stream, channel, large]), max_size=200),
+    st.integers(1, 4000),
+    BOOLS,
+)
+def test_streams_begin_in_the_order_of_their_ids(
+    requests: list[Callable[[Connection], None]], at_most: int, at_once: bool
+) -> None:
+    connection, data = client(limits=Limits(mtu=1000)), b""
+    for request in requests:
+        request(connection)
+        data += b"" if at_once else connection.data_to_send(at_most)
+    while more := connection.data_to_send(at_most):
+        data += more
+    begun = [frame.stream_id for frame in read(data) if isinstance(frame, Request)]
+    assert begun == [2 * at + 1 for at in range(len(requests))]
+    assert connection.queued == 0
+
+
+def test_an_answer_that_nobody_wants_any_more_stays_here() -> None:
+    connection = server(limits=Limits(max_useless=2))
+    for stream_id in range(1, 41, 2):
+        connection.receive(wire(RequestResponse(stream_id, X)), 0.0)
+        assert connection.answer(stream_id, b"y")
+        assert not connection.answer(stream_id, b"z"), "one is all"
+        assert connection.receive(wire(Cancel(stream_id)), 0.0) == [], "the flood is not meant"
+        assert not connection.answer(stream_id, b"y")
+    assert sent(connection) == []
+    assert connection.queued == 0
+    assert not connection.exchanges.streams.live
+    assert connection.exchanges.streams.theirs == 0
+
+
+def test_whoever_was_answered_is_known_no_more() -> None:
+    connection = server()
+    ids = range(1, 201, 2)
+    connection.receive(wire(*(RequestResponse(stream_id, X) for stream_id in ids)), 0.0)
+    for stream_id in ids:
+        assert connection.answer(stream_id, b"y")
+    assert sent(connection) == [
+        PayloadFrame(stream_id, Payload(b"y"), next=True, complete=True) for stream_id in ids
+    ]
+    assert not connection.exchanges.streams.live
+    assert connection.exchanges.streams.theirs == 0
+
+
+def test_a_stream_keeps_its_turn_among_answers_without_end() -> None:
+    asking, answering = pair(limits=Limits(max_streams=2000))
+    stream_id = asking.request_stream(X, 5)
+    many = [asking.request_response(X) for _ in range(1000)]
+    carry(asking, answering)
+    for each in many:
+        answering.answer(each, bytes(500))
+    answering.send(stream_id, X)
+    assert FEW <= answering.queued < FEW * 20
+    turns = 0
+    while PayloadFrame(stream_id, X, next=True) not in read(answering.data_to_send(FEW * 2)):
+        turns += 1
+        for each in [asking.request_response(X) for _ in range(100)]:
+            answering.receive(wire(RequestResponse(each, X)), 0.0)
+            answering.answer(each, bytes(500))
+    assert turns <= 1000 * 500 // FEW
+
+
+def test_the_connection_itself_goes_first() -> None:
+    connection = server()
+    connection.receive(wire(RequestResponse(1, X)), 0.0)
+    connection.answer(1, b"y")
+    connection.receive(wire(KeepAlive(True)), 0.0)
+    assert [type(frame) for frame in sent(connection)] == [KeepAlive, PayloadFrame]
+
+
+def test_what_comes_of_an_answer_is_what_comes_of_sending_it() -> None:
+    for data in (b"", b"y", bytes(70_000)):
+        fast, slow = (pair() for _ in range(2))
+        for asking, answering in (fast, slow):
+            asking.request_response(X)
+            carry(asking, answering)
+        assert fast[1].answer(1, data)
+        assert slow[1].send(1, Payload(data))
+        assert sent(fast[1]) == sent(slow[1])
+        assert fast[1].exchanges.streams.theirs == slow[1].exchanges.streams.theirs == 0
