@@ -1,6 +1,7 @@
 """Both ends ours, as an application would write them."""
 
 import asyncio
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -67,9 +68,9 @@ class Ours:
             "boundary": self.boundary,
             "iterate": self.iterate,
             "unbounded": lambda count: self.flow(count).count(),
-            "many": lambda count: at_once(count, lambda: ask(PAYLOAD, route="echo"), AT_ONCE),
-            "one": lambda count: at_once(count, lambda: ask(PAYLOAD, route="echo"), 1),
-            "later": lambda count: at_once(count, lambda: ask(PAYLOAD, route="later"), AT_ONCE),
+            "many": lambda count: at_once(count, partial(ask, PAYLOAD, route="echo"), AT_ONCE),
+            "one": lambda count: at_once(count, partial(ask, PAYLOAD, route="echo"), 1),
+            "later": lambda count: at_once(count, partial(ask, PAYLOAD, route="later"), AT_ONCE),
         }
 
     def flow(self, count: int) -> Flow[bytes]:
