@@ -62,6 +62,7 @@ async def idle() -> None:
 
 
 async def clients(port: int, query: str) -> None:
+    os.nice(10)
     """Read everything, at full speed or slowly; print the lines that were read."""
     slow = [asyncio.ensure_future(client(port, query, pause=0.2)) for _ in range(SLOW)]
     counts = await asyncio.gather(*(client(port, query) for _ in range(FAST)))

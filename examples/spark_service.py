@@ -11,6 +11,7 @@ Spark filters, and computes a partition when somebody reads; a client that leave
 import argparse
 import asyncio
 import gc
+import os
 import re
 import socket
 import sys
@@ -126,7 +127,7 @@ def number_of(flight: dict[str, Any]) -> int:
 def start(options: argparse.Namespace, folder: Path) -> tuple[SparkSession, DataFrame]:
     """Start Spark, and lay the files out for it."""
     print(ensure_java())
-    spark = local_session("spark_service")
+    spark = local_session("spark_service", cores=max(1, (os.cpu_count() or 2) - 1))
     data.unpack(folder, options.rows)
     partitions = options.partitions or -(-options.rows // PARTITION)
     # Spark keeps what it has joined, a partition at a time as they are first asked for.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Delivery", "Manner", "encoded", "refuse", "respond", "tell")
 
-CHUNK: Final = 16 * 1024
+CHUNK: Final = 4 * 1024
 """Bytes, or a single element, that are handed to the server at a time."""
 
 _Headers = list[tuple[bytes, bytes]]

@@ -54,7 +54,7 @@ def sse(
         ``failure``. Other texts than that of `Refused` stay here, unless *tell_errors*; they go to
         *on_error*, or to the loop's exception handler.
     Cancels: upstream is cancelled at once when the client leaves, or the server stops.
-    Holds: *prefetch* elements for each client, and at most 16 KiB of text or one element's.
+    Holds: *prefetch* elements for each client, and at most 4 KiB of text or one element's.
     Rules: 1.1, 2.1, 2.6, 3.9
 
     When nothing was sent for *heartbeat* seconds, a comment is. The response begins with the first
@@ -104,7 +104,7 @@ def ndjson(
     Fails: before the first element with a status; behind it with a last line
         ``{"$failure":{"status":…,"detail":…}}``.
     Cancels: upstream is cancelled at once when the client leaves, or the server stops.
-    Holds: *prefetch* elements for each client, and at most 16 KiB of text or one element's.
+    Holds: *prefetch* elements for each client, and at most 4 KiB of text or one element's.
     Rules: 1.1, 2.1, 2.6, 3.9
 
     The heartbeat is a blank line. Everything else is as in `sse`.

@@ -80,7 +80,8 @@ class Batches:
     def _run(self, start: int, stop: int) -> Frames:
         self._refuse()
         context: Any = self._jobs.context
-        partitions = context._gateway.jvm.java.util.ArrayList()
+        # By its whole name: py4j would ask for each part of it, and look for a class "java" first.
+        partitions = getattr(context._jvm, "java.util.ArrayList")()
         for partition in range(start, stop):
             partitions.add(partition)
         served = context._jvm.PythonRDD.runJob(context._jsc.sc(), self._rdd(), partitions)

@@ -1,6 +1,6 @@
 """What test_cluster.py has read on a cluster, in a process of its own: a JVM has one context.
 
-Run with the address of the master and the process groups of the workers; prints JSON.
+Run with the address of the master, the process group of a worker and a folder; prints JSON.
 """
 
 import asyncio
@@ -9,12 +9,14 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from reactive_aio._core.demand import UNBOUNDED
-from reactive_aio.spark import from_dataframe, local_session
+from reactive_aio.spark import from_dataframe, from_stream, local_session, serve_writes
 from reactive_aio.testing.probes import SubscriberProbe
 
+from .cluster_both_ways import BothWays
 from .conftest import bridge_threads, service_of, until
 
 if TYPE_CHECKING:
@@ -123,7 +125,13 @@ async def cancel(spark: "SparkSession", remote: Any) -> Told:
     return told
 
 
-async def lose_the_driver(spark: "SparkSession", remote: Any) -> Told:
+def ticking(spark: "SparkSession", folder: Path) -> Any:
+    """A streaming query without end."""
+    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1000).load()
+    return from_stream(source.select("value"), checkpoint=folder / "lost", rows="tuple")
+
+
+async def lose_the_driver(spark: "SparkSession", remote: Any, folder: Path) -> Told:
     """Its JVM, and the server of Spark Connect with it, while rows are still to come."""
 
     def build(session: Any, mode: Any) -> Any:
@@ -135,13 +143,28 @@ async def lose_the_driver(spark: "SparkSession", remote: Any) -> Told:
         flow = await asyncio.to_thread(build, session, mode)
         probes[mode] = SubscriberProbe[Any](1).subscribed_to(flow)
         await came(probes[mode], 1)
-    cast("Any", spark.sparkContext)._gateway.proc.kill()
-    told = Told()
-    for mode, probe in probes.items():
-        probe.request(UNBOUNDED)
-        await asyncio.wait_for(probe.end(), 60)
-        ids = [row[0] for row in probe.elements]
-        told[mode] = [type(probe.error).__name__, str(probe.error), ids == [*range(len(ids))]]
+    flow = await asyncio.to_thread(ticking, spark, folder)
+    probes["stream"] = SubscriberProbe[Any](1).subscribed_to(flow.map(lambda each: each[1]))
+    await came(probes["stream"], 1)
+    async with serve_writes(rows="tuple") as served:
+        slow = await asyncio.to_thread(sleeping, spark)
+        writing = asyncio.create_task(served.write(slow))
+        probes["written"] = SubscriberProbe[Any](1).subscribed_to(served.rows)
+        await came(probes["written"], 1)
+        cast("Any", spark.sparkContext)._gateway.proc.kill()
+        told = Told()
+        for name, probe in probes.items():
+            probe.request(UNBOUNDED)
+            await asyncio.wait_for(probe.end(), 60)
+            ids = [row[0] for row in probe.elements]
+            if name in ("stream", "written"):  # of several partitions at a time
+                ids.sort()
+                in_order = ids == sorted(set(ids))
+            else:
+                in_order = ids == [*range(len(ids))]
+            told[name] = [type(probe.error).__name__, str(probe.error), in_order]
+        [error] = await asyncio.gather(writing, return_exceptions=True)
+        told["writing"] = [type(error).__name__, str(error), True]
     return told
 
 
@@ -161,15 +184,16 @@ async def came(probe: SubscriberProbe[Any], count: int) -> None:
     await until(lambda: len(probe.elements) >= count, seconds=60)
 
 
-def main(master: str, worker: str) -> None:
+def main(master: str, worker: str, folder: str) -> None:
     spark = start(master)
     remote = connect(spark)
     told: Told = {"master": spark.sparkContext.master}
     told["executors"] = spark.sparkContext.defaultParallelism
     flow = from_dataframe(remote.range(0, 9))
     told["cancelled"] = asyncio.run(cancel(spark, remote))
+    told["both ways"] = asyncio.run(BothWays(spark, Path(folder)).run())
     told["worker"] = asyncio.run(lose_a_worker(spark, remote, int(worker)))
-    told["driver"] = asyncio.run(lose_the_driver(spark, remote))
+    told["driver"] = asyncio.run(lose_the_driver(spark, remote, Path(folder)))
     told["gone"] = asyncio.run(leave_what_is_gone(remote, flow))
     json.dump(told, sys.stdout)
     sys.stdout.flush()

@@ -119,6 +119,42 @@ async def test_reports_are_rare(spark: "SparkSession", mode: "Mode") -> None:
     assert len(reports) <= 2 + (ended - began) / EVERY
 
 
+@pytest.mark.parametrize("mode", ["connect", "rows"])
+async def test_over_connect_all_is_told_but_partitions(
+    remote: "SparkSession", mode: "Mode"
+) -> None:
+    """A server of Spark Connect does not say which of them what it sends is of."""
+    reports = Reports()
+    flow = await reading(remote, reports.append, mode=mode)
+    probe = SubscriberProbe[Any](5).subscribed_to(flow)
+    paused = await reports.until(state="waiting", rows=5)
+    assert paused.demand == 0
+    probe.request(UNBOUNDED)
+    await probe.end()
+    last = reports[-1]
+    assert (last.state, last.rows) == ("completed", 40)
+    assert last.demand > 0, "what was asked for last, and a batch of it at a time"
+    assert (last.partitions, last.launched, last.computed, last.done) == (None, 0, 0, 0)
+    assert last.rows_per_second == pytest.approx(40 / last.seconds)
+    assert last.bytes >= 40 * 8 if mode == "connect" else last.bytes == 0
+    assert await flow.take(3).count() == 3
+    assert (reports[-1].state, reports[-1].rows) == ("cancelled", 3)
+
+
+async def test_a_failure_over_connect_is_told(remote: "SparkSession") -> None:
+    reports = Reports()
+    flow = await asyncio.to_thread(
+        lambda: from_dataframe(
+            remote.range(0, 30, 1, 3).selectExpr("1 / (id - 15)"), progress=reports.append
+        )
+    )
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(flow)
+    await probe.end()
+    assert probe.error is not None
+    assert reports[-1].state == "failed"
+    assert reports[-1].rows == len(probe.elements)
+
+
 async def test_rows_in_batches_are_counted_as_rows(spark: "SparkSession") -> None:
     reports = Reports()
     flow = await reading(spark, reports.append, rows="batch", batch=7)

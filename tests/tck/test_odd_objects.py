@@ -206,3 +206,18 @@ def test_whatever_a_subscriber_raises_is_held_against_2_13(error: type[BaseExcep
 def test_one_that_serves_one_subscriber_only_may_refuse_the_same_one_too() -> None:
     report = check(suspect("refuses its second subscriber"), rules=["1.10"], terms=PATIENT)
     assert not report.having(Outcome.FAIL), str(report)
+
+
+def test_where_an_error_came_from_is_told_by_the_frames_of_the_subject() -> None:
+    def reach() -> None:
+        raise OSError("there is no disk")
+
+    def make(_: int) -> Any:
+        reach()
+
+    report = check(Subject(publisher=make), rules=["1.1"], terms=BRISK)
+    verdict = report["spec101_sends_no_more_than_requested"]
+    assert "there is no disk" in verdict.why
+    assert ", in make\n" in verdict.stack
+    assert verdict.stack.splitlines()[-1] == "OSError: there is no disk"
+    assert "scenario" not in verdict.stack, "how the kit is made helps nobody"

@@ -4,6 +4,7 @@ import asyncio
 import time
 import traceback
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from ...errors import RuleViolation
@@ -21,6 +22,8 @@ from .watchdog import Watchdog
 __all__ = ("Judge", "unfit")
 
 IMPATIENT_STUCK: Final = 1.0
+_KIT: Final = str(Path(__file__).parents[1])
+_FRAMES: Final = 12
 
 
 class Judge:
@@ -88,9 +91,8 @@ class Judge:
         if isinstance(error, NotJudged):
             return self._verdict(law, Outcome.NOT_JUDGED, str(error))
         if error is not None:
-            where = "".join(traceback.format_exception(error)[-3:]).rstrip()
             verdict = self._broken(law, law.rule, f"{shown(error)} came out of the subject")
-            return replace(verdict, stack=where)
+            return replace(verdict, stack=_where(error))
         return self._verdict(law, Outcome.PASS)
 
     def _stopped(self, law: Law, watchdog: Watchdog) -> Verdict:
@@ -148,3 +150,11 @@ def unfit(subject: Subject, law: Law) -> str:
     if law.completes and not subject.completes:
         return "the subject's publishers do not complete"
     return ""
+
+
+def _where(error: BaseException) -> str:
+    """Where *error* comes from: the last frames, but for those of this kit."""
+    told = traceback.TracebackException.from_exception(error)
+    theirs = [each for each in told.stack if not each.filename.startswith(_KIT)]
+    told.stack[:] = theirs[-_FRAMES:]
+    return "".join(list(told.format(chain=False))[1:]).rstrip()
