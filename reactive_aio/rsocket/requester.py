@@ -99,7 +99,12 @@ class Requester(Generic[T]):
         if driver.ended is not None:
             raise lost_error(driver)
         limit = None if timeout is None else seconds(timeout, "timeout")
-        asked = self._payload(payload, codec, route, metadata, limit)
+        if codec is None and limit is None and not metadata and route in self._usual:
+            codec = self._codec
+            asked = (b"" if payload is None else codec.encode(payload)), self._usual[route]
+        else:
+            asked = self._payload(payload, codec, route, metadata, limit)
+            codec = codec or self._codec
         call: Future[bytes] = driver.door.loop.create_future()
         timer: TimerHandle | None = None
         if limit is not None:
@@ -125,7 +130,7 @@ class Requester(Generic[T]):
         finally:
             if timer is not None:
                 timer.cancel()
-        return (codec or self._codec).decode(data)
+        return data if codec.decode is bytes else codec.decode(data)
 
     async def fire_and_forget(
         self,

@@ -171,7 +171,8 @@ class RouterResponder:
     def serve(self, driver: Driver, request: Requested) -> None:
         """Call the handler of a request; whatever it raises is the answer."""
         if request.model is _RESPONSE:
-            self.answer(driver, [(request.stream_id, *request.payload)])
+            data, metadata = request.payload
+            self.answer(driver, [(request.stream_id, data, metadata)])
         else:
             self._begin(driver, request, Served.begin)
         if self._grants and (grants := self._grants.get(driver)) is not None:

@@ -109,10 +109,10 @@ class BothWays:
         return [len(found), sum(found)]
 
     async def _from_stream(self) -> list[int]:
-        flow: Any = await self._aside(
+        flow = await self._aside(
             lambda: from_stream(self._stream(), checkpoint=self._checkpoint("from"), rows="tuple")
         )
-        found = await flow.take(ROWS).map(lambda each: each[1][0]).to_list()
+        found = [row[0] for _, row in await flow.take(ROWS).to_list()]
         return [len(found), sum(found)]
 
     def _stream(self) -> "DataFrame":

@@ -144,7 +144,7 @@ async def lose_the_driver(spark: "SparkSession", remote: Any, folder: Path) -> T
         probes[mode] = SubscriberProbe[Any](1).subscribed_to(flow)
         await came(probes[mode], 1)
     flow = await asyncio.to_thread(ticking, spark, folder)
-    probes["stream"] = SubscriberProbe[Any](1).subscribed_to(flow.map(lambda each: each[1]))
+    probes["stream"] = SubscriberProbe[Any](1).subscribed_to(flow)
     await came(probes["stream"], 1)
     async with serve_writes(rows="tuple") as served:
         slow = await asyncio.to_thread(sleeping, spark)
@@ -156,7 +156,8 @@ async def lose_the_driver(spark: "SparkSession", remote: Any, folder: Path) -> T
         for name, probe in probes.items():
             probe.request(UNBOUNDED)
             await asyncio.wait_for(probe.end(), 60)
-            ids = [row[0] for row in probe.elements]
+            rows = [each[1] if name == "stream" else each for each in probe.elements]
+            ids = [row[0] for row in rows]
             if name in ("stream", "written"):  # of several partitions at a time
                 ids.sort()
                 in_order = ids == sorted(set(ids))

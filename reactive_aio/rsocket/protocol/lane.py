@@ -103,7 +103,8 @@ class Lane:
     def _read_requests(self, data: bytes, at: int) -> int:
         """Take in requests for one element."""
         end, live, exchanges = len(data), self._live, self._exchanges
-        streams, questions = exchanges.streams, []
+        streams = exchanges.streams
+        questions: list[tuple[int, bytes, bytes | None]] = []
         room = self._requests.room()
         while room and at + _BEFORE <= end:
             high, low, stream_id, bits = _FIRST(data, at)

@@ -10,7 +10,7 @@ from .states import OPENED, Model, State
 if TYPE_CHECKING:
     from .fragments import Partial
 
-__all__ = ("Asked", "Large", "Owed", "Stream", "Streams", "Theirs")
+__all__ = ("STEP", "Asked", "Large", "Owed", "Stream", "Streams", "Theirs")
 
 
 class Large:
@@ -136,23 +136,26 @@ class Owed(Theirs):
     """A request of the peer for one element, which is whole."""
 
     model = Model.RESPONSE
-    state = OPENED[Model.RESPONSE]
+    state: State = OPENED[Model.RESPONSE]
     granted = 1
 
     def __init__(self, stream_id: int) -> None:
         self.id = stream_id
 
 
-_STEP: Final = 2
+STEP: Final = 2
+"""From one id of a side to its next one."""
 
 
 class Streams:
     """Those that live, by their id."""
 
-    __slots__ = ("_first", "_next", "last", "live", "theirs")
+    __slots__ = ("_first", "last", "live", "next", "theirs")
 
     def __init__(self, *, client: bool, last: int = MAX_31) -> None:
-        self._first = self._next = 1 if client else 2
+        self._first = 1 if client else 2
+        self.next: int = self._first
+        """The id to be tried next."""
         self.last: int = last
         """The highest id; then ids begin again, those in use being passed over."""
         self.live: dict[int, Stream] = {}
@@ -164,15 +167,15 @@ class Streams:
         return stream_id & 1 == self._first & 1
 
     def next_id(self) -> int:
-        stream_id = self._next
-        if stream_id <= self.last - _STEP and stream_id not in self.live:
-            self._next += _STEP
+        stream_id = self.next
+        if stream_id <= self.last - STEP and stream_id not in self.live:
+            self.next += STEP
             return stream_id
         for _ in range(len(self.live) + 1):
-            stream_id = self._next
-            self._next += _STEP
-            if self._next > self.last:
-                self._next = self._first
+            stream_id = self.next
+            self.next += STEP
+            if self.next > self.last:
+                self.next = self._first
             if stream_id not in self.live:
                 return stream_id
         raise NoStreamLeft(f"all {len(self.live)} stream ids are in use: open another connection")
