@@ -5,6 +5,7 @@ have does not count, as far as the system tells: this is about what the program 
 """
 
 import asyncio
+import gc
 import os
 from collections.abc import Awaitable
 from time import perf_counter
@@ -34,6 +35,7 @@ class Clock:
 
 async def lag(work: Awaitable[int], count: int) -> float:
     late, clock = list[float](), Clock()
+    gc.freeze()  # as a service would: the collector need not look at all of PySpark now and then
 
     async def beat() -> None:
         while True:
