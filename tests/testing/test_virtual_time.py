@@ -126,6 +126,23 @@ class TestThreads:
             assert await waiter == "done"
         assert now() == 60
 
+    async def test_an_object_at_work_is_not_asked_for_attributes(self) -> None:
+        """Those of py4j ask a JVM, which blocks; it found its way into a verdict."""
+        asked: list[str] = []
+
+        class Stranger:
+            def work(self) -> str:
+                time.sleep(0.02)
+                return "done"
+
+            def __getattr__(self, name: str) -> object:
+                asked.append(name)
+                return lambda: True
+
+        async with asyncio.timeout(1):
+            assert await asyncio.to_thread(Stranger().work) == "done"
+        assert asked == []
+
     async def test_the_idle_workers_of_a_pool_do_not_hold_the_clock(
         self, pool: ThreadPoolExecutor
     ) -> None:
