@@ -109,7 +109,7 @@ def is_parked(frame: FrameType) -> bool:
     for candidate in innermost(frame):
         if candidate.f_code.co_varnames[:1] != ("self",):
             continue  # no method: a closure may know a `self` as well
-        owner = candidate.f_locals.get("self")
+        owner: object = candidate.f_locals.get("self")
         # Of its class: to ask a stranger for an attribute may run its `__getattr__`, and that of an
         # object of py4j's calls a JVM.
         says = getattr(type(owner), "is_parked", None)
