@@ -27,6 +27,7 @@ MORE = (
     "rsocket_one",
     "rsocket_unread",
     "spark_rows",
+    "spark_connect",
     "spark_flights",
     "spark_first_row",
     "spark_lag",

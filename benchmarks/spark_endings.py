@@ -15,17 +15,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from reactive_aio.spark import from_dataframe, local_session
 
+from .spark_tables import CONNECT, connected
+
 if TYPE_CHECKING:
     from reactive_aio.spark.mode import Mode
 
 Times = tuple[float, float, float]
 Make = Callable[[Any], Any]
-
-QUICK = {
-    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-    "spark.connect.grpc.binding.address": "127.0.0.1",
-    "spark.connect.grpc.binding.port": "0",
-}
 
 
 def sleeping(session: Any) -> Any:
@@ -61,13 +57,8 @@ class Spark:
     """Both sessions on one JVM, and what occupies its slots."""
 
     def __init__(self) -> None:
-        self.classic: Any = local_session("endings", cores=2, config=QUICK)
-        from pyspark.sql.connect.session import SparkSession
-
-        jvm = self.classic.sparkContext._jvm
-        service = getattr(jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
-        port = getattr(service, "MODULE$").localPort()
-        self.remote: Any = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+        self.classic: Any = local_session("endings", cores=2, config=CONNECT)
+        self.remote: Any = connected(self.classic)
         self._store = self.classic._jsparkSession.sparkContext().statusStore()
 
     def session(self, mode: str) -> Any:

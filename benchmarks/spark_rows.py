@@ -1,6 +1,7 @@
 """What does a row of a Spark job cost, from the partition to the consumer? By the wall clock.
 
-The rows are (long, double, string) in 64 partitions, on two cores of this machine. The limit,
+The rows are (long, double, string) in 64 partitions, on two cores of this machine, each time of a
+DataFrame that was not read before, as a query that is asked for is planned anew. The limit,
 ``toArrow``, holds all of them in memory, and no row of it exists as a Python object.
 """
 

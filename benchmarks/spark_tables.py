@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import cache
 from importlib.resources import files
 from itertools import islice
@@ -22,17 +22,31 @@ if TYPE_CHECKING:
 PARTITIONS = 64
 CHUNK = 1024
 OPTIONS = {"spark.driver.memory": "4g"}
+CONNECT = {
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.connect.grpc.binding.port": "0",
+}
+"""Makes a session a server of Spark Connect as well."""
 
 
 def session() -> Any:
     return local_session("benchmark", cores=2, config=OPTIONS)
 
 
-@cache
-def numbers(count: int) -> Any:
-    """Rows of (long, double, string) in 64 partitions."""
+def connected(classic: Any) -> Any:
+    """A session of Spark Connect with the server inside *classic*'s JVM."""
+    from pyspark.sql.connect.session import SparkSession
+
+    name = "org.apache.spark.sql.connect.service.SparkConnectService$"
+    service = getattr(getattr(classic.sparkContext._jvm, name), "MODULE$")
+    return SparkSession.builder.remote(f"sc://127.0.0.1:{service.localPort()}").create()
+
+
+def numbers(count: int, make: Callable[[], Any] = session) -> Any:
+    """Rows of (long, double, string) in 64 partitions: a DataFrame that has no plan yet."""
     columns = ("id", "id * 0.5D as half", "concat('s-', cast(id as string)) as text")
-    return session().range(0, count, 1, PARTITIONS).selectExpr(*columns)
+    return make().range(0, count, 1, PARTITIONS).selectExpr(*columns)
 
 
 @cache

@@ -1,0 +1,57 @@
+"""How fast do rows come out of a Spark job over Spark Connect? The limit is ``df.toArrow()`` there.
+
+Server and driver are one JVM on this machine; rows come by gRPC over loopback.
+"""
+
+from functools import cache
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from reactive_aio.spark import local_session
+
+from .runner import Question
+from .spark_tables import CONNECT, OPTIONS, connected, flow, numbers, size
+
+if TYPE_CHECKING:
+    from reactive_aio.spark.mode import Mode
+    from reactive_aio.spark.rows import Kind
+
+question = Question("Rows of a Spark job, over Spark Connect", 2_000_000, clock=perf_counter)
+
+
+@cache
+def remote() -> Any:
+    return connected(local_session("benchmark", cores=2, config={**OPTIONS, **CONNECT}))
+
+
+def table(count: int) -> Any:
+    return numbers(count, remote)
+
+
+@question.case("limit: df.toArrow()")
+async def to_arrow(count: int) -> int:
+    return int(table(count).toArrow().num_rows)
+
+
+@question.case("df.toLocalIterator(), on the loop")
+async def to_local_iterator(count: int) -> int:
+    return sum(1 for _ in table(count).toLocalIterator())
+
+
+def case(name: str, kind: "Kind", mode: "Mode" = "connect", goal: float | None = None) -> None:
+    """Measure a flow that is read in this way."""
+
+    async def rows(count: int) -> int:
+        return await flow(table(count), kind, mode).count()
+
+    async def batches(count: int) -> int:
+        read: Any = flow(table(count), kind, mode).map(size)
+        return int(await read.sum())
+
+    question.case(name, goal=goal)(batches if kind == "batch" else rows)
+
+
+case("flow, mode='rows', tuples", "tuple", "rows")
+case("flow, rows", "row")
+case("flow, tuples", "tuple", goal=1.54)
+case("flow, batches", "batch", goal=1.18)
