@@ -2,15 +2,18 @@
 
 import asyncio
 import os
+import ssl
 from pathlib import Path
 from typing import Any, Final
 
-from reactive_aio.rsocket import Limits, Resumption, Simple, serve
+from reactive_aio.rsocket import Limits, Resumption, Simple, asgi_app, serve
 from reactive_aio.tck import Outcome, Report, Terms
 from reactive_aio.tck.network.judge import NetworkJudge, chosen
 from reactive_aio.tck.network.links import Place
 from reactive_aio.tck.network.offer import Offer
 from tests.interop.offer import offering
+from tests.rsocket.test_admission import Authority
+from tests.rsocket.test_asgi_app import mounted_in_starlette, running
 
 PATIENT: Final = Terms(come=20.0, come_again=20.0, quiet=0.02)
 SOON: Final = Limits(setup_timeout=1.5, frame_timeout=1.5, max_payload=32 * 1024 * 1024)
@@ -20,12 +23,19 @@ def lets_in(credentials: Any) -> bool:
     return not isinstance(credentials, Simple) or credentials.password != "wrong"
 
 
-async def judged(uri: str, *rules: str, **options: Any) -> Report:
-    given: dict[str, Any] = {"limits": SOON, "authenticate": lets_in, "on_error": str, **options}
-    async with await serve(uri, offering(), **given) as server:
-        offer = Offer(refused=("me", "wrong"), patience=20, pid=os.getpid())
-        judge = NetworkJudge(Place.parse(server.uri), offer, PATIENT)
-        return await judge.run(uri, chosen(rules))
+STRICT: Final[Any] = {"limits": SOON, "authenticate": lets_in, "on_error": str}
+
+
+async def judged(
+    uri: str, *rules: str, trusted: ssl.SSLContext | None = None, **options: Any
+) -> Report:
+    async with await serve(uri, offering(), **STRICT, **options) as server:
+        return await judge(server.uri, *rules, trusted=trusted)
+
+
+async def judge(uri: str, *rules: str, trusted: ssl.SSLContext | None = None) -> Report:
+    offer = Offer(refused=("me", "wrong"), patience=20, pid=os.getpid())
+    return await NetworkJudge(Place.parse(uri), offer, PATIENT, trusted).run(uri, chosen(rules))
 
 
 def holds(report: Report, *silent: str) -> None:
@@ -50,6 +60,20 @@ def test_they_hold_over_websocket() -> None:
     holds(report, "wire34_wants_the_rest_of_a_frame_soon")
 
 
+def test_they_hold_over_tls() -> None:
+    authority = Authority()
+    uri = "tls://127.0.0.1:0"
+    holds(asyncio.run(judged(uri, ssl=authority.server, trusted=authority.nobody)), *MESSAGES)
+
+
+def test_they_hold_inside_a_web_application() -> None:
+    async def run() -> Report:
+        async with running(mounted_in_starlette(asgi_app(offering(), **STRICT))) as where:
+            return await judge(f"ws://{where}/rsocket/")
+
+    holds(asyncio.run(run()), "wire34_wants_the_rest_of_a_frame_soon")
+
+
 async def test_sessions_are_resumed_where_that_is_on() -> None:
     report = await judged("tcp://127.0.0.1:0", "N.4", resume=Resumption())
     assert report["wire4_grants_or_refuses_to_resume"].outcome is Outcome.PASS, str(report)
@@ -57,6 +81,7 @@ async def test_sessions_are_resumed_where_that_is_on() -> None:
 
 
 async def test_what_is_too_large_is_refused_and_harms_nobody() -> None:
-    report = await judged("tcp://127.0.0.1:0", "N.31", "N.32", limits=Limits())
+    async with await serve("tcp://127.0.0.1:0", offering()) as server:
+        report = await judge(server.uri, "N.31", "N.32")
     assert report.having(Outcome.FAIL) == [], str(report)
     assert "were refused by ERROR 0x204" in report["wire31_carries_what_is_longer_than_a_frame"].why
