@@ -44,7 +44,12 @@ def connected(classic: Any) -> Any:
 
 
 def numbers(count: int, make: Callable[[], Any] = session) -> Any:
-    """Rows of (long, double, string) in 64 partitions: a DataFrame that has no plan yet."""
+    """Rows of (long, double, string) in 64 partitions, of a DataFrame that has no plan yet."""
+    return _numbers(count, make).select("*")
+
+
+@cache
+def _numbers(count: int, make: Callable[[], Any]) -> Any:
     columns = ("id", "id * 0.5D as half", "concat('s-', cast(id as string)) as text")
     return make().range(0, count, 1, PARTITIONS).selectExpr(*columns)
 
