@@ -152,6 +152,8 @@ def _is_stopped(context: Any) -> bool:
 
 # A session that is being stopped cancels its operations; the error may not even say so.
 _CANCELED: Final = ("OPERATION_CANCELED", "")
+_CLOSED: Final = "closed"
+"""Its channel is, which a session that is just being stopped does not say of itself yet."""
 
 
 def explained_remote(error: Exception, df: "DataFrame") -> Exception:
@@ -161,7 +163,7 @@ def explained_remote(error: Exception, df: "DataFrame") -> Exception:
     status = getattr(getattr(error, "getGrpcStatusCode", lambda: None)(), "name", "")
     if condition in _CANCELED and status != "UNAVAILABLE":
         condition = _session_lost(session) or condition  # with all others of the session?
-    if session.is_stopped:
+    if session.is_stopped or condition == _CLOSED:
         return SparkSessionLost(f"{_STOPPED} {_REMEDY}")
     words = str(error).partition("\n\nJVM stacktrace")[0]
     if condition.startswith("INVALID_HANDLE.SESSION"):
@@ -183,6 +185,8 @@ def _session_lost(session: Any) -> str:
         session.conf.get("spark.sql.session.timeZone")
     except Exception as error:
         found = _condition(error)
+        if isinstance(error, ValueError) and "closed channel" in str(error):  # so says gRPC
+            return _CLOSED
         return found if found.startswith("INVALID_HANDLE.SESSION") else ""
     return ""
 

@@ -1,12 +1,16 @@
 """What is set once, before the first test: the same start on every machine."""
 
 import gc
+import os
 import signal
 import sys
 from collections.abc import Iterator
 from time import perf_counter, thread_time
 
 import pytest
+
+# Spark Connect's gRPC has handlers for a fork, which now and then end the child of a later test.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 
 def pytest_configure() -> None:

