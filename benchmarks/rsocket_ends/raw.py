@@ -44,6 +44,7 @@ class Frames(asyncio.Protocol):
         self.take(frames)
 
     def take(self, frames: list[bytes]) -> None:
+        """Do something with *frames*: each end has its own way."""
         raise NotImplementedError
 
     def send(self, frames: list[bytes]) -> None:

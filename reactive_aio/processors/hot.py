@@ -167,14 +167,16 @@ class Hot(Flow[T]):
         if missing * 4 >= self._bound:
             feed.arm.request(missing)
 
-    # -- subscribers: one or many, so whatever raises NotImplementedError is the subclass's --------
+    # -- subscribers: one or many ------------------------------------------------------------------
     def _outlets(self) -> tuple[Outlet[T], ...]:
+        """Those who are there; each kind of processor keeps them in its own way."""
         raise NotImplementedError
 
     def _queues(self) -> list[BoundedQueue[T]]:
         return [outlet.queue for outlet in self._outlets()]
 
     def _attach(self, inlet: Inlet[T]) -> Subscription:
+        """Take a subscriber in, or refuse it; each kind of processor has its own way."""
         raise NotImplementedError
 
     def _outlet(self, inlet: Inlet[T], queue: BoundedQueue[T]) -> Outlet[T]:
@@ -192,6 +194,7 @@ class Hot(Flow[T]):
                 waits[1].set_result(None)
 
     def _left(self, outlet: Outlet[T]) -> None:
+        """A subscriber is gone; whether others are left, each kind of processor knows."""
         raise NotImplementedError
 
     def _room(self) -> None:
@@ -203,6 +206,7 @@ class Hot(Flow[T]):
 
     # -- behind the gate --------------------------------------------------------------------------
     def _deliver(self, element: T) -> Emission:
+        """Queue *element* for one subscriber, or for all: each kind has its own way."""
         raise NotImplementedError
 
     def _full(self) -> bool:

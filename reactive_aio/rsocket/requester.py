@@ -100,7 +100,7 @@ class Requester(Generic[T]):
             raise lost_error(driver)
         limit = None if timeout is None else seconds(timeout, "timeout")
         if codec is None and limit is None and not metadata and route in self._usual:
-            codec = self._codec
+            codec = self._codec  # this is `_payload`, by a call less: a twentieth of a request
             asked = (b"" if payload is None else codec.encode(payload)), self._usual[route]
         else:
             asked = self._payload(payload, codec, route, metadata, limit)

@@ -6,7 +6,7 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from .._core.duration import Duration, seconds
-from .answering import UNKNOWN, ShortWay
+from .answering import UNKNOWN, Plain, ShortWay
 from .auth import Authenticate, Authorize, Hooks, caller
 from .driver import Driver
 from .envelope import Envelope, Envelopes, items_of
@@ -179,26 +179,31 @@ class RouterResponder:
             grants.used()
 
     def answer(self, driver: Driver, questions: "list[tuple[int, bytes, bytes | None]]") -> None:
-        setup, answer = driver.connection.setup, driver.connection.answer
+        setup = driver.connection.setup
         known = self._short.known(setup)
-        for stream_id, data, metadata in questions:
-            plain = known.get(metadata, UNKNOWN)
+        for question in questions:
+            plain = known.get(question[2], UNKNOWN)
             if plain is UNKNOWN:
-                plain = self._short.find(setup, metadata)
-            begin = Served.begin
-            if plain is not None:
-                try:
-                    result = plain.call(data)
-                    if type(result) in ONE:
-                        answer(stream_id, plain.encode(result))
-                        continue
-                except Exception as error:
-                    self.refuse(driver, stream_id, error)
-                    continue
-                begin = partial(Served.go_on, result=result)
-            request = Requested(stream_id, _RESPONSE, Payload(data, metadata))
-            self._begin(driver, request, begin)
+                plain = self._short.find(setup, question[2])
+            if plain is None:
+                self._begin(driver, _requested(*question), Served.begin)
+            else:
+                self._answer_plainly(driver, plain, question)
         driver.plan()
+
+    def _answer_plainly(
+        self, driver: Driver, plain: Plain, question: tuple[int, bytes, bytes | None]
+    ) -> None:
+        stream_id, data, _ = question
+        try:
+            result = plain.call(data)
+            if type(result) in ONE:
+                driver.connection.answer(stream_id, plain.encode(result))
+                return
+        except Exception as error:
+            self.refuse(driver, stream_id, error)
+            return
+        self._begin(driver, _requested(*question), partial(Served.go_on, result=result))
 
     def _begin(self, driver: Driver, request: Requested, begin: Callable[[Served], object]) -> None:
         served: Served | None = None
@@ -287,3 +292,7 @@ class RouterResponder:
 
     def leave_place(self) -> None:
         self._running -= 1
+
+
+def _requested(stream_id: int, data: bytes, metadata: bytes | None) -> Requested:
+    return Requested(stream_id, _RESPONSE, Payload(data, metadata))
