@@ -12,7 +12,7 @@ So each thread started since the loop was made is in one of three states:
 
 The innermost Python frame tells them apart: all those primitives wait in ``Condition.wait``. A
 thread that waits in another way can be told from one at work if it waits in a method of an object
-that has ``is_parked()``.
+whose class has ``is_parked()``.
 """
 
 import sys
