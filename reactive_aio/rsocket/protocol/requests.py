@@ -107,7 +107,7 @@ class Requests:
         if size > self._small or out.queued >= FEW or out.ready or self.closed or self.held:
             return self.begin(_RESPONSE, payload, 1, self._exchanges.now, False)
         streams, live = self._streams, self._live
-        stream_id = streams.next
+        stream_id = streams.next  # as `next_id` does, nearly always without its call
         if stream_id <= streams.last - STEP and stream_id not in live:
             streams.next = stream_id + STEP
         else:

@@ -92,7 +92,9 @@ class Stream:
                 out.append(piece)
                 taken += len(piece)
             done += piece is None or piece is head
-        self.frames = frames[done:] or ()
+        del frames[:done]
+        if not frames:
+            self.frames = ()
         return before - self.size
 
     def _cut(self, large: Large) -> bytes | None:
@@ -167,10 +169,7 @@ class Streams:
         return stream_id & 1 == self._first & 1
 
     def next_id(self) -> int:
-        stream_id = self.next
-        if stream_id <= self.last - STEP and stream_id not in self.live:
-            self.next += STEP
-            return stream_id
+        """Give out an id."""
         for _ in range(len(self.live) + 1):
             stream_id = self.next
             self.next += STEP
