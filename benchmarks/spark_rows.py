@@ -1,71 +1,72 @@
 """What does a row of a Spark job cost, from the partition to the consumer? By the wall clock.
 
-The rows are (long, double, string) in 64 partitions, on two cores of this machine, each time of a
-DataFrame that was not read before, as a query that is asked for is planned anew. The limit,
-``toArrow``, holds all of them in memory, and no row of it exists as a Python object.
+The rows are (long, double, string) in 64 partitions, each time of a DataFrame that was not read
+before, as a query that is asked for is planned anew. The limit, ``toArrow``, holds all of them in
+memory, and no row of it exists as a Python object.
+
+Of the two cores of this machine Spark has one, and leaves the other to Python, which reads. With
+`spark_rows_shared` it has both, and what Python does for a row is added to what Spark does.
 """
 
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
 from .runner import Question
-from .spark_tables import CHUNK, by_executor, flow, numbers, size
-
-question = Question("Rows of a Spark job", 4_000_000, clock=perf_counter)
+from .spark_tables import CHUNK, by_executor, flow, numbers, session_beside, size
 
 
-@question.case("limit: df.toArrow()")
-async def to_arrow(count: int) -> int:
-    return int(numbers(count).toArrow().num_rows)
+def rows_of(text: str, make: Callable[[], Any]) -> Question:
+    """The question, for the session that *make* returns."""
+    question = Question(text, 4_000_000, clock=perf_counter)
+
+    @question.case("limit: df.toArrow()")
+    async def to_arrow(count: int) -> int:
+        return int(numbers(count, make).toArrow().num_rows)
+
+    @question.case("df.toArrow(), then tuples")
+    async def to_arrow_tuples(count: int) -> int:
+        arrow = numbers(count, make).toArrow()
+        return sum(1 for _ in zip(*(column.to_pylist() for column in arrow.columns), strict=True))
+
+    @question.case("df.toPandas()")
+    async def to_pandas(count: int) -> int:
+        return len(numbers(count, make).toPandas())
+
+    @question.case("df.toLocalIterator(), on the loop")
+    async def to_local_iterator(count: int) -> int:
+        return sum(1 for _ in numbers(count, make).toLocalIterator())
+
+    @question.case("df.toLocalIterator(), in an executor, 1024 a hop")
+    async def in_executor(count: int) -> int:
+        return sum([len(chunk) async for chunk in by_executor(numbers(count, make))])
+
+    @question.case("flow, mode='rows', tuples")
+    async def by_rows(count: int) -> int:
+        return await flow(numbers(count, make), "tuple", "rows").count()
+
+    @question.case("flow, dicts", goal=4.0)
+    async def dicts(count: int) -> int:
+        return await flow(numbers(count, make), "dict").count()
+
+    @question.case("flow, rows", goal=3.0)
+    async def rows(count: int) -> int:
+        return await flow(numbers(count, make), "row").count()
+
+    @question.case("flow, tuples", goal=1.54)
+    async def tuples(count: int) -> int:
+        return await flow(numbers(count, make), "tuple").count()
+
+    @question.case("flow, tuples, asked for 1024 at a time")
+    async def tuples_bounded(count: int) -> int:
+        return await flow(numbers(count, make), "tuple").boundary(CHUNK).count()
+
+    @question.case("flow, batches", goal=1.18)
+    async def batches(count: int) -> int:
+        read: Any = flow(numbers(count, make), "batch").map(size)
+        return int(await read.sum())
+
+    return question
 
 
-@question.case("df.toArrow(), then tuples")
-async def to_arrow_tuples(count: int) -> int:
-    arrow = numbers(count).toArrow()
-    return sum(1 for _ in zip(*(column.to_pylist() for column in arrow.columns), strict=True))
-
-
-@question.case("df.toPandas()")
-async def to_pandas(count: int) -> int:
-    return len(numbers(count).toPandas())
-
-
-@question.case("df.toLocalIterator(), on the loop")
-async def to_local_iterator(count: int) -> int:
-    return sum(1 for _ in numbers(count).toLocalIterator())
-
-
-@question.case("df.toLocalIterator(), in an executor, 1024 a hop")
-async def in_executor(count: int) -> int:
-    return sum([len(chunk) async for chunk in by_executor(numbers(count))])
-
-
-@question.case("flow, mode='rows', tuples")
-async def by_rows(count: int) -> int:
-    return await flow(numbers(count), "tuple", "rows").count()
-
-
-@question.case("flow, dicts", goal=4.0)
-async def dicts(count: int) -> int:
-    return await flow(numbers(count), "dict").count()
-
-
-@question.case("flow, rows", goal=3.0)
-async def rows(count: int) -> int:
-    return await flow(numbers(count), "row").count()
-
-
-@question.case("flow, tuples", goal=1.54)
-async def tuples(count: int) -> int:
-    return await flow(numbers(count), "tuple").count()
-
-
-@question.case("flow, tuples, asked for 1024 at a time")
-async def tuples_bounded(count: int) -> int:
-    return await flow(numbers(count), "tuple").boundary(CHUNK).count()
-
-
-@question.case("flow, batches", goal=1.18)
-async def batches(count: int) -> int:
-    read: Any = flow(numbers(count), "batch").map(size)
-    return int(await read.sum())
+question = rows_of("Rows of a Spark job, beside it", session_beside)

@@ -30,8 +30,22 @@ CONNECT = {
 """Makes a session a server of Spark Connect as well."""
 
 
-def session() -> Any:
-    return local_session("benchmark", cores=2, config=OPTIONS)
+_running: dict[int, Any] = {}
+
+
+def session(cores: int = 2) -> Any:
+    """The session, in which Spark has so many cores of this machine; there is one at a time."""
+    if cores not in _running:
+        while _running:
+            _running.popitem()[1].stop()
+            _numbers.cache_clear()  # else the JVM keeps the old session, and what that has kept
+        _running[cores] = local_session("benchmark", cores=cores, config=OPTIONS)
+    return _running[cores]
+
+
+def session_beside() -> Any:
+    """One that leaves a core to whoever reads the rows, where there are two."""
+    return session(cores=1)
 
 
 def connected(classic: Any) -> Any:
@@ -45,13 +59,13 @@ def connected(classic: Any) -> Any:
 
 def numbers(count: int, make: Callable[[], Any] = session) -> Any:
     """Rows of (long, double, string) in 64 partitions, of a DataFrame that has no plan yet."""
-    return _numbers(count, make).select("*")
+    return _numbers(count, make()).select("*")
 
 
 @cache
-def _numbers(count: int, make: Callable[[], Any]) -> Any:
+def _numbers(count: int, spark: Any) -> Any:
     columns = ("id", "id * 0.5D as half", "concat('s-', cast(id as string)) as text")
-    return make().range(0, count, 1, PARTITIONS).selectExpr(*columns)
+    return spark.range(0, count, 1, PARTITIONS).selectExpr(*columns)
 
 
 @cache
