@@ -184,8 +184,9 @@ def _session_lost(session: Any) -> str:
     try:
         session.conf.get("spark.sql.session.timeZone")
     except Exception as error:
-        found = _condition(error)
-        if isinstance(error, ValueError) and "closed channel" in str(error):  # so says gRPC
+        found, words = _condition(error), str(error).lower()
+        # So says gRPC: "on closed channel", or "Channel closed" when it is just being done.
+        if isinstance(error, ValueError) and "channel" in words and "closed" in words:
             return _CLOSED
         return found if found.startswith("INVALID_HANDLE.SESSION") else ""
     return ""

@@ -456,3 +456,20 @@ async def test_a_session_that_is_stopped_is_an_error(
     with pytest.raises(SparkSessionLost):
         await asyncio.to_thread(lambda: from_dataframe(another.range(3)))
     await server.freed()
+
+
+@pytest.mark.usefixtures("expects_error_logs")
+async def test_a_session_that_is_just_being_stopped_is_an_error(
+    another: "SparkSession", mode: Any, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PySpark closes its channel before it says so."""
+    flow = await asyncio.to_thread(lambda: from_dataframe(endless_second_half(another), mode=mode))
+    probe = SubscriberProbe[Any](15).subscribed_to(flow)
+    await arrived(probe, 10)
+    with monkeypatch.context() as patched:
+        patched.setattr(type(another.client), "is_closed", property(lambda _: False))
+        await asyncio.to_thread(another.stop)
+        await probe.end()
+    assert isinstance(probe.error, SparkSessionLost)
+    assert "has been stopped" in str(probe.error)
+    await server.freed()
