@@ -19,6 +19,7 @@ from reactive_aio.spark import (
     SparkSessionLost,
     UnsupportedDataFrame,
     connect,
+    failures,
     from_dataframe,
 )
 from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
@@ -473,3 +474,18 @@ async def test_a_session_that_is_just_being_stopped_is_an_error(
     assert isinstance(probe.error, SparkSessionLost)
     assert "has been stopped" in str(probe.error)
     await server.freed()
+
+
+@pytest.mark.parametrize(
+    "words", ["Cannot invoke RPC on closed channel!", "Cannot invoke RPC: Channel closed!"]
+)
+def test_whatever_grpc_says_of_a_channel_that_is_closed(
+    another: "SparkSession", monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    def closed(_: object) -> Any:
+        raise ValueError(words)
+
+    monkeypatch.setattr(type(another), "conf", property(closed))
+    error = failures.explained_remote(ValueError(words), another.range(3))
+    assert isinstance(error, SparkSessionLost)
+    assert "has been stopped" in str(error)
