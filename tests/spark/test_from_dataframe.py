@@ -171,7 +171,7 @@ async def test_cancelling_frees_the_running_job(observe: Observe, make: Make) ->
     await until(observed.active)
     began = time.perf_counter()
     probe.cancel()
-    assert time.perf_counter() - began < 0.05, "cancel() returns at once"
+    assert time.perf_counter() - began < 0.5, "cancel() returns at once"
     assert await freed(observed) < 2
     assert not probe.ended
 
@@ -251,8 +251,8 @@ async def test_the_rest_of_a_large_partition_is_not_read(observe: Observe) -> No
     await arrived(probe, 1)
     began = time.perf_counter()
     probe.cancel()
-    assert time.perf_counter() - began < 0.05
-    assert await freed(observed) < 0.6
+    assert time.perf_counter() - began < 0.5
+    assert await freed(observed) < 1.5
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
