@@ -1,5 +1,6 @@
 """The main job, run as a person runs it."""
 
+import re
 import signal
 import sqlite3
 import subprocess
@@ -141,7 +142,7 @@ def interrupted(database: Path) -> tuple[Ended, float]:
     )
     assert process.stdout is not None
     for line in process.stdout:
-        if "rows/s" in line:
+        if re.match(r" *[1-9][\d,]* rows .*rows/s", line):
             break
     began = time.monotonic()
     process.send_signal(signal.SIGINT)

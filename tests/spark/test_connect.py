@@ -1,12 +1,14 @@
 """A DataFrame of Spark Connect: what demand decides there, and how it ends."""
 
 import asyncio
+import gc
 import logging
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import wait
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -437,6 +439,20 @@ def another(connect_port: int, remote: object) -> "Iterator[SparkSession]":
     session: Any = SparkSession.builder.remote(f"sc://127.0.0.1:{connect_port}").create()
     yield session
     session.stop()
+    end_releases()
+
+
+def end_releases() -> None:
+    """End PySpark's threads that tell a server what it may forget.
+
+    Stopping a session does that, unless one of them is just telling it to a server that is gone.
+    """
+    from pyspark.sql.connect.client import reattach
+
+    fetching: Any = reattach.ExecutePlanResponseReattachableIterator
+    wait([told for each in fetching._instances for told in each.release_futures], timeout=10)
+    gc.collect()
+    fetching.shutdown_threadpool_if_idle()
 
 
 @pytest.mark.usefixtures("expects_error_logs")
