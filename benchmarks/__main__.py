@@ -27,7 +27,7 @@ MORE = (
     "rsocket_one",
     "rsocket_unread",
     "spark_rows",
-    "spark_rows_shared",
+    "spark_rows_beside",
     "spark_connect",
     "spark_flights",
     "spark_first_row",

@@ -4,8 +4,8 @@ The rows are (long, double, string) in 64 partitions, each time of a DataFrame t
 before, as a query that is asked for is planned anew. The limit, ``toArrow``, holds all of them in
 memory, and no row of it exists as a Python object.
 
-Of the two cores of this machine Spark has one, and leaves the other to Python, which reads. With
-`spark_rows_shared` it has both, and what Python does for a row is added to what Spark does.
+Spark has both cores of this machine, so what Python does for a row is added to what Spark does. In
+`spark_rows_beside` it has one, and leaves the other to Python, which reads.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any
 
 from .runner import Question
-from .spark_tables import CHUNK, by_executor, flow, numbers, session_beside, size
+from .spark_tables import CHUNK, by_executor, flow, numbers, session, size
 
 
 def rows_of(text: str, make: Callable[[], Any]) -> Question:
@@ -69,4 +69,4 @@ def rows_of(text: str, make: Callable[[], Any]) -> Question:
     return question
 
 
-question = rows_of("Rows of a Spark job, beside it", session_beside)
+question = rows_of("Rows of a Spark job", session)
