@@ -114,9 +114,10 @@ def from_push(
     ``open(inlet)`` is called for each subscription, on the loop, in the subscriber's context. What
     it returns is told ``request(n)`` (n ≥ 1, additive) and ``cancel()`` (at most once), on the
     loop's thread; it may have an ``aclose()`` coroutine method to wait for its cleanup. It hands
-    elements to the inlet on the loop's thread, never more than were requested, and nothing after
-    ``cancel()`` matters. A ``processed()`` method, if it has one, is called when all that was
-    handed over has been processed and no more is asked for with it.
+    elements to the inlet on the loop's thread, as a list (``push``) or as so many of an iterator
+    (``push_from``), never more than were requested, and nothing after ``cancel()`` matters. A
+    ``processed()`` method, if it has one, is called when all that was handed over has been
+    processed and no more is asked for with it.
 
     *holds* is how many elements it keeps at most, None when nothing limits that. *upstreams* are
     the flows it draws from. With a *window* it is asked for at most that many elements at a time,

@@ -29,6 +29,15 @@ class Inlet(Protocol[T]):
         """Hand over *elements*: no more than are requested and not yet handed over (rule 1.1)."""
         ...
 
+    def push_from(self, elements: Iterator[T], count: int, /) -> None:
+        """Hand over the next *count* of *elements*, to be made one by one as they are delivered.
+
+        As if they were pushed, and faster where they cost memory. The iterator must have so many
+        left, must not block, and is not to be touched until there is new demand or ``processed()``;
+        if it raises, the flow fails with that. What is cancelled before its turn is never made.
+        """
+        ...
+
     def complete(self) -> None:
         """Complete, behind the elements handed over before."""
         ...

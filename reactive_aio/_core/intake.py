@@ -1,12 +1,14 @@
 """Intake: where an island takes pushed elements in, and turns its demand into requests upstream."""
 
+from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import RuleViolation
 from .demand import UNBOUNDED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ..spec import Subscription
 
@@ -22,6 +24,31 @@ class UpstreamFailed(Exception):
         self.error = error
 
 
+class Making(Generic[T]):
+    """Elements that do not exist before they are iterated over: the next *count* of an iterator.
+
+    One that is dropped behind its stages at once is made where the one before it was, in memory
+    that is still at hand, and no list ever holds it.
+    """
+
+    __slots__ = ("_count", "_elements")
+
+    def __init__(self, elements: "Iterator[T]", count: int) -> None:
+        self._elements = elements
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> "Iterator[T]":
+        return islice(self._elements, self._count)
+
+    def cut(self, at_most: int) -> "Making[T]":
+        """Take the first of them off; the rest must not be iterated over before."""
+        self._count -= at_most
+        return Making(self._elements, at_most)
+
+
 class Intake(Generic[T]):
     """The `Inlet` of one island.
 
@@ -31,8 +58,8 @@ class Intake(Generic[T]):
     """
 
     __slots__ = (
-        "_buffer",
         "_error",
+        "_waiting",
         "_wake",
         "_window",
         "_wrong",
@@ -44,7 +71,7 @@ class Intake(Generic[T]):
     def __init__(self, wake: "Callable[[], None]", window: int) -> None:
         self._wake = wake
         self._window = window
-        self._buffer: list[T] = []
+        self._waiting: deque[list[T] | Making[T]] = deque()
         self._error: BaseException | None = None
         self.outstanding = 0
         self._wrong = False  # upstream broke a rule, and must be cancelled at the end
@@ -54,9 +81,26 @@ class Intake(Generic[T]):
     # -- for the source -------------------------------------------------------------------------
     def push(self, elements: list[T], /) -> None:
         """Take *elements* in; more than were requested fail the flow (rule 1.1)."""
-        if self.ended:
+        if not elements or not self._takes(len(elements)):
             return
-        self.outstanding -= len(elements)
+        waiting = self._waiting
+        if waiting and isinstance(last := waiting[-1], list):
+            last += elements
+        else:
+            waiting.append([*elements])
+        self._wake()
+
+    def push_from(self, elements: "Iterator[T]", count: int, /) -> None:
+        """Take in the next *count* of *elements*, each of which is made when its turn comes."""
+        if count and self._takes(count):
+            self._waiting.append(Making(elements, count))
+            self._wake()
+
+    def _takes(self, count: int) -> bool:
+        """Whether *count* more are taken in."""
+        if self.ended:
+            return False
+        self.outstanding -= count
         if self.outstanding < 0:
             excess, self.outstanding = -self.outstanding, 0
             upstream, self.upstream = self.upstream, None
@@ -66,9 +110,8 @@ class Intake(Generic[T]):
                 upstream.cancel()
             what = f"the source sent {excess} more than were requested; it has been cancelled"
             self.fail(RuleViolation("1.1", what))
-            return
-        self._buffer += elements
-        self._wake()
+            return False
+        return True
 
     def complete(self) -> None:
         """Let the flow complete behind what is here."""
@@ -87,20 +130,25 @@ class Intake(Generic[T]):
     @property
     def news(self) -> bool:
         """Whether `take` has something to tell."""
-        return bool(self._buffer) or self.ended
+        return bool(self._waiting) or self.ended
 
-    def take(self, at_most: int) -> list[T] | None:
-        """Return elements, or none yet (``[]``), or that there are no more (``None``)."""
-        buffer = self._buffer
-        if len(buffer) > at_most:
-            chunk = buffer[:at_most]
-            del buffer[:at_most]
-            return chunk
-        if buffer:
-            self._buffer = []
-            return buffer
+    def take(self, at_most: int) -> "list[T] | Making[T] | None":
+        """Return elements, or none yet (``[]``), or that there are no more (``None``).
+
+        What was taken is to be iterated over, once, before more is taken.
+        """
+        waiting = self._waiting
+        if waiting:
+            chunk = waiting[0]
+            if len(chunk) <= at_most:
+                return waiting.popleft()
+            if not isinstance(chunk, list):
+                return chunk.cut(at_most)
+            first = chunk[:at_most]
+            del chunk[:at_most]
+            return first
         if not self.ended:
-            return buffer
+            return []
         if self._error is not None:
             raise UpstreamFailed(self._error)
         return None
@@ -128,7 +176,7 @@ class Intake(Generic[T]):
         live = not self.ended or self._wrong
         self.ended = True
         self._wake = _nobody
-        self._buffer = []
+        self._waiting.clear()
         upstream, self.upstream = self.upstream, None
         if upstream is not None and live:
             upstream.cancel()

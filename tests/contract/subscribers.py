@@ -6,7 +6,7 @@ from typing import Any
 
 from reactive_aio import Flow, from_iterable, from_publisher
 from reactive_aio.spec import Publisher, Subscription
-from reactive_aio.stage import from_async, from_pull, from_push
+from reactive_aio.stage import Inlet, from_async, from_pull, from_push
 from reactive_aio.testing import SubscriberProbe
 
 UNBOUNDED = 2**63 - 1
@@ -121,6 +121,9 @@ class Source:
     def push(self) -> Flow[int]:
         return self.pull().boundary(4)
 
+    def unmade(self) -> Flow[int]:
+        return pushed(lambda inlet: Unmade(inlet, self.numbers(), self.n))
+
     def task(self) -> Flow[int]:
         return self.pull().map_async(itself)
 
@@ -129,6 +132,30 @@ class Source:
 
     def mixed(self) -> Flow[int]:
         return self.aiter().boundary(3).map(abs).boundary(2).map_async(itself)
+
+
+class Unmade:
+    """Pushes elements that are made when their turn comes."""
+
+    def __init__(self, inlet: Inlet[int], numbers: Generator[int, None, None], n: float) -> None:
+        self.inlet = inlet
+        self.numbers = numbers
+        self.left = n
+
+    def request(self, n: int, /) -> None:
+        count = int(min(n, self.left))
+        self.left -= count
+        self.inlet.push_from(self.numbers, count)
+        if not count:
+            self.processed()
+
+    def processed(self) -> None:
+        if not self.left:
+            self.numbers.close()
+            self.inlet.complete()
+
+    def cancel(self) -> None:
+        self.numbers.close()
 
 
 async def itself(x: int) -> int:
@@ -143,6 +170,7 @@ async def forever(x: int) -> int:
 SHAPES: dict[str, Callable[[Source], Flow[int]]] = {
     "pulled": Source.pull,
     "boundary": Source.push,
+    "unmade": Source.unmade,
     "task": Source.task,
     "asynchronous": Source.aiter,
     "mixed": Source.mixed,

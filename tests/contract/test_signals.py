@@ -1,7 +1,7 @@
 """Names, coroutines and plain methods mixed, None, 3.9, depth 1, and the order of signals."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -214,6 +214,30 @@ async def test_a_pushed_none_fails_the_flow() -> None:
 
     (error,) = await collect(pushed(open))
     assert isinstance(error, NotAnElement)
+
+
+async def test_an_element_that_cannot_be_made_fails_the_flow_behind_those_before() -> None:
+    """1.4: of a source that has its elements made when their turn comes."""
+
+    def elements() -> Iterator[int]:
+        yield from (0, 1)
+        raise LookupError("the third")
+
+    def open(inlet: Any) -> Any:
+        class Hand:
+            def request(self, n: int, /) -> None:
+                inlet.push_from(elements(), 5)
+
+            def cancel(self) -> None:
+                cancelled.append(self)
+
+        return Hand()
+
+    cancelled = list[Any]()
+    *before, error = await collect(pushed(open))
+    assert before == [0, 1]
+    assert isinstance(error, LookupError)
+    assert len(cancelled) == 1
 
 
 # -- the order of signals --------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Intake: demand goes up as the island needs it, elements come down, and no more than asked for."""
 
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 from hypothesis import given, strategies as st
@@ -64,6 +65,13 @@ class Traffic(RuleBasedStateMachine):
         self.intake.push(list(range(self.next, self.next + n)))
         self.next += n
 
+    @precondition(lambda self: self.intake.outstanding > 0)
+    @rule(data=st.data())
+    def send_unmade(self, data: st.DataObject) -> None:
+        n = data.draw(st.integers(1, min(self.intake.outstanding, 100)))
+        self.intake.push_from(count(self.next), n)
+        self.next += n
+
     @rule(at_most=st.integers(1, 10))
     def take(self, at_most: int) -> None:
         got = self.intake.take(at_most)
@@ -88,6 +96,43 @@ class Traffic(RuleBasedStateMachine):
 
 def test_whatever_the_traffic_nothing_is_lost_or_unasked_for() -> None:
     machines.run(Traffic)
+
+
+def test_what_is_pushed_unmade_is_made_one_by_one() -> None:
+    made, _, _ = intake()
+    source = count()
+    made.ask(5)
+    made.push_from(source, 5)
+    chunk = made.take(3)
+    assert chunk is not None
+    assert len(chunk) == 3
+    assert next(iter(chunk)) == 0
+    made.close()
+    assert next(source) == 1, "what is dropped is never made"
+
+
+def test_an_iterator_is_handed_over_bit_by_bit() -> None:
+    made, _, wakes = intake()
+    source = count()
+    made.ask(9)
+    made.push_from(source, 2)
+    made.push_from(source, 3)
+    made.push_from(source, 0)
+    assert len(wakes) == 2
+    seen: list[int] = []
+    while chunk := made.take(9):
+        seen += chunk
+    assert seen == [0, 1, 2, 3, 4]
+
+
+def test_a_list_that_was_pushed_stays_the_pushers() -> None:
+    made, _, _ = intake()
+    mine = [1]
+    made.ask(3)
+    made.push(mine)
+    made.push([2])
+    mine.append(9)
+    assert made.take(9) == [1, 2]
 
 
 def test_it_asks_for_what_is_missing_only() -> None:
@@ -197,6 +242,18 @@ def test_an_upstream_that_raises_in_request_fails_the_flow_and_is_cancelled() ->
     assert upstream.cancelled == 1
 
 
+def test_more_unmade_than_was_requested_fails_too() -> None:
+    """1.1."""
+    made, upstream, _ = intake()
+    source = count()
+    made.ask(1)
+    made.push_from(source, 2)
+    with pytest.raises(UpstreamFailed, match=r"sent 1 more than were requested"):
+        made.take(9)
+    assert upstream.cancelled == 1
+    assert next(source) == 0
+
+
 @pytest.mark.parametrize("how", ["complete", "fail", "nothing"])
 def test_closing_cancels_an_upstream_that_has_not_ended(how: str) -> None:
     """3.13: and nothing that it still sends wakes anybody."""
@@ -210,6 +267,7 @@ def test_closing_cancels_an_upstream_that_has_not_ended(how: str) -> None:
     assert upstream.cancelled == (how == "nothing")
     before = len(wakes)
     made.push([1])
+    made.push_from(count(), 1)
     made.complete()
     made.fail(ValueError())
     made.ask(5)

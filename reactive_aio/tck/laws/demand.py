@@ -52,12 +52,16 @@ async def spec101_infinite_sends_no_more_than_requested(trial: Trial) -> None:
 
 @law("2.7", "publisher", elements=6)
 async def spec207_takes_calls_from_changing_threads(trial: Trial) -> None:
-    """Requests come from one thread and then from another, one after the other: all count."""
+    """Requests come from one thread and then from another, one after the other: all count.
+
+    The publisher is at rest when the other thread comes: it has to be woken, in the right way.
+    """
     seen = await trial.watch(await trial.publisher(6))
     with trial.minding_threads("2.7"):
         for asked in (1, 2, 3):
             seen.request(1)
             await seen.took(2 * asked - 1, "2.7")
+            await trial.quiet()
             await asyncio.to_thread(seen.request, 1)
             await seen.took(2 * asked, "2.7")
 
