@@ -29,6 +29,8 @@ class Question:
     """Of what the cases return, where they measure something else than their time."""
     warm: bool = True
     """Whether the first round does not count."""
+    prepare: Callable[[], object] | None = None
+    """What is to be done before each round; it is not measured."""
 
     def case(self, name: str, *, goal: float | None = None) -> Callable[[Case], Case]:
         """Add a case; *goal* is the ratio to the limit that it is meant to reach."""
@@ -59,6 +61,8 @@ async def measure(question: Question, *, rounds: int, scale: float) -> list[Row]
     times: dict[str, list[float]] = {name: [] for name in question.cases}
     for number in range(rounds + question.warm):
         expected: float | None = None
+        if question.prepare is not None:
+            question.prepare()
         for name, case in question.cases.items():
             gc.collect()
             before = question.clock()

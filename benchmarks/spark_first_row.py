@@ -8,12 +8,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from .runner import Question
-from .spark_tables import CHUNK, by_executor, flow, numbers
+from .spark_tables import CHUNK, by_executor, flow, numbers, tidied
 
 if TYPE_CHECKING:
     from reactive_aio.spark.rows import Kind
 
-question = Question("The first row of a Spark job", 4_000_000, unit="ms")
+question = Question("The first row of a Spark job", 4_000_000, unit="ms", prepare=tidied)
 
 TIMES = 5
 

@@ -7,10 +7,10 @@ from time import perf_counter
 from typing import Any
 
 from .runner import Question
-from .spark_tables import by_executor, flights, flow, size
+from .spark_tables import by_executor, flights, flow, size, tidied
 
 ROWS = 336_776
-question = Question("Flights out of Spark", ROWS, clock=perf_counter)
+question = Question("Flights out of Spark", ROWS, clock=perf_counter, prepare=tidied)
 
 
 @question.case("limit: df.toArrow()")

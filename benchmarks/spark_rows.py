@@ -9,16 +9,17 @@ Spark has both cores of this machine, so what Python does for a row is added to 
 """
 
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 from .runner import Question
-from .spark_tables import CHUNK, by_executor, flow, numbers, session, size
+from .spark_tables import CHUNK, by_executor, flow, numbers, session, size, tidied
 
 
 def rows_of(text: str, make: Callable[[], Any]) -> Question:
     """The question, for the session that *make* returns."""
-    question = Question(text, 4_000_000, clock=perf_counter)
+    question = Question(text, 4_000_000, clock=perf_counter, prepare=partial(tidied, make))
 
     @question.case("limit: df.toArrow()")
     async def to_arrow(count: int) -> int:
