@@ -8,7 +8,6 @@ hold up nobody: the job's tasks are over, and serving its rows has a thread of i
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 from math import inf
 from typing import Any, Final, Generic, TypeVar
 from weakref import finalize
@@ -20,7 +19,7 @@ from ..stage import Inlet
 from .batches import Batches
 from .crew import Crew
 from .frames import END, Frames
-from .launches import Launches, Window
+from .launches import Launches, Sizes, Window
 from .progress import Meter
 
 __all__ = ("ArrowSubscription", "Decode")
@@ -35,10 +34,6 @@ AHEAD: Final = 2
 _TURN: Final = 0.0005
 """Seconds of work, then others have their turns: two of them, because who sleeps needs a timer and
 then a turn of its task. Less than a drain may take: rows are seldom alone on their loop."""
-
-_AT_ONCE: Final = 512
-"""Elements that are made and handed over together. When more are alive at a time than are dropped,
-by 700, the garbage collector looks at all of them, and now and then at the whole program."""
 
 
 class _Flight:
@@ -58,7 +53,7 @@ class ArrowSubscription(Generic[T]):
     __slots__ = (
         "__weakref__", "_at_work", "_batches", "_clear", "_crew", "_decode", "_demand", "_door",
         "_elements", "_flights", "_forgotten", "_inlet", "_largest", "_launches", "_left",
-        "_meter", "_open", "_ordered", "_reading", "_started", "_watched",
+        "_meter", "_open", "_ordered", "_reading", "_ready", "_sizes", "_started", "_watched",
     )  # fmt: skip
 
     def __init__(
@@ -68,6 +63,7 @@ class ArrowSubscription(Generic[T]):
         decode: Decode[T],
         *,
         window: int,
+        sizes: Sizes,
         ordered: bool,
         meter: Meter,
     ) -> None:
@@ -75,6 +71,7 @@ class ArrowSubscription(Generic[T]):
         self._batches = batches
         self._decode = decode
         self._largest = window
+        self._sizes = sizes
         self._ordered = ordered
         self._meter = meter
         self._door = Door("from_dataframe()")
@@ -89,6 +86,7 @@ class ArrowSubscription(Generic[T]):
         self._clear = True  # what was handed over has been processed
         self._at_work = False
         self._started = False
+        self._ready = False  # for a job, once there is a plan
         self._open: set[Frames] = set()
         # Not __del__: in a cycle, the sockets could be collected before it is called.
         self._forgotten = finalize(self, _let_go, self._open, batches, self._crew)
@@ -103,6 +101,7 @@ class ArrowSubscription(Generic[T]):
         else:
             self._started = True
             self._crew.call(self._batches.plan, self._planned)
+            self._crew.call(self._batches.prepare, self._prepared)
 
     def processed(self) -> None:
         """What was handed over has been processed, and there is no new demand."""
@@ -123,8 +122,15 @@ class ArrowSubscription(Generic[T]):
         if error is not None or partitions is None:
             self._end(error)
         else:
-            self._launches = Launches(partitions, largest=self._largest)
+            self._launches = Launches(partitions, largest=self._largest, batches=self._sizes)
             self._meter.planned(partitions)
+            self._go()
+
+    def _prepared(self, _: None, error: Exception | None) -> None:
+        if error is not None:
+            self._end(error)
+        else:
+            self._ready = True
             self._go()
 
     def _served(self, flight: _Flight, frames: Frames | None, error: Exception | None) -> None:
@@ -139,12 +145,11 @@ class ArrowSubscription(Generic[T]):
         self._go()
 
     def _confirmed(self, flight: _Flight, _: None, error: Exception | None) -> None:
-        if self._inlet is None or self._launches is None:
+        if self._inlet is None:
             return
         if error is not None:
             self._end(error)
             return
-        self._launches.finish(flight.window)
         self._meter.done(flight.window.partitions)
         self._reading = None
         self._go()
@@ -173,7 +178,7 @@ class ArrowSubscription(Generic[T]):
     def _step(self) -> bool:
         """Do one thing; return whether there may be another one to do at once."""
         inlet, launches = self._inlet, self._launches
-        if inlet is None or launches is None or not self._clear:
+        if inlet is None or launches is None or not self._ready or not self._clear:
             self._unwatch()
             return False
         self._launch(launches)
@@ -197,7 +202,7 @@ class ArrowSubscription(Generic[T]):
             flight = _Flight(window)
             self._flights.append(flight)
             self._meter.launched(window.partitions)
-            work = partial(self._batches.run, window.start, window.stop)
+            work = partial(self._batches.run, window.start, window.stop, window.batch)
             self._crew.call(work, partial(self._served, flight))
 
     def _next_flight(self) -> _Flight | None:
@@ -214,10 +219,10 @@ class ArrowSubscription(Generic[T]):
         """Hand over what is here, as far as it is wanted."""
         if not self._demand:
             return False
-        count = self._demand.take(min(self._left, _AT_ONCE))
+        count = self._demand.take(self._left)
         self._left -= count
         self._clear = False
-        inlet.push(list(islice(self._elements, count)))
+        inlet.push_from(self._elements, count)
         return True
 
     def _read(self, reading: _Flight, frames: Frames) -> bool:
@@ -256,6 +261,9 @@ class ArrowSubscription(Generic[T]):
             reading.frames = None
         confirm = partial(self._batches.confirm, reading.window.start, error)
         self._crew.call(confirm, partial(self._confirmed, reading))
+        if error is None and self._launches is not None:
+            self._launches.finish(reading.window)
+            self._launch(self._launches)  # behind the confirmation, on the same threads
 
     def _end(self, error: Exception | None) -> None:
         inlet, self._inlet = self._inlet, None

@@ -17,7 +17,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from .frames import Frames, connect
-from .jobs import Jobs
+from .jobs import Jobs, drop
 from .observed import Observed
 
 if TYPE_CHECKING:
@@ -33,32 +33,41 @@ _LARGE_TYPES: Final = False
 
 
 class Batches:
-    """The partitions of one subscription. Its methods are called on threads."""
+    """The partitions of one subscription. Its methods are called on threads of its own."""
 
     def __init__(self, jobs: Jobs, rows: int) -> None:
         self._jobs = jobs
-        self._rows = rows
+        self._rows = rows  # of a batch of the first window
         self._dataset: Any = None
         self._observed: Observed | None = None
+        self._runner: _Runner | None = None
         self._made: list[Any] = []
         self._servers: dict[int, Any] = {}
         self.cancelled: bool = False
         """Set by the loop: no job begins any more."""
 
+    def prepare(self) -> None:
+        """Look up, on another thread, what need not wait for the plan: who observes, what runs."""
+        self._jobs.begin(self._prepare, alone=True)
+
+    def _prepare(self) -> None:
+        untyped: Any = self._jobs.df
+        self._observed = Observed.by_any(untyped._jdf, self._jobs.context)
+        self._runner = _Runner(self._jobs.context)
+
     def plan(self) -> int:
         """Plan the query, and run its shuffles; return the number of partitions."""
-        return self._jobs.begin(self._plan)
+        return self._jobs.begin(self._plan, alone=True)
 
     def _plan(self) -> int:
         self._refuse()
         untyped: Any = self._jobs.fresh()
         self._dataset = untyped._jdf
-        self._observed = Observed.by_any(self._dataset, self._jobs.context)
-        self._made.append(self._rdd())
+        self._made.append(self._rdd(self._rows))
         return cast("int", self._made[0].getNumPartitions())
 
-    def _rdd(self) -> Any:
-        """A new RDD over the one plan of this subscription, whose shuffles it shares.
+    def _rdd(self, rows: int) -> Any:
+        """A new RDD of batches over the one plan of this subscription, whose shuffles it shares.
 
         When a job fails, Spark fails all others over the same RDD, among them the windows before,
         whose rows were good. So each window has an RDD of its own; they cost a millisecond.
@@ -67,25 +76,24 @@ class Batches:
         with suppress(IndexError):  # the one that was made for the plan
             return self._made[0] if self._observed is not None else self._made.pop()
         dataset = self._dataset
-        rows = dataset.toArrowBatchRdd(self._rows, _ZONE, _DUPLICATES_FAIL, _LARGE_TYPES)
-        return rows.toJavaRDD()
+        rdd = dataset.toArrowBatchRdd(rows, _ZONE, _DUPLICATES_FAIL, _LARGE_TYPES)
+        made = rdd.toJavaRDD()
+        drop(self._jobs.context, rdd)
+        return made
 
-    def run(self, start: int, stop: int) -> Frames:
+    def run(self, start: int, stop: int, rows: int) -> Frames:
         """Compute partitions, as one job; return the connection on which they are served.
 
-        It is made at once, even if nobody reads yet: the JVM waits 15 seconds for it.
+        Both `plan` and `prepare` have returned before. The rows come in batches of up to so many
+        *rows*. The connection is made at once, even if nobody reads yet: the JVM waits 15 seconds
+        for it.
         """
-        return self._jobs.begin(partial(self._run, start, stop))
+        return self._jobs.begin(partial(self._run, start, stop, rows), alone=True)
 
-    def _run(self, start: int, stop: int) -> Frames:
+    def _run(self, start: int, stop: int, rows: int) -> Frames:
         self._refuse()
-        context: Any = self._jobs.context
-        # By its whole name: py4j would ask for each part of it, and look for a class "java" first.
-        partitions = getattr(context._jvm, "java.util.ArrayList")()
-        for partition in range(start, stop):
-            partitions.add(partition)
-        served = context._jvm.PythonRDD.runJob(context._jsc.sc(), self._rdd(), partitions)
-        address, secret, server = tuple(served)
+        assert self._runner is not None
+        address, secret, server = self._runner.run(self._rdd(rows), range(start, stop))
         self._servers[start] = server
         return connect(address, secret)
 
@@ -98,20 +106,25 @@ class Batches:
         """
         with self._jobs.telling():
             server = self._servers.pop(start)
-            server.getResult()
+            try:
+                server.getResult()
+            finally:
+                drop(self._jobs.context, server)  # which has the rows
             if error is not None:
                 raise error
 
     def forget(self) -> None:
-        """Drop what is in the JVM: doing so may talk to it, which the loop must not.
+        """Drop what is in the JVM, when all other calls have returned. On a thread, as it asks it.
 
         But first those who observe the query get their figures: no more of it will be computed.
         """
-        if self._observed is not None:
-            self._observed.tell()
+        if self._observed is not None and self._dataset is not None:
+            self._observed.tell(self._dataset)
+        held = (*self._servers.values(), *self._made, self._dataset)
+        drop(self._jobs.context, *filter(None, held))
         self._servers.clear()
         self._made.clear()
-        self._dataset = self._observed = None
+        self._dataset = self._observed = self._runner = None
 
     def cancel(self) -> None:
         """Cancel the jobs that run now."""
@@ -120,6 +133,28 @@ class Batches:
     def _refuse(self) -> None:
         if self.cancelled:
             raise RuntimeError("the subscription has been cancelled")
+
+
+class _Runner:
+    """Runs jobs over partitions. What py4j has to look up in the JVM, it looks up once."""
+
+    def __init__(self, context: "SparkContext") -> None:
+        untyped: Any = context
+        self._context = context
+        self._spark = untyped._jsc.sc()
+        # By their whole names: py4j would ask for each part, or try all packages that it knows.
+        self._run = getattr(untyped._jvm, "org.apache.spark.api.python.PythonRDD").runJob
+        self._list = getattr(untyped._jvm, "java.util.ArrayList")
+
+    def run(self, rdd: Any, partitions: range) -> tuple[Any, Any, Any]:
+        """Compute *partitions*; return where they are served, the secret for it, and the server."""
+        wanted = self._list()
+        for each in partitions:
+            wanted.add(each)
+        served = self._run(self._spark, rdd, wanted)
+        found = served[0], served[1], served[2]  # tuple() would try a fourth, by another call
+        drop(self._context, served)
+        return found
 
 
 def arrow_schema(schema: "StructType") -> Any:

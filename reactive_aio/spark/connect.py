@@ -245,7 +245,7 @@ class Operation(PublicOperation):
                 if not hasattr(told, "to_batches"):
                     continue  # the schema, which is known
                 for batch in told.to_batches():
-                    self._meter.told_by_thread(self._meter.read, batch.nbytes)
+                    self._meter.add_by_thread("bytes", batch.nbytes)
                     yield batch
 
     def cancel(self) -> None:

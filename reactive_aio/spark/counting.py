@@ -32,10 +32,10 @@ class _Counted:
 
     def load_stream(self, file: BinaryIO) -> Iterator[Any]:
         meter = self._meter
-        meter.told_by_thread(meter.launched, 1)
-        meter.told_by_thread(meter.computed, 1)
+        meter.add_by_thread("launched", 1)
+        meter.add_by_thread("computed", 1)
         yield from self._load(_File(file, meter))
-        meter.told_by_thread(meter.done, 1)
+        meter.add_by_thread("done", 1)
 
 
 class _File:
@@ -47,5 +47,5 @@ class _File:
 
     def read(self, size: int) -> bytes:
         got = self._file.read(size)
-        self._meter.told_by_thread(self._meter.read, len(got))
+        self._meter.add_by_thread("bytes", len(got))
         return got

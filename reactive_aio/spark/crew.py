@@ -35,7 +35,7 @@ class Crew:
         self._name = f"reactive_aio-{name}-{next(_numbers)}"
         self._size = size
         self._interrupt = interrupt
-        self._calls: SimpleQueue[Call | None] = SimpleQueue()
+        self._calls: SimpleQueue[Call | _Dismissal] = SimpleQueue()
         self._threads: list[Thread] = []
         self._closing: Future[None] | None = None
         self.under_way: int = 0
@@ -71,14 +71,13 @@ class Crew:
         told(result, error)
 
     def dismiss(self, last: Callable[[], object]) -> None:
-        """Let every thread end after the calls it has; one of them, if any, makes the *last* call.
+        """Let every thread end after the calls it has; the one that does so at last calls *last*.
 
-        Safe inside the garbage collector.
+        So nothing else is under way then. No thread, no *last*. Safe inside the garbage collector.
         """
-        if self._threads:
-            self._calls.put((last, _nothing))
+        dismissal = _Dismissal(last, len(self._threads))
         for _ in self._threads:
-            self._calls.put(None)
+            self._calls.put(dismissal)
 
     def interrupt(self) -> None:
         """Make the calls under way return early: again and again, until they have."""
@@ -100,13 +99,25 @@ class Crew:
             await self._closing
 
 
-def _nothing(_: object, error: Exception | None) -> None:
-    """Nobody waits for the last call."""
+class _Dismissal:
+    """What each of some threads takes once, in place of a call."""
+
+    __slots__ = ("_at_work", "_last")
+
+    def __init__(self, last: Callable[[], object], threads: int) -> None:
+        self._last = last
+        self._at_work = count(threads - 1, -1)  # next() is atomic, and takes no lock
+
+    def leave(self) -> None:
+        """On a thread that ends."""
+        if not next(self._at_work):
+            with suppress(Exception):  # nobody waits for it
+                self._last()
 
 
-def _work(calls: "SimpleQueue[Call | None]", door: Door) -> None:
+def _work(calls: "SimpleQueue[Call | _Dismissal]", door: Door) -> None:
     """The life of a thread."""
-    while (call := calls.get()) is not None:
+    while not isinstance(call := calls.get(), _Dismissal):
         work, told = call
         try:
             result, error = work(), None
@@ -114,6 +125,7 @@ def _work(calls: "SimpleQueue[Call | None]", door: Door) -> None:
             result, error = None, raised
         door.soon_threadsafe(told, result, error)
         del call, work, told, result, error  # a thread that waits must keep nothing alive
+    call.leave()
 
 
 def _keep(interrupt: Callable[[], object], threads: tuple[Thread, ...]) -> None:

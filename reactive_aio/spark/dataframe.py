@@ -21,21 +21,21 @@ __all__ = ("from_dataframe",)
 @overload
 def from_dataframe(
     df: "DataFrame", *, rows: Literal["row"] = ..., mode: Mode = ..., window: int = ...,
-    batch: int = ..., ordered: bool = ..., progress: "bool | Tell" = ...,
+    batch: int | None = ..., ordered: bool = ..., progress: "bool | Tell" = ...,
 ) -> "SparkFlow[Row]": ...  # fmt: skip
 @overload
 def from_dataframe(
     df: "DataFrame", *, rows: Literal["tuple"], mode: Mode = ..., window: int = ...,
-    batch: int = ..., ordered: bool = ..., progress: "bool | Tell" = ...,
+    batch: int | None = ..., ordered: bool = ..., progress: "bool | Tell" = ...,
 ) -> SparkFlow[tuple[Any, ...]]: ...  # fmt: skip
 @overload
 def from_dataframe(
     df: "DataFrame", *, rows: Literal["dict"], mode: Mode = ..., window: int = ...,
-    batch: int = ..., ordered: bool = ..., progress: "bool | Tell" = ...,
+    batch: int | None = ..., ordered: bool = ..., progress: "bool | Tell" = ...,
 ) -> SparkFlow[dict[str, Any]]: ...  # fmt: skip
 @overload
 def from_dataframe(
-    df: "DataFrame", *, rows: Kind, mode: Mode = ..., window: int = ..., batch: int = ...,
+    df: "DataFrame", *, rows: Kind, mode: Mode = ..., window: int = ..., batch: int | None = ...,
     ordered: bool = ..., progress: "bool | Tell" = ...,
 ) -> SparkFlow[Any]: ...  # fmt: skip
 def from_dataframe(
@@ -44,7 +44,7 @@ def from_dataframe(
     rows: Kind = "row",
     mode: Mode = "auto",
     window: int = 16,
-    batch: int = 1024,
+    batch: int | None = None,
     ordered: bool = True,
     progress: "bool | Tell" = False,
 ) -> SparkFlow[Any]:
@@ -52,15 +52,17 @@ def from_dataframe(
 
     Elements are ``"row"``: a ``pyspark.sql.Row`` as ``collect()`` returns it; ``"tuple"``: the same
     without names, faster; ``"dict"``; or ``"batch"``: a ``pyarrow.RecordBatch`` of up to *batch*
-    rows. `SparkFlow.schema` says what the columns are.
+    rows. `SparkFlow.schema` says what the columns are. Unless told, *batch* is 4096
+    for a ``RecordBatch``; for rows 1024, or up to 4096 where they turn out to be small and their
+    columns few and quickly read.
 
     *mode* ``"arrow"`` computes partitions in windows, one Spark job each: of 1, 1, 2, 4, … up to
-    *window* partitions, if demand covers them; their rows are read on the loop as Arrow batches.
-    ``"rows"`` drains ``toLocalIterator`` on a thread, which is much slower and needs nothing but
-    PySpark's public surface. ``"connect"`` fetches the batches of a DataFrame of Spark Connect, on
-    a thread; *window* and *ordered* mean nothing there. ``"auto"`` takes the best that is possible;
-    `SparkFlow.mode` says which, and why. With *ordered* false, a window that is computed need not
-    wait for the ones before it.
+    *window* partitions, if demand covers them, and of fewer at the end; their rows are read on the
+    loop as Arrow batches. ``"rows"`` drains ``toLocalIterator`` on a thread, which is much slower
+    and needs nothing but PySpark's public surface. ``"connect"`` fetches the batches of a DataFrame
+    of Spark Connect, on a thread; *window* and *ordered* mean nothing there. ``"auto"`` takes the
+    best that is possible; `SparkFlow.mode` says which, and why. With *ordered* false, a window that
+    is computed need not wait for the ones before it.
 
     *progress* is a function that is given a `Progress` of each subscription, on the loop and in a
     turn of its own, when something has happened, at most ten times a second, and once before its
@@ -88,7 +90,8 @@ def from_dataframe(
     Cancels: returns at once. The running jobs are cancelled, their tasks are interrupted, and the
         threads that wait for them end.
     Holds: up to *batch* - 1 rows, the rest of a batch of which something was asked for; nothing in
-        mode ``"rows"``, or of batches. In mode ``"connect"``, of the batch that the server makes:
+        mode ``"rows"``, or of batches. ``flow.bound()`` says how many that is. In mode
+        ``"connect"``, of the batch that the server makes:
         ``spark.sql.execution.arrow.maxRecordsPerBatch`` rows.
     Rules: 1.1, 3.4, 3.5, 3.13
 
@@ -101,7 +104,8 @@ def from_dataframe(
     _one_of("rows", rows, KINDS)
     _one_of("mode", mode, MODES)
     whole(NAME, "window", window, least=1)
-    whole(NAME, "batch", batch, least=1)
+    if batch is not None:
+        whole(NAME, "batch", batch, least=1)
     check_names(df, rows)
     tell = teller(NAME, progress)
     chosen, remote = choose(df, mode, rows), Remote.of(df) if is_connect(df) else None

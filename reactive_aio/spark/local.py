@@ -44,18 +44,20 @@ def _rows(jobs: Jobs, convert: "Callable[[Row], Any] | None", meter: Meter) -> I
     """Iterate over the rows, and leave the iteration quickly wherever it is left."""
 
     observed: Observed | None = None
+    dataset: Any = None
 
     def start() -> "Iterator[Row]":
-        nonlocal observed
+        nonlocal observed, dataset
         # Not its own toLocalIterator: that runs its jobs after its query has ended, and Spark
         # 4.3 keeps what such jobs return, every row of it, until the session is stopped.
         df = jobs.fresh()
         untyped: Any = df
-        observed = Observed.by_any(untyped._jdf, jobs.context)
+        dataset = untyped._jdf
+        observed = Observed.by_any(dataset, jobs.context)
         rdd = _rdd(df)
         rows = rdd.toLocalIterator()
         if meter is not NOBODY and counted(rows, meter):
-            meter.told_by_thread(meter.planned, rdd.getNumPartitions())
+            meter.add_by_thread("partitions", rdd.getNumPartitions())
         return rows
 
     with jobs.telling():
@@ -67,7 +69,7 @@ def _rows(jobs: Jobs, convert: "Callable[[Row], Any] | None", meter: Meter) -> I
         finally:
             leave(rows)
             if observed is not None:
-                observed.tell()
+                observed.tell(dataset)
 
 
 def _rdd(df: "DataFrame") -> "RDD[Row]":

@@ -23,10 +23,9 @@ _TELL: Final = "tryComplete"  # of Spark's ObservationManager, private
 
 
 class Observed:
-    """The observations of one plan. Made and used on threads: each call asks the JVM."""
+    """The observations of one query. Made and used on threads: each call asks the JVM."""
 
-    def __init__(self, execution: Any, manager: Any) -> None:
-        self._execution = execution
+    def __init__(self, manager: Any) -> None:
         self._manager = manager
 
     @classmethod
@@ -45,12 +44,12 @@ class Observed:
                 "Spark has no way to do that, and Observation.get would wait for ever. Leave "
                 "df.observe() out, or read what df.toArrow() or df.collect() returns."
             ) from error
-        return cls(execution, manager)
+        return cls(manager)
 
-    def tell(self) -> None:
-        """Hand over what was observed until now to those who wait for it."""
+    def tell(self, dataset: Any) -> None:
+        """Hand over what was observed until now, in a reading of *dataset*, to those who wait."""
         with suppress(Exception):  # a session that is lost, which the flow tells
-            getattr(self._manager, _TELL)(self._execution)
+            getattr(self._manager, _TELL)(dataset.queryExecution())
 
 
 def _array(context: "SparkContext", kind: Any) -> Any:

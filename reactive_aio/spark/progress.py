@@ -4,10 +4,10 @@ Nobody polls. What happens to a subscription changes a counter and, unless a rep
 makes one due: at once, or as soon as the last one is a tenth of a second old.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from inspect import iscoroutinefunction
-from itertools import count
+from itertools import count, islice
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ("NOBODY", "Meter", "Progress", "Tell", "metered", "teller")
 
 State = Literal["planning", "running", "waiting", "completed", "failed", "cancelled"]
+Field = Literal["partitions", "launched", "computed", "bytes", "done"]
 
 EVERY: Final = 0.1
 """Seconds between two reports of one subscription, at least; the last one comes at once."""
@@ -95,17 +96,18 @@ def teller(name: str, progress: bool | Tell) -> Tell | None:
 
 
 class Meter:
-    """Counts for one subscription, on its loop's thread, and tells."""
+    """Counts for one subscription, and tells on its loop's thread."""
 
-    __slots__ = ("_began", "_demand", "_door", "_fields", "_number", "_rows", "_state", "_tell",
-                 "_timer", "_told")  # fmt: skip
+    __slots__ = ("_began", "_demand", "_door", "_fields", "_number", "_posted", "_rows", "_state",
+                 "_tell", "_timer", "_told")  # fmt: skip
 
     def __init__(self, tell: Tell | None, door: Door) -> None:
         self._tell = tell
         self._door = door
         self._number = next(_numbers)
         self._state: State = "planning"
-        self._fields: dict[str, int] = {}  # of Progress, as far as it is not 0
+        self._fields: dict[Field, int] = {}  # of Progress, as far as it is not 0
+        self._posted = False  # to the loop, by a thread that counts
         self._rows = 0
         self._demand = Demand()
         self._began: float | None = None
@@ -133,9 +135,12 @@ class Meter:
         """So many more partitions have been read to their end."""
         self._add("done", partitions)
 
-    def _add(self, field: str, more: int) -> None:
-        self._fields[field] = self._fields.get(field, 0) + more
+    def _add(self, field: Field, more: int) -> None:
+        self._count(field, more)
         self._changed()
+
+    def _count(self, field: Field, more: int) -> None:
+        self._fields[field] = self._fields.get(field, 0) + more
 
     # -- what passes by -------------------------------------------------------------------------
     def requested(self, n: int) -> None:
@@ -194,10 +199,21 @@ class Meter:
             **self._fields,
         )
 
-    # -- from other threads ---------------------------------------------------------------------
-    def told_by_thread(self, what: Callable[[int], None], number: int) -> None:
-        """Call one of the methods above on the loop."""
-        self._door.soon_threadsafe(what, number)
+    # -- where a thread reads -------------------------------------------------------------------
+    def add_by_thread(self, field: Field, more: int) -> None:
+        """Count, on the one thread that reads, and count all of these fields there.
+
+        At once, not in a turn of the loop: the end that this thread tells behind it may overtake
+        such a turn, and the last report has all there is.
+        """
+        self._count(field, more)
+        if not self._posted:
+            self._posted = True
+            self._door.soon_threadsafe(self._counted)
+
+    def _counted(self) -> None:
+        self._posted = False  # before the report: what is counted from now on is posted anew
+        self._changed()
 
 
 class _Nobody(Meter):
@@ -207,9 +223,9 @@ class _Nobody(Meter):
 
     def __init__(self) -> None: ...
 
-    def _add(self, field: str, more: int) -> None: ...
+    def _add(self, field: Field, more: int) -> None: ...
 
-    def told_by_thread(self, what: Callable[[int], None], number: int) -> None: ...
+    def add_by_thread(self, field: Field, more: int) -> None: ...
 
 
 NOBODY: Final = _Nobody()
@@ -229,6 +245,13 @@ class _Counted:
     def push(self, elements: list[Any], /) -> None:
         self._meter.delivered(len(elements), self._rows(elements))
         self._inlet.push(elements)
+
+    def push_from(self, elements: Iterator[Any], count: int, /) -> None:
+        if self._rows is not len:
+            self.push(list(islice(elements, count)))  # what is counted is inside of them
+            return
+        self._meter.delivered(count, count)
+        self._inlet.push_from(elements, count)
 
     def complete(self) -> None:
         self._meter.ended("completed")

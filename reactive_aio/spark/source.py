@@ -11,7 +11,7 @@ from ..stage import Inlet, from_push
 from .arrow import ArrowSubscription
 from .batches import Batches
 from .connect import Remote, by_connect, by_remote_iterator
-from .decoding import decoder
+from .decoding import FEW, batch_sizes, decoder
 from .failures import UnsupportedDataFrame, telling
 from .jobs import Inherit, Jobs
 from .local import by_local_iterator
@@ -42,7 +42,8 @@ class Source:
     mode: Mode
     chosen: Chosen
     window: int
-    batch: int
+    batch: int | None
+    """How many rows a batch has, or go from a thread to the loop together; None: what is best."""
     ordered: bool
     tell: Tell | None = None
     """Who is told how far a subscription has got."""
@@ -71,22 +72,25 @@ class Source:
         if self.remote is not None:
             read = by_connect if self.chosen.mode == "connect" else by_remote_iterator
             return read(
-                self._fresh, self.df.schema, self.remote, self.kind, name=NAME, batch=self.batch,
+                self._fresh, self.df.schema, self.remote, self.kind, name=NAME,
+                batch=self.batch or FEW,
                 meter=meter,
             )  # fmt: skip
         if self.chosen.mode == "rows":
             return by_local_iterator(
-                self._jobs, self.kind, name=NAME, batch=self.batch, meter=meter
+                self._jobs, self.kind, name=NAME, batch=self.batch or FEW, meter=meter
             )
         decode = decoder(self.df.schema, self.kind)
+        sizes = batch_sizes(self.df.schema, self.kind, self.batch)
 
         def attach(inlet: Inlet[Any]) -> ArrowSubscription[Any]:
-            batches = Batches(self._jobs(), self.batch)
+            batches = Batches(self._jobs(), sizes.least)
             return ArrowSubscription(
-                inlet, batches, decode, window=self.window, ordered=self.ordered, meter=meter
-            )
+                inlet, batches, decode, window=self.window, sizes=sizes, ordered=self.ordered,
+                meter=meter,
+            )  # fmt: skip
 
-        holds = 0 if self.kind == "batch" else self.batch - 1
+        holds = 0 if self.kind == "batch" else sizes.most - 1
         return from_push(attach, name=NAME, holds=holds, checked=True)
 
     def _jobs(self) -> Jobs:

@@ -13,6 +13,7 @@ import pytest
 
 from reactive_aio.spark.batches import arrow_missing, arrow_schema
 from reactive_aio.spark.frames import END, connect
+from reactive_aio.spark.jobs import drop
 from reactive_aio.spark.source import _first_of_each
 
 if TYPE_CHECKING:
@@ -109,6 +110,17 @@ def test_the_secret_is_answered_by_two_letters(spark: "SparkSession") -> None:
         assert connection.recv(6, socket.MSG_WAITALL) == b"\0\0\0\2ok"
         (length,) = unpack("!i", connection.recv(4, socket.MSG_WAITALL))
         assert length > 0
+
+
+def test_what_is_dropped_is_gone_at_once(spark: "SparkSession") -> None:
+    from py4j.protocol import Py4JError
+
+    context: Any = spark.sparkContext
+    handle = context._jvm.java.util.ArrayList()
+    assert handle.size() == 0
+    drop(spark.sparkContext, handle)
+    with pytest.raises(Py4JError, match="does not exist"):
+        handle.size()
 
 
 def test_jobs_over_one_rdd_fail_together_and_so_each_has_its_own(spark: "SparkSession") -> None:

@@ -127,6 +127,14 @@ async def test_the_first_rows_are_taken_in_order(session: "SparkSession", mode: 
     assert len(await read(session, mode, lambda flow: flow.take(2**40))) == 20
 
 
+async def test_batches_have_thousands_of_rows(spark: "SparkSession") -> None:
+    def build() -> "Flow[Any]":
+        return from_dataframe(spark.range(0, 10_000, 1, 2), rows="batch")
+
+    batches = await (await asyncio.to_thread(build)).to_list(limit=9)
+    assert [batch.num_rows for batch in batches] == [4096, 904] * 2
+
+
 async def test_batches_are_taken_whole(spark: "SparkSession") -> None:
     def build() -> "Flow[Any]":
         return from_dataframe(spark.range(0, 20, 1, 2), rows="batch").take(1)
@@ -158,4 +166,4 @@ async def test_explain_shows_sparks_plan_and_the_cut(spark: "SparkSession") -> N
     assert title == "    == Physical Plan =="
     assert any("LocalLimit 2" in line for line in plan)
     assert any("Filter (id" in line for line in plan)
-    assert plan[-1].startswith("holds at most 1023 elements")
+    assert plan[-1].startswith("holds at most 4095 elements")

@@ -1,17 +1,21 @@
 """df.observe(): an Observation gets right figures, or there is a clear error, and no wait."""
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio.spark import UnsupportedDataFrame, from_dataframe
+from reactive_aio.spark.batches import Batches
 from reactive_aio.testing.probes import SubscriberProbe
 
 from .conftest import arrived, until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame, Observation, SparkSession
 
     from reactive_aio import Flow
@@ -75,6 +79,39 @@ async def test_leaving_tells_what_was_computed(spark: "SparkSession", mode: "Mod
     await arrived(probe, 11)
     probe.cancel()
     assert await figures(observation) == {"count": 20, "sum": 190}, "two partitions"
+
+
+@pytest.mark.parametrize("slow", ["plan", "prepare"])
+async def test_leaving_before_anything_was_computed_tells_that(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch, slow: str
+) -> None:
+    """Two threads begin, and either may still be at it when nobody wants to know any more."""
+    begun, ended = threading.Event(), threading.Event()
+    both: dict[str, Callable[[Batches], Any]] = {"plan": Batches.plan, "prepare": Batches.prepare}
+    forget = Batches.forget
+
+    def late(batches: Batches) -> Any:
+        begun.set()
+        ended.wait(0.3)  # a forgetting that would not wait
+        return both[slow](batches)
+
+    def forgotten(batches: Batches) -> None:
+        forget(batches)
+        ended.set()
+
+    monkeypatch.setattr(Batches, slow, late)
+    monkeypatch.setattr(Batches, "forget", forgotten)
+
+    def build() -> "tuple[Observation, Flow[Any]]":
+        observation, df = observed(spark)
+        return observation, from_dataframe(df, mode="arrow")
+
+    observation, flow = await asyncio.to_thread(build)
+    monkeypatch.setattr(Batches, "_refuse", bool)  # as if it had begun before
+    probe = SubscriberProbe[Any](1).subscribed_to(flow)
+    await until(begun.is_set)
+    probe.cancel()
+    assert (await figures(observation))["count"] == 0
 
 
 async def test_a_failure_tells_what_was_computed(spark: "SparkSession", mode: "Mode") -> None:

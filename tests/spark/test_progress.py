@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from reactive_aio._core.demand import UNBOUNDED
+from reactive_aio._core.loop import Door
 from reactive_aio.spark import Progress, from_dataframe
-from reactive_aio.spark.progress import EVERY, Tell
+from reactive_aio.spark.progress import EVERY, Meter, Tell
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.harness.quiet import Context
 
@@ -61,6 +62,30 @@ async def test_the_last_report_counts_everything(spark: "SparkSession", mode: "M
     assert last.rows_per_second == pytest.approx(40 / last.seconds)
     assert [each.state for each in reports].count("completed") == 1
     assert len({each.number for each in reports}) == 1
+
+
+async def test_an_end_that_overtakes_the_loop_does_not_overtake_what_was_counted() -> None:
+    """A thread counts and then ends; the loop, at work meanwhile, may see the end at once."""
+    reports = Reports()
+    meter = Meter(reports.append, Door("from_dataframe()"))
+    meter.requested(1)
+    meter.add_by_thread("done", 1)
+    meter.add_by_thread("bytes", 30)
+    meter.add_by_thread("bytes", 12)
+    meter.ended("completed")
+    await asyncio.sleep(2 * EVERY)
+    (last,) = reports
+    assert (last.state, last.done, last.bytes) == ("completed", 1, 42)
+
+
+async def test_what_a_thread_counts_is_told_though_nothing_else_happens() -> None:
+    reports = Reports()
+    meter = Meter(reports.append, Door("from_dataframe()"))
+    meter.requested(1)
+    await reports.until(demand=1)
+    for more in (30, 12):
+        await asyncio.to_thread(meter.add_by_thread, "bytes", more)
+    await reports.until(bytes=42)
 
 
 async def test_the_last_report_comes_before_the_end_is_signalled(

@@ -1,15 +1,19 @@
 """local_session: quiet, and Ctrl-C keeps its meaning."""
 
+import os
 import signal
+import sys
 import threading
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from reactive_aio.errors import MissingExtra
 from reactive_aio.spark import local_session
 from reactive_aio.spark.failures import require_pyspark
-from reactive_aio.spark.session import _settings
+from reactive_aio.spark.session import _process, _settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,6 +56,27 @@ def test_a_jvm_gets_one_collector() -> None:
 
 def test_unless_asked_for_the_jvm_is_not_slowed_down() -> None:
     assert _settings(1, ["-Dours"], {}, quick=False)[THEIRS] == "-Dours"
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no priorities of this kind")
+def test_the_jvm_goes_second(spark: "SparkSession") -> None:
+    """All of its threads, and those that it starts now: a job has some."""
+    assert spark.range(9).count() == 9
+    process = _process()
+    assert process is not None
+    threads = Path(f"/proc/{process.pid}/task")
+    found = list[int]()
+    for each in [*threads.iterdir()] if threads.exists() else [Path(str(process.pid))]:
+        with suppress(ProcessLookupError):  # a thread that has just ended
+            found.append(os.getpriority(os.PRIO_PROCESS, int(each.name)))
+    assert {*found} == {os.getpriority(os.PRIO_PROCESS, 0) + 5}
+
+
+@pytest.mark.parametrize("niceness", [-1, True, 2.5])
+def test_what_is_no_niceness_is_refused(niceness: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match=r"local_session: niceness must be"):
+        local_session(niceness=niceness)
 
 
 @pytest.mark.spark

@@ -1,6 +1,5 @@
 """The flow's end of what Spark writes: one piece at a time, when there is demand."""
 
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..._core.demand import Demand
@@ -81,6 +80,6 @@ class Intake:
             count = self._demand.take(self._left)
             self._left -= count
             self._clear = False
-            inlet.push(list(islice(self._rows, count)))
+            inlet.push_from(self._rows, count)
         else:
             self._told()

@@ -42,7 +42,7 @@ class Plan:
     kind: Kind
     mode: Mode
     window: int
-    batch: int
+    batch: int | None
     options: dict[str, str]
     output_mode: str
     trigger: dict[str, Any]

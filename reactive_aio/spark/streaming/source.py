@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from ..._core.arguments import whole
 from ...stage import Inlet, from_push
+from ..decoding import batch_sizes
 from ..failures import UnsupportedDataFrame, is_connect, require_pyspark, telling
 from ..jobs import inheriting
 from ..mode import MODES, Mode
@@ -33,25 +34,25 @@ _OUTPUT_MODES: Final = ("append", "update", "complete")
 def from_stream(
     df: "DataFrame", *, checkpoint: "str | PathLike[str] | None", rows: Literal["row"] = ...,
     trigger: Trigger = ..., output_mode: OutputMode = ..., name: str | None = ...,
-    mode: Mode = ..., window: int = ..., batch: int = ...,
+    mode: Mode = ..., window: int = ..., batch: int | None = ...,
 ) -> "StreamFlow[tuple[int, Row]]": ...  # fmt: skip
 @overload
 def from_stream(
     df: "DataFrame", *, checkpoint: "str | PathLike[str] | None", rows: Literal["tuple"],
     trigger: Trigger = ..., output_mode: OutputMode = ..., name: str | None = ...,
-    mode: Mode = ..., window: int = ..., batch: int = ...,
+    mode: Mode = ..., window: int = ..., batch: int | None = ...,
 ) -> StreamFlow[tuple[int, tuple[Any, ...]]]: ...  # fmt: skip
 @overload
 def from_stream(
     df: "DataFrame", *, checkpoint: "str | PathLike[str] | None", rows: Literal["dict"],
     trigger: Trigger = ..., output_mode: OutputMode = ..., name: str | None = ...,
-    mode: Mode = ..., window: int = ..., batch: int = ...,
+    mode: Mode = ..., window: int = ..., batch: int | None = ...,
 ) -> StreamFlow[tuple[int, dict[str, Any]]]: ...  # fmt: skip
 @overload
 def from_stream(
     df: "DataFrame", *, checkpoint: "str | PathLike[str] | None", rows: Kind,
     trigger: Trigger = ..., output_mode: OutputMode = ..., name: str | None = ...,
-    mode: Mode = ..., window: int = ..., batch: int = ...,
+    mode: Mode = ..., window: int = ..., batch: int | None = ...,
 ) -> StreamFlow[tuple[int, Any]]: ...  # fmt: skip
 def from_stream(
     df: "DataFrame",
@@ -63,7 +64,7 @@ def from_stream(
     name: str | None = None,
     mode: Mode = "auto",
     window: int = 16,
-    batch: int = 1024,
+    batch: int | None = None,
 ) -> StreamFlow[Any]:
     """Emit the rows of the streaming query *df*, each with the number of its micro-batch.
 
@@ -108,7 +109,7 @@ def from_stream(
     flow: Flow[Any] = from_push(
         lambda inlet: StreamRows(inlet, batches),
         name=plan.name,
-        holds=0 if rows == "batch" else batch - 1,
+        holds=0 if rows == "batch" else batch_sizes(df.schema, rows, batch).most - 1,
         checked=True,
     )
     return StreamFlow(flow.chain, df.schema)
@@ -124,7 +125,7 @@ def from_micro_batches(
     name: str | None = None,
     mode: Mode = "auto",
     window: int = 16,
-    batch: int = 1024,
+    batch: int | None = None,
 ) -> StreamFlow[MicroBatch[Any]]:
     """Emit the micro-batches of the streaming query *df*, one at a time.
 
@@ -175,7 +176,7 @@ def _plan(
     name: str | None,
     mode: Mode,
     window: int,
-    batch: int,
+    batch: int | None,
 ) -> Plan:
     _check(function, df)
     _one_of(function, "rows", rows, KINDS)
@@ -186,7 +187,7 @@ def _plan(
     return Plan(
         df=df, inherit=inheriting(df), name=function, kind=rows, mode=mode,
         window=whole(function, "window", window, least=1),
-        batch=whole(function, "batch", batch, least=1),
+        batch=None if batch is None else whole(function, "batch", batch, least=1),
         options=options, output_mode=output_mode, trigger=trigger_options(function, trigger),
         query_name=name,
     )  # fmt: skip
