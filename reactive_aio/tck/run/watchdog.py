@@ -8,6 +8,7 @@ thread, and the next work begins without waiting for it.
 
 import asyncio
 import ctypes
+import selectors
 import sys
 import threading
 import traceback
@@ -28,6 +29,8 @@ LOOK: Final = 0.05
 HERE: Final = str(Path(__file__).parents[1])
 PULLS: Final = 20
 """How often the brake is pulled before the work is left behind."""
+IN_WAIT: Final = (selectors.__file__, asyncio.base_events.__file__)
+"""Where asyncio's loop is while it waits."""
 
 _one_at_a_time: Final = threading.Lock()
 """Laws count threads and change what the whole interpreter shares: filters, hooks, its pace."""
@@ -112,7 +115,10 @@ class Watchdog:
 
     # -- in the watching one ----------------------------------------------------------------------
     def _watch(self, thread: threading.Thread, terms: Terms) -> None:
-        """Count looks, not seconds: a machine that stands still stands still for both threads."""
+        """Count looks, not seconds: a machine that stands still stands still for both threads.
+
+        Half of it may stand still too: then the loop is woken up, and wakes long after.
+        """
         still = looks = 0
         before = -1
         while True:
@@ -123,7 +129,7 @@ class Watchdog:
             if still:
                 self._poke()
             before = self._beats
-            if still * LOOK >= terms.stuck:
+            if still * LOOK >= terms.stuck and not _waits(thread):
                 self.braked = f"the loop had no turn for {terms.stuck:g} s"
             elif looks * LOOK >= terms.longest:
                 self.braked = f"there was no end after {terms.longest:g} s"
@@ -180,6 +186,16 @@ def _silent_brake() -> Generator[None]:
         yield
     finally:
         sys.unraisablehook = before
+
+
+def _waits(thread: threading.Thread) -> bool:
+    """Whether the loop of *thread* is about its own business: then nobody keeps it from a turn."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None and frame.f_code.co_filename in IN_WAIT:
+        if frame.f_code.co_name == "_run_once":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _where(thread: threading.Thread) -> str:
