@@ -5,6 +5,7 @@ import contextvars
 import gc
 import sys
 import threading
+import time
 import weakref
 from typing import Any
 
@@ -251,15 +252,14 @@ async def test_signals_run_in_the_context_of_the_executor() -> None:
 
 async def test_a_long_queue_gives_the_loop_its_turns() -> None:
     executor = SerialExecutor(bound=None)
-    loop = asyncio.get_running_loop()
     gaps: list[float] = []
 
     async def heartbeat() -> None:
-        last = loop.time()
+        last = time.thread_time()  # a machine that stands still is no fault of the executor's
         while True:
             await asyncio.sleep(0)
-            gaps.append(loop.time() - last)
-            last = loop.time()
+            gaps.append(time.thread_time() - last)
+            last = time.thread_time()
 
     beat = asyncio.create_task(heartbeat())
     await asyncio.sleep(0)
@@ -275,7 +275,7 @@ async def test_a_long_queue_gives_the_loop_its_turns() -> None:
     await executor.drained()
     beat.cancel()
     assert len(gaps) > 10
-    assert max(gaps) < 0.25
+    assert max(gaps) < sum(gaps) / 5
 
 
 async def test_coroutines_that_never_wait_give_the_loop_its_turns() -> None:

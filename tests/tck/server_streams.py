@@ -71,7 +71,7 @@ class End:
         self.useless = 0
         self.open = False
         self.closing = False
-        self.heard = asyncio.get_running_loop().time()
+        self.heard = 0  # frames
         self.lifetime = float("inf")
         self.work = asyncio.Event()
         self.hoard: list[bytes] = []
