@@ -132,10 +132,13 @@ class Door:
         """Call back in the next turn, in the subscription's context."""
         return self.loop.call_soon(self.enter, callback, *args)
 
-    def soon_threadsafe(self, callback: Callable[..., object], *args: object) -> None:
-        """The same from any thread. A loop that is closed has nobody left to call."""
-        with suppress(RuntimeError):
+    def soon_threadsafe(self, callback: Callable[..., object], *args: object) -> bool:
+        """The same from any thread; False if the loop is closed, and so nobody is left to call."""
+        try:
             self.loop.call_soon_threadsafe(self.enter, callback, *args)
+        except RuntimeError:
+            return False
+        return True
 
     def later(self, seconds: float, callback: Callable[..., object], *args: object) -> TimerHandle:
         """Call back after *seconds*, in the subscription's context."""

@@ -110,6 +110,7 @@ class _Feed(Generic[T]):
         "finished",
         "heard",
         "interrupt",
+        "keeping",
         "owner",
         "parked",
         "posted",
@@ -132,6 +133,9 @@ class _Feed(Generic[T]):
         self.error: Exception | None = None
         # Weak: a subscription that everybody has forgotten ends its thread (see __del__ there).
         self.owner: Callable[[], _ThreadSubscription[T] | None] = lambda: None
+        # But what was requested comes: each request is an entry, and the thread keeps one of them
+        # until it has nothing to do. What it has posted is kept by the loop.
+        self.keeping: deque[_ThreadSubscription[T]] = deque()
         # A lock used as a bell: ringing needs no lock of its own, so that the garbage collector
         # may ring it from anywhere.
         self.bell = Lock()
@@ -167,6 +171,7 @@ class _Feed(Generic[T]):
                 self.error = _as_failure(error)
         self.finished = True
         self._post()
+        self.keeping.clear()
 
     def _pull(self) -> None:
         if not self._wanted():
@@ -191,9 +196,13 @@ class _Feed(Generic[T]):
         """Sleep until one more element is wanted; False when none will be."""
         while True:
             self.heard = self.rung  # before the look: whoever rings after it is heard
+            done = len(self.keeping)  # before the look: who requests after it is kept
             if self.cancelled:
                 return False
-            if self.pulled < self.requested:
+            wanted = self.pulled < self.requested
+            for _ in range(done - wanted):
+                self.keeping.popleft()
+            if wanted:
                 return True
             self.parked = True
             self.bell.acquire()
@@ -211,15 +220,13 @@ class _Feed(Generic[T]):
             self.door.soon_threadsafe(self.door.report, what, error)
 
     def _post(self) -> None:
-        self.posted = True
-        self.door.soon_threadsafe(self._arrive)
-
-    def _arrive(self) -> None:
-        """On the loop: let the subscription take what is ready."""
-        self.posted = False  # before the look: what is appended from now on is posted anew
+        """Let the subscription take, on the loop, what is ready."""
         owner = self.owner()
-        if owner is not None:
-            owner.deliver()
+        if owner is None:
+            return
+        self.posted = True
+        if not self.door.soon_threadsafe(owner.deliver):
+            self.cancelled = True
 
     def stop(self) -> None:
         """Make the thread end: at once if it sleeps, else when the call it is in returns."""
@@ -264,6 +271,7 @@ class _ThreadSubscription(Generic[T]):
     def request(self, n: int) -> None:
         feed = self._feed
         feed.requested = min(feed.requested + n, UNBOUNDED)
+        feed.keeping.append(self)
         if self._started:
             feed.ring()
             return
@@ -271,10 +279,12 @@ class _ThreadSubscription(Generic[T]):
         try:
             feed.thread.start()
         except RuntimeError as error:  # the system has no thread to give
+            feed.keeping.clear()
             self._end(error)
 
     def deliver(self) -> None:
         feed, inlet = self._feed, self._inlet
+        feed.posted = False  # before the look: what is appended from now on is posted anew
         finished = feed.finished  # before the look at `ready`: all that precedes the end is there
         if finished and self._closing is not None and not self._closing.done():
             self._closing.set_result(None)

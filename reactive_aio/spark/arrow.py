@@ -91,6 +91,7 @@ class ArrowSubscription(Generic[T]):
         # Not __del__: in a cycle, the sockets could be collected before it is called.
         self._forgotten = finalize(self, _let_go, self._open, batches, self._crew)
         self._forgotten.atexit = False
+        self._crew.lost = self._forgotten
 
     # -- what the island tells --------------------------------------------------------------------
     def request(self, n: int, /) -> None:
@@ -298,11 +299,11 @@ class ArrowSubscription(Generic[T]):
 
 
 def _let_go(open_frames: set[Frames], batches: Batches, crew: Crew) -> None:
-    """Forgotten without a signal, for example with a loop that was closed under it.
+    """Forgotten without a signal, or with a loop that was closed under it.
 
     Only what is safe inside the garbage collector: no thread is started, no loop is asked.
     """
     batches.cancelled = True
-    for frames in open_frames:
+    for frames in [*open_frames]:
         frames.close()
     crew.dismiss(batches.forget)

@@ -65,7 +65,7 @@ class Aside:
         traceback: TracebackType | None,
     ) -> None:
         self._crew.interrupt()
-        self._crew.dismiss(_nothing)
+        self._crew.dismiss()
         await self._crew.closed()
 
 
@@ -76,7 +76,3 @@ def _tell(done: "Future[Any]", result: Any, error: Exception | None) -> None:
         done.set_result(result)
     else:
         done.set_exception(error)
-
-
-def _nothing() -> None:
-    """The thread has nothing to do when it ends."""

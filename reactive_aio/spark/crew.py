@@ -25,7 +25,7 @@ _numbers = count(1)
 class Crew:
     """Runs calls on up to *size* threads, and tells the loop what they returned."""
 
-    __slots__ = ("_calls", "_closing", "_door", "_interrupt", "_name", "_size", "_threads",
+    __slots__ = ("_calls", "_closing", "_door", "_interrupt", "_name", "_size", "_threads", "lost",
                  "under_way")  # fmt: skip
 
     def __init__(
@@ -40,6 +40,8 @@ class Crew:
         self._closing: Future[None] | None = None
         self.under_way: int = 0
         """How many calls have not told what they returned."""
+        self.lost: Callable[[], object] = self.dismiss
+        """Called on a thread that finds the loop closed under it; set before the first call."""
 
     def call(
         self, work: Callable[[], T], told: Callable[[T | None, Exception | None], None]
@@ -50,7 +52,7 @@ class Crew:
             thread = Thread(
                 # A context can be entered by one thread at a time, and the loop's uses ours.
                 target=self._door.context.copy().run,
-                args=(_work, self._calls, self._door),
+                args=(_work, self._calls, self._door, self.lost),
                 name=f"{self._name}-{len(self._threads)}",
                 daemon=True,
             )
@@ -70,7 +72,7 @@ class Crew:
             self._closing.set_result(None)
         told(result, error)
 
-    def dismiss(self, last: Callable[[], object]) -> None:
+    def dismiss(self, last: Callable[[], object] | None = None) -> None:
         """Let every thread end after the calls it has; the one that does so at last calls *last*.
 
         So nothing else is under way then. No thread, no *last*. Safe inside the garbage collector.
@@ -104,18 +106,18 @@ class _Dismissal:
 
     __slots__ = ("_at_work", "_last")
 
-    def __init__(self, last: Callable[[], object], threads: int) -> None:
+    def __init__(self, last: Callable[[], object] | None, threads: int) -> None:
         self._last = last
         self._at_work = count(threads - 1, -1)  # next() is atomic, and takes no lock
 
     def leave(self) -> None:
         """On a thread that ends."""
-        if not next(self._at_work):
+        if not next(self._at_work) and self._last is not None:
             with suppress(Exception):  # nobody waits for it
                 self._last()
 
 
-def _work(calls: "SimpleQueue[Call | _Dismissal]", door: Door) -> None:
+def _work(calls: "SimpleQueue[Call | _Dismissal]", door: Door, lost: Callable[[], object]) -> None:
     """The life of a thread."""
     while not isinstance(call := calls.get(), _Dismissal):
         work, told = call
@@ -123,7 +125,8 @@ def _work(calls: "SimpleQueue[Call | _Dismissal]", door: Door) -> None:
             result, error = work(), None
         except Exception as raised:
             result, error = None, raised
-        door.soon_threadsafe(told, result, error)
+        if not door.soon_threadsafe(told, result, error):
+            lost()
         del call, work, told, result, error  # a thread that waits must keep nothing alive
     call.leave()
 

@@ -107,6 +107,7 @@ _HOUSE = (
     Rule("L.6", _SHOULD, "No thread outlives its subscription, except those of a pool."),
     Rule("L.7", _SHOULD, "After the end nothing holds the subscriber or its elements."),
     Rule("L.8", _SHOULD, "What a subscriber raises is told to the loop's exception handler, once."),
+    Rule("L.9", _SHOULD, "What was requested comes, though nobody else holds the subscription."),
 )
 
 HOUSE_RULES: Final[dict[str, Rule]] = {rule.number: rule for rule in _HOUSE}

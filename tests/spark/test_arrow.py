@@ -5,6 +5,7 @@ import gc
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import pytest
 from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio.spark import SparkSessionLost, from_dataframe
 from reactive_aio.spark.batches import Batches
+from reactive_aio.spark.frames import Frames
 from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
 
 from .conftest import Observe, Observed, arrived, bridge_threads, until
@@ -219,6 +221,37 @@ async def test_a_loop_that_is_closed_under_it_leaves_no_thread(spark: "SparkSess
         gc.collect()
 
     await asyncio.to_thread(forget)
+    await until(lambda: not bridge_threads())
+
+
+async def test_a_loop_that_is_closed_while_spark_computes_leaves_no_thread(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call under way, which may take hours, does not keep the subscription alive."""
+    computing, forgotten = threading.Event(), threading.Event()
+    run = Batches.run
+
+    def slow(self: Batches, start: int, stop: int, batch: int) -> Frames:
+        computing.set()
+        assert forgotten.wait(10)
+        return run(self, start, stop, batch)
+
+    def forget() -> None:
+        flow = from_dataframe(many(spark))
+
+        async def begin() -> SubscriberProbe[Any]:
+            probe = SubscriberProbe[Any](5).subscribed_to(flow)
+            await asyncio.to_thread(computing.wait, 10)
+            return probe
+
+        with asyncio.Runner() as runner:
+            runner.run(begin())
+        del runner
+        gc.collect()
+
+    monkeypatch.setattr(Batches, "run", slow)
+    await asyncio.to_thread(forget)
+    forgotten.set()
     await until(lambda: not bridge_threads())
 
 

@@ -14,6 +14,7 @@ from blockbuster import BlockBuster
 from pyspark import errors
 
 from reactive_aio import Subscription
+from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio.spark import (
     MicroBatch,
     StreamStopped,
@@ -312,14 +313,32 @@ async def test_a_query_that_somebody_else_stops_while_it_waits_stops_and_says_so
     assert "Subscribe again" in str(probe.error)
 
 
-async def test_a_forgotten_loop_leaves_no_query(spark: "SparkSession", lake: Lake) -> None:
-    """A loop that is closed under a subscription."""
+async def test_rows_that_were_requested_come_though_nobody_holds_the_subscription(
+    lake: Lake,
+) -> None:
+    flow = await lake.flow(trigger="available_now")
+    rows: list[Any] = []
+    SubscriberProbe[Any](UNBOUNDED).subscribed_to(flow.do_on_next(rows.append))
+    del flow
+
+    def all_here() -> bool:
+        gc.collect()
+        return len(rows) == 3 * ROWS
+
+    await until(all_here)
+
+
+@pytest.mark.parametrize("demand", [1, 100])
+async def test_a_forgotten_loop_leaves_no_query(
+    spark: "SparkSession", lake: Lake, demand: int
+) -> None:
+    """A loop that is closed under a subscription, which waits for demand or for rows."""
     flow = await lake.flow()
 
     def run() -> None:
         async def main() -> None:
-            probe = SubscriberProbe[Any](1).subscribed_to(flow)
-            await arrived(probe, 1)
+            probe = SubscriberProbe[Any](demand).subscribed_to(flow)
+            await arrived(probe, 1 if demand == 1 else 3 * ROWS)
 
         asyncio.run(main())
 

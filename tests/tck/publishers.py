@@ -239,6 +239,8 @@ _HOUSE = [
          "told 2 times"),
     _row("house8_tells_of_a_subscriber_that_raises_in_on_error", "L.8", "swallows errors",
          "was not told"),
+    _row("house9_lives_while_it_is_asked", "L.9", "is held by its caller alone",
+         "3 were requested and 1 came"),
 ]  # fmt: skip
 
 

@@ -71,7 +71,7 @@ class End:
         self.useless = 0
         self.open = False
         self.closing = False
-        self.heard = 0  # frames
+        self.heard: int = 0  # frames
         self.lifetime = float("inf")
         self.work = asyncio.Event()
         self.hoard: list[bytes] = []

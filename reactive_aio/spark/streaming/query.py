@@ -61,9 +61,18 @@ def _worth_a_line(record: logging.LogRecord) -> bool:
 class Query:
     """Starts the query, waits for its end, and waits between its batches."""
 
-    def __init__(self, plan: Plan, arrived: Callable[[MicroBatch[Any]], None]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        arrived: Callable[[MicroBatch[Any]], object],
+        is_alone: Callable[[], bool],
+    ) -> None:
+        """*is_alone* tells whether the loop that asks for batches is closed."""
         self._plan = plan
         self._arrived = arrived
+        self._is_alone = is_alone
+        self.keeps: object = None
+        """Who waits for a batch: to be kept alive as long, though nobody else may refer to it."""
         self._query: StreamingQuery | None = None
         self._left = False
         self._stopped = False  # by somebody else, which was noticed while a batch was under way
@@ -77,6 +86,7 @@ class Query:
     def leave(self) -> None:
         """End every wait, and never wait again."""
         self._left = True
+        self.keeps = None
         self._over.put(None)
 
     # -- on a thread of the subscription ----------------------------------------------------------
@@ -87,6 +97,8 @@ class Query:
                 query = self._plan.inherit(self._start)()
                 self._query = query
                 while not query.awaitTermination(_OFTEN):
+                    if self._is_alone():
+                        self.leave()
                     if self._left:
                         query.stop()
             except Exception as error:

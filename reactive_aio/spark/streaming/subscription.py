@@ -24,7 +24,8 @@ class StreamSubscription:
         self._inlet: Inlet[MicroBatch[Any]] | None = inlet
         self._name = plan.name
         self._door = Door(f"{plan.name}()")
-        self._query = Query(plan, _calling(self._door, WeakMethod(self._arrived)))
+        arrived = _calling(self._door, WeakMethod(self._arrived))
+        self._query = Query(plan, arrived, self._door.loop.is_closed)
         self._crew = Crew(self._door, plan.name, size=1, interrupt=self._query.stop)
         self._demand = Demand()
         self._started = False
@@ -70,7 +71,7 @@ class StreamSubscription:
         inlet, self._inlet = self._inlet, None
         if inlet is None:
             return
-        self._forgotten()
+        self._forgotten()  # and lets go of what the query keeps
         if error is None and (self._under_way or self._here is not None):
             error = StreamStopped(self._name)
         if error is None:
@@ -91,9 +92,10 @@ class StreamSubscription:
         elif self._under_way:
             self._under_way = False
             self._query.release()
+        self._query.keeps = self if self._demand and self._inlet is not None else None
 
 
-Arrived = Callable[[MicroBatch[Any]], None]
+Arrived = Callable[[MicroBatch[Any]], object]
 Ended = Callable[[None, Exception | None], None]
 
 
@@ -118,8 +120,4 @@ def _telling(ended: "WeakMethod[Ended]") -> Ended:
 def _let_go(query: Query, crew: Crew) -> None:
     """Only what is safe inside the garbage collector: no thread is started, no loop is asked."""
     query.leave()
-    crew.dismiss(_nothing)
-
-
-def _nothing() -> None:
-    """The threads have nothing to do when they end."""
+    crew.dismiss()

@@ -24,7 +24,7 @@ Opened = Callable[[], AbstractAsyncContextManager[AsyncIterator[T]]]
 _SIGNALS: Final = ("1.1", "1.3", "1.6", "1.7", "1.8", "1.9", "2.12", "2.13")
 _REQUESTS: Final = ("2.7", "3.1", "3.2", "3.3", "3.8", "3.9", "3.10", "3.11", "3.16", "3.17")
 _CANCELS: Final = ("3.6", "3.7", "3.12", "3.13", "3.15")
-_HOUSE: Final = ("L.2", "L.4", "L.8")
+_HOUSE: Final = ("L.2", "L.4", "L.8", "L.9")
 ANSWERED: Final = frozenset((*_SIGNALS, *_REQUESTS, *_CANCELS, *_HOUSE))
 """The rules that are kept here, whatever the iterator does."""
 

@@ -120,6 +120,24 @@ async def house7_forgets_the_subscriber_after_failure(trial: Trial) -> None:
     await _forgets(trial, "L.7", ("on_error", _failed))
 
 
+# -- and nothing too early -----------------------------------------------------------------------
+
+
+@law("L.9", "publisher", elements=3, strength=Strength.SHOULD)
+async def house9_lives_while_it_is_asked(trial: Trial) -> None:
+    """What was requested comes, though the caller holds neither publisher nor subscription."""
+    for kind in trial.kinds:
+        elements = (await trial.watch(await trial.publisher(3), kind, UNBOUNDED)).elements
+        loop = asyncio.get_running_loop()
+        latest, nap = loop.time() + trial.terms.come, 0.0
+        while len(elements) < 3:
+            what = f"3 were requested and {len(elements)} came: the rest was forgotten"
+            trial.demand(loop.time() < latest, "L.9", what)
+            gc.collect()
+            await asyncio.sleep(nap)
+            nap = min(0.1, nap * 2 or 0.001)
+
+
 # -- the elements ------------------------------------------------------------------------------
 
 
