@@ -200,8 +200,9 @@ class _Feed(Generic[T]):
             if self.cancelled:
                 return False
             wanted = self.pulled < self.requested
-            for _ in range(done - wanted):
+            while done > wanted:
                 self.keeping.popleft()
+                done -= 1
             if wanted:
                 return True
             self.parked = True
@@ -225,7 +226,7 @@ class _Feed(Generic[T]):
         if owner is None:
             return
         self.posted = True
-        if not self.door.soon_threadsafe(owner.deliver):
+        if not self.door.soon_threadsafe(owner.arrive):
             self.cancelled = True
 
     def stop(self) -> None:
@@ -282,9 +283,13 @@ class _ThreadSubscription(Generic[T]):
             feed.keeping.clear()
             self._end(error)
 
+    def arrive(self) -> None:
+        """Take what is ready."""
+        self._feed.posted = False  # before the look: what is appended from now on is posted anew
+        self.deliver()
+
     def deliver(self) -> None:
         feed, inlet = self._feed, self._inlet
-        feed.posted = False  # before the look: what is appended from now on is posted anew
         finished = feed.finished  # before the look at `ready`: all that precedes the end is there
         if finished and self._closing is not None and not self._closing.done():
             self._closing.set_result(None)

@@ -1,5 +1,6 @@
 """The explorer would have seen it: guards between threads and loop, taken out one by one."""
 
+import gc
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from reactive_aio._core.island import Island
 from reactive_aio._core.lifecycle import Input, Phase
 from reactive_aio._core.mailbox import Mailbox
 from reactive_aio._core.queues import Emission
-from reactive_aio._sources.thread import _Feed
+from reactive_aio._sources.thread import _Feed, _ThreadSubscription
 from reactive_aio.testing.schedules import Schedule, ScheduleFailure, explore
 from tests.schedules.laws import ALL, Witness
 
@@ -35,6 +36,17 @@ async def from_a_thread(schedule: Schedule) -> None:
     witness.cancel()
 
 
+async def held_by_nobody(schedule: Schedule) -> None:
+    """Rubbish may be collected at any time."""
+    witness = Witness(1, again=1)
+    elements = witness.elements
+    from_thread([1, 2]).subscribe(witness)
+    del witness
+    schedule.thread(gc.collect, "the collector")
+    await schedule.quiet()
+    assert elements == [1, 2]
+
+
 async def emitted(schedule: Schedule) -> None:
     """As would the end here."""
     witness = Witness(ALL)
@@ -57,7 +69,7 @@ def found(scenario: Any) -> ScheduleFailure:
     return failure.value
 
 
-@pytest.mark.parametrize("scenario", [requested_twice, from_a_thread, emitted])
+@pytest.mark.parametrize("scenario", [requested_twice, from_a_thread, held_by_nobody, emitted])
 def test_as_it_is_nothing_is_found(scenario: Any) -> None:
     explore(scenario, package=("reactive_aio", __name__), max_orders=400)
 
@@ -84,14 +96,29 @@ def test_a_request_that_looks_before_it_adds(monkeypatch: Broken) -> None:
 
 
 def test_a_thread_that_is_told_too_late_that_it_must_post_again(monkeypatch: Broken) -> None:
-    def arrive(self: "_Feed[Any]") -> None:
-        owner = self.owner()
-        if owner is not None:
-            owner.deliver()
-        self.posted = False
+    def arrive(self: "_ThreadSubscription[Any]") -> None:
+        self.deliver()
+        self._feed.posted = False
 
-    monkeypatch.setattr(_Feed, "_arrive", arrive)
+    monkeypatch.setattr(_ThreadSubscription, "arrive", arrive)
     assert len(found(from_a_thread).order.split()) <= 2
+
+
+def test_a_thread_that_does_not_keep_who_asks(monkeypatch: Broken) -> None:
+    def wanted(self: "_Feed[Any]") -> bool:
+        while True:
+            self.heard = self.rung
+            if self.cancelled:
+                return False
+            self.keeping.clear()
+            if self.pulled < self.requested:
+                return True
+            self.parked = True
+            self.bell.acquire()
+            self.parked = False
+
+    monkeypatch.setattr(_Feed, "_wanted", wanted)
+    assert len(found(held_by_nobody).order.split()) <= 3
 
 
 def test_a_mailbox_that_wakes_only_once(monkeypatch: Broken) -> None:
