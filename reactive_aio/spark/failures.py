@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from subprocess import TimeoutExpired
+from time import sleep
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..errors import MissingExtra, ReactiveError
@@ -152,6 +153,8 @@ def _is_stopped(context: Any) -> bool:
 
 # A session that is being stopped cancels its operations; the error may not even say so.
 _CANCELED: Final = ("OPERATION_CANCELED", "")
+_WHILE_IT_STOPS: Final = (0.0, 0.1, 0.3, 0.6)
+"""Seconds before each time that the server is asked for the session."""
 _CLOSED: Final = "closed"
 """Its channel is, which a session that is just being stopped does not say of itself yet."""
 
@@ -162,7 +165,9 @@ def explained_remote(error: Exception, df: "DataFrame") -> Exception:
     condition = _condition(error)
     status = getattr(getattr(error, "getGrpcStatusCode", lambda: None)(), "name", "")
     if condition in _CANCELED and status != "UNAVAILABLE":
-        condition = _session_lost(session) or condition  # with all others of the session?
+        # With all others of the session? A server cancels them, and forgets the session then.
+        waits = _WHILE_IT_STOPS if condition else (0.0,)
+        condition = _soon_lost(session, waits) or condition
     if session.is_stopped or condition == _CLOSED:
         return SparkSessionLost(f"{_STOPPED} {_REMEDY}")
     words = str(error).partition("\n\nJVM stacktrace")[0]
@@ -177,6 +182,17 @@ def explained_remote(error: Exception, df: "DataFrame") -> Exception:
 
 def _condition(error: Exception) -> str:
     return getattr(error, "getCondition", lambda: None)() or ""
+
+
+def _soon_lost(session: Any, waits: tuple[float, ...]) -> str:
+    """Ask for the session until it is lost; return what is said of it then, if ever."""
+    for wait in waits:
+        sleep(wait)
+        if session.is_stopped:
+            return _CLOSED
+        if lost := _session_lost(session):
+            return lost
+    return ""
 
 
 def _session_lost(session: Any) -> str:

@@ -4,19 +4,9 @@ import asyncio
 import threading
 from collections.abc import Callable
 
-import pytest
-
 from reactive_aio import Flow, SerialExecutor, from_iterable, range as numbers
-from reactive_aio._core import executor, gate, island
 from reactive_aio.testing.schedules import Schedule, explore
 from tests.schedules.laws import ALL, AsyncWitness, Orders, Witness
-
-
-@pytest.fixture(autouse=True)
-def no_slice_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pause because of the clock would be another order than the one that is replayed."""
-    for module in (executor, gate, island):
-        monkeypatch.setattr(module, "perf_counter", lambda: 0.0)
 
 
 def test_signals_of_threads_and_tasks_run_one_at_a_time_each_once() -> None:

@@ -492,6 +492,24 @@ async def test_a_session_that_is_just_being_stopped_is_an_error(
     await server.freed()
 
 
+def test_a_server_that_cancels_the_operations_before_it_forgets_the_session(
+    another: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Cancelled(Exception):
+        def getCondition(self) -> str:
+            return "OPERATION_CANCELED"
+
+    answers = iter(["", "", "INVALID_HANDLE.SESSION_CLOSED"])
+
+    def lost(_: object) -> str:
+        return next(answers)
+
+    monkeypatch.setattr(failures, "_session_lost", lost)
+    error = failures.explained_remote(Cancelled("cancelled"), another.range(3))
+    assert isinstance(error, SparkSessionLost)
+    assert "has been stopped" in str(error)
+
+
 @pytest.mark.parametrize(
     "words", ["Cannot invoke RPC on closed channel!", "Cannot invoke RPC: Channel closed!"]
 )
