@@ -188,8 +188,6 @@ def _soon_lost(session: Any, waits: tuple[float, ...]) -> str:
     """Ask for the session until it is lost; return what is said of it then, if ever."""
     for wait in waits:
         sleep(wait)
-        if session.is_stopped:
-            return _CLOSED
         if lost := _session_lost(session):
             return lost
     return ""
