@@ -1,4 +1,4 @@
-"""The subjects that the test modules of operators, sources and processors offer to the laws.
+"""The candidates that the test modules of operators, sources and processors offer to the laws.
 
 A module offers dictionaries; a key is an operator's or source's name, or ``"name: variant"``:
 
@@ -9,7 +9,7 @@ A module offers dictionaries; a key is an operator's or source's name, or ``"nam
 * ``UNORDERED``, a set of keys: their elements may come in another order each time;
 * ``BY_THREADS``, a set of keys: turns of a loop say nothing about them.
 
-The same key in several of them is one subject.
+The same key in several of them is one candidate.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
-from reactive_aio.tck import Subject
+from reactive_aio.tck import Candidate
 
 __all__ = ("PARTS", "ROOMS", "Case", "covered", "offered")
 
@@ -41,7 +41,7 @@ class Case(NamedTuple):
     room: str
     module: str
     key: str
-    subject: Subject
+    candidate: Candidate
 
     @property
     def name(self) -> str:
@@ -69,23 +69,23 @@ def _collect() -> Iterator[Case]:
             module = _load(path)
             name = path.stem.removeprefix("test_")
             for key in _keys(module):
-                yield Case(room, name, key, _subject(module, f"{name}-{key}", key))
+                yield Case(room, name, key, _candidate(module, f"{name}-{key}", key))
 
 
 def _keys(module: ModuleType) -> dict[str, None]:
     return {key: None for kind in PARTS for key in getattr(module, kind, ())}
 
 
-def _subject(module: ModuleType, name: str, key: str) -> Subject:
+def _candidate(module: ModuleType, name: str, key: str) -> Candidate:
     parts: dict[str, Any] = {}
     for kind, part in PARTS.items():
         makers: Mapping[str, Callable[..., Any]] = getattr(module, kind, {})
         if key in makers:
             parts[part] = makers[key]
-    return Subject(
+    return Candidate(
         name=name,
         ordered=key not in getattr(module, "UNORDERED", ()),
-        quiet=THREADS_NEED if key in getattr(module, "BY_THREADS", ()) else 0.0,
+        quiet_period=THREADS_NEED if key in getattr(module, "BY_THREADS", ()) else 0.0,
         **parts,
     )
 

@@ -1,63 +1,64 @@
-"""The conformance kit of Reactive Streams, for anyone's publishers, subscribers and processors.
+"""The conformance kit of Reactive Streams for publishers, subscribers and processors.
 
-``check(Subject(publisher=…, subscriber=…, …))`` judges what it is given by every law and reports;
-so do ``python -m reactive_aio.tck check package.module:factory`` and ``pytest --rs-tck …``.
-Nothing here knows the runtime of this package: strangers are judged as we are.
+``check(Candidate(publisher=…, subscriber=…, …))`` judges a candidate by every law that applies and
+returns a report; so do ``python -m reactive_aio.tck check package.module:factory`` and
+``pytest --rs-tck …``. The kit imports nothing of this package's runtime: objects of any library are
+judged by the same measure.
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .candidate import Candidate, InvalidCandidate
     from .law import Law
     from .laws import LAWS
     from .report.verdict import Outcome, Report, Verdict
     from .rules import RULES, Rule, Strength
     from .run.checking import Case, cases, check, check_processor, check_publisher, check_subscriber
-    from .subject import BadSubject, Subject
-    from .terms import Terms
-    from .whitebox import Probe, Puppet
+    from .timeouts import Timeouts
+    from .whitebox import SubscriberPuppet, WhiteboxProbe
 else:
-    # pytest loads its plugins, and so this package, on every start: the kit waits until it is used.
+    # pytest loads its plugins, and so this package, on every start: import the kit on first use.
     from importlib import import_module
 
-    _ROOMS = {
-        "run.checking": "Case cases check check_processor check_publisher check_subscriber",
+    _EXPORTS = {
+        "candidate": "Candidate InvalidCandidate",
         "law": "Law",
         "laws": "LAWS",
-        "rules": "RULES Rule Strength",
-        "subject": "BadSubject Subject",
-        "terms": "Terms",
         "report.verdict": "Outcome Report Verdict",
-        "whitebox": "Probe Puppet",
+        "rules": "RULES Rule Strength",
+        "run.checking": "Case cases check check_processor check_publisher check_subscriber",
+        "timeouts": "Timeouts",
+        "whitebox": "SubscriberPuppet WhiteboxProbe",
     }
-    _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
+    _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names.split()}
 
     def __getattr__(name):
-        if name not in _ROOM_OF:
+        if name not in _MODULE_OF:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = getattr(import_module(f"{__name__}.{_ROOM_OF[name]}"), name)
+        found = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
         globals()[name] = found
         return found
 
     def __dir__():
-        return sorted({*globals(), *_ROOM_OF})
+        return sorted({*globals(), *_MODULE_OF})
 
 
 __all__ = (
     "LAWS",
     "RULES",
-    "BadSubject",
+    "Candidate",
     "Case",
+    "InvalidCandidate",
     "Law",
     "Outcome",
-    "Probe",
-    "Puppet",
     "Report",
     "Rule",
     "Strength",
-    "Subject",
-    "Terms",
+    "SubscriberPuppet",
+    "Timeouts",
     "Verdict",
+    "WhiteboxProbe",
     "cases",
     "check",
     "check_processor",

@@ -1,4 +1,4 @@
-"""``python -m reactive_aio.tck``: see `command`."""
+"""``python -m reactive_aio.tck`` runs `command`."""
 
 import sys
 

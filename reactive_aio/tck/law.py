@@ -1,41 +1,42 @@
-"""A law: one scenario that a subject passes, breaks, or cannot be judged by."""
+"""Laws: scenarios that a candidate passes or fails, or that do not apply to it."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
+from .candidate import FACTORIES
 from .rules import Strength
 
 __all__ = ("SETUP", "Law", "NotJudged", "law", "rule_of")
 
 SETUP: Final = "setup"
-"""The rule of the laws about the subject's own factories."""
+"""The rule of the laws about the candidate's own factories."""
 
 Scenario = Callable[[Any], Coroutine[Any, Any, None]]
-"""``async def scenario(trial)``; it raises `RuleViolation` or `NotJudged`."""
+"""``async def scenario(context)``; raises `RuleViolation` or `NotJudged`."""
 
 
 class NotJudged(Exception):
-    """The scenario says nothing about this subject; the message says why."""
+    """The scenario does not apply to this candidate; the message says why."""
 
 
 @dataclass(frozen=True)
 class Law:
-    """What is tried, for which rule, and what it takes."""
+    """One scenario, the rule that it is about, and what the candidate must provide."""
 
     name: str
     rule: str
     strength: Strength
     needs: tuple[str, ...]
-    """Fields of the subject without which there is nothing to judge."""
+    """The candidate's factories that the scenario uses; the first is what is judged."""
     elements: int
-    """The longest publisher that is asked for."""
+    """The length of the longest publisher that the scenario makes."""
     completes: bool
-    """Whether publishers must come to their end by themselves."""
+    """Whether publishers must complete by themselves."""
     jvm: tuple[str, ...]
-    """The tests of the JVM's kit that have the same meaning."""
+    """The tests of the JVM's kit with the same meaning."""
     text: str
-    """What is tried, in a sentence."""
+    """What the scenario does, in one sentence."""
     scenario: Scenario
 
 
@@ -47,27 +48,29 @@ def law(
     completes: bool = False,
     jvm: tuple[str, ...] = (),
 ) -> Callable[[Scenario], Law]:
-    """Make a law of a scenario. Its name and docstring are the law's.
+    """Make a law of a scenario. The law takes its name and text from the function.
 
-    The name begins with the rule: ``spec109_…`` for 1.9, ``spec310_…`` for 3.10, ``house3_…`` for
-    the house's own L.3, ``setup_…`` for the factories.
+    The name begins with the rule: ``spec109_…`` for 1.9, ``spec310_…`` for 3.10, ``library3_…``
+    for this library's own rule L.3, ``setup_…`` for the factories.
     """
 
-    def make(scenario: Scenario) -> Law:
+    def decorate(scenario: Scenario) -> Law:
         name = scenario.__name__
         if rule_of(name) != rule:
-            raise ValueError(f"{name} is no name for a law of rule {rule}")
+            raise ValueError(f"{name} is not a name for a law of rule {rule}")
+        if not needs or needs[0] not in FACTORIES:
+            raise ValueError(f"{name} needs one of {', '.join(FACTORIES)} first, to judge it")
         text = (scenario.__doc__ or "").strip().partition("\n")[0]
         return Law(name, rule, strength, needs, elements, completes, jvm, text, scenario)
 
-    return make
+    return decorate
 
 
 def rule_of(name: str) -> str:
     """The rule in the name of a law."""
     prefix = name.partition("_")[0]
-    if prefix.startswith("house"):
-        return f"L.{int(prefix.removeprefix('house'))}"
+    if prefix.startswith("library"):
+        return f"L.{int(prefix.removeprefix('library'))}"
     if prefix == SETUP:
         return SETUP
     digits = prefix.removeprefix("spec")

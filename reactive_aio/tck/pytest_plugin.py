@@ -5,10 +5,10 @@ test module ``test_conformance = laws(factory)`` does the same, and so does a cl
 fixtures::
 
     class TestConformance(Laws):
-        def subject(self) -> tck.Subject:
-            return tck.Subject(publisher=lambda n: MyPublisher(n))
+        def candidate(self) -> tck.Candidate:
+            return tck.Candidate(publisher=lambda n: MyPublisher(n))
 
-pytest loads this module on every start, so the kit is imported when there is a subject, not before.
+pytest loads this module on every start, so the kit is imported only when there is a candidate.
 """
 
 import sys
@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import pytest
 
 if TYPE_CHECKING:
+    from .candidate import Candidate
     from .report.verdict import Verdict
     from .run.checking import Case
-    from .subject import Subject
-    from .terms import Terms
+    from .timeouts import Timeouts
 
 __all__ = ("Laws", "laws")
 
-ROOM: Final = "rs-tck"
+NAME: Final = "rs-tck"
 PARAMETER: Final = "rs_law"
 MARKER: Final = (
     "rs_tck(rule, role, strength): a law of Reactive Streams; "
@@ -35,76 +35,76 @@ MARKER: Final = (
 
 
 # -- in test modules -------------------------------------------------------------------------------
-def laws(subject: "Subject | Callable[[], Subject]") -> Callable[..., None]:
-    """Make a test function with one test for each law that judges *subject*."""
-    made = subject() if callable(subject) else subject
-    panel = _Panel()
+def laws(candidate: "Candidate | Callable[[], Candidate]") -> Callable[..., None]:
+    """Make a test function with one test for each law that judges *candidate*."""
+    made = candidate() if callable(candidate) else candidate
+    judge = _SharedJudge()
 
     def test(rs_law: "Case", request: pytest.FixtureRequest) -> None:
-        _settle(panel.judge(rs_law), request.config)
+        _apply(judge.judge(rs_law), request.config)
 
     every = _cases(made)
     return pytest.mark.parametrize(PARAMETER, every, ids=[case.id for case in every])(test)
 
 
 class Laws:
-    """Base of a test class with one test for each law; `subject` says what is judged.
+    """Base of a test class with one test for each law; override `candidate`.
 
-    `subject` is called once to find the laws that apply, and then for each law on the instance that
-    runs it: its factories may use what fixtures have put there.
+    `candidate` is called once to find the laws that apply, and then for each law on the instance
+    that runs it: its factories may use attributes that fixtures have set.
     """
 
-    terms: ClassVar["Terms | None"] = None
-    """How long is waited; None: as the kit does by itself."""
+    timeouts: ClassVar["Timeouts | None"] = None
+    """None: the kit's default timeouts."""
 
-    def subject(self) -> "Subject":
-        """What is judged."""
-        raise NotImplementedError(f"{type(self).__name__} needs a method subject(self)")
+    def candidate(self) -> "Candidate":
+        """The candidate to judge."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method candidate(self)")
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """One test for each law."""
         if PARAMETER in metafunc.fixturenames:
-            every = _cases(self.subject())
+            every = _cases(self.candidate())
             metafunc.parametrize(PARAMETER, every, ids=[case.id for case in every])
 
     def test_law(self, rs_law: "Case", request: pytest.FixtureRequest) -> None:
         """One law."""
-        panels: dict[type, _Panel] = request.config.stash.setdefault(_PANELS, {})
-        panel = panels.setdefault(type(self), _Panel(self.terms))
-        # The same case of what this instance makes: its factories see this test's fixtures.
-        case = next(each for each in _cases(self.subject()) if each.id == rs_law.id)
-        _settle(panel.judge(case), request.config)
+        judges: dict[type, _SharedJudge] = request.config.stash.setdefault(_JUDGES, {})
+        judge = judges.setdefault(type(self), _SharedJudge(self.timeouts))
+        # The same case of this instance's candidate, whose factories see the fixtures of this test.
+        case = next(each for each in _cases(self.candidate()) if each.id == rs_law.id)
+        _apply(judge.judge(case), request.config)
 
 
-class _Panel:
-    """Judges by role. They share what they have learnt of the subject's patience."""
+class _SharedJudge:
+    """Judges cases in all roles; the timeouts stay reduced after the candidate has hung."""
 
-    def __init__(self, terms: "Terms | None" = None) -> None:
-        self._terms = terms
+    def __init__(self, timeouts: "Timeouts | None" = None) -> None:
+        self._timeouts = timeouts
 
     def judge(self, case: "Case") -> "Verdict":
         from .run.judge import Judge
-        from .terms import Terms
+        from .timeouts import Timeouts
 
-        judge: Judge = Judge(case.subject, case.role, self._terms or Terms())
+        judge: Judge = Judge(case.candidate, case.role, self._timeouts or Timeouts())
         verdict = judge.judge(case.law)
-        self._terms = judge.terms
+        self._timeouts = judge.timeouts
         return verdict
 
 
-_PANELS: Final = pytest.StashKey[dict[type, _Panel]]()
+_JUDGES: Final = pytest.StashKey[dict[type, _SharedJudge]]()
 
 
-def _cases(subject: "Subject") -> "list[Case]":
+def _cases(candidate: "Candidate") -> "list[Case]":
     from .run.checking import cases
 
-    return cases(subject)
+    return cases(candidate)
 
 
-def _settle(verdict: "Verdict", config: pytest.Config) -> None:
-    """Make a verdict the outcome of the test that runs."""
+def _apply(verdict: "Verdict", config: pytest.Config) -> None:
+    """Turn a verdict into the outcome of the current test."""
     __tracebackhide__ = True
-    from .report.show import explain, heading
+    from .report.formatting import explain, heading
     from .report.verdict import Outcome
     from .rules import Strength
 
@@ -114,45 +114,45 @@ def _settle(verdict: "Verdict", config: pytest.Config) -> None:
         return
     if verdict.strength is not Strength.MUST and not config.getoption("rs_tck_strict", False):
         pytest.xfail(f"{verdict.strength.name}: {verdict.why}")
-    # The first line is what pytest's summary shows.
+    # pytest's summary shows the first line.
     text = "\n".join([verdict.why, "", heading(verdict), *explain(verdict)])
     pytest.fail(text, pytrace=False)
 
 
 # -- on the command line ---------------------------------------------------------------------------
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup(ROOM, "conformance to Reactive Streams")
+    group = parser.getgroup(NAME, "conformance to Reactive Streams")
     group.addoption(
         "--rs-tck",
         action="append",
         default=[],
         dest="rs_tck",
         metavar="MODULE:FACTORY",
-        help="judge what this factory returns, a reactive_aio.tck.Subject; can be repeated. "
-        "Without other arguments nothing else is run.",
+        help="judge the reactive_aio.tck.Candidate that this factory returns; can be repeated. "
+        "Without other arguments no other tests are run.",
     )
     group.addoption(
         "--rs-tck-strict",
         action="store_true",
         dest="rs_tck_strict",
-        help="a law of strength SHOULD that fails is a failure, too",
+        help="a broken law of strength SHOULD is a failure, too",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
-    if not _places(config):
+    if not _factories(config):
         return
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
-        config.args = []  # nobody has asked for other tests
+        config.args = []  # no other tests were requested
     here = str(config.invocation_params.dir)
     if here not in sys.path:
-        sys.path.append(here)  # as with python -m; but nothing of it hides anything
+        sys.path.append(here)  # as with python -m, but last: it hides no other module
 
 
-def _places(config: pytest.Config) -> list[str]:
-    places: list[str] = config.option.rs_tck
-    return list(dict.fromkeys(places))
+def _factories(config: pytest.Config) -> list[str]:
+    paths: list[str] = config.option.rs_tck
+    return list(dict.fromkeys(paths))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -161,31 +161,31 @@ def pytest_make_collect_report(
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     report = yield
     if isinstance(collector, pytest.Session) and report.passed:
-        factories = [_factory(collector, each) for each in _places(collector.config)]
+        factories = [_new_factory(collector, each) for each in _factories(collector.config)]
         report.result = [*(report.result or []), *factories]
     return report
 
 
-def _factory(session: pytest.Session, where: str) -> "Factory":
-    make: Any = Factory  # pytest passes what __init__ takes through untyped
-    found: Factory = make.from_parent(session, name=where, nodeid=f"{ROOM}::{where}")
+def _new_factory(session: pytest.Session, where: str) -> "Factory":
+    make: Any = Factory  # from_parent passes its arguments on untyped
+    found: Factory = make.from_parent(session, name=where, nodeid=f"{NAME}::{where}")
     return found
 
 
 class Factory(pytest.Collector):
-    """A factory on the command line: its laws."""
+    """A factory on the command line; collects the laws for its candidate."""
 
     @cached_property
-    def panel(self) -> _Panel:
-        return _Panel()
+    def judge(self) -> _SharedJudge:
+        return _SharedJudge()
 
     def collect(self) -> "Iterable[LawItem]":
         """One item for each law."""
-        from .subject import BadSubject, find_subject
+        from .candidate import InvalidCandidate, load_candidate
 
         try:
-            every = _cases(find_subject(self.name))
-        except BadSubject as error:
+            every = _cases(load_candidate(self.name))
+        except InvalidCandidate as error:
             raise self.CollectError(f"--rs-tck {self.name}: {error}") from None
         make: Any = LawItem
         for case in every:
@@ -193,7 +193,7 @@ class Factory(pytest.Collector):
 
 
 class LawItem(pytest.Item):
-    """One law for the subject of a factory."""
+    """One law, judging the candidate of a factory."""
 
     parent: Factory
 
@@ -203,16 +203,16 @@ class LawItem(pytest.Item):
         _mark(self, case)
 
     def runtest(self) -> None:
-        _settle(self.parent.panel.judge(self.case), self.config)
+        _apply(self.parent.judge.judge(self.case), self.config)
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
-        """As if all laws were in one file: pytest prints its name once."""
-        return self.config.rootpath / ROOM, None, self.name
+        """Report all laws in one file, whose name pytest prints once."""
+        return self.config.rootpath / NAME, None, self.name
 
 
 # -- for both --------------------------------------------------------------------------------------
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Laws in test modules get the same marker."""
+    """Add the marker to laws in test modules."""
     callspec = getattr(item, "callspec", None)
     if callspec is not None and PARAMETER in callspec.params:
         _mark(item, callspec.params[PARAMETER])
@@ -224,11 +224,11 @@ def _mark(item: pytest.Item, case: "Case") -> None:
 
 
 def pytest_report_collectionfinish(items: list[pytest.Item]) -> str | None:
-    """How many laws will be run: none would look like success."""
+    """Report how many laws will run, since zero would look like success."""
     count = sum(item.get_closest_marker("rs_tck") is not None for item in items)
-    return f"{ROOM}: {count} {'law' if count == 1 else 'laws'}" if count else None
+    return f"{NAME}: {count} {'law' if count == 1 else 'laws'}" if count else None
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    places = _places(config)
-    return f"{ROOM}: {', '.join(places)}" if places else None
+    paths = _factories(config)
+    return f"{NAME}: {', '.join(paths)}" if paths else None

@@ -1,27 +1,27 @@
-"""The white box: how a subscriber under test tells what it receives, and takes orders.
+"""The white box: a subscriber under test that reports its signals and accepts commands.
 
-The subscriber's author wraps the real one so that, *after* its own handling of each signal, it
-tells the probe, and so that the kit can make it request and cancel through the puppet::
+The author of the subscriber wraps it so that, *after* its own handling of each signal, it reports
+the signal to the probe, and so that the kit can make it request and cancel through the puppet::
 
-    class Told(MySubscriber):
+    class Probed(MySubscriber):
         def on_subscribe(self, subscription):
             super().on_subscribe(subscription)
             self.probe.register_on_subscribe(MyPuppet(self))
 
-All methods of the probe are plain functions, to be called from ``def`` and ``async def`` signals
-alike. A puppet's methods may be either.
+The methods of the probe are plain functions, for ``def`` and ``async def`` signals alike. The
+methods of a puppet may be either.
 """
 
 from typing import Any, Protocol
 
-__all__ = ("Probe", "Puppet")
+__all__ = ("SubscriberPuppet", "WhiteboxProbe")
 
 
-class Puppet(Protocol):
-    """What the kit can make a subscriber do. Each method may be ``def`` or ``async def``."""
+class SubscriberPuppet(Protocol):
+    """The commands that a subscriber accepts. Each method may be ``def`` or ``async def``."""
 
     def trigger_request(self, n: int, /) -> object:
-        """See to it that at least *n* more are requested in the end, in one call or in several."""
+        """Request at least *n* more elements, in one call or in several."""
         ...
 
     def signal_cancel(self) -> object:
@@ -29,28 +29,28 @@ class Puppet(Protocol):
         ...
 
 
-class Probe:
-    """Where a white-box subscriber tells what it has received."""
+class WhiteboxProbe:
+    """Records the signals that a white-box subscriber reports."""
 
     def __init__(self) -> None:
-        self.puppet: Puppet | None = None
+        self.puppet: SubscriberPuppet | None = None
         self.elements: list[Any] = []
         self.errors: list[Any] = []
         self.completions: int = 0
 
-    def register_on_subscribe(self, puppet: Puppet, /) -> None:
-        """After on_subscribe. A second registration (rule 2.5 is tried) changes nothing."""
+    def register_on_subscribe(self, puppet: SubscriberPuppet, /) -> None:
+        """Called after on_subscribe. A second registration (rule 2.5) is ignored."""
         if self.puppet is None:
             self.puppet = puppet
 
     def register_on_next(self, element: Any, /) -> None:
-        """After on_next."""
+        """Called after on_next."""
         self.elements.append(element)
 
     def register_on_error(self, error: BaseException, /) -> None:
-        """After on_error."""
+        """Called after on_error."""
         self.errors.append(error)
 
     def register_on_complete(self) -> None:
-        """After on_complete."""
+        """Called after on_complete."""
         self.completions += 1

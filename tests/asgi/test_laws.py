@@ -9,7 +9,7 @@ from reactive_aio.asgi import HttpRequest, Tally
 from reactive_aio.asgi.forms import to_json
 from reactive_aio.asgi.text.session import Manner, Session
 from reactive_aio.rsocket import Router
-from reactive_aio.tck import Subject
+from reactive_aio.tck import Candidate
 from reactive_aio.tck.pytest_plugin import laws
 
 served, nothing = Router(), Router()
@@ -107,8 +107,8 @@ async def close() -> None:
         await pairs.pop().aclose()
 
 
-def streams() -> Subject:
-    return Subject(
+def streams() -> Candidate:
+    return Candidate(
         name="text protocol",
         publisher=lambda n: ask(f"range.{n}"),
         failing_publisher=lambda: ask("failing"),
@@ -118,8 +118,8 @@ def streams() -> Subject:
     )
 
 
-def both_ways() -> Subject:
-    return Subject(
+def both_ways() -> Candidate:
+    return Candidate(
         name="text protocol, both ways",
         publisher=there_and_back,
         after_each=close,

@@ -10,7 +10,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio.spec import Publisher
-from reactive_aio.tck import Outcome, Subject, Terms, check
+from reactive_aio.tck import Outcome, Candidate, Timeouts, check
 from reactive_aio.tck.adapters import operator, sink
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 from tests.cases import offered
@@ -19,7 +19,7 @@ from tests.conformance.sinks import SINKS
 from tests.harness.loops import DebugLoop
 
 # Our own promises hold after some turns of the loop: no clock is needed to see them broken.
-TERMS = Terms(come=10.0, quiet=0.0)
+TIMEOUTS = Timeouts(response=10.0, quiet_period=0.0)
 
 Loop = dict[str, Any]
 
@@ -38,17 +38,17 @@ LOOPS: dict[str, Loop] = {
 on_every_loop = pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
 
 
-def conforms(subject: Subject, loop: Loop) -> None:
+def conforms(candidate: Candidate, loop: Loop) -> None:
     """Every law is kept, those of strength SHOULD as well; and laws have been judged at all."""
-    report = check(replace(subject, **loop), terms=TERMS)
+    report = check(replace(candidate, **loop), timeouts=TIMEOUTS)
     assert not report.having(Outcome.FAIL), str(report)
-    assert report.having(Outcome.PASS), f"nothing of {subject.name} was judged"
+    assert report.having(Outcome.PASS), f"nothing of {candidate.name} was judged"
 
 
 @on_every_loop
-@pytest.mark.parametrize("subject", [case.subject for case in offered()], ids=map(str, offered()))
-def test_a_publisher_conforms(subject: Subject, loop: Loop) -> None:
-    conforms(subject, loop)
+@pytest.mark.parametrize("candidate", [case.candidate for case in offered()], ids=map(str, offered()))
+def test_a_publisher_conforms(candidate: Candidate, loop: Loop) -> None:
+    conforms(candidate, loop)
 
 
 def numbers(n: int, closed: Callable[[], None]) -> r.Flow[int]:
@@ -64,33 +64,33 @@ def test_an_operator_conforms_between_strangers(name: str, loop: Loop) -> None:
     def between(publisher: Publisher[Any]) -> Publisher[Any]:
         return identity(r.from_publisher(publisher))
 
-    subject = Subject(
+    candidate = Candidate(
         name=name,
         processor=lambda _size: operator(between),
         closing_publisher=lambda n, closed: identity(numbers(n, closed)),
         max_subscribers=1,
-        quiet=0.0,
+        quiet_period=0.0,
     )
-    conforms(subject, loop)
+    conforms(candidate, loop)
 
 
 @on_every_loop
 @pytest.mark.parametrize("name", SINKS)
 def test_a_sink_conforms(name: str, loop: Loop) -> None:
     consume = SINKS[name]
-    subject = Subject(
+    candidate = Candidate(
         name=name,
         subscriber=lambda: sink(lambda publisher: consume(r.from_publisher(publisher))),
-        quiet=0.0,
+        quiet_period=0.0,
     )
-    conforms(subject, loop)
+    conforms(candidate, loop)
 
 
 @on_every_loop
 @pytest.mark.parametrize("kind", [r.UnicastProcessor, r.MulticastProcessor])
 def test_a_processor_conforms(kind: Callable[[int], Any], loop: Loop) -> None:
     only_one = kind is r.UnicastProcessor
-    subject = Subject(
-        name=kind.__name__, processor=kind, max_subscribers=1 if only_one else None, quiet=0.0
+    candidate = Candidate(
+        name=kind.__name__, processor=kind, max_subscribers=1 if only_one else None, quiet_period=0.0
     )
-    conforms(subject, loop)
+    conforms(candidate, loop)

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from reactive_aio.rsocket import Limits, Resumption, Simple, asgi_app, serve
-from reactive_aio.tck import Outcome, Report, Terms
-from reactive_aio.tck.network.judge import NetworkJudge, chosen
-from reactive_aio.tck.network.links import Place
-from reactive_aio.tck.network.offer import Offer
-from tests.interop.offer import offering
+from reactive_aio.tck import Outcome, Report, Timeouts
+from reactive_aio.tck.network.judge import NetworkJudge, select_laws
+from reactive_aio.tck.network.transports import ServerAddress
+from reactive_aio.tck.network.server_profile import ServerProfile
+from tests.interop.kit_routes import offering
 from tests.rsocket.test_admission import Authority
 from tests.rsocket.test_asgi_app import mounted_in_starlette, running
 
-PATIENT: Final = Terms(come=20.0, come_again=20.0, quiet=0.02)
+PATIENT: Final = Timeouts(response=20.0, reduced_response=20.0, quiet_period=0.02)
 SOON: Final = Limits(setup_timeout=1.5, frame_timeout=1.5, max_payload=32 * 1024 * 1024)
 
 
@@ -34,8 +34,8 @@ async def judged(
 
 
 async def judge(uri: str, *rules: str, trusted: ssl.SSLContext | None = None) -> Report:
-    offer = Offer(refused=("me", "wrong"), patience=20, pid=os.getpid())
-    return await NetworkJudge(Place.parse(uri), offer, PATIENT, trusted).run(uri, chosen(rules))
+    offer = ServerProfile(refused=("me", "wrong"), patience=20, pid=os.getpid())
+    return await NetworkJudge(ServerAddress.parse(uri), offer, PATIENT, trusted).run(uri, select_laws(rules))
 
 
 def holds(report: Report, *silent: str) -> None:
@@ -43,7 +43,7 @@ def holds(report: Report, *silent: str) -> None:
     assert {verdict.law for verdict in report.having(Outcome.NOT_JUDGED)} == set(silent)
 
 
-MESSAGES: Final = [law.name for law in chosen(["N.37"])]
+MESSAGES: Final = [law.name for law in select_laws(["N.37"])]
 
 
 async def test_all_laws_of_the_wire_hold_over_tcp() -> None:
@@ -57,7 +57,7 @@ def test_they_hold_over_unix_sockets(tmp_path: Path) -> None:
 
 def test_they_hold_over_websocket() -> None:
     report = asyncio.run(judged("ws://127.0.0.1:0/rsocket"))
-    holds(report, "wire34_wants_the_rest_of_a_frame_soon")
+    holds(report, "wire34_closes_on_half_a_frame")
 
 
 def test_they_hold_over_tls() -> None:
@@ -71,7 +71,7 @@ def test_they_hold_inside_a_web_application() -> None:
         async with running(mounted_in_starlette(asgi_app(offering(), **STRICT))) as where:
             return await judge(f"ws://{where}/rsocket/")
 
-    holds(asyncio.run(run()), "wire34_wants_the_rest_of_a_frame_soon")
+    holds(asyncio.run(run()), "wire34_closes_on_half_a_frame")
 
 
 async def test_sessions_are_resumed_where_that_is_on() -> None:
@@ -84,4 +84,4 @@ async def test_what_is_too_large_is_refused_and_harms_nobody() -> None:
     async with await serve("tcp://127.0.0.1:0", offering()) as server:
         report = await judge(server.uri, "N.31", "N.32")
     assert report.having(Outcome.FAIL) == [], str(report)
-    assert "were refused by ERROR 0x204" in report["wire31_carries_what_is_longer_than_a_frame"].why
+    assert "were refused by ERROR 0x204" in report["wire31_carries_payloads_longer_than_a_frame"].why

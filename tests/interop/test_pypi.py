@@ -12,8 +12,8 @@ import pytest_asyncio
 from reactive_aio import from_iterable
 from reactive_aio.rsocket import SetupRejected, Simple, StreamFailed, connect, serve
 from reactive_aio.testing import SubscriberProbe
-from tests.interop.pypi import Payload, Tcp, composite, listen
-from tests.interop.served import Served
+from tests.interop.pypi_server import Payload, Tcp, composite, listen
+from tests.interop.recording_router import Served
 
 Client: Any = import_module("rsocket.rsocket_client").RSocketClient
 single_transport: Any = import_module("rsocket.helpers").single_transport_provider

@@ -21,7 +21,7 @@ from reactive_aio.rsocket import (
 )
 from reactive_aio.testing import SubscriberProbe
 from tests.interop.node import JsPeer
-from tests.interop.served import Served
+from tests.interop.recording_router import Served
 from tests.rsocket.cutting import Proxy
 
 MIB: Final = 1024 * 1024

@@ -6,14 +6,14 @@ from typing import Final
 
 import pytest
 
-from reactive_aio.tck import Report, Terms
+from reactive_aio.tck import Report, Timeouts
 from reactive_aio.tck.network.judge import check_server
-from reactive_aio.tck.network.offer import Offer
+from reactive_aio.tck.network.server_profile import ServerProfile
 from tests.interop.node import PEERS
 from tests.node.packages import Packages
 
-TERMS: Final = Terms(come=3.0, come_again=1.0, quiet=0.03)
-OFFER: Final = Offer(refused=("me", "wrong"))
+TIMEOUTS: Final = Timeouts(response=3.0, reduced_response=1.0, quiet_period=0.03)
+OFFER: Final = ServerProfile(refused=("me", "wrong"))
 
 
 def free_port() -> int:
@@ -25,7 +25,7 @@ def free_port() -> int:
 
 def judged(port: int, command: list[str], *laws: str) -> Report:
     uri = f"tcp://127.0.0.1:{port}"
-    return check_server(uri, OFFER, rules=laws, terms=TERMS, start=command)
+    return check_server(uri, OFFER, rules=laws, timeouts=TIMEOUTS, start=command)
 
 
 def broken(report: Report) -> dict[str, str]:
@@ -39,22 +39,22 @@ def broken(report: Report) -> dict[str, str]:
 
 PYPI: Final = {
     "wire1_serves_nothing_before_setup": "a request was served",
-    "wire3_refuses_wrong_credentials_and_serves_nothing": "a request was served",
-    "wire21_answers_an_empty_element_by_an_element": "was answered by []",
-    "wire29_serves_while_another_waits": "another is not served",
-    "wire31_carries_what_is_longer_than_a_frame": "back came 1048576 bytes",
-    "wire39_carries_what_was_requested_first": "the wire says REQUEST_N",
-    "wire39_asks_anew_for_each_subscription": "on the streams [2, 2]",
-    "wire41_sends_no_request_that_is_not_positive": "did not go on",
+    "wire3_rejects_wrong_credentials_and_serves_nothing": "a request was served",
+    "wire21_answers_an_empty_payload_with_an_element": "was answered by []",
+    "wire29_serves_a_request_while_another_waits": "another is not served",
+    "wire31_carries_payloads_longer_than_a_frame": "back came 1048576 bytes",
+    "wire39_carries_the_initial_request": "the wire says REQUEST_N",
+    "wire39_opens_a_stream_for_each_subscription": "on the streams [2, 2]",
+    "wire41_sends_no_non_positive_request": "did not go on",
     "wire42_sends_cancel_once_and_then_nothing": "behind CANCEL came CANCEL",
-    "wire43_passes_errors_on_with_their_codes": "should have got '0 0 error",
+    "wire43_forwards_errors_with_their_codes": "should have got '0 0 error",
 }
 
 
 def test_the_known_faults_of_pypis_rsocket_are_found() -> None:
     """That it was set up need not be, credentials, 16 MiB, demand, errors: see decision 0012."""
     port = free_port()
-    command = [sys.executable, "-m", "tests.interop.pypi", str(port)]
+    command = [sys.executable, "-m", "tests.interop.pypi_server", str(port)]
     report = judged(port, command, *PYPI)
     told = {verdict.law: verdict.why for verdict in report if verdict.fails}
     for law, words in PYPI.items():
@@ -70,7 +70,7 @@ def test_rsocket_js_keeps_demand_and_does_not_bear_nonsense(
     monkeypatch.setenv("NODE_PATH", str(packages.modules))
     monkeypatch.setenv("TCP_PORT", str(port))
     command = [packages.node, str(PEERS / f"{line}.js")]
-    cut_short = "wire2_refuses_a_setup_that_is_cut_short"
+    cut_short = "wire2_rejects_a_truncated_setup"
     rules = (cut_short, "N.14", "N.15", "N.16", "N.20", "N.21", "N.38", "N.44")
     report = judged(port, command, *rules)
     # One client's 15 bytes are the end of the process, and of all others' connections.

@@ -6,7 +6,7 @@ from typing import Any
 from reactive_aio import Flow, from_iterable
 from reactive_aio.rsocket import JSON, Requester, Router, connect, loopback, serve
 from reactive_aio.spec import Processor
-from reactive_aio.tck import Subject
+from reactive_aio.tck import Candidate
 from reactive_aio.tck.adapters import operator
 from reactive_aio.tck.pytest_plugin import laws
 
@@ -65,7 +65,7 @@ async def close() -> None:
         await ends.pop().aclose()
 
 
-def streams(where: str) -> Subject:
+def streams(where: str) -> Candidate:
     """A publisher is served at one end, and asked for at the other."""
 
     async def ask(route: str) -> Flow[Any]:
@@ -75,7 +75,7 @@ def streams(where: str) -> Subject:
         closings.append(closed)
         return await ask(f"closing.{n}.{len(closings) - 1}")
 
-    return Subject(
+    return Candidate(
         name=f"request_stream, {where}",
         publisher=lambda n: ask(f"range.{n}"),
         failing_publisher=lambda: ask("failing"),
@@ -86,18 +86,18 @@ def streams(where: str) -> Subject:
     )
 
 
-def channels(where: str) -> Subject:
+def channels(where: str) -> Candidate:
     """A publisher is sent to the other end, and comes back."""
 
     async def echo(n: int) -> Flow[Any]:
         return (await reach(where)).request_channel(range(n), route="echo")
 
-    return Subject(
+    return Candidate(
         name=f"request_channel, {where}", publisher=echo, after_each=close, max_elements=2**62
     )
 
 
-def processors(where: str) -> Subject:
+def processors(where: str) -> Candidate:
     """What subscribes to what is sent keeps the rules of subscribers; what comes back, the others.
 
     Between them is the wire, twice.
@@ -108,7 +108,7 @@ def processors(where: str) -> Subject:
         requester = await reach(where)
         return operator(lambda source: requester.request_channel(source, route="echo"))
 
-    return Subject(
+    return Candidate(
         name=f"a channel as a processor, {where}",
         processor=echo,
         after_each=close,

@@ -7,7 +7,7 @@ import pytest
 from blockbuster import BlockBuster
 
 from reactive_aio.spark import from_dataframe
-from reactive_aio.tck import Outcome, Subject, Terms, check
+from reactive_aio.tck import Outcome, Candidate, Timeouts, check
 from tests.conformance.test_library import LOOPS, Loop
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 # A job takes its time to start, and must not be taken for silence.
-TERMS = Terms(come=60.0, stuck=30.0, longest=120.0)
+TIMEOUTS = Timeouts(response=60.0, stall=30.0, law=120.0)
 QUIET = 0.1
 
 
-def bridge(session: "SparkSession", mode: "Mode") -> Subject:
+def bridge(session: "SparkSession", mode: "Mode") -> Candidate:
     """The kit calls these on its loop, where making a DataFrame blocks for a moment."""
 
     def of_length(n: int) -> "Flow[Any]":
@@ -40,12 +40,12 @@ def bridge(session: "SparkSession", mode: "Mode") -> Subject:
         partitions = 10**2 if mode == "connect" else 10**4
         return from_dataframe(session.range(0, partitions * 10**5, 1, partitions), mode=mode)
 
-    return Subject(
+    return Candidate(
         name=f"from_dataframe in mode {mode}",
         publisher=of_length,
         failing_publisher=failing,
         infinite_publisher=infinite,
-        quiet=QUIET,
+        quiet_period=QUIET,
     )
 
 
@@ -70,6 +70,6 @@ CASES = [
 @pytest.mark.parametrize(("mode", "loop"), [(mode, LOOPS[name]) for mode, name in CASES],
                          ids=map("-".join, CASES))  # fmt: skip
 def test_the_bridge_conforms(session: "SparkSession", loop: Loop, mode: "Mode") -> None:
-    report = check(replace(bridge(session, mode), **loop), terms=TERMS)
+    report = check(replace(bridge(session, mode), **loop), timeouts=TIMEOUTS)
     assert not report.having(Outcome.FAIL), str(report)
     assert report.having(Outcome.PASS)

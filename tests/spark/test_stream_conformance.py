@@ -7,7 +7,7 @@ import pytest
 from blockbuster import BlockBuster
 
 from reactive_aio.spark import from_micro_batches, from_stream
-from reactive_aio.tck import Outcome, Subject, Terms, check
+from reactive_aio.tck import Outcome, Candidate, Timeouts, check
 from tests.conformance.test_library import LOOPS
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 # A query takes its time to start, and must not be taken for silence.
-TERMS = Terms(come=60.0, stuck=30.0, longest=120.0)
+TIMEOUTS = Timeouts(response=60.0, stall=30.0, law=120.0)
 
 
 class Queries:
@@ -49,14 +49,14 @@ def queries(spark: "SparkSession", blocking_calls_fail: BlockBuster) -> Queries:
 # On one loop: what differs between loops is tested with from_dataframe, which reads the rows.
 def test_rows_of_a_streaming_query_conform(queries: Queries) -> None:
     # Not of every length: those laws are for the rows, and each of them would start a query.
-    judge(Subject(name="from_stream", infinite_publisher=queries.infinite, quiet=0.1))
+    judge(Candidate(name="from_stream", infinite_publisher=queries.infinite, quiet_period=0.1))
 
 
 def test_micro_batches_conform(queries: Queries) -> None:
-    judge(Subject(name="from_micro_batches", infinite_publisher=queries.batches, quiet=0.1))
+    judge(Candidate(name="from_micro_batches", infinite_publisher=queries.batches, quiet_period=0.1))
 
 
-def judge(subject: Subject) -> None:
-    report = check(replace(subject, **LOOPS["asyncio"]), terms=TERMS)
+def judge(candidate: Candidate) -> None:
+    report = check(replace(candidate, **LOOPS["asyncio"]), timeouts=TIMEOUTS)
     assert not report.having(Outcome.FAIL), str(report)
     assert report.having(Outcome.PASS)

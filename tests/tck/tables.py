@@ -14,11 +14,11 @@ from reactive_aio.tck.laws import BLACK_BOX, PROCESSOR, PUBLISHER, WHITE_BOX
 from reactive_aio.tck.laws.black_box import UNTESTED_BLACK_BOX
 from reactive_aio.tck.laws.white_box import UNTESTED_WHITE_BOX
 from reactive_aio.tck.network.laws import WIRE_LAWS
-from reactive_aio.tck.network.offer import OFFERS
+from reactive_aio.tck.network.server_profile import ROUTES
 from reactive_aio.tck.network.rules import WIRE_RULES
-from tests.tck.broken_receivers import PROCESSORS, SUBSCRIBERS, WHITE_BOXES
+from tests.tck.broken_subscribers import PROCESSORS, SUBSCRIBERS, WHITE_BOXES
 from tests.tck.broken_servers import SERVERS
-from tests.tck.publishers import TRIALS, BrokenTrial
+from tests.tck.broken_publishers import TRIALS, BrokenTrial
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 LAWS_PAGE: Final = DOCS / "laws.md"
@@ -33,10 +33,10 @@ HEAD: Final = """\
 # The laws, and who breaks them
 
 Written by `python -m tests.tck.tables`. A kit that lets everybody pass is worth nothing: for each
-law there is at least one subject that breaks it on purpose, and the test of the kit asks for this
+law there is at least one candidate that breaks it on purpose, and the test of the kit asks for this
 very verdict. Where a verdict names another rule than the law's own, that one was broken on the way.
 What each law tries is said by `python -m reactive_aio.tck rules`, and in its docstring. The honest
-but unusual subjects that must pass every law are in `tests/tck/unusual.py` and
+but unusual candidates that must pass every law are in `tests/tck/unusual.py` and
 `tests/tck/subscribers.py`. How the kit is used: [conformance.md](conformance.md).
 """
 
@@ -105,7 +105,7 @@ def _plain(words: str) -> str:
 def wire() -> str:
     """The rules of the wire, the laws that judge them, who breaks these, and what is offered."""
     lines = ["#### What a server offers", "", "| | the route | what it does |", "|---|---|---|"]
-    lines += [f"| `{name}` | `{route}` | {about} |" for name, (route, about) in OFFERS.items()]
+    lines += [f"| `{name}` | `{route}` | {about} |" for name, (route, about) in ROUTES.items()]
     lines += ["", "#### The rules", "", "| rule | | what it asks |", "|---|---|---|"]
     for rule in WIRE_RULES.values():
         lines.append(f"| {rule.number} | {rule.strength.name} | {_plain(rule.text)} |")

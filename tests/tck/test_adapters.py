@@ -10,9 +10,9 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio.spec import Publisher
-from reactive_aio.tck import RULES, Outcome, Subject, Terms, check
+from reactive_aio.tck import RULES, Outcome, Candidate, Timeouts, check
 from reactive_aio.tck.adapters import (
-    ANSWERED,
+    KEPT_BY_ADAPTER,
     from_aioreactive,
     from_aiostream,
     from_anyio_stream,
@@ -22,7 +22,7 @@ from reactive_aio.tck.adapters import (
     operator,
     sink,
 )
-from reactive_aio.tck.rules import HOUSE_RULES
+from reactive_aio.tck.rules import LIBRARY_RULES
 from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
 from tests.harness.quiet import Context
 
@@ -407,8 +407,8 @@ class TestWrongUse:
 
 
 def test_each_adapter_says_for_which_rules_it_answers() -> None:
-    assert ANSWERED.keys() == {*PUBLISHERS, "from_anyio_stream", "sink", "operator"}
-    assert frozenset().union(*ANSWERED.values()) <= {*RULES, *HOUSE_RULES}
+    assert KEPT_BY_ADAPTER.keys() == {*PUBLISHERS, "from_anyio_stream", "sink", "operator"}
+    assert frozenset().union(*KEPT_BY_ADAPTER.values()) <= {*RULES, *LIBRARY_RULES}
 
 
 async def upto(n: int) -> AsyncIterator[int]:
@@ -432,22 +432,22 @@ RIGHT: dict[str, Factory] = {
 @pytest.mark.parametrize("publisher", RIGHT.values(), ids=RIGHT)
 def test_an_adapter_that_pulls_keeps_what_it_answers_for(publisher: Factory) -> None:
     report = check(
-        Subject(publisher=publisher), rules=ANSWERED["from_async_iterable"], terms=Terms()
+        Candidate(publisher=publisher), rules=KEPT_BY_ADAPTER["from_async_iterable"], timeouts=Timeouts()
     )
     assert not report.having(Outcome.FAIL), str(report)
     assert report.having(Outcome.PASS)
 
 
 def test_what_knows_no_demand_is_judged_by_what_else_it_does() -> None:
-    subject = Subject(
+    candidate = Candidate(
         publisher=from_reactivex(reactivex.range), knows_demand=False, awaits_signals=False
     )
-    report = check(subject, rules=["1.1", "1.5", "3.7"])
+    report = check(candidate, rules=["1.1", "1.5", "3.7"])
     assert {verdict.broken for verdict in report.having(Outcome.FAIL)} == {"1.1"}
     assert {verdict.rule for verdict in report.having(Outcome.PASS)} == {"1.5", "3.7"}
 
 
 def test_without_that_word_it_is_seen_to_send_without_demand_everywhere() -> None:
-    subject = Subject(publisher=from_reactivex(reactivex.range), awaits_signals=False)
-    report = check(subject, rules=["3.7"])
+    candidate = Candidate(publisher=from_reactivex(reactivex.range), awaits_signals=False)
+    report = check(candidate, rules=["3.7"])
     assert {verdict.broken for verdict in report.having(Outcome.FAIL)} == {"1.1"}

@@ -1,4 +1,4 @@
-"""The command says what it found, and in its exit status; a subject cannot take it along."""
+"""The command says what it found, and in its exit status; a candidate cannot take it along."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from tests.harness.loops import HAS_UVLOOP
 
 ROOT: Final = Path(__file__).parents[2]
 LAW: Final = "spec109_subscribes_first"
-NEXT: Final = "spec109_refuses_no_subscriber"
+NEXT: Final = "spec109_rejects_none_as_subscriber"
 QUICK: Final = ("--timeout", "0.3", "--stuck", "0.5", "--longest", "2")
 
 
@@ -47,13 +47,13 @@ def command(*arguments: str, folder: Path = ROOT, **variables: str) -> Ended:
     return Ended(process.returncode, out, err)
 
 
-def check(subject: str, *options: str) -> Ended:
-    return command("check", f"tests.tck.unruly:{subject}", *options)
+def check(candidate: str, *options: str) -> Ended:
+    return command("check", f"tests.tck.hostile_candidates:{candidate}", *options)
 
 
-def verdicts(subject: str, folder: Path, *options: str) -> list[dict[str, Any]]:
+def verdicts(candidate: str, folder: Path, *options: str) -> list[dict[str, Any]]:
     file = folder / "report.json"
-    ended = check(subject, "--json", str(file), *QUICK, *options)
+    ended = check(candidate, "--json", str(file), *QUICK, *options)
     assert file.exists(), ended.err
     found: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))["verdicts"]
     return found
@@ -95,7 +95,7 @@ class TestRules:
 
 
 # -- what comes of a check -------------------------------------------------------------------------
-def test_a_sound_subject_passes() -> None:
+def test_a_sound_candidate_passes() -> None:
     ended = check("good", "--rule", "1.9", "--rule", "1.1")
     assert ended.status == 0
     assert ended.err == ""
@@ -142,7 +142,7 @@ def test_it_is_no_success_when_nothing_was_judged() -> None:
 def test_rules_that_no_law_was_about_are_told_with_the_reason() -> None:
     ended = check("good")
     assert ended.status == 0
-    assert re.search(r"^- not judged: .*\b2\.2\b.* \(the subject has no ", ended.out, re.MULTILINE)
+    assert re.search(r"^- not judged: .*\b2\.2\b.* \(the candidate has no ", ended.out, re.MULTILINE)
 
 
 def test_the_report_goes_to_files(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_the_report_goes_to_files(tmp_path: Path) -> None:
     check("fails", "--rule", "1.9", "--json", str(json_file), "--junit", str(xml_file))
     report = json.loads(json_file.read_text("utf-8"))
     assert report["ok"] is False
-    assert report["factory"] == "tests.tck.unruly:fails"
+    assert report["factory"] == "tests.tck.hostile_candidates:fails"
     assert report["rules"][0]["outcome"] == "FAIL"
     cases = list(ElementTree.parse(xml_file).iter("testcase"))
     assert len(cases) == len(report["verdicts"])
@@ -191,14 +191,14 @@ def test_the_example_of_the_documents_is_true(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("where", "why"),
     [
-        ("tests.tck.unruly", "write package.module:factory"),
-        ("tests/tck/unruly.py:good", "write tests.tck.unruly:good"),
+        ("tests.tck.hostile_candidates", "write package.module:factory"),
+        ("tests/tck/hostile_candidates.py:good", "write tests.tck.hostile_candidates:good"),
         ("tests.tck.missing:good", "no module 'tests.tck.missing'"),
-        ("tests.tck.unruly:missing", "has no 'missing'"),
-        ("tests.tck.unruly:no_subject", "must return a reactive_aio.tck.Subject"),
-        ("tests.tck.unruly:raises", "raised ZeroDivisionError('no subject') at "),
-        ("tests.tck.unruly:exits", "raised SystemExit('I am a script') at "),
-        ("tests.tck.unruly:leave_the_process", "missing 1 required positional argument"),
+        ("tests.tck.hostile_candidates:missing", "has no 'missing'"),
+        ("tests.tck.hostile_candidates:no_candidate", "must return a reactive_aio.tck.Candidate"),
+        ("tests.tck.hostile_candidates:raises", "raised ZeroDivisionError('no candidate') at "),
+        ("tests.tck.hostile_candidates:exits", "raised SystemExit('I am a script') at "),
+        ("tests.tck.hostile_candidates:leave_the_process", "missing 1 required positional argument"),
     ],
 )
 def test_a_bad_factory_is_told_in_one_line(where: str, why: str) -> None:
@@ -219,7 +219,7 @@ def test_a_bad_factory_is_told_in_one_line(where: str, why: str) -> None:
 def test_a_bad_option_is_told_in_one_line(
     arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["check", "tests.tck.unruly:good", *arguments]) == 2
+    assert main(["check", "tests.tck.hostile_candidates:good", *arguments]) == 2
     told = capsys.readouterr().err
     assert why in told
     assert told.count("\n") == 1
@@ -228,30 +228,30 @@ def test_a_bad_option_is_told_in_one_line(
 def test_a_factory_that_hangs_is_given_up() -> None:
     ended = check("hangs", *QUICK, "--longest", "0.5")
     assert ended.status == 2
-    assert "gave no subject: there was no end after 1.5 s" in ended.err
+    assert "gave no candidate: there was no end after 1.5 s" in ended.err
     assert "in hangs" in ended.err
-    assert "waiting for a subject" in ended.err
+    assert "waiting for a candidate" in ended.err
 
 
 def test_the_current_folder_is_searched(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("from tests.tck.unruly import good\n", "utf-8")
+    (tmp_path / "mine.py").write_text("from tests.tck.hostile_candidates import good\n", "utf-8")
     ended = command("check", "mine:good", "--rule", LAW, folder=tmp_path)
     assert (ended.status, ended.err) == (0, "")
 
 
-# -- subjects that would take the command along ----------------------------------------------------
+# -- candidates that would take the command along ----------------------------------------------------
 @pytest.mark.parametrize(
-    ("subject", "why", "part", "text"),
+    ("candidate", "why", "part", "text"),
     [
         ("leaves", "its process ended itself with exit status 3", "output", "about to leave"),
         ("crashes", "its process died of the signal SIGSEGV", "stack", "in crash"),
         ("keeps", "the interpreter did not run for", "stack", "in keep_the_interpreter"),
     ],
 )
-def test_a_subject_that_ends_its_process_has_its_verdict_and_the_next_law_is_judged(
-    subject: str, why: str, part: str, text: str, tmp_path: Path
+def test_a_candidate_that_ends_its_process_has_its_verdict_and_the_next_law_is_judged(
+    candidate: str, why: str, part: str, text: str, tmp_path: Path
 ) -> None:
-    first, second = verdicts(subject, tmp_path, "--rule", LAW, "--rule", NEXT)
+    first, second = verdicts(candidate, tmp_path, "--rule", LAW, "--rule", NEXT)
     for verdict in (first, second):
         assert (verdict["outcome"], verdict["strength"]) == ("FAIL", "must")
         assert why in verdict["why"]
@@ -264,7 +264,7 @@ def test_memory_can_be_limited(tmp_path: Path) -> None:
     assert "MemoryError" in verdict["why"]
 
 
-def test_after_a_subject_that_cannot_be_stopped_the_next_law_has_a_new_process(
+def test_after_a_candidate_that_cannot_be_stopped_the_next_law_has_a_new_process(
     tmp_path: Path,
 ) -> None:
     first, second = verdicts("sleeps", tmp_path, "--rule", LAW, "--rule", NEXT)
@@ -274,15 +274,15 @@ def test_after_a_subject_that_cannot_be_stopped_the_next_law_has_a_new_process(
     assert all(re.match(r"under way in \d+", output) for output in processes)
 
 
-def test_what_a_subject_prints_disturbs_nothing() -> None:
+def test_what_a_candidate_prints_disturbs_nothing() -> None:
     ended = check("prints", "--rule", LAW)
     assert (ended.status, ended.err) == (0, "")
     assert "{}{}" not in ended.out
 
 
-def test_the_subject_runs_with_the_options_of_the_command() -> None:
+def test_the_candidate_runs_with_the_options_of_the_command() -> None:
     options = ["-O", "-X", "dev", "-W", "error::UserWarning"]
-    arguments = ["check", "tests.tck.unruly:tells_its_options", "--rule", LAW, "--show-output"]
+    arguments = ["check", "tests.tck.hostile_candidates:tells_its_options", "--rule", LAW, "--show-output"]
     process = subprocess.run(
         [sys.executable, *options, "-m", "reactive_aio.tck", *arguments],
         cwd=ROOT,
@@ -294,13 +294,13 @@ def test_the_subject_runs_with_the_options_of_the_command() -> None:
     assert "optimize=1 dev_mode=True error::UserWarning" in process.stderr, process.stderr
 
 
-def test_what_a_subject_prints_can_be_seen() -> None:
+def test_what_a_candidate_prints_can_be_seen() -> None:
     ended = check("leaves", "--rule", LAW, "--show-output")
     assert "about to leave" in ended.err
 
 
 def test_ctrl_c_ends_it_at_once() -> None:
-    place = "tests.tck.unruly:sleeps"
+    place = "tests.tck.hostile_candidates:sleeps"
     with started("check", place, "--rule", LAW, "--show-output") as process:
         assert process.stderr is not None
         assert "under way" in process.stderr.readline()

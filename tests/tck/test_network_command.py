@@ -12,7 +12,7 @@ import pytest
 
 from reactive_aio.tck.command import main
 from reactive_aio.tck.network.laws import WIRE_LAWS
-from reactive_aio.tck.network.offer import OFFERS
+from reactive_aio.tck.network.server_profile import ROUTES
 from reactive_aio.tck.network.rules import WIRE_RULES
 
 LAW: Final = "wire14_sends_one_for_one"
@@ -28,7 +28,7 @@ def free_port() -> int:
 def judged(*arguments: str, flaws: tuple[str, ...] = ()) -> int:
     """The exit status of the kit for a server that it starts itself."""
     port = free_port()
-    command = f"{sys.executable} -m tests.tck.servers {port} " + " ".join(f"'{f}'" for f in flaws)
+    command = f"{sys.executable} -m tests.tck.flawed_server {port} " + " ".join(f"'{f}'" for f in flaws)
     return main(["network", f"tcp://127.0.0.1:{port}", "--start", command, *arguments])
 
 
@@ -68,7 +68,7 @@ def test_a_broken_rule_is_explained_with_all_that_was_said(
 
 
 def test_what_should_be_is_an_error_only_for_the_strict() -> None:
-    asked = ("--rule", "wire10_refuses_what_is_no_frame", "--timeout", "0.3")
+    asked = ("--rule", "wire10_rejects_malformed_frames", "--timeout", "0.3")
     assert judged(*asked, flaws=("passes over what is no frame",)) == 0
     assert judged(*asked, "--strict", flaws=("passes over what is no frame",)) == 1
 
@@ -85,7 +85,7 @@ def test_a_server_that_dies_is_started_again_for_the_next_law(
 def test_the_laws_are_listed_and_what_they_need(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["network", "--laws"]) == 0
     told = capsys.readouterr().out
-    for name in (*WIRE_LAWS, *OFFERS, *WIRE_RULES):
+    for name in (*WIRE_LAWS, *ROUTES, *WIRE_RULES):
         assert name in told
 
 

@@ -1,4 +1,4 @@
-"""Elements, errors and subjects whose own methods are broken are judged like all others."""
+"""Elements, errors and candidates whose own methods are broken are judged like all others."""
 
 import asyncio
 import math
@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from reactive_aio.spec import Subscriber
-from reactive_aio.tck import Outcome, Report, Subject, Terms, check
+from reactive_aio.tck import Outcome, Report, Candidate, Timeouts, check
 from reactive_aio.tck.report.export import report_as_json, report_as_junit
-from reactive_aio.tck.scenario.comparing import alike, all_alike, same
+from reactive_aio.tck.scenario.equality import alike, all_alike, same
 from reactive_aio.testing.drawing import draw
 from reactive_aio.testing.journal import Journal, Kind
 from reactive_aio.testing.shown import shown
-from tests.tck.publishers import suspect
-from tests.tck.suspects import Suspect
-from tests.tck.unusual import Synchronous
+from tests.tck.broken_publishers import suspect
+from tests.tck.flawed_publisher import Suspect
+from tests.tck.honest_publishers import Synchronous
 
-BRISK = Terms(come=0.3, come_again=0.1, quiet=0.001)
-PATIENT = Terms(come=20.0, come_again=20.0)
+BRISK = Timeouts(response=0.3, reduced_response=0.1, quiet_period=0.001)
+PATIENT = Timeouts(response=20.0, reduced_response=20.0)
 
 
 class Hostile:
@@ -70,12 +70,12 @@ ODD: dict[str, Callable[[int], Any]] = {
 }
 
 
-def sending(make: Callable[[int], Any], *flaws: str) -> Subject:
+def sending(make: Callable[[int], Any], *flaws: str) -> Candidate:
     class Odd(Suspect):
         def subscribe(self, subscriber: Subscriber[Any] | None, /) -> None:
             super().subscribe(subscriber and Turning(subscriber, make))
 
-    return Subject(publisher=lambda n: Odd(n, *flaws), awaits_signals=False)
+    return Candidate(publisher=lambda n: Odd(n, *flaws), awaits_signals=False)
 
 
 class Turning:
@@ -98,17 +98,17 @@ def told(report: Report) -> str:
 def test_odd_elements_are_no_offence(kind: str) -> None:
     make = ODD[kind]
     report = check(
-        Subject(publisher=lambda n: Synchronous(map(make, range(n))), awaits_signals=False),
-        terms=PATIENT,
+        Candidate(publisher=lambda n: Synchronous(map(make, range(n))), awaits_signals=False),
+        timeouts=PATIENT,
     )
     assert not report.having(Outcome.FAIL), told(report)
 
 
 @pytest.mark.parametrize("kind", ODD)
 def test_offences_with_odd_elements_can_be_told(kind: str) -> None:
-    report = check(sending(ODD[kind], "ignores demand"), rules=["1.1", "1.8", "L.1"], terms=BRISK)
+    report = check(sending(ODD[kind], "ignores demand"), rules=["1.1", "1.8", "L.1"], timeouts=BRISK)
     assert report["spec101_sends_no_more_than_requested"].broken == "1.1"
-    assert "came out of the subject" not in told(report)
+    assert "came out of the candidate" not in told(report)
 
 
 def test_other_elements_of_a_kind_that_can_be_compared_are_an_offence() -> None:
@@ -168,9 +168,9 @@ def test_whatever_a_method_raises_is_held_against_its_rule(
     method: str, rule: str, law: str, error: type[BaseException]
 ) -> None:
     report = check(
-        Subject(publisher=lambda _: Raising(method, error), awaits_signals=False),
+        Candidate(publisher=lambda _: Raising(method, error), awaits_signals=False),
         rules=[law],
-        terms=BRISK,
+        timeouts=BRISK,
     )
     assert report[law].broken == rule
     assert f" raised {shown(error())}" in report[law].why
@@ -181,7 +181,7 @@ def test_whatever_a_factory_raises_is_held_against_the_factory(error: type[BaseE
     def publisher(_: int) -> Any:
         raise error
 
-    report = check(Subject(publisher=publisher), rules=["1.9"], terms=BRISK)
+    report = check(Candidate(publisher=publisher), rules=["1.9"], timeouts=BRISK)
     assert {verdict.broken for verdict in report} - {""} == {"setup"}
 
 
@@ -199,24 +199,24 @@ def test_whatever_a_subscriber_raises_is_held_against_2_13(error: type[BaseExcep
         def on_complete(self) -> None: ...
 
     law = "spec201_requests_what_it_takes"
-    report = check(Subject(subscriber=Subscribing), rules=[law], terms=BRISK)
+    report = check(Candidate(subscriber=Subscribing), rules=[law], timeouts=BRISK)
     assert report[law].why == f"rule 2.13: on_next(0) raised {shown(error())}"
 
 
 def test_one_that_serves_one_subscriber_only_may_refuse_the_same_one_too() -> None:
-    report = check(suspect("refuses its second subscriber"), rules=["1.10"], terms=PATIENT)
+    report = check(suspect("refuses its second subscriber"), rules=["1.10"], timeouts=PATIENT)
     assert not report.having(Outcome.FAIL), str(report)
 
 
-def test_where_an_error_came_from_is_told_by_the_frames_of_the_subject() -> None:
+def test_where_an_error_came_from_is_told_by_the_frames_of_the_candidate() -> None:
     def reach() -> asyncio.AbstractEventLoop:
         raise OSError("there is no file left")
 
     def make_loop() -> asyncio.AbstractEventLoop:
         return reach()
 
-    subject = Subject(publisher=lambda n: Synchronous(range(n)), loop=make_loop)
-    verdict = check(subject, rules=["1.1"], terms=BRISK)["spec101_sends_no_more_than_requested"]
+    candidate = Candidate(publisher=lambda n: Synchronous(range(n)), loop=make_loop)
+    verdict = check(candidate, rules=["1.1"], timeouts=BRISK)["spec101_sends_no_more_than_requested"]
     assert "there is no file left" in verdict.why
     assert ", in make_loop\n" in verdict.stack
     assert verdict.stack.splitlines()[-1] == "OSError: there is no file left"

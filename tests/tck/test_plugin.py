@@ -12,15 +12,15 @@ from typing import Final
 import pytest
 
 from reactive_aio.tck import cases
-from tests.tck import unruly
+from tests.tck import hostile_candidates
 
 ROOT: Final = Path(__file__).parents[2]
 MODULE: Final = "reactive_aio.tck.pytest_plugin"
 # Where the package is installed, the plugin has the name of its entry point, and no second one.
 PLUGIN: Final = "reactive_aio" if entry_points(group="pytest11", name="reactive_aio") else MODULE
 LAW: Final = "publisher-spec109_subscribes_first-MUST"
-GOOD: Final = "--rs-tck=tests.tck.unruly:good"
-FAILS: Final = "--rs-tck=tests.tck.unruly:fails"
+GOOD: Final = "--rs-tck=tests.tck.hostile_candidates:good"
+FAILS: Final = "--rs-tck=tests.tck.hostile_candidates:fails"
 
 
 @pytest.fixture(autouse=True)
@@ -44,15 +44,15 @@ def test_a_factory_has_one_test_for_each_law_and_the_number_is_told(
     pytester: pytest.Pytester,
 ) -> None:
     result = run(pytester, GOOD, "-v")
-    count = len(cases(unruly.good()))
+    count = len(cases(hostile_candidates.good()))
     assert result.ret == 0
     matching(
         result,
         [
-            "rs-tck: tests.tck.unruly:good",
+            "rs-tck: tests.tck.hostile_candidates:good",
             f"*collected {count} items",
             f"rs-tck: {count} laws",
-            f"rs-tck::tests.tck.unruly:good::{LAW} PASSED*",
+            f"rs-tck::tests.tck.hostile_candidates:good::{LAW} PASSED*",
         ],
     )
 
@@ -60,9 +60,9 @@ def test_a_factory_has_one_test_for_each_law_and_the_number_is_told(
 def test_nothing_else_is_run_unless_it_is_asked_for(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_mine(): pass")
     only = ("-k", "spec109_subscribes_first or test_mine")
-    run(pytester, GOOD, *only).assert_outcomes(passed=1, deselected=len(cases(unruly.good())) - 1)
+    run(pytester, GOOD, *only).assert_outcomes(passed=1, deselected=len(cases(hostile_candidates.good())) - 1)
     run(pytester, GOOD, ".", *only).assert_outcomes(
-        passed=2, deselected=len(cases(unruly.good())) - 1
+        passed=2, deselected=len(cases(hostile_candidates.good())) - 1
     )
 
 
@@ -78,7 +78,7 @@ def test_a_broken_law_is_explained_without_a_traceback(pytester: pytest.Pytester
             "demand   >*",
             "*^-- 1.9: subscribe() raised*",
             "*0.000  subscribe()",
-            f"FAILED rs-tck::tests.tck.unruly:fails::{LAW}*",
+            f"FAILED rs-tck::tests.tck.hostile_candidates:fails::{LAW}*",
         ],
     )
     result.stdout.no_fnmatch_line("*pytest_plugin.py*")
@@ -87,30 +87,30 @@ def test_a_broken_law_is_explained_without_a_traceback(pytester: pytest.Pytester
 def test_a_broken_should_is_an_expected_failure_except_for_the_strict(
     pytester: pytest.Pytester,
 ) -> None:
-    slow = ("--rs-tck=tests.tck.unruly:slow", "-k", "spec304_request_returns_quickly", "-rx")
+    slow = ("--rs-tck=tests.tck.hostile_candidates:slow", "-k", "spec304_request_returns_quickly", "-rx")
     pytester.makeconftest(
-        "from reactive_aio.tck.terms import Terms\n"
-        "Terms.__init__.__defaults__ = tuple(\n"
-        "    0.1 if each == 0.5 else each for each in Terms.__init__.__defaults__\n"
+        "from reactive_aio.tck.timeouts import Timeouts\n"
+        "Timeouts.__init__.__defaults__ = tuple(\n"
+        "    0.1 if each == 0.5 else each for each in Timeouts.__init__.__defaults__\n"
         ")\n"
     )
     result = run(pytester, *slow)
-    result.assert_outcomes(xfailed=1, deselected=len(cases(unruly.slow())) - 1)
+    result.assert_outcomes(xfailed=1, deselected=len(cases(hostile_candidates.slow())) - 1)
     matching(result, ["XFAIL rs-tck::*-SHOULD - SHOULD: rule 3.4: *"])
     run(pytester, *slow, "--rs-tck-strict").assert_outcomes(
-        failed=1, deselected=len(cases(unruly.slow())) - 1
+        failed=1, deselected=len(cases(hostile_candidates.slow())) - 1
     )
 
 
 def test_what_cannot_be_judged_is_skipped_with_the_reason(pytester: pytest.Pytester) -> None:
     result = run(pytester, GOOD, "-k", "spec104", "-rs")
-    matching(result, ["SKIPPED *the subject has no failing_publisher"])
+    matching(result, ["SKIPPED *the candidate has no failing_publisher"])
 
 
 def test_laws_are_selected_by_marker(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_mine(): pass")
     result = run(pytester, GOOD, ".", "-m", "rs_tck(rule='1.9')", "--strict-markers")
-    passed = sum(case.law.rule == "1.9" for case in cases(unruly.good()))
+    passed = sum(case.law.rule == "1.9" for case in cases(hostile_candidates.good()))
     assert sum(result.parseoutcomes().get(each, 0) for each in ("passed", "skipped")) == passed
     matching(result, [f"rs-tck: {passed} laws"])
 
@@ -125,8 +125,8 @@ def test_several_factories_are_judged_one_after_the_other(pytester: pytest.Pytes
     ("where", "line"),
     [
         ("tests.tck.missing:good", "--rs-tck *: there is no module 'tests.tck.missing'*"),
-        ("tests.tck.unruly:missing", "--rs-tck *: tests.tck.unruly has no 'missing'"),
-        ("tests.tck.unruly:raises", "E   ZeroDivisionError: no subject"),
+        ("tests.tck.hostile_candidates:missing", "--rs-tck *: tests.tck.hostile_candidates has no 'missing'"),
+        ("tests.tck.hostile_candidates:raises", "E   ZeroDivisionError: no candidate"),
     ],
 )
 def test_a_bad_factory_is_an_error_of_collection(
@@ -138,7 +138,7 @@ def test_a_bad_factory_is_an_error_of_collection(
 
 
 def test_the_current_folder_is_searched(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(mine="from tests.tck.unruly import good")
+    pytester.makepyfile(mine="from tests.tck.hostile_candidates import good")
     # The script, whose folder is the one on sys.path; `python -m` would add the current one.
     script = Path(sys.executable).with_name("pytest")
     result = pytester.run(script, "-p", PLUGIN, "--rs-tck=mine:good", "-k", "spec109_subscr")
@@ -162,19 +162,19 @@ def test_laws_can_be_spread_over_processes(pytester: pytest.Pytester) -> None:
 FORMS: Final = """
     import pytest
     from reactive_aio.tck.pytest_plugin import Laws, laws
-    from tests.tck import unruly
+    from tests.tck import hostile_candidates
 
-    test_conformance = laws(unruly.good)
+    test_conformance = laws(hostile_candidates.good)
 
     class TestConformance(Laws):
         @pytest.fixture(autouse=True)
         def a_resource(self):
-            self.resource = unruly.good()
+            self.resource = hostile_candidates.good()
             yield
             del self.resource
 
-        def subject(self):
-            return unruly.Subject(publisher=lambda n: self.resource.publisher(n), max_elements=3)
+        def candidate(self):
+            return hostile_candidates.Candidate(publisher=lambda n: self.resource.publisher(n), max_elements=3)
 """
 
 
@@ -210,11 +210,11 @@ def test_they_work_without_the_plugin_too(pytester: pytest.Pytester) -> None:
     assert result.parseoutcomes()["passed"] == 2
 
 
-def test_a_class_without_a_subject_says_what_is_missing(pytester: pytest.Pytester) -> None:
+def test_a_class_without_a_candidate_says_what_is_missing(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         "from reactive_aio.tck.pytest_plugin import Laws\nclass TestMine(Laws): pass"
     )
-    matching(run(pytester), ["*TestMine needs a method subject(self)"])
+    matching(run(pytester), ["*TestMine needs a method candidate(self)"])
 
 
 def test_where_the_package_is_installed_pytest_finds_the_plugin_by_itself(

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from reactive_aio import processors
-from reactive_aio.tck import Subject, cases, check
+from reactive_aio.tck import Candidate, cases, check
 from reactive_aio.tck.laws import PROCESSOR, PUBLISHER, WHITE_BOX
-from tests.tck.broken_receivers import PROCESSORS
-from tests.tck.judged import PATIENT, gives_verdicts, is_caught
-from tests.tck.processors import passing
-from tests.tck.publishers import BrokenTrial
+from tests.tck.broken_subscribers import PROCESSORS
+from tests.tck.assertions import PATIENT, gives_verdicts, is_caught
+from tests.tck.flawed_processor import passing
+from tests.tck.broken_publishers import BrokenTrial
 
-OURS: dict[str, Callable[[], Subject]] = {
-    "unicast": lambda: Subject(processor=processors.UnicastProcessor[Any], max_subscribers=1),
-    "multicast": lambda: Subject(processor=processors.MulticastProcessor[Any]),
+OURS: dict[str, Callable[[], Candidate]] = {
+    "unicast": lambda: Candidate(processor=processors.UnicastProcessor[Any], max_subscribers=1),
+    "multicast": lambda: Candidate(processor=processors.MulticastProcessor[Any]),
     "written by hand": passing,
 }
 
@@ -31,7 +31,7 @@ def test_no_law_is_without_a_processor_that_breaks_it() -> None:
 
 @pytest.mark.parametrize("kind", OURS)
 def test_an_honest_processor_passes(kind: str) -> None:
-    report = check(OURS[kind](), terms=PATIENT)
+    report = check(OURS[kind](), timeouts=PATIENT)
     assert not report.broken, str(report)
     assert report.ok
 

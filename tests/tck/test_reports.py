@@ -11,8 +11,8 @@ import pytest
 
 from reactive_aio.tck import Outcome, Report, Strength, Verdict
 from reactive_aio.tck.report.export import report_as_json, report_as_junit
-from reactive_aio.tck.report.show import Style
-from reactive_aio.tck.report.standing import Standing, left_out, standings
+from reactive_aio.tck.report.formatting import Style
+from reactive_aio.tck.report.rule_status import RuleStatus, unjudged_rules, rule_statuses
 from reactive_aio.tck.report.table import failures, summary, table
 
 KEPT: Final = Verdict(
@@ -35,11 +35,11 @@ BROKEN: Final = replace(
     stack='File "x.py", line 3, in act',
     output="printed \x00 words",
 )
-SILENT: Final = replace(KEPT, outcome=Outcome.NOT_JUDGED, why="the subject has no x")
+SILENT: Final = replace(KEPT, outcome=Outcome.NOT_JUDGED, why="the candidate has no x")
 
 
-def standing(*verdicts: Verdict, rule: str = "1.1") -> Standing:
-    found = standings(Report("it", list(verdicts)))
+def standing(*verdicts: Verdict, rule: str = "1.1") -> RuleStatus:
+    found = rule_statuses(Report("it", list(verdicts)))
     return next(each for each in found if each.rule == rule)
 
 
@@ -51,7 +51,7 @@ class TestStandings:
     def test_a_rule_passes_when_a_law_of_it_passes(self) -> None:
         found = standing(KEPT, replace(SILENT, law="spec101_b"))
         assert (found.outcome, found.laws, found.passed) == (Outcome.PASS, 2, 1)
-        assert found.why == "1 law not judged: the subject has no x"
+        assert found.why == "1 law not judged: the candidate has no x"
 
     def test_a_rule_fails_when_one_of_its_laws_fails_on_it(self) -> None:
         found = standing(BROKEN, replace(BROKEN, law="spec103_c"), rule="1.3")
@@ -68,14 +68,14 @@ class TestStandings:
         assert found.why == "its law failed on rule 1.9"
 
     def test_a_rule_is_not_judged_when_none_of_its_laws_could(self) -> None:
-        assert standing(SILENT).why == "the subject has no x"
+        assert standing(SILENT).why == "the candidate has no x"
 
     def test_one_failure_in_many_repetitions_is_a_failure(self) -> None:
         assert standing(KEPT, replace(KEPT, outcome=Outcome.FAIL, broken="1.1"), KEPT).passed == 0
 
     def test_roles_are_told_apart(self) -> None:
         report = Report("it", [KEPT, replace(BROKEN, role="processor", rule="1.1", broken="1.1")])
-        assert [(each.role, each.outcome) for each in standings(report)] == [
+        assert [(each.role, each.outcome) for each in rule_statuses(report)] == [
             ("publisher", Outcome.PASS),
             ("processor", Outcome.FAIL),
         ]
@@ -84,11 +84,11 @@ class TestStandings:
     def test_rules_are_in_the_order_of_their_numbers(self) -> None:
         rules = ["1.10", "L.1", "2.1", "1.9", "setup"]
         report = Report("it", [replace(KEPT, rule=rule) for rule in rules])
-        order = [each.rule for each in standings(report)]
+        order = [each.rule for each in rule_statuses(report)]
         assert order == ["setup", "1.9", "1.10", "2.1", "L.1"]
 
     def test_all_other_rules_are_left_out_for_a_reason(self) -> None:
-        reasons = left_out(Report("it", [KEPT]))
+        reasons = unjudged_rules(Report("it", [KEPT]))
         assert len([rule for rules in reasons.values() for rule in rules]) == 42
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from reactive_aio.tck import RULES, Outcome, Strength, Verdict, cases
-from reactive_aio.tck.adapters import ANSWERED
+from reactive_aio.tck.adapters import KEPT_BY_ADAPTER
 from reactive_aio.tck.law import SETUP
-from reactive_aio.tck.rules import HOUSE_RULES
-from reactive_aio.tck.subject import find_subject
+from reactive_aio.tck.rules import LIBRARY_RULES
+from reactive_aio.tck.candidate import load_candidate
 from tests.tck.scoreboard import __main__ as command
 from tests.tck.scoreboard.board import GROUPS, details, score, table
 from tests.tck.scoreboard.contestant import Contestant
@@ -40,7 +40,7 @@ class TestThePage:
     def test_we_are_green(self, contestant: Contestant) -> None:
         row = rows()[contestant.name]
         # If it is not: run the scoreboard again.
-        assert "✓" in row or not cases(find_subject(contestant.where))
+        assert "✓" in row or not cases(load_candidate(contestant.where))
         assert not set("✗△?") & set(row)
 
     def test_whoever_breaks_a_rule_is_told_how(self) -> None:
@@ -52,14 +52,14 @@ class TestThePage:
 
 @pytest.mark.parametrize("contestant", ALL, ids=lambda each: each.name)
 def test_everybody_can_be_judged_by_the_command_too(contestant: Contestant) -> None:
-    find_subject(contestant.where)
-    assert contestant.adapter in {"", *ANSWERED}
+    load_candidate(contestant.where)
+    assert contestant.adapter in {"", *KEPT_BY_ADAPTER}
 
 
 def test_every_rule_has_its_column() -> None:
     columns = list(chain(*GROUPS.values()))
     assert len(columns) == len(set(columns))
-    assert set(columns) == {SETUP, *RULES, *HOUSE_RULES}
+    assert set(columns) == {SETUP, *RULES, *LIBRARY_RULES}
 
 
 def test_one_is_judged_in_another_process() -> None:

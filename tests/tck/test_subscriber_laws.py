@@ -9,10 +9,10 @@ from reactive_aio.tck import Law, Outcome, check
 from reactive_aio.tck.laws import BLACK_BOX, WHITE_BOX
 from reactive_aio.tck.laws.black_box import UNTESTED_BLACK_BOX
 from reactive_aio.tck.laws.white_box import UNTESTED_WHITE_BOX
-from tests.tck.broken_receivers import SUBSCRIBERS, WHITE_BOXES
-from tests.tck.judged import PATIENT, gives_verdicts, is_caught
-from tests.tck.publishers import BrokenTrial
-from tests.tck.subscribers import UNUSUAL_SUBSCRIBERS
+from tests.tck.broken_subscribers import SUBSCRIBERS, WHITE_BOXES
+from tests.tck.assertions import PATIENT, gives_verdicts, is_caught
+from tests.tck.broken_publishers import BrokenTrial
+from tests.tck.flawed_subscriber import UNUSUAL_SUBSCRIBERS
 
 HERE = Path(__file__).parent
 
@@ -31,7 +31,7 @@ def test_no_law_is_without_a_subscriber_that_breaks_it(
 
 @pytest.mark.parametrize("manner", UNUSUAL_SUBSCRIBERS)
 def test_an_unusual_but_honest_subscriber_passes(manner: str) -> None:
-    report = check(UNUSUAL_SUBSCRIBERS[manner](), terms=PATIENT)
+    report = check(UNUSUAL_SUBSCRIBERS[manner](), timeouts=PATIENT)
     assert not report.having(Outcome.FAIL), str(report)
     assert report.ok
 

@@ -1,4 +1,4 @@
-"""Asynchronous Observables of aioreactive, and of what has their shape, as publishers."""
+"""Asynchronous Observables of aioreactive as publishers."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -6,42 +6,47 @@ from threading import get_ident
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from ...spec import Subscriber
-from .shapes import DEAF, missing_subscriber, settle, shaped, tell
+from .support import (
+    NO_OP_REQUEST_RULES,
+    await_if_needed,
+    checked_factory,
+    missing_subscriber,
+    report_subscriber_error,
+)
 
-__all__ = ("ANSWERED", "from_aioreactive")
+__all__ = ("KEPT_BY_ADAPTER", "from_aioreactive")
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-ANSWERED: Final = DEAF | {"1.9", "2.12", "3.5", "3.7", "3.15"}
+KEPT_BY_ADAPTER: Final = NO_OP_REQUEST_RULES | {"1.9", "2.12", "3.5", "3.7", "3.15"}
 
 _alive: set[asyncio.Task[None]] = set()
-"""The loop itself holds its tasks weakly."""
+"""Strong references: the loop refers to its tasks only weakly."""
 
 
-def from_aioreactive(make: Callable[P, Any]) -> Callable[P, "Pushed[Any]"]:
-    """A publisher of what *make* returns: an AsyncObservable, or what has ``subscribe_async()``.
+def from_aioreactive(make: Callable[P, Any]) -> Callable[P, "AioreactivePublisher[Any]"]:
+    """A publisher of the AsyncObservable that *make* returns, or any object with its method.
 
-    Translated: ``subscribe(subscriber)`` is on_subscribe, and, when that has ended, in a task,
-    ``await subscribe_async(send, throw, close)``; those three are coroutine functions, which await
-    what on_next, on_error and on_complete return. ``cancel()`` is ``dispose_async()`` of what
-    subscribe_async returned, in a task, once it has returned; a cancellation from inside
-    on_subscribe keeps the AsyncObservable from starting, and one from another thread comes to the
-    loop first.
+    Translated: ``subscribe(subscriber)`` sends on_subscribe and, after that has ended, awaits
+    ``subscribe_async(send, throw, close)`` in a task; these three are coroutine functions that
+    await what on_next, on_error and on_complete return. ``cancel()`` calls ``dispose_async()`` of
+    the result of subscribe_async, in a task, once there is one; a cancellation inside on_subscribe
+    prevents the AsyncObservable from starting, and one from another thread goes through the loop.
 
-    Not translated: demand. An AsyncObservable knows none, so ``request(n)`` does nothing, a wrong
-    *n* included, and nothing is held back: such a subject says ``knows_demand=False``.
+    Not translated: demand. An AsyncObservable has no demand, so ``request(n)`` does nothing, even
+    for an invalid *n*, and no element is held back: set ``knows_demand=False``.
     """
-    made = shaped("from_aioreactive", make, "subscribe_async", "an AsyncObservable")
+    made = checked_factory("from_aioreactive", make, "subscribe_async", "an AsyncObservable")
 
-    def publisher(*args: P.args, **kwargs: P.kwargs) -> Pushed[Any]:
-        return Pushed(made(*args, **kwargs))
+    def publisher(*args: P.args, **kwargs: P.kwargs) -> AioreactivePublisher[Any]:
+        return AioreactivePublisher(made(*args, **kwargs))
 
     return publisher
 
 
-class Pushed(Generic[T]):
-    """A publisher that pushes as the AsyncObservable pushes."""
+class AioreactivePublisher(Generic[T]):
+    """A publisher that sends what the AsyncObservable sends."""
 
     def __init__(self, source: Any) -> None:
         self._source = source
@@ -49,16 +54,16 @@ class Pushed(Generic[T]):
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         if subscriber is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise missing_subscriber("from_aioreactive")
-        link = _Link()
+        subscription = _AioreactiveSubscription()
         try:
-            opening = subscriber.on_subscribe(link)
+            opening = subscriber.on_subscribe(subscription)
         except Exception as error:
-            tell(error)
+            report_subscriber_error(error)
             return
-        link.spawn(link.begin(self._source, subscriber, opening))
+        subscription.start_task(subscription.begin(self._source, subscriber, opening))
 
 
-class _Link:
+class _AioreactiveSubscription:
     """One subscription."""
 
     def __init__(self) -> None:
@@ -67,43 +72,43 @@ class _Link:
         self._cancelled = False
         self._handle: Any = None
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def start_task(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
         _alive.add(task)
         task.add_done_callback(_alive.discard)
 
     async def begin(self, source: Any, subscriber: Subscriber[Any], opening: object) -> None:
         try:
-            await settle(opening)
+            await await_if_needed(opening)
         except Exception as error:
             self._cancelled = True
-            tell(error)
-        if self._over():
+            report_subscriber_error(error)
+        if self._is_cancelled():
             return
 
         async def send(element: Any) -> None:
-            await settle(subscriber.on_next(element))
+            await await_if_needed(subscriber.on_next(element))
 
         async def throw(error: Exception) -> None:
-            await settle(subscriber.on_error(error))
+            await await_if_needed(subscriber.on_error(error))
 
         async def close() -> None:
-            await settle(subscriber.on_complete())
+            await await_if_needed(subscriber.on_complete())
 
         self._handle = await source.subscribe_async(send, throw, close)
-        if self._over():
-            await self._end()
+        if self._is_cancelled():
+            await self._dispose()
 
-    def _over(self) -> bool:
+    def _is_cancelled(self) -> bool:
         return self._cancelled
 
-    async def _end(self) -> None:
+    async def _dispose(self) -> None:
         handle, self._handle = self._handle, None
         if handle is not None:
             await handle.dispose_async()
 
     def request(self, n: int, /) -> None:
-        """There is nobody to tell."""
+        """It has no demand."""
 
     def cancel(self) -> None:
         if get_ident() != self._thread:
@@ -111,4 +116,4 @@ class _Link:
             return
         self._cancelled = True
         if self._handle is not None:
-            self.spawn(self._end())
+            self.start_task(self._dispose())

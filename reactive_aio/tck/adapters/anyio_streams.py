@@ -4,33 +4,35 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from .pulled import ANSWERED as PULLED, Pulled
-from .shapes import need
+from .pull_publisher import KEPT_BY_ADAPTER as PULL_RULES, PullPublisher
+from .support import import_or_explain
 
-__all__ = ("ANSWERED", "from_anyio_stream")
+__all__ = ("KEPT_BY_ADAPTER", "from_anyio_stream")
 
-ANSWERED: Final = PULLED
+KEPT_BY_ADAPTER: Final = PULL_RULES
 
 Send = Callable[..., Awaitable[object]]
 
 
-def from_anyio_stream(send: Send, *, max_buffer_size: float = 0) -> Callable[..., Pulled[Any]]:
+def from_anyio_stream(
+    send: Send, *, max_buffer_size: float = 0
+) -> Callable[..., PullPublisher[Any]]:
     """A publisher of what ``await send(stream, *args)`` sends into a memory object stream.
 
-    Translated: a subscription is one pair of streams and one task group, in which *send* has a task
-    of its own, from the first demand on; each requested element is one ``receive()``. The end of
-    the stream is on_complete, so it is found by demand only. A cancellation cancels the task group.
-    A stream carries no error: what *send* raises comes out of the task group, in an
-    ExceptionGroup, and that is on_error.
+    Translated: at its first demand a subscription opens a pair of streams and a task group in which
+    *send* runs; each requested element is one ``receive()``. The end of the stream becomes
+    on_complete, so it takes demand to find it. A cancellation cancels the task group. A stream does
+    not carry errors: what *send* raises comes out of the task group, in an ExceptionGroup that
+    becomes on_error.
 
-    Not translated: *send* runs ahead by *max_buffer_size* elements, and by one in its hand.
+    Not translated: *send* runs ahead by *max_buffer_size* elements, and by the one it is sending.
     """
     if not callable(send):
         raise TypeError(f"from_anyio_stream: send must be an async function, got {send!r:.60}")
-    need("from_anyio_stream", "anyio", "anyio")
+    import_or_explain("from_anyio_stream", "anyio", "anyio")
 
-    def publisher(*args: Any) -> Pulled[Any]:
-        return Pulled("from_anyio_stream", lambda: _received(send, args, max_buffer_size))
+    def publisher(*args: Any) -> PullPublisher[Any]:
+        return PullPublisher("from_anyio_stream", lambda: _received(send, args, max_buffer_size))
 
     return publisher
 
@@ -39,7 +41,7 @@ def from_anyio_stream(send: Send, *, max_buffer_size: float = 0) -> Callable[...
 async def _received(
     send: Send, args: tuple[Any, ...], max_buffer_size: float
 ) -> AsyncGenerator[AsyncIterator[Any]]:
-    anyio = need("from_anyio_stream", "anyio", "anyio")
+    anyio = import_or_explain("from_anyio_stream", "anyio", "anyio")
     sending, receiving = anyio.create_memory_object_stream(max_buffer_size)
 
     async def run() -> None:

@@ -7,8 +7,8 @@ from inspect import isawaitable
 from typing import Any
 
 from ...spec import Publisher, Subscriber, Subscription
-from .shapes import tell
-from .sinks import Entry
+from .sinks import SingleSubscriberPublisher
+from .support import report_subscriber_error
 
 __all__ = ("Operator", "operator")
 
@@ -19,14 +19,13 @@ Signal = Callable[[Subscriber[Any]], Any]
 def operator(apply: Apply) -> "Operator":
     """``apply(publisher)`` as a processor: ``processor=lambda size: operator(apply)``.
 
-    Translated: *apply* is given a publisher that only waits for the operator's own subscriber, and
-    the signals that the processor gets are given to that. Who subscribes to the processor
-    subscribes to what *apply* returned.
+    Translated: *apply* receives a publisher that waits for the operator's inner subscriber, and
+    signals to the processor are passed to that subscriber. A subscriber of the processor subscribes
+    to what *apply* returned.
 
-    Not translated: a cold operator has no subscriber of its own before somebody has subscribed to
-    it, or has requested something. Signals that come earlier wait, in their order. As each
-    subscription to it begins another upstream, it takes one: such a subject says
-    ``max_subscribers=1``.
+    Not translated: a cold operator has no inner subscriber before it has been subscribed to, or
+    before something is requested. Earlier signals wait, in their order. Since each subscription to
+    a cold operator subscribes upstream again, it accepts only one: set ``max_subscribers=1``.
     """
     if not callable(apply):
         raise TypeError(f"operator: give a function of a publisher, got {apply!r:.60}")
@@ -34,19 +33,19 @@ def operator(apply: Apply) -> "Operator":
 
 
 class Operator:
-    """A processor of the two ends of *apply*."""
+    """A processor whose two ends are those of *apply*."""
 
     def __init__(self, apply: Apply) -> None:
-        self._entry = Entry("operator", self._catch_up)
-        self._early: deque[Signal] = deque()
-        self._busy = False
-        self._catching_up: asyncio.Task[None] | None = None
+        self._entry = SingleSubscriberPublisher("operator", self._catch_up)
+        self._waiting: deque[Signal] = deque()
+        self._is_catching_up = False
+        self._catch_up_task: asyncio.Task[None] | None = None
         self._exit = apply(self._entry)
 
     @property
-    def asleep(self) -> bool:
-        """Whether signals wait, as nothing inside has subscribed so far."""
-        return bool(self._early)
+    def is_waiting_for_subscriber(self) -> bool:
+        """Whether signals wait because the operator has no inner subscriber yet."""
+        return bool(self._waiting)
 
     def subscribe(self, subscriber: Subscriber[Any], /) -> None:
         self._exit.subscribe(subscriber)
@@ -65,31 +64,31 @@ class Operator:
 
     def _pass(self, given: object, signal: Signal) -> Any:
         inner = self._entry.subscriber
-        if inner is not None and not self._busy:
+        if inner is not None and not self._is_catching_up:
             return signal(inner)
         if given is None:
-            raise TypeError("operator: None is no subscription, element or error (rule 2.13)")
-        self._early.append(signal)
+            raise TypeError("operator: None is not a subscription, element or error (rule 2.13)")
+        self._waiting.append(signal)
         return None
 
     def _catch_up(self) -> None:
-        """The operator has subscribed: what has come before, and what comes meanwhile."""
+        """The operator has subscribed: pass the waiting signals to its subscriber."""
         inner = self._entry.subscriber
         assert inner is not None
-        self._busy = True
+        self._is_catching_up = True
         try:
-            while self._early:
-                returned = self._early.popleft()(inner)
+            while self._waiting:
+                returned = self._waiting.popleft()(inner)
                 if returned is not None and isawaitable(returned):
-                    self._catching_up = asyncio.ensure_future(self._after(returned))
+                    self._catch_up_task = asyncio.ensure_future(self._await_signal(returned))
                     return
         except Exception as error:
-            tell(error)
-        self._busy = False
+            report_subscriber_error(error)
+        self._is_catching_up = False
 
-    async def _after(self, returned: Awaitable[object]) -> None:
+    async def _await_signal(self, returned: Awaitable[object]) -> None:
         try:
             await returned
         except Exception as error:
-            tell(error)
+            report_subscriber_error(error)
         self._catch_up()

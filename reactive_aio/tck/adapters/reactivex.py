@@ -1,43 +1,48 @@
-"""Observables of reactivex, and of what has their shape, as publishers."""
+"""Observables of reactivex as publishers."""
 
 from collections.abc import Callable
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from ...spec import Subscriber
-from .shapes import DEAF, missing_subscriber, shaped, tell
+from .support import (
+    NO_OP_REQUEST_RULES,
+    checked_factory,
+    missing_subscriber,
+    report_subscriber_error,
+)
 
-__all__ = ("ANSWERED", "from_reactivex")
+__all__ = ("KEPT_BY_ADAPTER", "from_reactivex")
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-ANSWERED: Final = DEAF | {"1.9", "2.12", "3.15"}
+KEPT_BY_ADAPTER: Final = NO_OP_REQUEST_RULES | {"1.9", "2.12", "3.15"}
 
 
 def from_reactivex(
     make: Callable[P, Any], *, scheduler: Callable[[], Any] | None = None
-) -> Callable[P, "Pushed[Any]"]:
-    """A publisher of what *make* returns: an Observable, or what has its ``subscribe()``.
+) -> Callable[P, "ReactivexPublisher[Any]"]:
+    """A publisher of the Observable that *make* returns, or any object with its ``subscribe()``.
 
-    Translated: ``subscribe(subscriber)`` is on_subscribe, and then ``subscribe(on_next, on_error,
-    on_completed, scheduler=…)``; without ``scheduler()`` there is no such argument. ``cancel()``
-    is ``dispose()`` of what that returned; so a cancellation from inside a signal takes effect when
-    subscribe has returned, and one from inside on_subscribe keeps the Observable from starting.
+    Translated: ``subscribe(subscriber)`` sends on_subscribe and then calls ``subscribe(on_next,
+    on_error, on_completed, scheduler=…)``, without a scheduler if none is given. ``cancel()`` calls
+    ``dispose()`` of the result; so a cancellation inside a signal takes effect when subscribe has
+    returned, and one inside on_subscribe prevents the Observable from starting.
 
-    Not translated: demand. An Observable knows none, so ``request(n)`` does nothing, a wrong *n*
-    included. Nothing is held back, and what a signal returns is not awaited, for the Observable
-    does not either: such a subject says ``knows_demand=False, awaits_signals=False``.
+    Not translated: demand. An Observable has no demand, so ``request(n)`` does nothing, even for an
+    invalid *n*. No element is held back, and awaitables that signals return are not awaited, as by
+    the Observable: set ``knows_demand=False, awaits_signals=False``.
     """
-    made = shaped("from_reactivex", make, "subscribe", "an Observable")
+    made = checked_factory("from_reactivex", make, "subscribe", "an Observable")
 
-    def publisher(*args: P.args, **kwargs: P.kwargs) -> Pushed[Any]:
-        return Pushed(made(*args, **kwargs), scheduler)
+    def publisher(*args: P.args, **kwargs: P.kwargs) -> ReactivexPublisher[Any]:
+        return ReactivexPublisher(made(*args, **kwargs), scheduler)
 
     return publisher
 
 
-class Pushed(Generic[T]):
-    """A publisher that pushes as the Observable pushes."""
+class ReactivexPublisher(Generic[T]):
+    """A publisher that sends what the Observable sends."""
 
     def __init__(self, source: Any, scheduler: Callable[[], Any] | None) -> None:
         self._source = source
@@ -46,36 +51,36 @@ class Pushed(Generic[T]):
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         if subscriber is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise missing_subscriber("from_reactivex")
-        link = _Link()
+        subscription = _ReactivexSubscription()
         try:
-            subscriber.on_subscribe(link)
+            subscriber.on_subscribe(subscription)
         except Exception as error:
-            tell(error)
+            report_subscriber_error(error)
             return
-        if not link.cancelled:
+        if not subscription.is_cancelled:
             on = {} if self._scheduler is None else {"scheduler": self._scheduler()}
             signals = (subscriber.on_next, subscriber.on_error, subscriber.on_complete)
-            link.holds(self._source.subscribe(*signals, **on))
+            subscription.set_disposable(self._source.subscribe(*signals, **on))
 
 
-class _Link:
+class _ReactivexSubscription:
     """One subscription."""
 
     def __init__(self) -> None:
-        self.cancelled: bool = False
+        self.is_cancelled: bool = False
         self._handle: Any = None
 
-    def holds(self, handle: Any) -> None:
-        if self.cancelled:
+    def set_disposable(self, handle: Any) -> None:
+        if self.is_cancelled:
             handle.dispose()
         else:
             self._handle = handle
 
     def request(self, n: int, /) -> None:
-        """There is nobody to tell."""
+        """It has no demand."""
 
     def cancel(self) -> None:
-        self.cancelled = True
+        self.is_cancelled = True
         handle, self._handle = self._handle, None
         if handle is not None:
             handle.dispose()

@@ -1,53 +1,53 @@
-"""Publishers of the package rsocket as publishers."""
+"""Publishers of PyPI's rsocket as publishers."""
 
 from collections.abc import Callable
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from ...spec import Subscriber, Subscription
-from .shapes import shaped
+from .support import checked_factory
 
-__all__ = ("ANSWERED", "from_rsocket")
+__all__ = ("KEPT_BY_ADAPTER", "from_rsocket")
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-ANSWERED: Final[frozenset[str]] = frozenset()
+KEPT_BY_ADAPTER: Final[frozenset[str]] = frozenset()
 
 
-def from_rsocket(make: Callable[P, Any]) -> Callable[P, "Told[Any]"]:
-    """A publisher of what *make* returns: a Publisher of rsocket (``reactivestreams.publisher``).
+def from_rsocket(make: Callable[P, Any]) -> Callable[P, "RSocketPublisher[Any]"]:
+    """A publisher of the rsocket publisher (``reactivestreams.publisher``) that *make* returns.
 
-    Its interfaces are those of Reactive Streams, but for one thing, and only that is translated:
-    ``on_next(value, is_complete)``, which becomes ``on_next(value)`` and then, if it is complete,
-    ``on_complete()``. Subscriptions are handed over as they are. Elements are rsocket's own
-    Payloads, unless *make* sends something else.
+    Its interfaces are those of Reactive Streams with one exception, which is translated:
+    ``on_next(value, is_complete)`` becomes ``on_next(value)`` and, if it is complete,
+    ``on_complete()``. Subscriptions are passed on unchanged. Elements are rsocket's Payloads, unless
+    *make* sends something else.
 
-    Not translated: what a signal returns. rsocket's publishers await nothing: such a subject says
+    Not translated: awaitables that signals return. rsocket's publishers do not await them: set
     ``awaits_signals=False``.
 
     Its subscribers need no adapter: their ``is_complete`` has a default.
     """
-    made = shaped("from_rsocket", make, "subscribe", "a publisher of rsocket")
+    made = checked_factory("from_rsocket", make, "subscribe", "a publisher of rsocket")
 
-    def publisher(*args: P.args, **kwargs: P.kwargs) -> Told[Any]:
-        return Told(made(*args, **kwargs))
+    def publisher(*args: P.args, **kwargs: P.kwargs) -> RSocketPublisher[Any]:
+        return RSocketPublisher(made(*args, **kwargs))
 
     return publisher
 
 
-class Told(Generic[T]):
-    """The publisher itself, in front of which the subscribers are translated."""
+class RSocketPublisher(Generic[T]):
+    """Passes translated subscribers to the publisher."""
 
     def __init__(self, publisher: Any) -> None:
         self._publisher = publisher
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         missing = subscriber is None  # pyright: ignore[reportUnnecessaryComparison]
-        self._publisher.subscribe(None if missing else _Translated(subscriber))
+        self._publisher.subscribe(None if missing else _TranslatedSubscriber(subscriber))
 
 
-class _Translated(Generic[T]):
-    """A subscriber as rsocket's publishers want it."""
+class _TranslatedSubscriber(Generic[T]):
+    """A subscriber with the interface that rsocket's publishers expect."""
 
     def __init__(self, subscriber: Subscriber[T]) -> None:
         self._subscriber = subscriber

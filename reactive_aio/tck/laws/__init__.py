@@ -1,60 +1,42 @@
-"""The laws, each in the module of its theme; a new one is found by being there."""
+"""The laws, one module for each topic. A law is registered by being defined in one of them."""
 
 from collections.abc import Iterator
-from types import ModuleType
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Final
 
 from ..law import Law
-from ..rules import in_order
-from . import (
-    black_box,
-    cancellation,
-    demand,
-    depth,
-    forgetting,
-    house,
-    processor,
-    promptness,
-    raising,
-    setup,
-    signals,
-    subscribing,
-    white_box,
-)
+from ..rules import rule_order
 
 __all__ = ("BLACK_BOX", "LAWS", "PROCESSOR", "PUBLISHER", "WHITE_BOX")
 
 
-def _of(*modules: ModuleType) -> tuple[Law, ...]:
-    def found() -> Iterator[Law]:
-        for module in modules:
-            yield from (each for each in vars(module).values() if isinstance(each, Law))
-
-    return tuple(sorted(found(), key=lambda law: (in_order(law.rule), law.name)))
+def _found() -> Iterator[Law]:
+    for module in iter_modules(__path__):
+        members = vars(import_module(f"{__name__}.{module.name}")).values()
+        yield from (each for each in members if isinstance(each, Law))
 
 
-PUBLISHER: Final = _of(
-    cancellation,
-    demand,
-    depth,
-    forgetting,
-    house,
-    promptness,
-    raising,
-    setup,
-    signals,
-    subscribing,
+_ALL: Final = sorted(_found(), key=lambda law: (rule_order(law.rule), law.name))
+
+
+def _judging(*factories: str) -> tuple[Law, ...]:
+    return tuple(law for law in _ALL if law.needs[0] in factories)
+
+
+PUBLISHER: Final = _judging(
+    "publisher", "failing_publisher", "infinite_publisher", "closing_publisher"
 )
 """Laws for publishers."""
 
-BLACK_BOX: Final = _of(black_box)
-"""Laws for subscribers of which no more is seen than what they request."""
+BLACK_BOX: Final = _judging("subscriber")
+"""Laws for subscribers of which only the requests are observed."""
 
-WHITE_BOX: Final = _of(white_box)
-"""Laws for subscribers that tell a probe what they receive."""
+WHITE_BOX: Final = _judging("whitebox_subscriber")
+"""Laws for subscribers that report their signals to a probe."""
 
-PROCESSOR: Final = _of(processor)
-"""Laws for processors, besides those of a publisher and of a white-box subscriber."""
+PROCESSOR: Final = _judging("processor")
+"""Laws for processors, in addition to those of a publisher and of a white-box subscriber."""
 
 LAWS: Final = {law.name: law for law in (*PUBLISHER, *BLACK_BOX, *WHITE_BOX, *PROCESSOR)}
 """Every law, by its name."""

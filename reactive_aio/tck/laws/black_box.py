@@ -1,22 +1,22 @@
-"""Laws for subscribers of which no more is seen than what they request."""
+"""Laws for subscribers of which only the requests are observed."""
 
 from typing import Final
 
 from ..law import law
 from ..rules import Strength
-from ..scenario.trial import Trial
-from ..scenario.upstream import Equal
-from . import receiving
-from .box import black
+from ..scenario.law_context import LawContext
+from ..scenario.upstream import EqualSubscription
+from . import subscriber_scenarios as scenarios
+from .subscriber_under_test import new_black_box
 
 __all__ = ("UNTESTED_BLACK_BOX",)
 
 UNTESTED_BLACK_BOX: Final[dict[str, str]] = {
     "untested_spec206_blackbox_mustCallSubscriptionCancelIfItIsNoLongerValid": (
-        "only itself knows when it needs no more; the white box can be told to"
+        "only the subscriber knows when it needs no more; a white box is commanded to cancel"
     ),
     "untested_spec211_blackbox_mustMakeSureThatAllCallsOnItsMethodsHappenBeforeTheProcessing"
-    "OfTheRespectiveEvents": "its processing is not seen; that of a white box is",
+    "OfTheRespectiveEvents": "its processing is not observed; that of a white box is",
 }
 """Tests of the JVM's kit for which there is no law, and why."""
 
@@ -26,9 +26,9 @@ UNTESTED_BLACK_BOX: Final[dict[str, str]] = {
     "subscriber",
     jvm=("required_spec201_blackbox_mustSignalDemandViaSubscriptionRequest",),
 )
-async def spec201_requests_what_it_takes(trial: Trial) -> None:
-    """It requests by itself, and takes as many elements as it has requested, round by round."""
-    await receiving.requests_and_takes(await black(trial))
+async def spec201_requests_what_it_takes(context: LawContext) -> None:
+    """It requests, and receives as many elements as it has requested, in three rounds."""
+    await scenarios.request_and_take(await new_black_box(context))
 
 
 @law(
@@ -37,9 +37,9 @@ async def spec201_requests_what_it_takes(trial: Trial) -> None:
     strength=Strength.SHOULD,
     jvm=("untested_spec202_blackbox_shouldAsynchronouslyDispatch",),
 )
-async def spec202_keeps_nobody_waiting(trial: Trial) -> None:
-    """No signal, nor what it makes, holds up the loop: work that takes long is done elsewhere."""
-    await receiving.keeps_nobody_waiting(black(trial) for _ in range(receiving.TRIES))
+async def spec202_does_not_block_the_loop(context: LawContext) -> None:
+    """No signal, and no task or callback that it makes, blocks the loop."""
+    await scenarios.return_quickly(new_black_box(context) for _ in range(scenarios.ATTEMPTS))
 
 
 @law(
@@ -47,10 +47,10 @@ async def spec202_keeps_nobody_waiting(trial: Trial) -> None:
     "subscriber",
     jvm=("required_spec203_blackbox_mustNotCallMethodsOnSubscriptionOrPublisherInOnComplete",),
 )
-async def spec203_calls_nothing_in_on_complete(trial: Trial) -> None:
+async def spec203_calls_nothing_in_on_complete(context: LawContext) -> None:
     """Neither on_complete nor a task or callback that it makes calls the subscription."""
     for sent in (0, 2):
-        await receiving.ends(await black(trial), None, sent, "2.3")
+        await scenarios.terminate(await new_black_box(context), None, sent, "2.3")
 
 
 @law(
@@ -58,10 +58,10 @@ async def spec203_calls_nothing_in_on_complete(trial: Trial) -> None:
     "subscriber",
     jvm=("required_spec203_blackbox_mustNotCallMethodsOnSubscriptionOrPublisherInOnError",),
 )
-async def spec203_calls_nothing_in_on_error(trial: Trial) -> None:
+async def spec203_calls_nothing_in_on_error(context: LawContext) -> None:
     """Neither on_error nor a task or callback that it makes calls the subscription."""
     for sent in (0, 2):
-        await receiving.ends(await black(trial), RuntimeError("broken"), sent, "2.3")
+        await scenarios.terminate(await new_black_box(context), RuntimeError("broken"), sent, "2.3")
 
 
 @law(
@@ -72,10 +72,10 @@ async def spec203_calls_nothing_in_on_error(trial: Trial) -> None:
         "RecievingOnCompleteOrOnError",
     ),
 )
-async def spec204_requests_nothing_after_the_end(trial: Trial) -> None:
-    """After a terminal signal nothing more is requested; to cancel would do no harm."""
+async def spec204_requests_nothing_after_the_end(context: LawContext) -> None:
+    """After a terminal signal nothing more is requested; a cancellation is allowed."""
     for end in (None, RuntimeError("broken")):
-        await receiving.ends(await black(trial), end, 2, "2.4")
+        await scenarios.terminate(await new_black_box(context), end, 2, "2.4")
 
 
 @law(
@@ -86,9 +86,9 @@ async def spec204_requests_nothing_after_the_end(trial: Trial) -> None:
         "AndReceivesAnotherOnSubscribeSignal",
     ),
 )
-async def spec205_cancels_a_second_subscription(trial: Trial) -> None:
-    """A second subscription is cancelled, and never requested from; the first works on."""
-    await receiving.has_enough_of_one(await black(trial))
+async def spec205_cancels_a_second_subscription(context: LawContext) -> None:
+    """A second subscription is cancelled and never requested from; the first remains in use."""
+    await scenarios.cancel_second_subscription(await new_black_box(context))
 
 
 @law(
@@ -99,9 +99,9 @@ async def spec205_cancels_a_second_subscription(trial: Trial) -> None:
         "ThreadOrTakeCareOfSynchronization",
     ),
 )
-async def spec207_calls_one_at_a_time(trial: Trial) -> None:
-    """Calls of request and cancel take a moment, and never overlap."""
-    await receiving.calls_serially(await black(trial))
+async def spec207_calls_one_at_a_time(context: LawContext) -> None:
+    """Calls of request and cancel take a moment, and do not overlap."""
+    await scenarios.call_serially(await new_black_box(context))
 
 
 @law(
@@ -112,9 +112,9 @@ async def spec207_calls_one_at_a_time(trial: Trial) -> None:
         "SubscriptionCancel",
     ),
 )
-async def spec208_takes_elements_under_way(trial: Trial) -> None:
-    """Elements that come after it has cancelled by itself are no reason to raise."""
-    await receiving.gets_more_after_cancel(await black(trial))
+async def spec208_accepts_elements_after_cancel(context: LawContext) -> None:
+    """Elements that arrive after it has cancelled by itself do not make it raise."""
+    await scenarios.receive_elements_after_cancel(await new_black_box(context))
 
 
 @law(
@@ -125,11 +125,11 @@ async def spec208_takes_elements_under_way(trial: Trial) -> None:
         "PrecedingRequestCall",
     ),
 )
-async def spec209_takes_completion_after_a_request(trial: Trial) -> None:
-    """It requests, and on_complete comes instead of an element."""
-    box = await (await black(trial)).begin()
-    await box.ask()
-    await box.up.on_complete()
+async def spec209_takes_completion_after_a_request(context: LawContext) -> None:
+    """It requests, and receives on_complete instead of an element."""
+    tested = await (await new_black_box(context)).start()
+    await tested.trigger_demand()
+    await tested.upstream.on_complete()
 
 
 @law(
@@ -140,10 +140,10 @@ async def spec209_takes_completion_after_a_request(trial: Trial) -> None:
         "PrecedingRequestCall",
     ),
 )
-async def spec209_takes_completion_at_once(trial: Trial) -> None:
-    """on_complete comes right behind on_subscribe."""
-    box = await (await black(trial)).begin()
-    await box.up.on_complete()
+async def spec209_takes_completion_at_once(context: LawContext) -> None:
+    """on_complete follows on_subscribe immediately."""
+    tested = await (await new_black_box(context)).start()
+    await tested.upstream.on_complete()
 
 
 @law(
@@ -153,11 +153,11 @@ async def spec209_takes_completion_at_once(trial: Trial) -> None:
         "required_spec210_blackbox_mustBePreparedToReceiveAnOnErrorSignalWithPrecedingRequestCall",
     ),
 )
-async def spec210_takes_an_error_after_a_request(trial: Trial) -> None:
-    """It requests, and on_error comes instead of an element."""
-    box = await (await black(trial)).begin()
-    await box.ask()
-    await box.up.on_error(RuntimeError("broken"))
+async def spec210_takes_an_error_after_a_request(context: LawContext) -> None:
+    """It requests, and receives on_error instead of an element."""
+    tested = await (await new_black_box(context)).start()
+    await tested.trigger_demand()
+    await tested.upstream.on_error(RuntimeError("broken"))
 
 
 @law(
@@ -168,10 +168,10 @@ async def spec210_takes_an_error_after_a_request(trial: Trial) -> None:
         "PrecedingRequestCall",
     ),
 )
-async def spec210_takes_an_error_at_once(trial: Trial) -> None:
-    """on_error comes right behind on_subscribe."""
-    box = await (await black(trial)).begin()
-    await box.up.on_error(RuntimeError("broken"))
+async def spec210_takes_an_error_at_once(context: LawContext) -> None:
+    """on_error follows on_subscribe immediately."""
+    tested = await (await new_black_box(context)).start()
+    await tested.upstream.on_error(RuntimeError("broken"))
 
 
 @law(
@@ -179,10 +179,12 @@ async def spec210_takes_an_error_at_once(trial: Trial) -> None:
     "subscriber",
     jvm=("untested_spec212_blackbox_mustNotCallOnSubscribeMoreThanOnceBasedOnObjectEquality",),
 )
-async def spec212_is_not_fooled_by_equality(trial: Trial) -> None:
-    """A second subscription that equals the first is cancelled all the same."""
-    await receiving.has_enough_of_one(await black(trial, Equal), Equal)
-    await receiving.gets_the_same_again(await black(trial))
+async def spec212_compares_subscriptions_by_identity(context: LawContext) -> None:
+    """A second subscription that equals the first is cancelled as well."""
+    await scenarios.cancel_second_subscription(
+        await new_black_box(context, EqualSubscription), EqualSubscription
+    )
+    await scenarios.receive_same_subscription_again(await new_black_box(context))
 
 
 @law(
@@ -192,9 +194,9 @@ async def spec212_is_not_fooled_by_equality(trial: Trial) -> None:
         "required_spec213_blackbox_onSubscribe_mustThrowNullPointerExceptionWhenParametersAreNull",
     ),
 )
-async def spec213_refuses_none_in_on_subscribe(trial: Trial) -> None:
+async def spec213_refuses_none_in_on_subscribe(context: LawContext) -> None:
     """on_subscribe(None) raises TypeError to the caller."""
-    await receiving.refuses_none(await black(trial), "on_subscribe", begun=False)
+    await scenarios.refuse_none(await new_black_box(context), "on_subscribe", is_started=False)
 
 
 @law(
@@ -202,9 +204,9 @@ async def spec213_refuses_none_in_on_subscribe(trial: Trial) -> None:
     "subscriber",
     jvm=("required_spec213_blackbox_onNext_mustThrowNullPointerExceptionWhenParametersAreNull",),
 )
-async def spec213_refuses_none_in_on_next(trial: Trial) -> None:
+async def spec213_refuses_none_in_on_next(context: LawContext) -> None:
     """on_next(None) raises TypeError to the caller."""
-    await receiving.refuses_none(await black(trial), "on_next", begun=True)
+    await scenarios.refuse_none(await new_black_box(context), "on_next", is_started=True)
 
 
 @law(
@@ -212,20 +214,20 @@ async def spec213_refuses_none_in_on_next(trial: Trial) -> None:
     "subscriber",
     jvm=("required_spec213_blackbox_onError_mustThrowNullPointerExceptionWhenParametersAreNull",),
 )
-async def spec213_refuses_none_in_on_error(trial: Trial) -> None:
+async def spec213_refuses_none_in_on_error(context: LawContext) -> None:
     """on_error(None) raises TypeError to the caller."""
-    await receiving.refuses_none(await black(trial), "on_error", begun=True)
+    await scenarios.refuse_none(await new_black_box(context), "on_error", is_started=True)
 
 
 @law("2.13", "subscriber", jvm=("untested_spec213_blackbox_failingOnSignalInvocation",))
-async def spec213_returns_normally(trial: Trial) -> None:
-    """No signal raises, whatever the error is that on_error brings, nor goes on for ever."""
-    for error in receiving.errors():
-        box = await (await black(trial)).begin()
-        await box.ask()
-        await box.take_all(2)
-        await box.up.on_error(error)
-        await trial.turn()
+async def spec213_returns_normally(context: LawContext) -> None:
+    """No signal raises or runs forever, whatever the error that on_error brings."""
+    for error in scenarios.errors():
+        tested = await (await new_black_box(context)).start()
+        await tested.trigger_demand()
+        await tested.send_requested(2)
+        await tested.upstream.on_error(error)
+        await context.turn()
 
 
 @law(
@@ -233,9 +235,9 @@ async def spec213_returns_normally(trial: Trial) -> None:
     "subscriber",
     jvm=("untested_spec301_blackbox_mustNotBeCalledOutsideSubscriberContext",),
 )
-async def spec301_uses_its_own_subscription(trial: Trial) -> None:
-    """Of two subscribers one is served; the other one's subscription is not called for it."""
-    await receiving.uses_its_own(await black(trial), await black(trial))
+async def spec301_uses_its_own_subscription(context: LawContext) -> None:
+    """One of two subscribers is served; it does not call the other one's subscription."""
+    await scenarios.use_own_subscription(await new_black_box(context), await new_black_box(context))
 
 
 @law(
@@ -243,9 +245,9 @@ async def spec301_uses_its_own_subscription(trial: Trial) -> None:
     "subscriber",
     jvm=("untested_spec308_blackbox_requestMustRegisterGivenNumberElementsToBeProduced",),
 )
-async def spec308_takes_all_it_has_requested(trial: Trial) -> None:
-    """What it has requested, in however many calls, comes in one go and is taken."""
-    await receiving.takes_all_it_requested(await black(trial))
+async def spec308_takes_all_it_has_requested(context: LawContext) -> None:
+    """All requested elements arrive without a pause, and it accepts them."""
+    await scenarios.take_all_requested(await new_black_box(context))
 
 
 @law(
@@ -254,9 +256,9 @@ async def spec308_takes_all_it_has_requested(trial: Trial) -> None:
     strength=Strength.MAY,
     jvm=("untested_spec310_blackbox_requestMaySynchronouslyCallOnNextOnSubscriber",),
 )
-async def spec310_takes_elements_inside_request(trial: Trial) -> None:
-    """A publisher may send elements before request returns; that is no reason to raise."""
-    await receiving.is_answered_at_once(await black(trial))
+async def spec310_takes_elements_inside_request(context: LawContext) -> None:
+    """A publisher may send elements before request returns; no signal raises."""
+    await scenarios.receive_elements_inside_request(await new_black_box(context))
 
 
 @law(
@@ -265,9 +267,9 @@ async def spec310_takes_elements_inside_request(trial: Trial) -> None:
     strength=Strength.MAY,
     jvm=("untested_spec311_blackbox_requestMaySynchronouslyCallOnCompleteOrOnError",),
 )
-async def spec311_takes_the_end_inside_request(trial: Trial) -> None:
-    """A publisher may send the terminal signal before request returns."""
-    await receiving.is_ended_at_once(await black(trial), "on_complete")
+async def spec311_takes_the_end_inside_request(context: LawContext) -> None:
+    """A publisher may send the terminal signal before request returns; it does not raise."""
+    await scenarios.receive_end_inside_request(await new_black_box(context), "on_complete")
 
 
 @law(
@@ -278,9 +280,9 @@ async def spec311_takes_the_end_inside_request(trial: Trial) -> None:
         "untested_spec314_blackbox_cancelMayCauseThePublisherToShutdownIfNoOtherSubscriptionExists",
     ),
 )
-async def spec314_takes_the_end_after_cancel(trial: Trial) -> None:
-    """A publisher that shuts down as it was cancelled may say so; that is no reason to raise."""
-    await receiving.gets_the_end_after_cancel(await black(trial), None)
+async def spec314_takes_the_end_after_cancel(context: LawContext) -> None:
+    """A publisher that shuts down after cancel() sends on_complete; no signal raises."""
+    await scenarios.receive_end_after_cancel(await new_black_box(context), None)
 
 
 @law(
@@ -288,9 +290,9 @@ async def spec314_takes_the_end_after_cancel(trial: Trial) -> None:
     "subscriber",
     jvm=("untested_spec315_blackbox_cancelMustNotThrowExceptionAndMustSignalOnError",),
 )
-async def spec315_takes_an_error_after_cancel(trial: Trial) -> None:
-    """cancel() goes wrong, returns normally, and on_error says it: that is no reason to raise."""
-    await receiving.gets_the_end_after_cancel(await black(trial), RuntimeError("broken"))
+async def spec315_takes_an_error_after_cancel(context: LawContext) -> None:
+    """cancel() fails, returns normally and reports the failure by on_error; no signal raises."""
+    await scenarios.receive_end_after_cancel(await new_black_box(context), RuntimeError("broken"))
 
 
 @law(
@@ -298,6 +300,8 @@ async def spec315_takes_an_error_after_cancel(trial: Trial) -> None:
     "subscriber",
     jvm=("untested_spec316_blackbox_requestMustNotThrowExceptionAndMustOnErrorTheSubscriber",),
 )
-async def spec316_takes_an_error_inside_request(trial: Trial) -> None:
-    """request() goes wrong, and says so by on_error before it returns: no reason to raise."""
-    await receiving.is_ended_at_once(await black(trial), "on_error", RuntimeError("broken"))
+async def spec316_takes_an_error_inside_request(context: LawContext) -> None:
+    """request() fails and reports it by on_error before it returns; no signal raises."""
+    await scenarios.receive_end_inside_request(
+        await new_black_box(context), "on_error", RuntimeError("broken")
+    )

@@ -1,58 +1,58 @@
-"""Laws about cancellation: it stops the signals, from anywhere, in any state, again and again."""
+"""Laws about cancellation: from any thread and in any state, repeatedly, it stops the signals."""
 
 import asyncio
 from typing import Final
 
 from ..law import law
 from ..rules import Strength
+from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED, Recorder
-from ..scenario.trial import Trial
-from .moves import cancelling, hooked, rest, stops
+from .steps import cancel_at, require_stop, take_and_settle, with_hook
 
 __all__ = ()
 
 LONG: Final = 1_000
-"""Of so many elements no honest publisher has all under way when it is cancelled."""
+"""A length of which a conforming publisher does not have all elements under way at a cancel."""
 
 
-def _long(trial: Trial) -> int:
-    return min(LONG, trial.subject.max_elements)
+def _long(context: LawContext) -> int:
+    return min(LONG, context.candidate.max_elements)
 
 
 @law("1.8", "publisher", elements=20)
-async def spec108_stops_after_cancel(trial: Trial) -> None:
-    """Cancelled inside on_next or between signals, demand left: a few in flight, then silence."""
-    n = _long(trial)
+async def spec108_stops_after_cancel(context: LawContext) -> None:
+    """After cancel inside on_next or between signals, with demand left, signals soon stop."""
+    n = _long(context)
 
     async def inside(kind: type[Recorder]) -> None:
-        seen = await trial.watch(await trial.publisher(n), kind, UNBOUNDED, cancelling(2))
-        await seen.took(2)
-        await stops(trial, seen, "1.8", n - 2)
+        recorder = await context.watch(await context.publisher(n), kind, UNBOUNDED, cancel_at(2))
+        await recorder.wait_for_elements(2)
+        await require_stop(context, recorder, "1.8", n - 2)
 
     async def between(kind: type[Recorder], demand: int) -> None:
-        seen = await trial.watch(await trial.publisher(n), kind, demand)
-        await seen.took(1)  # an awaited signal is still under way
-        left = n - seen.received
-        seen.cancel()
-        await stops(trial, seen, "1.8", left)
+        recorder = await context.watch(await context.publisher(n), kind, demand)
+        await recorder.wait_for_elements(1)  # the awaited signal has not ended yet
+        left = n - recorder.received
+        recorder.cancel()
+        await require_stop(context, recorder, "1.8", left)
 
-    await trial.each(
-        *(inside(kind) for kind in trial.kinds),
-        *(between(kind, demand) for kind in trial.kinds for demand in (10, UNBOUNDED)),
+    await context.gather(
+        *(inside(kind) for kind in context.recorder_types),
+        *(between(kind, demand) for kind in context.recorder_types for demand in (10, UNBOUNDED)),
     )
 
 
 @law("1.8", "infinite_publisher")
-async def spec108_infinite_stops_after_cancel(trial: Trial) -> None:
-    """An endless stream under unbounded demand stops in the middle of it."""
+async def spec108_infinite_stops_after_cancel(context: LawContext) -> None:
+    """An endless stream with unbounded demand stops after cancel inside on_next."""
 
     async def inside(kind: type[Recorder]) -> None:
-        publisher = await trial.make("infinite_publisher")
-        seen = await trial.watch(publisher, kind, UNBOUNDED, cancelling(3))
-        await seen.took(3)
-        await stops(trial, seen, "1.8")
+        publisher = await context.create("infinite_publisher")
+        recorder = await context.watch(publisher, kind, UNBOUNDED, cancel_at(3))
+        await recorder.wait_for_elements(3)
+        await require_stop(context, recorder, "1.8")
 
-    await trial.each(*map(inside, trial.kinds))
+    await context.gather(*map(inside, context.recorder_types))
 
 
 @law(
@@ -63,17 +63,21 @@ async def spec108_infinite_stops_after_cancel(trial: Trial) -> None:
         "untested_spec108_possiblyCanceledSubscriptionShouldNotReceiveOnErrorOrOnCompleteSignals",
     ),
 )
-async def spec108_cancel_is_answered_by_no_signal(trial: Trial) -> None:
-    """Cancelled when nothing is under way, it sends nothing: no terminal signal, no element."""
+async def spec108_cancel_triggers_no_signal(context: LawContext) -> None:
+    """After cancel while no signal is under way, no signal follows, not even a terminal one."""
 
-    async def at_rest(n: int, asked: int) -> None:
-        seen = await trial.watch(await trial.publisher(n), first=asked)
-        await rest(trial, seen, asked)
-        seen.cancel()
-        await trial.quiet()
-        seen.demand(not seen.late, "1.8", f"cancel() was answered by {seen.late} signals")
+    async def idle(n: int, requested: int) -> None:
+        recorder = await context.watch(await context.publisher(n), initial=requested)
+        await take_and_settle(context, recorder, requested)
+        recorder.cancel()
+        await context.settle()
+        recorder.require(
+            not recorder.signals_after_cancel,
+            "1.8",
+            f"cancel() was answered by {recorder.signals_after_cancel} signals",
+        )
 
-    await trial.each(at_rest(3, 0), at_rest(3, 1), at_rest(3, 2))
+    await context.gather(idle(3, 0), idle(3, 1), idle(3, 2))
 
 
 @law(
@@ -82,51 +86,57 @@ async def spec108_cancel_is_answered_by_no_signal(trial: Trial) -> None:
     elements=20,
     jvm=("required_spec312_cancelMustMakeThePublisherToEventuallyStopSignaling",),
 )
-async def spec312_cancel_stops_the_publisher(trial: Trial) -> None:
-    """15 of 20 are requested and one is taken: after cancel it stops, and no request revives it."""
-    seen = await trial.watch(await trial.publisher(20))
-    seen.request(10)
-    seen.request(5)
-    await seen.took(1)
-    seen.cancel()
-    await trial.quiet()
-    late = seen.late
-    seen.request(5)
-    await trial.quiet()
-    more = seen.late - late
-    what = f"signals go on after cancel(): {late} at first, then {more} more"
-    seen.demand(not more, "3.12", what)
+async def spec312_cancel_stops_the_publisher(context: LawContext) -> None:
+    """After cancel with demand left the signals stop, and a later request has no effect."""
+    recorder = await context.watch(await context.publisher(20))
+    recorder.request(10)
+    recorder.request(5)
+    await recorder.wait_for_elements(1)
+    recorder.cancel()
+    await context.settle()
+    late = recorder.signals_after_cancel
+    recorder.request(5)
+    await context.settle()
+    more = recorder.signals_after_cancel - late
+    what = f"signals continue after cancel(): {late} at first, then {more} more"
+    recorder.require(not more, "3.12", what)
 
 
-# -- from anywhere, again, and with requests after it ------------------------------------------
+# -- from any thread, repeatedly, and followed by requests ---------------------------------------
 
 
 @law("3.5", "publisher", elements=20)
-async def spec305_cancels_from_another_thread(trial: Trial) -> None:
-    """cancel() may be called from any thread; the signals stop soon."""
+async def spec305_cancels_from_another_thread(context: LawContext) -> None:
+    """cancel() may be called from any thread; the signals soon stop."""
 
-    async def at_rest() -> None:
-        seen = await rest(trial, await trial.watch(await trial.publisher(5), first=2), 2)
-        await asyncio.to_thread(seen.cancel)
-        await trial.quiet()
-        seen.request(3)
-        await trial.quiet()
-        seen.demand(not seen.late, "3.5", "signals came after cancel() from another thread")
+    async def idle() -> None:
+        recorder = await take_and_settle(
+            context, await context.watch(await context.publisher(5), initial=2), 2
+        )
+        await asyncio.to_thread(recorder.cancel)
+        await context.settle()
+        recorder.request(3)
+        await context.settle()
+        recorder.require(
+            not recorder.signals_after_cancel,
+            "3.5",
+            "signals came after cancel() from another thread",
+        )
 
     async def busy() -> None:
-        n = _long(trial)
-        seen = await trial.watch(await trial.publisher(n), first=10)
-        await seen.took(1)
-        await asyncio.to_thread(seen.cancel)
-        await stops(trial, seen, "3.5")
-        late = seen.late
-        seen.request(5)
-        await trial.quiet()
+        n = _long(context)
+        recorder = await context.watch(await context.publisher(n), initial=10)
+        await recorder.wait_for_elements(1)
+        await asyncio.to_thread(recorder.cancel)
+        await require_stop(context, recorder, "3.5")
+        late = recorder.signals_after_cancel
+        recorder.request(5)
+        await context.settle()
         what = "a request after cancel() from another thread is served"
-        seen.demand(seen.late == late, "3.5", what)
+        recorder.require(recorder.signals_after_cancel == late, "3.5", what)
 
-    with trial.minding_threads("3.5"):
-        await trial.each(at_rest(), busy())
+    with context.checking_thread_calls("3.5"):
+        await context.gather(idle(), busy())
 
 
 @law(
@@ -135,18 +145,24 @@ async def spec305_cancels_from_another_thread(trial: Trial) -> None:
     elements=5,
     jvm=("required_spec306_afterSubscriptionIsCancelledRequestMustBeNops",),
 )
-async def spec306_takes_no_request_after_cancel(trial: Trial) -> None:
-    """Requests after cancel() have no effect, be they right or wrong."""
+async def spec306_ignores_requests_after_cancel(context: LawContext) -> None:
+    """Requests after cancel() have no effect, valid or not."""
 
-    async def dead(before: int) -> None:
-        seen = await rest(trial, await trial.watch(await trial.publisher(5), first=before), before)
-        seen.cancel()
+    async def cancelled(before: int) -> None:
+        recorder = await take_and_settle(
+            context, await context.watch(await context.publisher(5), initial=before), before
+        )
+        recorder.cancel()
         for n in (1, 3, UNBOUNDED, 0, -1):
-            seen.request(n)
-        await trial.quiet()
-        seen.demand(not seen.late, "3.6", f"{seen.late} signals came after cancel() and request()")
+            recorder.request(n)
+        await context.settle()
+        recorder.require(
+            not recorder.signals_after_cancel,
+            "3.6",
+            f"{recorder.signals_after_cancel} signals came after cancel() and request()",
+        )
 
-    await trial.each(dead(0), dead(2))
+    await context.gather(cancelled(0), cancelled(2))
 
 
 @law(
@@ -155,47 +171,55 @@ async def spec306_takes_no_request_after_cancel(trial: Trial) -> None:
     elements=5,
     jvm=("required_spec307_afterSubscriptionIsCancelledAdditionalCancelationsMustBeNops",),
 )
-async def spec307_takes_cancel_again(trial: Trial) -> None:
-    """cancel() after cancel() has no effect, and raises nothing."""
+async def spec307_ignores_repeated_cancel(context: LawContext) -> None:
+    """cancel() after cancel() has no effect and does not raise."""
 
-    async def again(before: int) -> None:
-        seen = await rest(trial, await trial.watch(await trial.publisher(5), first=before), before)
+    async def cancelled(before: int) -> None:
+        recorder = await take_and_settle(
+            context, await context.watch(await context.publisher(5), initial=before), before
+        )
         for _ in range(3):
-            seen.cancel()
-        await trial.quiet()
-        seen.cancel()
-        await trial.quiet()
-        seen.demand(not seen.late, "3.7", f"{seen.late} signals came after cancel()")
+            recorder.cancel()
+        await context.settle()
+        recorder.cancel()
+        await context.settle()
+        recorder.require(
+            not recorder.signals_after_cancel,
+            "3.7",
+            f"{recorder.signals_after_cancel} signals came after cancel()",
+        )
 
-    await trial.each(again(0), again(1))
+    await context.gather(cancelled(0), cancelled(1))
 
 
 @law("3.15", "publisher", elements=3)
-async def spec315_cancel_returns_normally(trial: Trial) -> None:
-    """cancel returns, and None: inside each signal, outside, again, and after the end."""
+async def spec315_cancel_returns_normally(context: LawContext) -> None:
+    """cancel returns None inside each signal, outside, repeatedly, and after the end."""
 
     async def inside(kind: type[Recorder], signal: str) -> None:
-        cancels = hooked(kind, signal, lambda seen: seen.cancel())
-        seen = await trial.watch(await trial.publisher(3), cancels, 2)
+        cancels = with_hook(kind, signal, lambda recorder: recorder.cancel())
+        recorder = await context.watch(await context.publisher(3), cancels, 2)
         if signal == "on_error":
-            seen.request(-1)
+            recorder.request(-1)
         else:
-            seen.request(2)
-        await trial.quiet()
-        seen.cancel()
+            recorder.request(2)
+        await context.settle()
+        recorder.cancel()
 
     signals = ("on_subscribe", "on_next", "on_error", "on_complete")
-    await trial.each(*(inside(kind, signal) for kind in trial.kinds for signal in signals))
+    await context.gather(
+        *(inside(kind, signal) for kind in context.recorder_types for signal in signals)
+    )
 
 
 @law("3.14", "closing_publisher", strength=Strength.MAY)
-async def spec314_cancel_shuts_the_publisher_down(trial: Trial) -> None:
-    """When its only subscriber cancels, the publisher gives back what it holds."""
+async def spec314_cancel_shuts_the_publisher_down(context: LawContext) -> None:
+    """When its only subscriber cancels, the publisher releases its resources."""
     closed: list[bool] = []
-    n = min(5, trial.subject.max_elements)
-    publisher = await trial.make("closing_publisher", n, lambda: closed.append(True))
-    seen = await trial.watch(publisher, first=1)
-    await seen.reached(1, "1.1", "1 was requested and did not come")
-    seen.cancel()
-    await trial.quiet()
-    seen.demand(bool(closed), "3.14", "nothing was given back after cancel()")
+    n = min(5, context.candidate.max_elements)
+    publisher = await context.create("closing_publisher", n, lambda: closed.append(True))
+    recorder = await context.watch(publisher, initial=1)
+    await recorder.wait_for_elements_or_end(1, "1.1", "1 was requested and did not come")
+    recorder.cancel()
+    await context.settle()
+    recorder.require(bool(closed), "3.14", "nothing was released after cancel()")

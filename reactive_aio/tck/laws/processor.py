@@ -1,63 +1,73 @@
-"""Laws for processors, besides those of a publisher and of a white-box subscriber."""
+"""Laws for processors, in addition to those of a publisher and of a white-box subscriber."""
 
 from ...testing.shown import shown
 from ..law import NotJudged, law
-from ..scenario.comparing import all_same, same
+from ..scenario.equality import all_same, same
+from ..scenario.law_context import LawContext
+from ..scenario.processor_views import BUFFER_SIZE
 from ..scenario.recorder import Recorder
-from ..scenario.trial import Trial
 from ..scenario.upstream import Upstream
-from ..scenario.views import BUFFER
 
 __all__ = ()
 
 
-async def _between(trial: Trial, *first: int) -> tuple[Upstream, list[Recorder]]:
-    """A processor, fed by hand, and one subscriber for each of *first*, what it requests."""
-    most = trial.subject.max_subscribers
-    if most is not None and most < len(first):
-        raise NotJudged(f"the processor takes {most} subscribers at a time (max_subscribers)")
-    processor = await trial.make("processor", BUFFER)
-    up = Upstream(trial, processor, "upstream of the processor")
-    tails = [trial.add(Recorder(trial, n)) for n in first]
-    # A cold operator has no subscriber of its own before it is subscribed to, and a hot
-    # processor gives its elements to who is there: so downstream comes first.
-    for tail in tails:
-        processor.subscribe(tail)
-    await up.on_subscribe()
-    for tail in tails:
-        await _subscribed(trial, tail)
-    return up, tails
+async def _subscribed_processor(
+    context: LawContext, *initial: int
+) -> tuple[Upstream, list[Recorder]]:
+    """A processor with an upstream, and one subscriber for each number of *initial* demand."""
+    _require_subscribers(context, len(initial))
+    processor = await context.create("processor", BUFFER_SIZE)
+    upstream = Upstream(context, processor, "upstream of the processor")
+    subscribers = [context.track(Recorder(context, n)) for n in initial]
+    # Downstream first: a cold operator subscribes upstream only when it is subscribed to, and a hot
+    # processor sends its elements to the subscribers that it has.
+    for subscriber in subscribers:
+        processor.subscribe(subscriber)
+    await upstream.on_subscribe()
+    for subscriber in subscribers:
+        await _wait_for_on_subscribe(context, subscriber)
+    return upstream, subscribers
 
 
-async def _subscribed(trial: Trial, tail: Recorder) -> None:
-    await trial.until(lambda: tail.subscriptions, "1.9", "on_subscribe has not come", tail.journal)
+def _require_subscribers(context: LawContext, count: int) -> None:
+    limit = context.candidate.max_subscribers
+    if limit is not None and limit < count:
+        raise NotJudged(f"the processor accepts {limit} subscribers at a time (max_subscribers)")
 
 
-async def _through(trial: Trial, up: Upstream, *tails: Recorder) -> object:
-    """Send an element when it is asked for; it arrives at all of *tails*."""
-    before = [tail.received for tail in tails]
-    await up.asked()
-    sent = await up.on_next()
-    for tail, count in zip(tails, before, strict=True):
-        await tail.reached(
+async def _wait_for_on_subscribe(context: LawContext, subscriber: Recorder) -> None:
+    await context.wait_until(
+        lambda: subscriber.subscriptions, "1.9", "on_subscribe has not come", subscriber.journal
+    )
+
+
+async def _pass_element(context: LawContext, upstream: Upstream, *subscribers: Recorder) -> object:
+    """Send an element once it is requested; it must arrive at all of *subscribers*."""
+    before = [subscriber.received for subscriber in subscribers]
+    await upstream.wait_for_demand()
+    sent = await upstream.on_next()
+    for subscriber, count in zip(subscribers, before, strict=True):
+        await subscriber.wait_for_elements_or_end(
             count + 1, "4.1", f"{shown(sent, 60)} was requested, sent, and did not arrive"
         )
-        arrived = tail.received > count and same(tail.elements[-1], sent)
-        tail.demand(
+        arrived = subscriber.received > count and same(subscriber.elements[-1], sent)
+        subscriber.require(
             arrived, "4.1", f"{shown(sent, 60)} was sent; what came is another element or the end"
         )
     return sent
 
 
-async def _fails_with(error: BaseException, tail: Recorder, rule: str) -> None:
+async def _require_failure(error: BaseException, subscriber: Recorder, rule: str) -> None:
     what = f"on_error({shown(error)}) was received and not passed on"
-    await tail.trial.until(lambda: tail.ended, rule, what, tail.journal)
-    got = tail.error
-    if got is None:
+    await subscriber.context.wait_until(
+        lambda: subscriber.is_terminated, rule, what, subscriber.journal
+    )
+    received = subscriber.error
+    if received is None:
         raise NotJudged("the processor recovers from the error and completes, as it may")
-    causes = (got, got.__cause__, got.__context__)
+    causes = (received, received.__cause__, received.__context__)
     passed = any(same(each, error) for each in causes)
-    tail.demand(passed, rule, f"{what}: {shown(got, 80)} came instead")
+    subscriber.require(passed, rule, f"{what}: {shown(received, 80)} came instead")
 
 
 @law(
@@ -65,19 +75,19 @@ async def _fails_with(error: BaseException, tail: Recorder, rule: str) -> None:
     "processor",
     jvm=("required_spec104_mustCallOnErrorOnAllItsSubscribersIfItEncountersANonRecoverableError",),
 )
-async def spec104_fails_all_its_subscribers(trial: Trial) -> None:
+async def spec104_fails_all_its_subscribers(context: LawContext) -> None:
     """An error from upstream reaches both of two subscribers, though one has requested nothing."""
-    coordinated = trial.subject.coordinated_emission
-    up, (one, other) = await _between(trial, 1, 1 if coordinated else 0)
-    await _through(trial, up, one)
+    coordinated = context.candidate.coordinated_emission
+    upstream, (one, other) = await _subscribed_processor(context, 1, 1 if coordinated else 0)
+    await _pass_element(context, upstream, one)
     one.request(1)
     error = RuntimeError("broken")
-    await up.on_error(error)
-    await _fails_with(error, one, "1.4")
-    if not other.ended and up.sent and other.requested < up.sent:
-        # What is held for it goes before the error.
-        other.request(up.sent)
-    await _fails_with(error, other, "1.4")
+    await upstream.on_error(error)
+    await _require_failure(error, one, "1.4")
+    if not other.is_terminated and upstream.sent and other.requested < upstream.sent:
+        # Its buffered elements precede the error.
+        other.request(upstream.sent)
+    await _require_failure(error, other, "1.4")
 
 
 @law(
@@ -85,54 +95,58 @@ async def spec104_fails_all_its_subscribers(trial: Trial) -> None:
     "processor",
     jvm=("required_mustRequestFromUpstreamForElementsThatHaveBeenRequestedLongAgo",),
 )
-async def spec201_remembers_demand_of_long_ago(trial: Trial) -> None:
-    """Twenty were requested by one; another one that joins without demand does not hold it up."""
-    most = trial.subject.max_subscribers
-    if most is not None and most < 2:
-        raise NotJudged(f"the processor takes {most} subscribers at a time (max_subscribers)")
-    up, (one,) = await _between(trial, 20)
+async def spec201_keeps_earlier_demand(context: LawContext) -> None:
+    """A subscriber that joins without demand does not delay one that requested before."""
+    _require_subscribers(context, 2)
+    upstream, (one,) = await _subscribed_processor(context, 20)
     for _ in range(2):
-        await _through(trial, up, one)
-    processor = up.subscriber
-    other = await trial.watch(processor)
-    if trial.subject.coordinated_emission:
+        await _pass_element(context, upstream, one)
+    processor = upstream.subscriber
+    other = await context.watch(processor)
+    if context.candidate.coordinated_emission:
         other.request(1)
-        await _through(trial, up, one, other)
+        await _pass_element(context, upstream, one, other)
     else:
-        sent = await _through(trial, up, one)
+        sent = await _pass_element(context, upstream, one)
         other.request(1)
-        await other.took(1, "2.1")
-        got = other.elements[0]
-        other.demand(
-            same(got, sent),
+        await other.wait_for_elements(1, "2.1")
+        received = other.elements[0]
+        other.require(
+            same(received, sent),
             "4.1",
-            f"{shown(sent, 60)} was sent after it joined, {shown(got, 60)} came",
+            f"{shown(sent, 60)} was sent after it joined, {shown(received, 60)} came",
         )
-    await up.on_complete()
-    for tail in (one, other):
-        await tail.end("1.5")
-        tail.demand(
-            tail.completed, "1.5", f"upstream completed; it failed with {shown(tail.error)}"
+    await upstream.on_complete()
+    for subscriber in (one, other):
+        await subscriber.wait_for_end("1.5")
+        subscriber.require(
+            subscriber.is_completed,
+            "1.5",
+            f"upstream completed; it failed with {shown(subscriber.error)}",
         )
 
 
 @law("4.1", "processor")
-async def spec401_passes_on_what_it_gets(trial: Trial) -> None:
-    """As many elements are asked of upstream as downstream requests; they arrive, in order."""
-    up, (tail,) = await _between(trial, 0)
+async def spec401_passes_on_what_it_receives(context: LawContext) -> None:
+    """Upstream is requested for what downstream requests; the elements arrive in order."""
+    upstream, (subscriber,) = await _subscribed_processor(context, 0)
     sent: list[object] = []
     for n in (1, 3, 20):
-        tail.request(n)
+        subscriber.request(n)
         for _ in range(n):
-            sent += [await _through(trial, up, tail)]
-    tail.demand(
-        all_same(tail.elements, sent),
+            sent += [await _pass_element(context, upstream, subscriber)]
+    subscriber.require(
+        all_same(subscriber.elements, sent),
         "4.1",
-        f"{shown(sent, 80)} were sent, {shown(tail.elements, 80)} came",
+        f"{shown(sent, 80)} were sent, {shown(subscriber.elements, 80)} came",
     )
-    await up.on_complete()
-    await tail.end("1.5")
-    tail.demand(tail.completed, "1.5", f"upstream completed; it failed with {shown(tail.error)}")
+    await upstream.on_complete()
+    await subscriber.wait_for_end("1.5")
+    subscriber.require(
+        subscriber.is_completed,
+        "1.5",
+        f"upstream completed; it failed with {shown(subscriber.error)}",
+    )
 
 
 @law(
@@ -140,23 +154,27 @@ async def spec401_passes_on_what_it_gets(trial: Trial) -> None:
     "processor",
     jvm=("mustImmediatelyPassOnOnErrorEventsReceivedFromItsUpstreamToItsDownstream",),
 )
-async def spec402_passes_an_error_on_at_once(trial: Trial) -> None:
+async def spec402_passes_an_error_on_at_once(context: LawContext) -> None:
     """An error from upstream reaches the subscriber without any demand."""
-    up, (tail,) = await _between(trial, 0)
+    upstream, (subscriber,) = await _subscribed_processor(context, 0)
     error = RuntimeError("broken")
-    await up.on_error(error)
-    await up.reached_it()
-    await _fails_with(error, tail, "4.2")
+    await upstream.on_error(error)
+    await upstream.require_inner_subscriber()
+    await _require_failure(error, subscriber, "4.2")
 
 
 @law("4.2", "processor")
-async def spec402_is_done_with_upstream_after_an_error(trial: Trial) -> None:
-    """Recovered or not: after on_error nothing is requested of that upstream any more."""
-    up, (tail,) = await _between(trial, 2)
-    await _through(trial, up, tail)
-    await trial.quiet()
-    await up.on_error(RuntimeError("broken"))
-    if not tail.ended:
-        tail.request(3)
-    await trial.quiet()
-    up.demand(not up.late, "4.2", f"{sum(up.late)} more were requested after on_error")
+async def spec402_requests_nothing_after_an_error(context: LawContext) -> None:
+    """After on_error nothing more is requested from that upstream, even on recovery."""
+    upstream, (subscriber,) = await _subscribed_processor(context, 2)
+    await _pass_element(context, upstream, subscriber)
+    await context.settle()
+    await upstream.on_error(RuntimeError("broken"))
+    if not subscriber.is_terminated:
+        subscriber.request(3)
+    await context.settle()
+    upstream.require(
+        not upstream.requests_after_end,
+        "4.2",
+        f"{sum(upstream.requests_after_end)} more were requested after on_error",
+    )

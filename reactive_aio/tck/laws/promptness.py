@@ -1,7 +1,7 @@
-"""Laws about time: request and cancel return quickly, and the loop is never held up (3.4, 3.5).
+"""Laws about time: request and cancel return quickly and do not block the loop (3.4, 3.5).
 
-Measured against a heartbeat. What is too long is tried again with a fresh publisher: only one that
-holds up the loop each time breaks the law.
+Durations are measured by a heartbeat. A slow attempt is repeated with a new publisher: the law is
+broken if every attempt is slow.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,36 +11,38 @@ from typing import Final
 from ..law import law
 from ..rules import Strength
 from ..scenario.heartbeat import Heartbeat
+from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED, Recorder
-from ..scenario.trial import Trial
 
 __all__ = ()
 
-TRIES: Final = 3
-Measured = Callable[[Trial, Heartbeat], Awaitable[tuple[Recorder, float, str]]]
-"""Returns who was watched, how many seconds it took, and what took them."""
+ATTEMPTS: Final = 3
+Measurement = Callable[[LawContext, Heartbeat], Awaitable[tuple[Recorder, float, str]]]
+"""Returns the recorder, the seconds, and what took them."""
 
 
-async def _is_quick(trial: Trial, rule: str, measured: Measured) -> None:
-    with Heartbeat() as heart:
-        for attempt in range(TRIES):
-            seen, took, what = await measured(trial, heart)
-            if took <= trial.terms.held_up:
+async def _require_quick(context: LawContext, rule: str, measure: Measurement) -> None:
+    with Heartbeat() as heartbeat:
+        for attempt in range(ATTEMPTS):
+            recorder, took, what = await measure(context, heartbeat)
+            if took <= context.timeouts.max_block:
                 return
-            if attempt == TRIES - 1:
-                seen.demand(False, rule, f"{what} for {took:.1f} s")
+            if attempt == ATTEMPTS - 1:
+                recorder.require(False, rule, f"{what} for {took:.1f} s")
 
 
-async def _request(trial: Trial, heart: Heartbeat) -> tuple[Recorder, float, str]:
-    """Requests before, in the middle, and after the end."""
-    seen = await trial.watch(await trial.publisher(5))
+async def _request(context: LawContext, heartbeat: Heartbeat) -> tuple[Recorder, float, str]:
+    """Request before the first element, between elements, and after the end."""
+    recorder = await context.watch(await context.publisher(5))
     took = 0.0
-    for asked in (1, 2, 4, 5, 6):
-        took = max(took, heart.during(partial(seen.request, asked - seen.requested)))
-        await seen.reached(min(asked, 5), "1.1", f"{asked} were requested and did not all come")
-        if took > trial.terms.held_up:
+    for total in (1, 2, 4, 5, 6):
+        took = max(took, heartbeat.during(partial(recorder.request, total - recorder.requested)))
+        await recorder.wait_for_elements_or_end(
+            min(total, 5), "1.1", f"{total} were requested and did not all come"
+        )
+        if took > context.timeouts.max_block:
             break
-    return seen, took, "request() kept its caller waiting"
+    return recorder, took, "request() kept its caller waiting"
 
 
 @law(
@@ -50,54 +52,56 @@ async def _request(trial: Trial, heart: Heartbeat) -> tuple[Recorder, float, str
     strength=Strength.SHOULD,
     jvm=("untested_spec304_requestShouldNotPerformHeavyComputations",),
 )
-async def spec304_request_returns_quickly(trial: Trial) -> None:
+async def spec304_request_returns_quickly(context: LawContext) -> None:
     """request() does not keep its caller waiting."""
-    await _is_quick(trial, "3.4", _request)
+    await _require_quick(context, "3.4", _request)
 
 
-async def _gap(trial: Trial, heart: Heartbeat) -> tuple[Recorder, float, str]:
-    began = heart.now()
+async def _longest_turn(context: LawContext, heartbeat: Heartbeat) -> tuple[Recorder, float, str]:
+    began = heartbeat.now()
 
-    def enough(seen: Recorder, _element: object) -> None:
-        # One that sends for ever inside request would never give the law a turn either.
-        if heart.since(began) > 2 * trial.terms.held_up:
-            seen.cancel()
+    def cancel_late(recorder: Recorder, _element: object) -> None:
+        # A publisher that sends forever inside request would not return to the law, either.
+        if heartbeat.since(began) > 2 * context.timeouts.max_block:
+            recorder.cancel()
 
-    seen = await trial.watch(await trial.make("infinite_publisher"), then=enough)
-    began = heart.now()
-    took = heart.during(partial(seen.request, UNBOUNDED))
+    recorder = await context.watch(
+        await context.create("infinite_publisher"), on_element=cancel_late
+    )
+    began = heartbeat.now()
+    took = heartbeat.during(partial(recorder.request, UNBOUNDED))
     for _ in range(20):
-        moment = heart.now()
-        await trial.turn()
-        took = max(took, heart.since(moment))
-        if took > trial.terms.held_up:
+        moment = heartbeat.now()
+        await context.turn()
+        took = max(took, heartbeat.since(moment))
+        if took > context.timeouts.max_block:
             break
-    seen.cancel()
-    return seen, took, "the loop had no turn"
+    recorder.cancel()
+    return recorder, took, "the loop had no turn"
 
 
 @law("3.4", "infinite_publisher", strength=Strength.SHOULD)
-async def spec304_leaves_the_loop_to_others(trial: Trial) -> None:
-    """An endless stream under unbounded demand gives the loop its turns."""
-    await _is_quick(trial, "3.4", _gap)
+async def spec304_yields_to_the_loop(context: LawContext) -> None:
+    """An endless stream with unbounded demand lets the loop run other callbacks."""
+    await _require_quick(context, "3.4", _longest_turn)
 
 
-async def _cancel(trial: Trial, heart: Heartbeat) -> tuple[Recorder, float, str]:
-    """Before any request, in the middle with demand left, and again."""
-    longest, who = 0.0, None
-    for first in (0, 1, 3):
-        seen = await trial.watch(await trial.publisher(5), first=first)
-        await seen.took(min(first, 1))
-        took = heart.during(seen.cancel)
-        took = max(took, heart.during(seen.cancel))
+async def _cancel(context: LawContext, heartbeat: Heartbeat) -> tuple[Recorder, float, str]:
+    """Cancel before any request, between elements with demand left, and repeatedly."""
+    longest, slowest = 0.0, None
+    for initial in (0, 1, 3):
+        recorder = await context.watch(await context.publisher(5), initial=initial)
+        await recorder.wait_for_elements(min(initial, 1))
+        took = heartbeat.during(recorder.cancel)
+        took = max(took, heartbeat.during(recorder.cancel))
         for _ in range(3):
-            moment = heart.now()
-            await trial.turn()
-            took = max(took, heart.since(moment))
-        if who is None or took > longest:
-            longest, who = took, seen
-    assert who is not None
-    return who, longest, "cancel() kept its caller, or the loop, waiting"
+            moment = heartbeat.now()
+            await context.turn()
+            took = max(took, heartbeat.since(moment))
+        if slowest is None or took > longest:
+            longest, slowest = took, recorder
+    assert slowest is not None
+    return slowest, longest, "cancel() kept its caller, or the loop, waiting"
 
 
 @law(
@@ -106,6 +110,6 @@ async def _cancel(trial: Trial, heart: Heartbeat) -> tuple[Recorder, float, str]
     elements=5,
     jvm=("untested_spec305_cancelMustNotSynchronouslyPerformHeavyComputation",),
 )
-async def spec305_cancel_returns_quickly(trial: Trial) -> None:
-    """cancel() does not keep its caller waiting, nor the loop after it."""
-    await _is_quick(trial, "3.5", _cancel)
+async def spec305_cancel_returns_quickly(context: LawContext) -> None:
+    """cancel() does not keep its caller waiting, nor does it block the loop afterwards."""
+    await _require_quick(context, "3.5", _cancel)

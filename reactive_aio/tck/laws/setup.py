@@ -1,17 +1,17 @@
-"""Laws about what a person gives to be judged: without these the others say nothing."""
+"""Laws about the candidate's factories: without these the other laws prove nothing."""
 
 import sys
 from typing import Final
 
 from ...testing.shown import shown
 from ..law import SETUP, law
+from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED
-from ..scenario.trial import Trial
 
 __all__ = ()
 
 MANY: Final = 1_000
-"""More elements than this are not made only to see whether they can be."""
+"""A larger max_elements is not verified."""
 
 
 @law(
@@ -21,9 +21,9 @@ MANY: Final = 1_000
     completes=True,
     jvm=("required_createPublisher1MustProduceAStreamOfExactly1Element",),
 )
-async def setup_makes_a_stream_of_one(trial: Trial) -> None:
+async def setup_makes_a_stream_of_one(context: LawContext) -> None:
     """publisher(1) sends one element and completes."""
-    await _exactly(trial, 1)
+    await _exactly(context, 1)
 
 
 @law(
@@ -33,39 +33,43 @@ async def setup_makes_a_stream_of_one(trial: Trial) -> None:
     completes=True,
     jvm=("required_createPublisher3MustProduceAStreamOfExactly3Elements",),
 )
-async def setup_makes_a_stream_of_three(trial: Trial) -> None:
+async def setup_makes_a_stream_of_three(context: LawContext) -> None:
     """publisher(3) sends three elements and completes."""
-    await _exactly(trial, 3)
+    await _exactly(context, 3)
 
 
-async def _exactly(trial: Trial, n: int) -> None:
-    seen = await trial.watch(await trial.publisher(n))
-    for asked in range(1, n + 1):
-        seen.request(1)
-        await seen.took(asked, SETUP)
-    if not seen.ended:
-        # Completion may wait for one request more.
-        seen.request(1)
-    await seen.reached(n + 1, SETUP, f"publisher({n}) sent {n} elements and did not complete")
-    seen.demand(seen.received == n, SETUP, f"publisher({n}) sent more than {n} elements")
-    seen.demand(seen.completed, SETUP, f"publisher({n}) failed: {shown(seen.error)}")
+async def _exactly(context: LawContext, n: int) -> None:
+    recorder = await context.watch(await context.publisher(n))
+    for count in range(1, n + 1):
+        recorder.request(1)
+        await recorder.wait_for_elements(count, SETUP)
+    if not recorder.is_terminated:
+        # Completion may follow one more request.
+        recorder.request(1)
+    await recorder.wait_for_elements_or_end(
+        n + 1, SETUP, f"publisher({n}) sent {n} elements and did not complete"
+    )
+    recorder.require(recorder.received == n, SETUP, f"publisher({n}) sent more than {n} elements")
+    recorder.require(
+        recorder.is_completed, SETUP, f"publisher({n}) failed: {shown(recorder.error)}"
+    )
 
 
 @law(SETUP, "publisher", jvm=("required_validate_maxElementsFromPublisher",))
-async def setup_can_make_max_elements(trial: Trial) -> None:
+async def setup_can_make_max_elements(context: LawContext) -> None:
     """max_elements is a length that publisher(n) can make."""
-    most = trial.subject.max_elements
-    trial.demand(most >= 0, SETUP, f"max_elements is {most}")
-    if most > MANY:
+    limit = context.candidate.max_elements
+    context.require(limit >= 0, SETUP, f"max_elements is {limit}")
+    if limit > MANY:
         return
-    seen = await trial.watch(await trial.publisher(most), first=UNBOUNDED)
-    await seen.took(most, SETUP)
+    recorder = await context.watch(await context.publisher(limit), initial=UNBOUNDED)
+    await recorder.wait_for_elements(limit, SETUP)
 
 
 @law(SETUP, "publisher", jvm=("required_validate_boundedDepthOfOnNextAndRequestRecursion",))
-async def setup_has_room_for_max_depth(trial: Trial) -> None:
-    """max_depth is at least 1, and a depth that Python's stack has room for."""
-    depth, room = trial.subject.max_depth, sys.getrecursionlimit()
-    trial.demand(depth >= 1, SETUP, f"max_depth is {depth}")
-    what = f"max_depth is {depth}, and Python's stack has room for {room} calls"
-    trial.demand(depth < room, SETUP, what)
+async def setup_max_depth_fits_the_stack(context: LawContext) -> None:
+    """max_depth is at least 1 and fits Python's recursion limit."""
+    depth, limit = context.candidate.max_depth, sys.getrecursionlimit()
+    context.require(depth >= 1, SETUP, f"max_depth is {depth}")
+    what = f"max_depth is {depth}, and Python's recursion limit is {limit}"
+    context.require(depth < limit, SETUP, what)

@@ -1,38 +1,35 @@
-"""Laws for subscribers that tell a probe what they receive, and take orders."""
-
-from typing import Final
+"""Laws for subscribers that report their signals to a probe and accept commands."""
 
 from ...testing.shown import shown
 from ..law import SETUP, NotJudged, law
 from ..rules import Strength
-from ..scenario.comparing import all_same
-from ..scenario.trial import Trial
-from ..scenario.upstream import Equal
-from . import receiving
-from .box import white
+from ..scenario.equality import all_same
+from ..scenario.law_context import LawContext
+from ..scenario.upstream import EqualSubscription
+from . import subscriber_scenarios as scenarios
+from .subscriber_under_test import new_white_box
 
-__all__ = ("UNTESTED_WHITE_BOX",)
-
-UNTESTED_WHITE_BOX: Final[dict[str, str]] = {}
-"""Tests of the JVM's kit for which there is no law, and why."""
+__all__ = ()
 
 
 @law(SETUP, "whitebox_subscriber", jvm=("required_exerciseWhiteboxHappyPath",))
-async def setup_probe_and_puppet_work(trial: Trial) -> None:
-    """What is requested by order arrives at the probe, and cancelling by order arrives above."""
-    box = await (await white(trial)).begin()
-    await box.ask(1)
-    await box.order("trigger_request", 1)
-    await box.pass_on()
-    await box.up.asked()
-    await box.pass_on()
-    await box.ask(1)
-    await box.pass_on()
-    await box.order("signal_cancel")
-    if trial.subject.processor is None:
+async def setup_probe_and_puppet_work(context: LawContext) -> None:
+    """Elements requested on command reach the probe, and a cancel on command goes upstream."""
+    tested = await (await new_white_box(context)).start()
+    await tested.trigger_demand(1)
+    await tested.command("trigger_request", 1)
+    await tested.send_element()
+    await tested.upstream.wait_for_demand()
+    await tested.send_element()
+    await tested.trigger_demand(1)
+    await tested.send_element()
+    await tested.command("signal_cancel")
+    if context.candidate.processor is None:
         what = "the puppet was told to cancel, and cancel() has not come"
-        await box.up.cancelled("2.6", what)
-    box.up.demand(box.received == 3, "2.11", f"3 elements were sent, {box.received} received")
+        await tested.upstream.wait_for_cancel("2.6", what)
+    tested.upstream.require(
+        tested.received == 3, "2.11", f"3 elements were sent, {tested.received} received"
+    )
 
 
 @law(
@@ -40,9 +37,9 @@ async def setup_probe_and_puppet_work(trial: Trial) -> None:
     "whitebox_subscriber",
     jvm=("required_spec201_mustSignalDemandViaSubscriptionRequest",),
 )
-async def spec201_requests_when_told(trial: Trial) -> None:
-    """What is requested by order is requested above; that many elements arrive at the probe."""
-    await receiving.requests_and_takes(await white(trial))
+async def spec201_requests_on_command(context: LawContext) -> None:
+    """A request on command goes upstream, and that many elements reach the probe."""
+    await scenarios.request_and_take(await new_white_box(context))
 
 
 @law(
@@ -51,9 +48,9 @@ async def spec201_requests_when_told(trial: Trial) -> None:
     strength=Strength.SHOULD,
     jvm=("untested_spec202_shouldAsynchronouslyDispatch",),
 )
-async def spec202_probed_keeps_nobody_waiting(trial: Trial) -> None:
-    """No signal, nor what it makes, holds up the loop: work that takes long is done elsewhere."""
-    await receiving.keeps_nobody_waiting(white(trial) for _ in range(receiving.TRIES))
+async def spec202_probed_does_not_block_the_loop(context: LawContext) -> None:
+    """No signal, and no task or callback that it makes, blocks the loop."""
+    await scenarios.return_quickly(new_white_box(context) for _ in range(scenarios.ATTEMPTS))
 
 
 @law(
@@ -61,10 +58,10 @@ async def spec202_probed_keeps_nobody_waiting(trial: Trial) -> None:
     "whitebox_subscriber",
     jvm=("required_spec203_mustNotCallMethodsOnSubscriptionOrPublisherInOnComplete",),
 )
-async def spec203_probed_calls_nothing_in_on_complete(trial: Trial) -> None:
+async def spec203_probed_calls_nothing_in_on_complete(context: LawContext) -> None:
     """Neither on_complete nor a task or callback that it makes calls the subscription."""
     for sent in (0, 2):
-        await receiving.ends(await white(trial), None, sent, "2.3")
+        await scenarios.terminate(await new_white_box(context), None, sent, "2.3")
 
 
 @law(
@@ -72,10 +69,10 @@ async def spec203_probed_calls_nothing_in_on_complete(trial: Trial) -> None:
     "whitebox_subscriber",
     jvm=("required_spec203_mustNotCallMethodsOnSubscriptionOrPublisherInOnError",),
 )
-async def spec203_probed_calls_nothing_in_on_error(trial: Trial) -> None:
+async def spec203_probed_calls_nothing_in_on_error(context: LawContext) -> None:
     """Neither on_error nor a task or callback that it makes calls the subscription."""
     for sent in (0, 2):
-        await receiving.ends(await white(trial), RuntimeError("broken"), sent, "2.3")
+        await scenarios.terminate(await new_white_box(context), RuntimeError("broken"), sent, "2.3")
 
 
 @law(
@@ -86,10 +83,10 @@ async def spec203_probed_calls_nothing_in_on_error(trial: Trial) -> None:
         "RecievingOnCompleteOrOnError",
     ),
 )
-async def spec204_probed_requests_nothing_after_the_end(trial: Trial) -> None:
-    """After a terminal signal nothing more is requested; to cancel would do no harm."""
+async def spec204_probed_requests_nothing_after_the_end(context: LawContext) -> None:
+    """After a terminal signal nothing more is requested; a cancellation is allowed."""
     for end in (None, RuntimeError("broken")):
-        await receiving.ends(await white(trial), end, 2, "2.4")
+        await scenarios.terminate(await new_white_box(context), end, 2, "2.4")
 
 
 @law(
@@ -100,9 +97,9 @@ async def spec204_probed_requests_nothing_after_the_end(trial: Trial) -> None:
         "AndReceivesAnotherOnSubscribeSignal",
     ),
 )
-async def spec205_probed_cancels_a_second_subscription(trial: Trial) -> None:
-    """A second subscription is cancelled, and never requested from; the first works on."""
-    await receiving.has_enough_of_one(await white(trial))
+async def spec205_probed_cancels_a_second_subscription(context: LawContext) -> None:
+    """A second subscription is cancelled and never requested from; the first remains in use."""
+    await scenarios.cancel_second_subscription(await new_white_box(context))
 
 
 @law(
@@ -110,18 +107,18 @@ async def spec205_probed_cancels_a_second_subscription(trial: Trial) -> None:
     "whitebox_subscriber",
     jvm=("untested_spec206_mustCallSubscriptionCancelIfItIsNoLongerValid",),
 )
-async def spec206_cancels_when_told(trial: Trial) -> None:
-    """A subscription that is needed no longer is cancelled, with demand or without."""
-    for ask in (True, False):
-        box = await (await white(trial)).begin()
-        if ask:
-            await box.ask()
-        await box.order("signal_cancel")
-        await trial.quiet()
-        if not box.up.cancels and trial.subject.processor is not None:
-            raise NotJudged("the processor goes on when its subscriber cancels, as it may")
+async def spec206_cancels_on_command(context: LawContext) -> None:
+    """A subscription that is no longer needed is cancelled, with demand or without."""
+    for has_demand in (True, False):
+        tested = await (await new_white_box(context)).start()
+        if has_demand:
+            await tested.trigger_demand()
+        await tested.command("signal_cancel")
+        await context.settle()
+        if not tested.upstream.cancel_calls and context.candidate.processor is not None:
+            raise NotJudged("the processor continues when its subscriber cancels, as it may")
         what = "the puppet was told to cancel, and cancel() has not come"
-        await box.up.cancelled("2.6", what)
+        await tested.upstream.wait_for_cancel("2.6", what)
 
 
 @law(
@@ -132,9 +129,9 @@ async def spec206_cancels_when_told(trial: Trial) -> None:
         "ThreadOrTakeCareOfSynchronization",
     ),
 )
-async def spec207_probed_calls_one_at_a_time(trial: Trial) -> None:
-    """Calls of request and cancel take a moment, and never overlap."""
-    await receiving.calls_serially(await white(trial))
+async def spec207_probed_calls_one_at_a_time(context: LawContext) -> None:
+    """Calls of request and cancel take a moment, and do not overlap."""
+    await scenarios.call_serially(await new_white_box(context))
 
 
 @law(
@@ -144,9 +141,9 @@ async def spec207_probed_calls_one_at_a_time(trial: Trial) -> None:
         "required_spec208_mustBePreparedToReceiveOnNextSignalsAfterHavingCalledSubscriptionCancel",
     ),
 )
-async def spec208_probed_takes_elements_under_way(trial: Trial) -> None:
-    """Elements that come after it has been told to cancel are no reason to raise."""
-    await receiving.gets_more_after_cancel(await white(trial))
+async def spec208_probed_accepts_elements_after_cancel(context: LawContext) -> None:
+    """Elements that arrive after the command to cancel do not make it raise."""
+    await scenarios.receive_elements_after_cancel(await new_white_box(context))
 
 
 @law(
@@ -154,12 +151,12 @@ async def spec208_probed_takes_elements_under_way(trial: Trial) -> None:
     "whitebox_subscriber",
     jvm=("required_spec209_mustBePreparedToReceiveAnOnCompleteSignalWithPrecedingRequestCall",),
 )
-async def spec209_probed_takes_completion_after_a_request(trial: Trial) -> None:
-    """It requests, on_complete comes instead of an element, and reaches the probe."""
-    box = await (await white(trial)).begin()
-    await box.ask()
-    await box.up.on_complete()
-    await box.told_completion("2.9")
+async def spec209_probed_takes_completion_after_a_request(context: LawContext) -> None:
+    """It requests; on_complete comes instead of an element, and reaches the probe."""
+    tested = await (await new_white_box(context)).start()
+    await tested.trigger_demand()
+    await tested.upstream.on_complete()
+    await tested.expect_completion("2.9")
 
 
 @law(
@@ -167,11 +164,11 @@ async def spec209_probed_takes_completion_after_a_request(trial: Trial) -> None:
     "whitebox_subscriber",
     jvm=("required_spec209_mustBePreparedToReceiveAnOnCompleteSignalWithoutPrecedingRequestCall",),
 )
-async def spec209_probed_takes_completion_at_once(trial: Trial) -> None:
-    """on_complete comes right behind on_subscribe, and reaches the probe."""
-    box = await (await white(trial)).begin()
-    await box.up.on_complete()
-    await box.told_completion("2.9")
+async def spec209_probed_takes_completion_at_once(context: LawContext) -> None:
+    """on_complete follows on_subscribe immediately, and reaches the probe."""
+    tested = await (await new_white_box(context)).start()
+    await tested.upstream.on_complete()
+    await tested.expect_completion("2.9")
 
 
 @law(
@@ -179,13 +176,13 @@ async def spec209_probed_takes_completion_at_once(trial: Trial) -> None:
     "whitebox_subscriber",
     jvm=("required_spec210_mustBePreparedToReceiveAnOnErrorSignalWithPrecedingRequestCall",),
 )
-async def spec210_probed_takes_an_error_after_a_request(trial: Trial) -> None:
-    """It requests, on_error comes instead of an element, and reaches the probe as it is."""
+async def spec210_probed_takes_an_error_after_a_request(context: LawContext) -> None:
+    """It requests; on_error comes instead of an element, and reaches the probe unchanged."""
     error = RuntimeError("broken")
-    box = await (await white(trial)).begin()
-    await box.ask()
-    await box.up.on_error(error)
-    await box.told_error(error, "2.10")
+    tested = await (await new_white_box(context)).start()
+    await tested.trigger_demand()
+    await tested.upstream.on_error(error)
+    await tested.expect_error(error, "2.10")
 
 
 @law(
@@ -193,12 +190,12 @@ async def spec210_probed_takes_an_error_after_a_request(trial: Trial) -> None:
     "whitebox_subscriber",
     jvm=("required_spec210_mustBePreparedToReceiveAnOnErrorSignalWithoutPrecedingRequestCall",),
 )
-async def spec210_probed_takes_an_error_at_once(trial: Trial) -> None:
-    """on_error comes right behind on_subscribe, and reaches the probe as it is."""
+async def spec210_probed_takes_an_error_at_once(context: LawContext) -> None:
+    """on_error follows on_subscribe immediately, and reaches the probe unchanged."""
     error = RuntimeError("broken")
-    box = await (await white(trial)).begin()
-    await box.up.on_error(error)
-    await box.told_error(error, "2.10")
+    tested = await (await new_white_box(context)).start()
+    await tested.upstream.on_error(error)
+    await tested.expect_error(error, "2.10")
 
 
 @law(
@@ -209,29 +206,33 @@ async def spec210_probed_takes_an_error_at_once(trial: Trial) -> None:
         "OfTheRespectiveEvents",
     ),
 )
-async def spec211_receives_in_order(trial: Trial) -> None:
+async def spec211_receives_in_order(context: LawContext) -> None:
     """Each signal is received once, in the order in which it was sent."""
-    box = await (await white(trial)).begin()
+    tested = await (await new_white_box(context)).start()
     sent: list[object] = []
     while len(sent) < 6:
-        await box.ask(3)
-        for _ in range(min(3, box.up.outstanding)):
-            sent += [await box.up.on_next()]
-    await trial.until(
-        lambda: box.received >= len(sent),
+        await tested.trigger_demand(3)
+        for _ in range(min(3, tested.upstream.outstanding)):
+            sent += [await tested.upstream.on_next()]
+    await context.wait_until(
+        lambda: tested.received >= len(sent),
         "2.11",
         f"{len(sent)} elements were sent and have not all reached the probe",
-        box.up.journal,
+        tested.upstream.journal,
     )
-    await box.up.on_complete()
-    await box.told_completion("2.11")
-    await trial.quiet()
-    assert box.probe is not None
-    got, ends = box.probe.elements, box.probe.completions + len(box.probe.errors)
-    box.up.demand(
-        all_same(got, sent), "2.11", f"{shown(sent, 80)} were sent, {shown(got, 80)} received"
+    await tested.upstream.on_complete()
+    await tested.expect_completion("2.11")
+    await context.settle()
+    assert tested.probe is not None
+    received, ends = tested.probe.elements, tested.probe.completions + len(tested.probe.errors)
+    tested.upstream.require(
+        all_same(received, sent),
+        "2.11",
+        f"{shown(sent, 80)} were sent, {shown(received, 80)} received",
     )
-    box.up.demand(ends == 1, "2.11", f"one terminal signal was sent, {ends} were received")
+    tested.upstream.require(
+        ends == 1, "2.11", f"one terminal signal was sent, {ends} were received"
+    )
 
 
 @law(
@@ -239,10 +240,12 @@ async def spec211_receives_in_order(trial: Trial) -> None:
     "whitebox_subscriber",
     jvm=("untested_spec212_mustNotCallOnSubscribeMoreThanOnceBasedOnObjectEquality_specViolation",),
 )
-async def spec212_probed_is_not_fooled_by_equality(trial: Trial) -> None:
-    """A second subscription that equals the first is cancelled all the same."""
-    await receiving.has_enough_of_one(await white(trial, Equal), Equal)
-    await receiving.gets_the_same_again(await white(trial))
+async def spec212_probed_compares_subscriptions_by_identity(context: LawContext) -> None:
+    """A second subscription that equals the first is cancelled as well."""
+    await scenarios.cancel_second_subscription(
+        await new_white_box(context, EqualSubscription), EqualSubscription
+    )
+    await scenarios.receive_same_subscription_again(await new_white_box(context))
 
 
 @law(
@@ -250,10 +253,10 @@ async def spec212_probed_is_not_fooled_by_equality(trial: Trial) -> None:
     "whitebox_subscriber",
     jvm=("required_spec213_onSubscribe_mustThrowNullPointerExceptionWhenParametersAreNull",),
 )
-async def spec213_probed_refuses_none_in_on_subscribe(trial: Trial) -> None:
+async def spec213_probed_refuses_none_in_on_subscribe(context: LawContext) -> None:
     """on_subscribe(None) raises TypeError to the caller, before a subscription and after it."""
-    for begun in (False, True):
-        await receiving.refuses_none(await white(trial), "on_subscribe", begun)
+    for is_started in (False, True):
+        await scenarios.refuse_none(await new_white_box(context), "on_subscribe", is_started)
 
 
 @law(
@@ -261,9 +264,9 @@ async def spec213_probed_refuses_none_in_on_subscribe(trial: Trial) -> None:
     "whitebox_subscriber",
     jvm=("required_spec213_onNext_mustThrowNullPointerExceptionWhenParametersAreNull",),
 )
-async def spec213_probed_refuses_none_in_on_next(trial: Trial) -> None:
-    """on_next(None) raises TypeError to the caller, and the probe is told of nothing."""
-    await receiving.refuses_none(await white(trial), "on_next", begun=True)
+async def spec213_probed_refuses_none_in_on_next(context: LawContext) -> None:
+    """on_next(None) raises TypeError to the caller, and nothing reaches the probe."""
+    await scenarios.refuse_none(await new_white_box(context), "on_next", is_started=True)
 
 
 @law(
@@ -271,28 +274,28 @@ async def spec213_probed_refuses_none_in_on_next(trial: Trial) -> None:
     "whitebox_subscriber",
     jvm=("required_spec213_onError_mustThrowNullPointerExceptionWhenParametersAreNull",),
 )
-async def spec213_probed_refuses_none_in_on_error(trial: Trial) -> None:
-    """on_error(None) raises TypeError to the caller, and the probe is told of nothing."""
-    await receiving.refuses_none(await white(trial), "on_error", begun=True)
+async def spec213_probed_refuses_none_in_on_error(context: LawContext) -> None:
+    """on_error(None) raises TypeError to the caller, and nothing reaches the probe."""
+    await scenarios.refuse_none(await new_white_box(context), "on_error", is_started=True)
 
 
 @law("2.13", "whitebox_subscriber", jvm=("untested_spec213_failingOnSignalInvocation",))
-async def spec213_probed_returns_normally(trial: Trial) -> None:
-    """No signal raises, whatever the error is that on_error brings, nor goes on for ever."""
-    for error in receiving.errors():
-        box = await (await white(trial)).begin()
-        await box.ask(2)
-        await box.take_all(2)
-        await box.up.on_error(error)
-        await box.told_error(error, "2.13")
+async def spec213_probed_returns_normally(context: LawContext) -> None:
+    """No signal raises or runs forever, whatever the error that on_error brings."""
+    for error in scenarios.errors():
+        tested = await (await new_white_box(context)).start()
+        await tested.trigger_demand(2)
+        await tested.send_requested(2)
+        await tested.upstream.on_error(error)
+        await tested.expect_error(error, "2.13")
 
 
 @law(
     "3.1", "whitebox_subscriber", jvm=("untested_spec301_mustNotBeCalledOutsideSubscriberContext",)
 )
-async def spec301_probed_uses_its_own_subscription(trial: Trial) -> None:
-    """Of two subscribers one is served; the other one's subscription is not called for it."""
-    await receiving.uses_its_own(await white(trial), await white(trial))
+async def spec301_probed_uses_its_own_subscription(context: LawContext) -> None:
+    """One of two subscribers is served; it does not call the other one's subscription."""
+    await scenarios.use_own_subscription(await new_white_box(context), await new_white_box(context))
 
 
 @law(
@@ -300,16 +303,18 @@ async def spec301_probed_uses_its_own_subscription(trial: Trial) -> None:
     "whitebox_subscriber",
     jvm=("required_spec308_requestMustRegisterGivenNumberElementsToBeProduced",),
 )
-async def spec308_requests_add_up(trial: Trial) -> None:
-    """Two, and then three more, are requested by order: so many are requested above, in the end."""
-    box = await (await white(trial)).begin()
+async def spec308_requests_add_up(context: LawContext) -> None:
+    """Commands to request two and then three elements amount to five requested upstream."""
+    tested = await (await new_white_box(context)).start()
     for n in (2, 3):
-        await box.order("trigger_request", n)
+        await tested.command("trigger_request", n)
         for _ in range(n):
-            await box.up.asked("3.8")
-            await box.pass_on()
-    await trial.quiet()
-    box.up.demand(box.received == 5, "3.8", f"5 elements were sent, {box.received} received")
+            await tested.upstream.wait_for_demand("3.8")
+            await tested.send_element()
+    await context.settle()
+    tested.upstream.require(
+        tested.received == 5, "3.8", f"5 elements were sent, {tested.received} received"
+    )
 
 
 @law(
@@ -318,9 +323,9 @@ async def spec308_requests_add_up(trial: Trial) -> None:
     strength=Strength.MAY,
     jvm=("untested_spec310_requestMaySynchronouslyCallOnNextOnSubscriber",),
 )
-async def spec310_probed_takes_elements_inside_request(trial: Trial) -> None:
-    """A publisher may send elements before request returns: they reach the probe."""
-    await receiving.is_answered_at_once(await white(trial))
+async def spec310_probed_takes_elements_inside_request(context: LawContext) -> None:
+    """A publisher may send elements before request returns; they reach the probe."""
+    await scenarios.receive_elements_inside_request(await new_white_box(context))
 
 
 @law(
@@ -329,9 +334,9 @@ async def spec310_probed_takes_elements_inside_request(trial: Trial) -> None:
     strength=Strength.MAY,
     jvm=("untested_spec311_requestMaySynchronouslyCallOnCompleteOrOnError",),
 )
-async def spec311_probed_takes_the_end_inside_request(trial: Trial) -> None:
-    """A publisher may send the terminal signal before request returns: it reaches the probe."""
-    await receiving.is_ended_at_once(await white(trial), "on_complete")
+async def spec311_probed_takes_the_end_inside_request(context: LawContext) -> None:
+    """A publisher may send the terminal signal before request returns; it reaches the probe."""
+    await scenarios.receive_end_inside_request(await new_white_box(context), "on_complete")
 
 
 @law(
@@ -340,9 +345,9 @@ async def spec311_probed_takes_the_end_inside_request(trial: Trial) -> None:
     strength=Strength.MAY,
     jvm=("untested_spec314_cancelMayCauseThePublisherToShutdownIfNoOtherSubscriptionExists",),
 )
-async def spec314_probed_takes_the_end_after_cancel(trial: Trial) -> None:
-    """A publisher that shuts down as it was cancelled may say so; that is no reason to raise."""
-    await receiving.gets_the_end_after_cancel(await white(trial), None)
+async def spec314_probed_takes_the_end_after_cancel(context: LawContext) -> None:
+    """A publisher that shuts down after cancel() sends on_complete; no signal raises."""
+    await scenarios.receive_end_after_cancel(await new_white_box(context), None)
 
 
 @law(
@@ -350,9 +355,9 @@ async def spec314_probed_takes_the_end_after_cancel(trial: Trial) -> None:
     "whitebox_subscriber",
     jvm=("untested_spec315_cancelMustNotThrowExceptionAndMustSignalOnError",),
 )
-async def spec315_probed_takes_an_error_after_cancel(trial: Trial) -> None:
-    """cancel() goes wrong, returns normally, and on_error says it: that is no reason to raise."""
-    await receiving.gets_the_end_after_cancel(await white(trial), RuntimeError("broken"))
+async def spec315_probed_takes_an_error_after_cancel(context: LawContext) -> None:
+    """cancel() fails, returns normally and reports the failure by on_error; no signal raises."""
+    await scenarios.receive_end_after_cancel(await new_white_box(context), RuntimeError("broken"))
 
 
 @law(
@@ -360,6 +365,8 @@ async def spec315_probed_takes_an_error_after_cancel(trial: Trial) -> None:
     "whitebox_subscriber",
     jvm=("untested_spec316_requestMustNotThrowExceptionAndMustOnErrorTheSubscriber",),
 )
-async def spec316_probed_takes_an_error_inside_request(trial: Trial) -> None:
-    """request() goes wrong, and says so by on_error before it returns: it reaches the probe."""
-    await receiving.is_ended_at_once(await white(trial), "on_error", RuntimeError("broken"))
+async def spec316_probed_takes_an_error_inside_request(context: LawContext) -> None:
+    """request() fails and reports it by on_error before it returns; it reaches the probe."""
+    await scenarios.receive_end_inside_request(
+        await new_white_box(context), "on_error", RuntimeError("broken")
+    )

@@ -1,5 +1,5 @@
-"""The kit's network part: is a peer's RSocket 1.0 what the protocol says, byte by byte?
+"""The network kit: judges an RSocket 1.0 server by what it sends and how it reacts, byte by byte.
 
-It speaks the wire by a codec of its own (`frames`), written against the protocol's text and sharing
-nothing with `reactive_aio.rsocket`: what both write alike, two readings of the text have agreed on.
+It reads and writes frames by its own codec (`frames`), written from the protocol's text. It shares
+no code with `reactive_aio.rsocket`, so that a mistake in one is detected by the other.
 """

@@ -1,10 +1,10 @@
-"""Frames for the wire laws: what laws send, right or wrong, and what came, read with suspicion.
+"""Frames for the laws of the wire: writes valid and invalid frames, and parses any.
 
-A law must be able to send what no sound codec would write, so writers are functions that return
-bytes and check nothing. What comes is read into `Seen`, which says what is wrong with itself.
+A law must be able to send frames that a codec would refuse, so writers are functions that return
+bytes and check nothing. Received bytes are parsed into a `ParsedFrame`, which names its problem.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from struct import Struct, error as StructError, pack
 from typing import Final
 
@@ -36,7 +36,7 @@ __all__ = (
     "RESUME_OK",
     "SETUP",
     "Codes",
-    "Seen",
+    "ParsedFrame",
     "body",
     "cancel",
     "composite",
@@ -80,7 +80,7 @@ LEASED = COMPLETE
 
 MAX_31: Final = 2**31 - 1
 LARGEST: Final = 2**24 - 1
-"""The longest frame there is."""
+"""The length of the longest frame."""
 
 _HEADER: Final = Struct(">IH")
 _U32: Final = Struct(">I")
@@ -106,9 +106,9 @@ class Codes:
     INVALID = 0x204
 
 
-# -- what is sent ----------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
 def frame(stream: int, kind: int, flags: int = 0, content: bytes = b"") -> bytes:
-    """Any frame, and what looks like one."""
+    """Any frame, valid or not."""
     return _HEADER.pack(stream, kind << 10 | flags) + content
 
 
@@ -158,7 +158,7 @@ def request(
     metadata: bytes | None = None,
     flags: int = 0,
 ) -> bytes:
-    """A request of any kind; *n* is written where there is a place for it."""
+    """A request of any kind; *n* is written where there is a address for it."""
     flag, content = body(data, metadata)
     first = _U32.pack(n) if kind in (REQUEST_STREAM, REQUEST_CHANNEL) else b""
     return frame(stream, kind, flags | flag, first + content)
@@ -184,28 +184,28 @@ def error(stream: int, code: int, data: bytes = b"") -> bytes:
 
 
 def composite(*items: tuple[int, bytes]) -> bytes:
-    """Composite metadata of items whose types have numbers."""
+    """Composite metadata of items with well-known types."""
     return b"".join(
         bytes((number,)) + len(content).to_bytes(3, "big") + content for number, content in items
     )
 
 
 def routing(route: str) -> tuple[int, bytes]:
-    """An item that names a route."""
+    """A metadata item that names a route."""
     encoded = route.encode()
     return _ROUTING, bytes((len(encoded),)) + encoded
 
 
 def simple_auth(user: str, password: str) -> tuple[int, bytes]:
-    """An item with a name and a password."""
+    """A metadata item with a name and a password."""
     name = user.encode()
     return _AUTHENTICATION, b"\x80" + len(name).to_bytes(2, "big") + name + password.encode()
 
 
-# -- what comes ------------------------------------------------------------------------------------
+# -- parsing ---------------------------------------------------------------------------------------
 @dataclass(slots=True)
-class Seen:
-    """A frame that came. `wrong` says what is wrong with it, if anything is."""
+class ParsedFrame:
+    """A frame as parsed; `problem` says why it is invalid, if it is."""
 
     stream: int
     kind: int
@@ -214,31 +214,32 @@ class Seen:
     metadata: bytes | None = None
     number: int = 0
     """The n of a request, or the code of an error."""
-    wrong: str = ""
-    at: float = field(default=0.0, compare=False)
+    problem: str = ""
 
     @classmethod
-    def of(cls, raw: bytes) -> "Seen":
+    def of(cls, raw: bytes) -> "ParsedFrame":
         if len(raw) < 6:
-            return cls(0, 0, 0, raw, wrong=f"{len(raw)} bytes are no frame: 6 are the least")
+            return cls(
+                0, 0, 0, raw, problem=f"{len(raw)} bytes are too short for a frame of at least 6"
+            )
         stream, bits = _HEADER.unpack_from(raw)
-        seen = cls(stream & MAX_31, bits >> 10, bits & 0x3FF)
+        parsed = cls(stream & MAX_31, bits >> 10, bits & 0x3FF)
         if stream >> 31:
-            seen.wrong = "the first bit of its stream id is set"
+            parsed.problem = "the first bit of its stream id is set"
         elif len(raw) > LARGEST:
-            seen.wrong = f"it is {len(raw)} bytes long"
+            parsed.problem = f"it is {len(raw)} bytes long"
         try:
-            seen._read(raw[6:])
+            parsed._read(raw[6:])
         except StructError:
-            seen.wrong = "it is cut short"
-        return seen
+            parsed.problem = "it is truncated"
+        return parsed
 
     def _read(self, content: bytes) -> None:
         if self.kind in (REQUEST_STREAM, REQUEST_CHANNEL, REQUEST_N, ERROR):
             [self.number] = _U32.unpack_from(content)
             content = content[4:]
             if self.kind != ERROR and not 0 < self.number <= MAX_31:
-                self.wrong = f"its n is {self.number}"
+                self.problem = f"its n is {self.number}"
         elif self.kind == KEEPALIVE:
             _U64.unpack_from(content)
             content = content[8:]
@@ -246,51 +247,53 @@ class Seen:
             _, self.number = Struct(">II").unpack_from(content)
             content = content[8:]
         elif self.kind not in NAMES:
-            self.wrong = f"0x{self.kind:02X} is no type of a frame"
+            self.problem = f"0x{self.kind:02X} is not a type of frame"
         if self.flags & METADATA and self.kind in (*range(REQUEST_RESPONSE, REQUEST_N), PAYLOAD):
             length = int.from_bytes(content[:3], "big")
             if len(content) < 3 or length > len(content) - 3:
-                self.wrong = f"its metadata is {length} bytes long, and {len(content)} are left"
+                self.problem = (
+                    f"its metadata is {length} bytes long, and {len(content)} bytes remain"
+                )
                 return
             self.metadata, content = content[3 : 3 + length], content[3 + length :]
         self.data = content
 
     @property
-    def next(self) -> bool:
+    def is_next(self) -> bool:
         return bool(self.flags & NEXT)
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         return bool(self.flags & COMPLETE)
 
     @property
-    def follows(self) -> bool:
-        return bool(self.flags & FOLLOWS) and not self.complete
+    def has_follows(self) -> bool:
+        return bool(self.flags & FOLLOWS) and not self.is_complete
 
     def __str__(self) -> str:
-        return told(self)
+        return _describe(self)
 
 
-def told(seen: Seen) -> str:
-    """A frame in a line, as a person would name it."""
-    words = [NAMES.get(seen.kind, f"0x{seen.kind:02X}")]
-    if seen.stream:
-        words.append(f"stream {seen.stream}")
-    if seen.kind in (REQUEST_STREAM, REQUEST_CHANNEL, REQUEST_N):
-        words.append(f"n={seen.number}")
-    elif seen.kind == ERROR:
-        words.append(f"0x{seen.number:03X}")
-    if seen.kind == KEEPALIVE and seen.flags & RESPOND:
+def _describe(parsed: ParsedFrame) -> str:
+    """The frame in one line."""
+    words = [NAMES.get(parsed.kind, f"0x{parsed.kind:02X}")]
+    if parsed.stream:
+        words.append(f"stream {parsed.stream}")
+    if parsed.kind in (REQUEST_STREAM, REQUEST_CHANNEL, REQUEST_N):
+        words.append(f"n={parsed.number}")
+    elif parsed.kind == ERROR:
+        words.append(f"0x{parsed.number:03X}")
+    if parsed.kind == KEEPALIVE and parsed.flags & RESPOND:
         words.append("RESPOND")
-    elif seen.kind == PAYLOAD or seen.kind in range(REQUEST_RESPONSE, REQUEST_N):
+    elif parsed.kind == PAYLOAD or parsed.kind in range(REQUEST_RESPONSE, REQUEST_N):
         flags = ((NEXT, "NEXT"), (COMPLETE, "COMPLETE"), (FOLLOWS, "FOLLOWS"))
-        words += [name for flag, name in flags if seen.flags & flag]
-    if seen.metadata is not None:
-        words.append(f"metadata {_short(seen.metadata)}")
-    if seen.data:
-        words.append(_short(seen.data))
-    if seen.wrong:
-        words.append(f"({seen.wrong})")
+        words += [name for flag, name in flags if parsed.flags & flag]
+    if parsed.metadata is not None:
+        words.append(f"metadata {_short(parsed.metadata)}")
+    if parsed.data:
+        words.append(_short(parsed.data))
+    if parsed.problem:
+        words.append(f"({parsed.problem})")
     return " ".join(words)
 
 

@@ -1,7 +1,7 @@
-"""The judge of servers: every law on connections of its own, one after another, and a report.
+"""The judge of servers: runs every law on its own connections, one after another, and reports.
 
-Laws that mostly wait for the server's patience run side by side, at the end. After each law the
-server must take another connection: one that does not has been broken by what the law did.
+Laws that mostly wait until the server loses patience run concurrently, at the end. After each law
+the server must accept another connection: if it does not, the law has broken it.
 """
 
 import asyncio
@@ -15,52 +15,54 @@ from ...errors import RuleViolation
 from ...testing.shown import shown
 from ..law import NotJudged
 from ..report.verdict import Outcome, Report, Verdict
-from ..terms import Terms
+from ..timeouts import Timeouts
 from . import frames
-from .keeper import Keeper
 from .law import WireLaw
 from .laws import WIRE_LAWS
-from .links import Place
-from .offer import OFFERS, Offer
 from .rules import WIRE_RULES
-from .talk import Talk, Unreachable
+from .server_process import ServerProcess
+from .server_profile import ROUTES, ServerProfile
+from .transports import ServerAddress
+from .wire_context import ServerUnreachable, WireContext
 
-__all__ = ("TERMS", "NetworkJudge", "check_server")
+__all__ = ("TIMEOUTS", "NetworkJudge", "check_server")
 
-TERMS = Terms(come=5.0, quiet=0.03)
+TIMEOUTS = Timeouts(response=5.0, quiet_period=0.03)
 SERVER = "server"
 
 
 def check_server(
     uri: str,
-    offer: Offer | None = None,
+    profile: ServerProfile | None = None,
     *,
     rules: Iterable[str] = (),
-    terms: Terms = TERMS,
-    trusted: ssl.SSLContext | None = None,
+    timeouts: Timeouts = TIMEOUTS,
+    tls: ssl.SSLContext | None = None,
     start: Sequence[str] = (),
-    begun: Callable[[int, int, str], object] | None = None,
+    on_start: Callable[[int, int, str], object] | None = None,
 ) -> Report:
     """Judge the server at *uri* by all laws of the wire, or by those of some *rules* only.
 
-    With *start*, a command, the kit starts the server itself, and again when a law has ended it.
-    Raises ValueError if *uri* is no address, ConnectionError if nobody answers there.
+    With *start*, a command, the kit starts the server itself, and again after a law has ended it.
+    Raises ValueError if *uri* is not an address, ConnectionError if no server answers.
     """
-    place = Place.parse(uri)
-    keeper = Keeper(start) if start else None
-    judge = NetworkJudge(place, offer or Offer(), terms, trusted, keeper)
+    address = ServerAddress.parse(uri)
+    process = ServerProcess(start) if start else None
+    judge = NetworkJudge(address, profile or ServerProfile(), timeouts, tls, process)
     try:
-        return asyncio.run(judge.run(uri, chosen(rules), begun))
+        return asyncio.run(judge.run(uri, select_laws(rules), on_start))
     finally:
-        if keeper is not None:
-            keeper.close()
+        if process is not None:
+            process.close()
 
 
-def chosen(rules: Iterable[str]) -> list[WireLaw]:
-    """The laws of some rules (``N.14``), or of those names; all if none are named."""
-    wanted = set(rules)
+def select_laws(rules: Iterable[str]) -> list[WireLaw]:
+    """The laws of some rules (``N.14``), or of those names; all if there are no *rules*."""
+    selected = set(rules)
     return [
-        law for law in WIRE_LAWS.values() if not wanted or law.rule in wanted or law.name in wanted
+        law
+        for law in WIRE_LAWS.values()
+        if not selected or law.rule in selected or law.name in selected
     ]
 
 
@@ -68,147 +70,156 @@ def chosen(rules: Iterable[str]) -> list[WireLaw]:
 class NetworkJudge:
     """Judges one server."""
 
-    place: Place
-    offer: Offer
-    terms: Terms
-    trusted: ssl.SSLContext | None = None
-    keeper: Keeper | None = None
-    gone: str = ""
-    """Why nobody answers any more."""
+    address: ServerAddress
+    profile: ServerProfile
+    timeouts: Timeouts
+    tls: ssl.SSLContext | None = None
+    process: ServerProcess | None = None
+    unreachable_because: str = ""
+    """Why the server accepts no more connections; empty while it does."""
 
     async def run(
         self,
         name: str,
         laws: list[WireLaw],
-        begun: Callable[[int, int, str], object] | None = None,
+        on_start: Callable[[int, int, str], object] | None = None,
     ) -> Report:
         """The verdicts of *laws*."""
-        why = await (self._answers() if self.keeper is None else self._start(self.keeper))
+        why = await self._start_or_connect()
         if why:
-            raise ConnectionError(f"nobody can be judged at {name}: {why}")
-        lacking = await self._lacking({need for law in laws for need in law.needs})
+            raise ConnectionError(f"there is no server to judge at {name}: {why}")
+        needs = {need for law in laws for need in law.needs}
+        missing_routes = await self._missing_routes(needs)
         report = Report(name)
-        for number, law in enumerate([law for law in laws if not law.slow], 1):
-            if begun is not None:
-                begun(number, len(laws), law.name)
-            report.verdicts.append(await self.judge(law, lacking))
-        slow = [law for law in laws if law.slow]
-        if slow and begun is not None:
-            begun(len(laws), len(laws), "those that take patience")
-        report.verdicts += await asyncio.gather(*(self.judge(law, lacking) for law in slow))
+        for number, law in enumerate([law for law in laws if not law.is_slow], 1):
+            if on_start is not None:
+                on_start(number, len(laws), law.name)
+            report.verdicts.append(await self.judge(law, missing_routes))
+        slow_laws = [law for law in laws if law.is_slow]
+        if slow_laws and on_start is not None:
+            on_start(len(laws), len(laws), "the slow laws")
+        report.verdicts += await asyncio.gather(
+            *(self.judge(law, missing_routes) for law in slow_laws)
+        )
         order = {law.name: at for at, law in enumerate(laws)}
         report.verdicts.sort(key=lambda verdict: order[verdict.law])
         return report
 
-    async def judge(self, law: WireLaw, lacking: dict[str, str]) -> Verdict:
+    async def judge(self, law: WireLaw, missing_routes: dict[str, str]) -> Verdict:
         """The verdict of one law."""
-        if self.gone:
-            self.gone = await (self._answers() if self.keeper is None else self._start(self.keeper))
-        if self.gone:
-            return _verdict(law, Outcome.NOT_JUDGED, f"the server is gone: {self.gone}")
-        missing = [lacking[need] for need in law.needs if need in lacking]
+        if self.unreachable_because:
+            self.unreachable_because = await self._start_or_connect()
+        if self.unreachable_because:
+            why = f"the server is unreachable: {self.unreachable_because}"
+            return _verdict(law, Outcome.NOT_JUDGED, why)
+        missing = [missing_routes[need] for need in law.needs if need in missing_routes]
         if missing:
             return _verdict(law, Outcome.NOT_JUDGED, "; ".join(missing))
         began = time.perf_counter()
-        talk = self._talk()
+        context = self._new_context()
         try:
-            verdict = await self._judge(law, talk)
+            verdict = await self._judge(law, context)
         finally:
-            await talk.close()
-        if talk.waited_in_vain:
-            # A server that hangs is not waited for as long again.
-            self.terms = replace(self.terms, come=min(self.terms.come, self.terms.come_again))
+            await context.close()
+        if context.has_timed_out:
+            # After a server has hung once, the next laws wait less.
+            response = min(self.timeouts.response, self.timeouts.reduced_response)
+            self.timeouts = replace(self.timeouts, response=response)
         return replace(verdict, seconds=time.perf_counter() - began)
 
-    async def _start(self, keeper: Keeper) -> str:
-        why = await keeper.start(self._answers)
-        self.offer = replace(self.offer, pid=keeper.pid)
+    async def _start_or_connect(self) -> str:
+        """Start the server, if it is the kit's own; return why it accepts no connection."""
+        if self.process is None:
+            return await self._connection_error()
+        why = await self.process.start(self._connection_error)
+        self.profile = replace(self.profile, pid=self.process.pid)
         return why
 
-    def _talk(self) -> Talk:
-        return Talk(self.place, self.offer, self.terms, self.trusted)
+    def _new_context(self) -> WireContext:
+        return WireContext(self.address, self.profile, self.timeouts, self.tls)
 
-    async def _judge(self, law: WireLaw, talk: Talk) -> Verdict:
+    async def _judge(self, law: WireLaw, context: WireContext) -> Verdict:
         error: BaseException | None = None
         try:
-            async with asyncio.timeout(max(self.terms.longest, self.offer.patience + 10)):
-                await law.scenario(talk)
-        except (RuleViolation, NotJudged, Unreachable, TimeoutError) as caught:
+            async with asyncio.timeout(max(self.timeouts.law, self.profile.patience + 10)):
+                await law.scenario(context)
+        except (RuleViolation, NotJudged, ServerUnreachable, TimeoutError) as caught:
             error = caught
         except Exception as caught:
             lines = "".join(traceback.format_exception(caught)[-2:])
             return replace(
                 _verdict(law, Outcome.FAIL, f"{shown(caught)} came out of the law"), stack=lines
             )
-        fault = error if isinstance(error, RuleViolation) else talk.first_fault()
-        self.gone = await self._answers()
-        if self.gone:
+        violation = error if isinstance(error, RuleViolation) else context.first_fault()
+        self.unreachable_because = await self._connection_error()
+        if self.unreachable_because:
             how = ""
-            if self.keeper is not None:
-                how = f"; {await asyncio.to_thread(self.keeper.how)}"
-            what = f"after this the server takes nobody else: {self.gone}{how}"
-            return _broken(law, RuleViolation("N.13", what), talk)
-        if fault is not None:
-            return _broken(law, fault, talk)
+            if self.process is not None:
+                how = f"; {await asyncio.to_thread(self.process.status)}"
+            what = f"the server accepts no other connection: {self.unreachable_because}{how}"
+            return _broken(law, RuleViolation("N.13", what), context)
+        if violation is not None:
+            return _broken(law, violation, context)
         if isinstance(error, NotJudged):
             return _verdict(law, Outcome.NOT_JUDGED, str(error))
-        if isinstance(error, Unreachable):
-            return _broken(law, RuleViolation("N.13", str(error)), talk)
+        if isinstance(error, ServerUnreachable):
+            return _broken(law, RuleViolation("N.13", str(error)), context)
         if error is not None:
-            return _broken(law, RuleViolation(law.rule, "it took too long"), talk)
+            return _broken(law, RuleViolation(law.rule, "the law did not end in time"), context)
         return _verdict(law, Outcome.PASS)
 
-    async def _answers(self) -> str:
-        """Why the server does not take a connection; empty if it does."""
-        # Nobody is called dead in a hurry.
-        terms = replace(self.terms, come=max(self.terms.come, TERMS.come))
-        talk = Talk(self.place, self.offer, terms, self.trusted)
+    async def _connection_error(self) -> str:
+        """Why the server does not accept a connection; empty if it does."""
+        # With the full timeout, even after it has been reduced.
+        timeouts = replace(self.timeouts, response=max(self.timeouts.response, TIMEOUTS.response))
+        context = WireContext(self.address, self.profile, timeouts, self.tls)
         try:
-            await talk.connect()
-        except Unreachable as error:
+            await context.connect()
+        except ServerUnreachable as error:
             return str(error)
         finally:
-            await talk.close()
+            await context.close()
         return ""
 
-    # -- what is offered ---------------------------------------------------------------------------
-    async def _lacking(self, needs: set[str]) -> dict[str, str]:
-        """Which of *needs* the server does not offer, and how that is known."""
-        lacking: dict[str, str] = {}
-        for need in OFFERS:
+    # -- routes ------------------------------------------------------------------------------------
+    async def _missing_routes(self, needs: set[str]) -> dict[str, str]:
+        """Which of *needs* the server does not offer, and how the kit knows."""
+        missing_routes: dict[str, str] = {}
+        for need in ROUTES:
             if need not in needs:
                 continue
-            if not self.offer.route(need):
-                lacking[need] = f"the server is said not to offer {need!r}"
+            if not self.profile.route(need):
+                missing_routes[need] = f"the profile has no route {need!r}"
             elif need != "fail":
-                told = await self._refused(need)
-                if told:
-                    lacking[need] = f"the server does not offer {need!r}: {told}"
-        return lacking
+                refusal = await self._refusal(need)
+                if refusal:
+                    missing_routes[need] = f"the server does not offer {need!r}: {refusal}"
+        return missing_routes
 
-    async def _refused(self, need: str) -> str:
-        """The error by which the server refuses what it should offer."""
-        talk = self._talk()
+    async def _refusal(self, need: str) -> str:
+        """The error by which the server refuses a request to the route; empty if it serves it."""
+        context = self._new_context()
         kinds = {
             "stream": frames.REQUEST_STREAM,
             "endless": frames.REQUEST_STREAM,
             "channel": frames.REQUEST_CHANNEL,
         }
         try:
-            peer = await talk.connect()
+            peer = await context.connect()
             kind = kinds.get(need, frames.REQUEST_RESPONSE)
             data = b"response" if need == "ask" else b"?"
-            books = await peer.request(kind, need, data=data, length=1)
+            record = await peer.request(kind, need, data=data, length=1)
             within = 0.2 if need == "never" else None
-            await peer.until(
-                lambda: bool(books.ended or books.elements or peer.theirs or peer.ended), within
+            await peer.wait_until(
+                lambda: bool(record.end or record.elements or peer.peer_streams or peer.is_closed),
+                within,
             )
-            if books.ended == "error":
-                return f"it answered by ERROR 0x{books.code:X}"
-        except Unreachable as error:
+            if record.end == "error":
+                return f"it answered by ERROR 0x{record.code:X}"
+        except ServerUnreachable as error:
             return str(error)
         finally:
-            await talk.close()
+            await context.close()
         return ""
 
 
@@ -224,12 +235,12 @@ def _verdict(law: WireLaw, outcome: Outcome, why: str = "") -> Verdict:
     )
 
 
-def _broken(law: WireLaw, fault: RuleViolation, talk: Talk) -> Verdict:
-    rule = fault.rule or law.rule
-    verdict = _verdict(law, Outcome.FAIL, f"rule {rule}: {fault.what}")
+def _broken(law: WireLaw, violation: RuleViolation, context: WireContext) -> Verdict:
+    rule = violation.rule or law.rule
+    verdict = _verdict(law, Outcome.FAIL, f"rule {rule}: {violation.what}")
     known = WIRE_RULES.get(rule)
     strength = law.strength if known is None else known.strength
-    marked = [each for each in talk.journals if each.offended]
-    marked = marked or [each for each in talk.journals if each.entries][-1:]
+    marked = [each for each in context.journals if each.offended]
+    marked = marked or [each for each in context.journals if each.entries][-1:]
     log = str(marked[0]) if marked else ""
     return replace(verdict, broken=rule, strength=strength, log=log)

@@ -1,4 +1,4 @@
-"""As much of WebSocket (RFC 6455) as a client needs that sends frames, and a wrong one at times."""
+"""The part of WebSocket (RFC 6455) that a client needs to send frames, valid or not."""
 
 import asyncio
 import base64
@@ -7,17 +7,17 @@ import os
 import struct
 from typing import Final
 
-__all__ = ("BINARY", "CONTINUATION", "TEXT", "WebSocketLink", "message", "shake_hands")
+__all__ = ("BINARY", "CONTINUATION", "TEXT", "WebSocketTransport", "message", "shake_hands")
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-_ENDS: Final = (OSError, EOFError, asyncio.IncompleteReadError)
+_END_ERRORS: Final = (OSError, EOFError, asyncio.IncompleteReadError)
 
 
 async def shake_hands(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, path: str
 ) -> None:
-    """Ask for a WebSocket; raises EOFError if there is none."""
+    """Open a WebSocket; raises EOFError if the server refuses."""
     key = base64.b64encode(os.urandom(16))
     lines = (
         f"GET {path} HTTP/1.1",
@@ -33,11 +33,11 @@ async def shake_hands(
     try:
         answer = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError as error:
-        raise EOFError(f"no WebSocket: it said {error.partial[:80]!r} and left") from None
+        raise EOFError(f"no WebSocket: the server sent {error.partial[:80]!r} and closed") from None
     status = answer.split(b"\r\n", 1)[0]
     accept = base64.b64encode(hashlib.sha1(key + _GUID, usedforsecurity=False).digest())
     if b" 101 " not in status + b" " or accept not in answer:
-        raise EOFError(f"no WebSocket: it said {status.decode('latin-1')}")
+        raise EOFError(f"no WebSocket: the server sent {status.decode('latin-1')}")
 
 
 def message(opcode: int, data: bytes, *, last: bool = True) -> bytes:
@@ -50,24 +50,24 @@ def message(opcode: int, data: bytes, *, last: bool = True) -> bytes:
         first += struct.pack(">BH", 0x80 | 126, size)
     else:
         first += struct.pack(">BQ", 0x80 | 127, size)
-    # A mask of zeros is a mask, and costs nothing.
+    # A mask of zeros is valid and costs nothing.
     return first + bytes(4) + data
 
 
-class WebSocketLink:
+class WebSocketTransport:
     """Each frame of RSocket is one binary message."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-        self.ended: str = ""
+        self.close_code: str = ""
 
     async def send(self, frame: bytes) -> None:
         await self.send_bytes(message(BINARY, frame))
 
     async def send_bytes(self, data: bytes) -> None:
         if self._writer.is_closing():
-            raise ConnectionResetError("the other end has closed the connection")
+            raise ConnectionResetError("the server has closed the connection")
         self._writer.write(data)
         await self._writer.drain()
 
@@ -77,17 +77,17 @@ class WebSocketLink:
             while True:
                 last, opcode, data = await self._frame()
                 if opcode == CLOSE:
-                    self.ended = str(int.from_bytes(data[:2], "big")) if data else "1005"
+                    self.close_code = str(int.from_bytes(data[:2], "big")) if data else "1005"
                     self._writer.write(message(CLOSE, data[:2]))
                     return None
                 if opcode == PING:
                     self._writer.write(message(PONG, data))
                 elif opcode != PONG:
-                    # A text is given as what no frame can be.
+                    # A text message becomes an invalid frame.
                     parts.append(data if opcode != TEXT else b"")
                     if last:
                         return b"".join(parts)
-        except _ENDS:
+        except _END_ERRORS:
             return None
 
     async def _frame(self) -> tuple[bool, int, bytes]:

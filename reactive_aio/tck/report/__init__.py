@@ -1,1 +1,1 @@
-"""Verdicts, and how they are shown: tables, explanations, JSON, JUnit."""
+"""Verdicts and their presentation: tables, explanations, JSON, JUnit."""

@@ -1,4 +1,4 @@
-"""A report for other programs: JSON, and the XML that build servers read (JUnit's)."""
+"""A report for other programs: JSON, and the JUnit XML that build servers read."""
 
 import json
 import platform
@@ -9,9 +9,9 @@ from typing import Any, Final
 from xml.etree import ElementTree
 
 from ..laws import LAWS
-from ..rules import HOUSE_RULES, UNJUDGED, Strength
-from .show import explain
-from .standing import all_rules, left_out, standings
+from ..rules import LIBRARY_RULES, Strength
+from .formatting import explain
+from .rule_status import NO_LAW, kit_rules, rule_statuses, unjudged_rules
 from .verdict import Outcome, Report, Verdict
 
 __all__ = ("report_as_json", "report_as_junit", "rules_as_json")
@@ -28,7 +28,7 @@ def _versions() -> dict[str, str]:
 
 
 def report_as_json(report: Report, about: Mapping[str, Any] | None = None) -> str:
-    """Every rule's standing and every verdict; *about* says what was asked for."""
+    """The status of every rule and every verdict; *about* describes the check."""
     rules = [
         {
             "rule": each.rule,
@@ -39,30 +39,30 @@ def report_as_json(report: Report, about: Mapping[str, Any] | None = None) -> st
             "laws": each.laws,
             "passed": each.passed,
         }
-        for each in standings(report)
+        for each in rule_statuses(report)
     ]
-    silent = {rule: reason for reason, rules in left_out(report).items() for rule in rules}
+    unjudged = {rule: reason for reason, rules in unjudged_rules(report).items() for rule in rules}
     data = {
-        "subject": report.subject,
+        "candidate": report.candidate,
         "ok": report.ok,
         "versions": _versions(),
         **(about or {}),
         "counts": {each.value: len(report.having(each)) for each in Outcome},
         "rules": rules,
-        "not judged": silent,
+        "not judged": unjudged,
         "verdicts": [each.to_json() for each in report],
     }
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
 def rules_as_json() -> str:
-    """All rules, each with its laws, or with the reason why it has none."""
+    """All rules, each with its laws."""
     data = [
         {
             "rule": rule.number,
             "strength": rule.strength.value,
             "text": rule.text,
-            "house": rule.number in HOUSE_RULES,
+            "library": rule.number in LIBRARY_RULES,
             "laws": [
                 {
                     "name": law.name,
@@ -74,28 +74,28 @@ def rules_as_json() -> str:
                 for law in LAWS.values()
                 if law.rule == rule.number
             ],
-            "not judged": UNJUDGED.get(rule.number),
+            "not judged": None if any(law.rule == rule.number for law in LAWS.values()) else NO_LAW,
         }
-        for rule in all_rules()
+        for rule in kit_rules()
     ]
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
 def report_as_junit(report: Report, *, strict: bool = False) -> str:
-    """A test case for each law. A failed SHOULD is skipped, unless *strict*."""
+    """A test case for each law. A broken SHOULD is reported as skipped, unless *strict*."""
     suites = ElementTree.Element("testsuites")
-    suite = ElementTree.SubElement(suites, "testsuite", name=_clean(f"rs-tck {report.subject}"))
+    suite = ElementTree.SubElement(suites, "testsuite", name=_clean(f"rs-tck {report.candidate}"))
     counts = {"failure": 0, "skipped": 0}
     for verdict in report:
         name = f"{verdict.law}-{verdict.strength.name}"
-        place = {"classname": _clean(f"{report.subject}.{verdict.role}"), "name": _clean(name)}
-        case = ElementTree.SubElement(suite, "testcase", place, time=f"{verdict.seconds:.3f}")
+        names = {"classname": _clean(f"{report.candidate}.{verdict.role}"), "name": _clean(name)}
+        case = ElementTree.SubElement(suite, "testcase", names, time=f"{verdict.seconds:.3f}")
         kind = _kind(verdict, strict)
         if kind:
             counts[kind] += 1
-            told = ElementTree.SubElement(case, kind, message=_clean(verdict.why))
+            element = ElementTree.SubElement(case, kind, message=_clean(verdict.why))
             if verdict.fails:
-                told.text = _clean("\n".join(explain(verdict)))
+                element.text = _clean("\n".join(explain(verdict)))
     suite.set("tests", str(len(report.verdicts)))
     suite.set("failures", str(counts["failure"]))
     suite.set("errors", "0")
@@ -108,10 +108,10 @@ def report_as_junit(report: Report, *, strict: bool = False) -> str:
 def _kind(verdict: Verdict, strict: bool) -> str:
     if verdict.outcome is Outcome.PASS:
         return ""
-    insists = verdict.strength is Strength.MUST or strict
-    return "failure" if verdict.fails and insists else "skipped"
+    is_failure = verdict.strength is Strength.MUST or strict
+    return "failure" if verdict.fails and is_failure else "skipped"
 
 
 def _clean(text: str) -> str:
-    """Without the characters that XML cannot hold."""
+    """Replace the characters that XML cannot hold."""
     return _NOT_XML.sub("\ufffd", text)

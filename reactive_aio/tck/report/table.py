@@ -1,13 +1,13 @@
-"""The tables: how every rule stands after a check, and the list of all rules with their laws."""
+"""The tables: the status of every rule after a check, and all rules with their laws."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
 from ..laws import LAWS
-from ..rules import UNJUDGED, Rule, Strength, in_order
-from .show import Style, explain, heading
-from .standing import Standing, all_rules, left_out, standings
+from ..rules import Rule, Strength, rule_order
+from .formatting import Style, explain, heading
+from .rule_status import NO_LAW, RuleStatus, kit_rules, rule_statuses, unjudged_rules
 from .verdict import Outcome, Report, Verdict
 
 __all__ = ("failures", "rule_list", "summary", "table")
@@ -16,23 +16,23 @@ _TONES: Final = {Outcome.PASS: "good", Outcome.FAIL: "bad", Outcome.NOT_JUDGED: 
 
 
 def table(report: Report, style: Style, *, complete: bool = True) -> Iterator[str]:
-    """A line for each rule; if *complete*, the rules that no law was about as well."""
-    rows = standings(report)
-    several = len({row.role for row in rows}) > 1
-    names = ["RULE", "STRENGTH", *(["ROLE"] if several else []), "VERDICT", "LAWS"]
-    cells = [_cells(row, several) for row in rows]
+    """One line for each rule; if *complete*, also the rules that no law judged."""
+    rows = rule_statuses(report)
+    has_roles = len({row.role for row in rows}) > 1
+    names = ["RULE", "STRENGTH", *(["ROLE"] if has_roles else []), "VERDICT", "LAWS"]
+    cells = [_cells(row, has_roles) for row in rows]
     widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
     yield style.paint(_line(names, widths), "dim")
     for row, texts in zip(rows, cells, strict=True):
         yield from _row(row, texts, widths, style)
     if complete:
         yield ""
-        for reason, rules in left_out(report).items():
+        for reason, rules in unjudged_rules(report).items():
             yield from style.wrap(f"not judged: {', '.join(rules)} ({reason})", 2, "- ")
 
 
-def _cells(row: Standing, several: bool) -> list[str]:
-    role = [row.role] if several else []
+def _cells(row: RuleStatus, has_roles: bool) -> list[str]:
+    role = [row.role] if has_roles else []
     laws = str(row.laws) if row.passed == row.laws else f"{row.passed}/{row.laws}"
     return [row.rule, row.strength.name, *role, row.outcome.value, laws]
 
@@ -42,32 +42,32 @@ def _line(cells: Iterable[str], widths: list[int]) -> str:
     return "  ".join(parts).rstrip()
 
 
-def _row(row: Standing, cells: list[str], widths: list[int], style: Style) -> Iterator[str]:
-    """The reason stands behind the cells, or below them where the screen is narrow."""
+def _row(row: RuleStatus, cells: list[str], widths: list[int], style: Style) -> Iterator[str]:
+    """The reason follows the cells, or stands below them if the screen is narrow."""
     line = _line(cells, widths)
     at = sum(widths) + 2 * len(widths)
-    beside = bool(row.why) and style.width - at >= 30
-    indent = at if beside else 6
+    is_beside = bool(row.why) and style.width - at >= 30
+    indent = at if is_beside else 6
     why = list(style.wrap(row.why, indent)) if row.why else []
-    if beside:
+    if is_beside:
         line = line.ljust(at) + why.pop(0).strip()
     yield line.replace(row.outcome.value, style.paint(row.outcome.value, _TONES[row.outcome]), 1)
     yield from why
 
 
 def failures(report: Report, style: Style, *, short: bool = False) -> Iterator[str]:
-    """Every failure, explained; if *short*, one for each rule and role, and the others named."""
+    """Every failure, explained; if *short*, one for each rule and role, with the others named."""
     failed = {(each.law, each.role): each for each in reversed(report.having(Outcome.FAIL))}
     same: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in reversed(failed.values()):
         same.setdefault((verdict.broken or verdict.rule, verdict.role), []).append(verdict)
     for (rule, _), verdicts in same.items():
-        # The law that is about the rule says it best.
+        # The law of the broken rule gives the best explanation.
         verdicts.sort(key=lambda each: each.rule != rule)
-        told = verdicts[:1] if short else verdicts
-        for verdict in told:
+        explained = verdicts[:1] if short else verdicts
+        for verdict in explained:
             yield from _failure(verdict, style)
-        others = ", ".join(each.law for each in verdicts[len(told) :])
+        others = ", ".join(each.law for each in verdicts[len(explained) :])
         if others:
             yield ""
             yield from style.wrap(f"failed on rule {rule} as well: {others}", 4, "  ")
@@ -83,27 +83,27 @@ def _failure(verdict: Verdict, style: Style) -> Iterator[str]:
 
 
 def summary(report: Report, style: Style) -> Iterator[str]:
-    """How many laws were run, and what came of it."""
-    failed, silent = report.having(Outcome.FAIL), report.having(Outcome.NOT_JUDGED)
+    """How many laws were run, and with which outcomes."""
+    failed, unjudged = report.having(Outcome.FAIL), report.having(Outcome.NOT_JUDGED)
     passed = len(report.having(Outcome.PASS))
     run, seconds = passed + len(failed), sum(each.seconds for each in report)
     laws = "1 law" if run == 1 else f"{run} laws"
     parts = [f"{laws} run in {seconds:.1f} s", f"{passed} pass", f"{len(failed)} FAIL"]
     yield ""
-    yield f"{report.subject}: {', '.join(parts)}; {len(silent)} could not judge it"
+    yield f"{report.candidate}: {', '.join(parts)}; {len(unjudged)} could not judge it"
     broken = {each.broken or each.rule: each.strength for each in reversed(failed)}
     for strength in Strength:
-        names = sorted((rule for rule in broken if broken[rule] is strength), key=in_order)
+        names = sorted((rule for rule in broken if broken[rule] is strength), key=rule_order)
         if names:
             line = f"rules broken, of strength {strength.name}: {', '.join(names)}"
             yield style.paint(line, "bad" if strength is Strength.MUST else "odd")
     if not run:
-        yield style.paint("nothing was judged: not one law could be run to its end", "bad")
+        yield style.paint("nothing was judged: no law could be run to its end", "bad")
 
 
 def rule_list(style: Style) -> Iterator[str]:
-    """Every rule: number, strength, meaning, and the laws that judge it, or why none does."""
-    for rule in all_rules():
+    """Every rule: number, strength, meaning, and the laws that judge it."""
+    for rule in kit_rules():
         first = f"{rule.number:<5} {rule.strength.name:<7} "
         yield from style.wrap(rule.text, len(first), first)
         laws = [law.name for law in LAWS.values() if law.rule == rule.number]
@@ -111,15 +111,13 @@ def rule_list(style: Style) -> Iterator[str]:
         for name in laws:
             yield style.paint(f"{mark}· {name} ({LAWS[name].strength.name})", "good")
         if not laws:
-            reason = UNJUDGED.get(rule.number, "there is no law for it")
-            for line in style.wrap(f"not judged: {reason}", len(first) + 2, f"{mark}· "):
-                yield style.paint(line, "odd")
+            yield style.paint(f"{mark}· not judged: {NO_LAW}", "odd")
     yield ""
-    yield _counts(all_rules())
+    yield _counts(kit_rules())
 
 
 def _counts(rules: Iterable[Rule]) -> str:
-    about = {law.rule for law in LAWS.values()}
+    judged_rules = {law.rule for law in LAWS.values()}
     numbers = [rule.number for rule in rules]
-    judged = sum(number in about for number in numbers)
+    judged = sum(number in judged_rules for number in numbers)
     return f"{len(numbers)} rules, {judged} of them judged by {len(LAWS)} laws"

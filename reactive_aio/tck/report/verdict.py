@@ -1,4 +1,4 @@
-"""Verdicts: what the laws said about a subject, as plain data that can cross a pipe."""
+"""Verdicts and reports: the outcome of each law, as plain data that can cross a pipe."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -7,13 +7,13 @@ from typing import Any
 
 from ...errors import RuleViolation
 from ..rules import Strength
-from .show import explain, heading
+from .formatting import explain, heading
 
 __all__ = ("Outcome", "Report", "Verdict")
 
 
 class Outcome(Enum):
-    """What a law can say."""
+    """The possible outcomes of a law."""
 
     PASS = "pass"
     FAIL = "FAIL"
@@ -22,7 +22,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What one law said about the subject in one role."""
+    """The outcome of one law for the candidate in one role."""
 
     law: str
     role: str
@@ -30,30 +30,30 @@ class Verdict:
     rule: str
     strength: Strength
     text: str
-    """What was tried."""
+    """What the law did."""
     outcome: Outcome
     why: str = ""
-    """What was wrong, or why nothing was judged."""
+    """The violation, or why nothing was judged."""
     broken: str = ""
-    """The rule that was broken: not always the one that the law is about."""
+    """The rule that was broken: not always the rule of the law."""
     log: str = ""
-    """What happened, line by line, with times in seconds."""
+    """The signals and calls, line by line, with times in seconds."""
     drawing: str = ""
     """The same as a marble diagram with a demand lane."""
     stack: str = ""
-    """Where the subject was when it had to be stopped."""
+    """The candidate's calls when it was stopped."""
     output: str = ""
-    """What the subject printed meanwhile, if it was caught."""
+    """What the candidate printed, if it was captured."""
     seconds: float = 0.0
-    """How long it took, by the clock on the wall."""
+    """Wall-clock duration."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; `from_json` reads it again."""
+        """Plain data, which `from_json` reads."""
         return {**asdict(self), "strength": self.strength.value, "outcome": self.outcome.value}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Verdict":
-        """What `to_json` wrote."""
+        """The verdict that `to_json` wrote."""
         strength, outcome = Strength(data["strength"]), Outcome(data["outcome"])
         read: dict[str, Any] = {**data, "strength": strength, "outcome": outcome}
         return cls(**read)
@@ -63,7 +63,7 @@ class Verdict:
         return self.outcome is Outcome.FAIL
 
     def __str__(self) -> str:
-        """A line or two; of a failure, everything that is known."""
+        """A line or two; for a failure, everything that was recorded."""
         lines = [heading(self)]
         lines += [f"  {line}" for line in self.why.splitlines()]
         if self.fails:
@@ -73,9 +73,9 @@ class Verdict:
 
 @dataclass
 class Report:
-    """What all laws said about one subject."""
+    """The verdicts of all laws on one candidate."""
 
-    subject: str
+    candidate: str
     verdicts: list[Verdict] = field(default_factory=list[Verdict])
 
     def having(self, outcome: Outcome) -> list[Verdict]:
@@ -84,7 +84,7 @@ class Report:
 
     @property
     def broken(self) -> list[Verdict]:
-        """The failed laws that insist: those of strength MUST."""
+        """The failed laws of strength MUST."""
         return [each for each in self.verdicts if each.fails and each.strength is Strength.MUST]
 
     @property
@@ -99,12 +99,12 @@ class Report:
         """The verdict of one law, by its name; the worst if it judged several roles."""
         found = [verdict for verdict in self.verdicts if verdict.law == law]
         if not found:
-            raise KeyError(f"no law {law!r} has judged {self.subject}")
+            raise KeyError(f"no law {law!r} has judged {self.candidate}")
         return next((each for each in found if each.fails), found[0])
 
     def __str__(self) -> str:
         counts = ", ".join(f"{len(self.having(each))} {each.value}" for each in Outcome)
-        return "\n\n".join([f"{self.subject}: {counts}", *map(str, self.having(Outcome.FAIL))])
+        return "\n\n".join([f"{self.candidate}: {counts}", *map(str, self.having(Outcome.FAIL))])
 
     def raise_if_broken(self) -> None:
         """Raise `RuleViolation` for the first failed MUST; the whole report is in its notes."""

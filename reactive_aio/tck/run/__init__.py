@@ -1,1 +1,1 @@
-"""Running laws: one in its watched thread, all of a subject, a subject in a process of its own."""
+"""Running laws: one in a watched thread, all of a candidate, a candidate in its own process."""

@@ -1,4 +1,4 @@
-"""Checking a subject: which laws judge it in which role, and the report of all of them."""
+"""Checking a candidate: which laws judge it in which role, and the report of all of them."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
@@ -6,91 +6,88 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...spec import Processor, Publisher, Subscriber
+from ..candidate import Candidate
 from ..law import Law
 from ..laws import BLACK_BOX, PROCESSOR, PUBLISHER, WHITE_BOX
 from ..report.verdict import Report, Verdict
-from ..scenario.views import as_publisher, as_subscriber
-from ..subject import Subject
-from ..terms import Terms
+from ..scenario.processor_views import processor_as_publisher, processor_as_subscriber
+from ..timeouts import Timeouts
 from .judge import Judge
 
 __all__ = ("Case", "cases", "check", "check_processor", "check_publisher", "check_subscriber")
 
+_PUBLISHERS = ("publisher", "failing_publisher", "infinite_publisher", "closing_publisher")
+
 
 class Case(NamedTuple):
-    """One law that will judge the subject in one role."""
+    """One law that judges the candidate in one role."""
 
     role: str
-    subject: Subject
+    candidate: Candidate
     law: Law
 
     @property
     def id(self) -> str:
-        """``publisher-spec109_subscribes_first-MUST``: unique within a subject."""
+        """``publisher-spec109_subscribes_first-MUST``: unique within a candidate."""
         return f"{self.role.replace(' ', '_')}-{self.law.name}-{self.law.strength.name}"
 
 
-def cases(subject: Subject, rules: Iterable[str] = ()) -> list[Case]:
-    """Every law for what *subject* gives, or those of some *rules* only.
+def cases(candidate: Candidate, rules: Iterable[str] = ()) -> list[Case]:
+    """Every law that applies to *candidate*, or only those of some *rules*.
 
-    A rule is named by its number, ``"1.3"``; the name of a law stands for that law alone.
+    A rule is named by its number, ``"1.3"``; the name of a law selects that law alone.
     """
-    wanted = set(rules)
+    selected = set(rules)
     return [
         case
-        for case in _cases(subject)
-        if not wanted or case.law.rule in wanted or case.law.name in wanted
+        for case in _cases(candidate)
+        if not selected or case.law.rule in selected or case.law.name in selected
     ]
 
 
-def _cases(subject: Subject) -> Iterator[Case]:
-    alone = subject
-    if subject.processor is not None and subject.whitebox_subscriber is not None:
-        alone = replace(subject, processor=None)
-    roles: tuple[tuple[str, Subject, tuple[Law, ...], tuple[str, ...]], ...] = (
-        (
-            "publisher",
-            subject,
-            PUBLISHER,
-            ("publisher", "failing_publisher", "infinite_publisher", "closing_publisher"),
-        ),
-        ("subscriber", subject, BLACK_BOX, ("subscriber",)),
-        # By its processor a law knows that the white box is behind one.
-        ("white box", alone, WHITE_BOX, ("whitebox_subscriber",)),
-        ("processor as publisher", as_publisher(subject), PUBLISHER, ("processor",)),
-        ("processor as subscriber", as_subscriber(subject), WHITE_BOX, ("processor",)),
-        ("processor", subject, PROCESSOR, ("processor",)),
+def _cases(candidate: Candidate) -> Iterator[Case]:
+    # The white-box laws treat a candidate with a processor as the view of that processor.
+    whitebox = candidate
+    if candidate.whitebox_subscriber is not None:
+        whitebox = replace(candidate, processor=None)
+    roles: tuple[tuple[str, Candidate, tuple[Law, ...], tuple[str, ...]], ...] = (
+        ("publisher", candidate, PUBLISHER, _PUBLISHERS),
+        ("subscriber", candidate, BLACK_BOX, ("subscriber",)),
+        ("white box", whitebox, WHITE_BOX, ("whitebox_subscriber",)),
+        ("processor as publisher", processor_as_publisher(candidate), PUBLISHER, ("processor",)),
+        ("processor as subscriber", processor_as_subscriber(candidate), WHITE_BOX, ("processor",)),
+        ("processor", candidate, PROCESSOR, ("processor",)),
     )
-    for role, view, laws, parts in roles:
-        if any(getattr(view, part) is not None for part in parts):
+    for role, view, laws, factories in roles:
+        if any(getattr(view, factory) is not None for factory in factories):
             yield from (Case(role, view, law) for law in laws)
 
 
 def check(
-    subject: Subject,
+    candidate: Candidate,
     *,
     rules: Iterable[str] = (),
-    terms: Terms | None = None,
-    seen: Callable[[Verdict], object] | None = None,
+    timeouts: Timeouts | None = None,
+    on_verdict: Callable[[Verdict], object] | None = None,
 ) -> Report:
-    """Judge *subject* by every law for it, or by those of some *rules* (see `cases`).
+    """Judge *candidate* by every law that applies, or by those of some *rules* (see `cases`).
 
-    Each law has a loop of its own, in a thread that is watched: a subject that blocks, runs away,
-    never answers or raises gets its verdict all the same. *seen* is called with each verdict.
+    Each law has its own loop in a watched thread, so a candidate that blocks, loops forever, never
+    answers or raises still gets its verdict. *on_verdict* is called with each verdict.
     """
-    _not_on_a_loop()
-    report = Report(subject.name)
+    _require_no_running_loop()
+    report = Report(candidate.name)
     judges: dict[str, Judge] = {}
-    for role, view, law in cases(subject, rules):
-        judge = judges.setdefault(role, Judge(view, role, terms or Terms()))
+    for role, view, law in cases(candidate, rules):
+        judge = judges.setdefault(role, Judge(view, role, timeouts or Timeouts()))
         verdict = judge.judge(law)
         report.verdicts.append(verdict)
-        if seen is not None:
-            seen(verdict)
+        if on_verdict is not None:
+            on_verdict(verdict)
     return report
 
 
-def _not_on_a_loop() -> None:
+def _require_no_running_loop() -> None:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -106,29 +103,32 @@ def check_publisher(
     *,
     failing: Callable[[], Publisher[Any]] | None = None,
     infinite: Callable[[], Publisher[Any]] | None = None,
-    terms: Terms | None = None,
+    timeouts: Timeouts | None = None,
     **options: Any,
 ) -> Report:
     """Judge a publisher: ``publisher(n)`` makes one of exactly *n* elements.
 
-    ``failing()`` makes one that fails and ``infinite()`` one that never ends; *options* are those
-    of `Subject`.
+    ``failing()`` makes one that fails and ``infinite()`` one that never ends; *options* are the
+    other fields of `Candidate`.
     """
-    subject = Subject(
+    candidate = Candidate(
         publisher=publisher, failing_publisher=failing, infinite_publisher=infinite, **options
     )
-    return check(subject, terms=terms)
+    return check(candidate, timeouts=timeouts)
 
 
 def check_subscriber(
-    subscriber: Callable[[], Subscriber[Any]], *, terms: Terms | None = None, **options: Any
+    subscriber: Callable[[], Subscriber[Any]], *, timeouts: Timeouts | None = None, **options: Any
 ) -> Report:
-    """Judge a subscriber as a black box: by what it requests, and how it takes signals."""
-    return check(Subject(subscriber=subscriber, **options), terms=terms)
+    """Judge a subscriber as a black box: by its requests, and by how it accepts signals."""
+    return check(Candidate(subscriber=subscriber, **options), timeouts=timeouts)
 
 
 def check_processor(
-    processor: Callable[[int], Processor[Any, Any]], *, terms: Terms | None = None, **options: Any
+    processor: Callable[[int], Processor[Any, Any]],
+    *,
+    timeouts: Timeouts | None = None,
+    **options: Any,
 ) -> Report:
     """Judge a processor, ``processor(buffer_size)``, in all of its roles."""
-    return check(Subject(processor=processor, **options), terms=terms)
+    return check(Candidate(processor=processor, **options), timeouts=timeouts)

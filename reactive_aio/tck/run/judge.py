@@ -1,4 +1,4 @@
-"""The judge: one law, one subject, one verdict; never a hang, never an error of its own."""
+"""The judge: runs one law on one candidate and returns a verdict, whatever the candidate does."""
 
 import asyncio
 import time
@@ -11,107 +11,107 @@ from ...errors import RuleViolation
 from ...testing.drawing import draw
 from ...testing.shown import shown
 from ...testing.virtual_time import VirtualTimeLoop
+from ..candidate import Candidate
 from ..law import Law, NotJudged
 from ..report.verdict import Outcome, Verdict
 from ..rules import RULES, Strength
-from ..scenario.trial import Trial
-from ..subject import Subject
-from ..terms import Terms
+from ..scenario.law_context import LawContext
+from ..timeouts import Timeouts
 from .watchdog import Watchdog
 
-__all__ = ("Judge", "unfit")
+__all__ = ("Judge", "why_not_applicable")
 
-IMPATIENT_STUCK: Final = 1.0
+REDUCED_STALL: Final = 1.0
 _KIT: Final = str(Path(__file__).parents[1])
 _FRAMES: Final = 12
 
 
 class Judge:
-    """Judges one subject in one role, law by law."""
+    """Judges one candidate in one role, law by law."""
 
-    def __init__(self, subject: Subject, role: str, terms: Terms) -> None:
-        self._subject = subject
+    def __init__(self, candidate: Candidate, role: str, timeouts: Timeouts) -> None:
+        self._candidate = candidate
         self._role = role
-        self._terms = terms
-        self._trial: Trial | None = None
+        self._timeouts = timeouts
+        self._context: LawContext | None = None
 
     @property
-    def terms(self) -> Terms:
-        """How long it waits: less, once the subject has hung."""
-        return self._terms
+    def timeouts(self) -> Timeouts:
+        """The timeouts of the next law: reduced after the candidate has hung."""
+        return self._timeouts
 
     def judge(self, law: Law) -> Verdict:
         """Judge by *law*, on a loop of its own in a thread of its own."""
-        why = unfit(self._subject, law)
+        why = why_not_applicable(self._candidate, law)
         if why:
             return self._verdict(law, Outcome.NOT_JUDGED, why)
-        self._trial = None
+        self._context = None
         began = time.perf_counter()
-        watchdog = Watchdog(lambda: self._try(law), self._loop, self._doing)
-        watchdog.run(self._terms, f"tck {law.name}")
+        watchdog = Watchdog(lambda: self._run(law), self._loop, self._current_call)
+        watchdog.run(self._timeouts, f"tck {law.name}")
         verdict = self._conclude(law, watchdog)
-        self._lose_patience(watchdog)
+        self._reduce_timeouts(watchdog)
         return replace(verdict, seconds=time.perf_counter() - began)
 
     def _loop(self) -> asyncio.AbstractEventLoop:
-        if self._subject.virtual_time:
+        if self._candidate.virtual_time:
             return VirtualTimeLoop()
-        return (self._subject.loop or asyncio.new_event_loop)()
+        return (self._candidate.loop or asyncio.new_event_loop)()
 
-    def _doing(self) -> str:
-        return self._trial.doing if self._trial is not None else ""
+    def _current_call(self) -> str:
+        return self._context.current_call if self._context is not None else ""
 
-    async def _try(self, law: Law) -> None:
-        terms = self._terms
+    async def _run(self, law: Law) -> None:
+        timeouts = self._timeouts
         if law.strength is Strength.MAY:
-            # It need not come, so it is not waited for as long.
-            terms = replace(terms, come=min(terms.come, terms.come_again))
-        self._trial = trial = Trial(self._subject, terms)
+            # The signal is optional, so the wait for it is short.
+            timeouts = replace(timeouts, response=min(timeouts.response, timeouts.reduced_response))
+        self._context = context = LawContext(self._candidate, timeouts)
         try:
-            await law.scenario(trial)
-        except GeneratorExit:  # its loop is gone, and nothing can be awaited any more
+            await law.scenario(context)
+        except GeneratorExit:  # the loop is closed, and nothing can be awaited
             raise
         except BaseException as error:
-            trial.found = error if isinstance(error, RuleViolation) else None
-            await trial.close()
+            context.violation_found = error if isinstance(error, RuleViolation) else None
+            await context.close()
             raise
-        await trial.close()
-        trial.demand(True, law.rule, "")
+        await context.close()
+        context.require(True, law.rule, "")
 
     def _conclude(self, law: Law, watchdog: Watchdog) -> Verdict:
-        trial, error = self._trial, watchdog.error
-        found = error if isinstance(error, RuleViolation) else trial and trial.found
+        context, error = self._context, watchdog.error
+        found = error if isinstance(error, RuleViolation) else context and context.violation_found
         if found:
-            return self._broken(law, found.rule or law.rule, found.what)
-        if watchdog.braked:
+            return self._failure(law, found.rule or law.rule, found.what)
+        if watchdog.stop_reason:
             return self._stopped(law, watchdog)
-        if trial is not None and trial.faults:
-            # The brake ends a runaway with a fault in its trial.
-            return self._broken(law, trial.faults[0].rule or law.rule, trial.faults[0].what)
+        if context is not None and context.faults:
+            # A candidate that sends without end is stopped after a fault has been recorded.
+            fault = context.faults[0]
+            return self._failure(law, fault.rule or law.rule, fault.what)
         if isinstance(error, NotJudged):
             return self._verdict(law, Outcome.NOT_JUDGED, str(error))
         if error is not None:
-            verdict = self._broken(law, law.rule, f"{shown(error)} came out of the subject")
-            return replace(verdict, stack=_where(error))
+            verdict = self._failure(law, law.rule, f"{shown(error)} came out of the candidate")
+            return replace(verdict, stack=_traceback(error))
         return self._verdict(law, Outcome.PASS)
 
     def _stopped(self, law: Law, watchdog: Watchdog) -> Verdict:
-        inside = f" inside {watchdog.doing}" if watchdog.doing else ""
-        why = f"{watchdog.braked}{inside}"
-        if watchdog.left_behind:
-            why += ", and cannot be stopped: it goes on in its thread"
-        verdict = self._broken(law, law.rule, why)
-        return replace(verdict, stack=watchdog.stack)
+        inside = f" inside {watchdog.stopped_call}" if watchdog.stopped_call else ""
+        why = f"{watchdog.stop_reason}{inside}"
+        if watchdog.is_abandoned:
+            why += ", and cannot be stopped: it continues in its thread"
+        return replace(self._failure(law, law.rule, why), stack=watchdog.stack)
 
-    def _broken(self, law: Law, rule: str, why: str) -> Verdict:
+    def _failure(self, law: Law, rule: str, why: str) -> Verdict:
         if law.strength is Strength.MAY and rule == law.rule:
             return self._verdict(law, Outcome.NOT_JUDGED, f"optional, and not offered: {why}")
         verdict = self._verdict(law, Outcome.FAIL, f"rule {rule}: {why}")
         if rule != law.rule and rule in RULES:
-            # Another rule was broken on the way, and that one's strength counts.
+            # Another rule is broken, and its strength counts.
             verdict = replace(verdict, strength=RULES[rule].strength)
-        journals = self._trial.journals if self._trial is not None else []
-        # The journal that holds the offence, or the last one: a scenario makes one after another.
+        journals = self._context.journals if self._context is not None else []
+        # The journal in which the offence is marked, or else the first.
         marked = [each for each in journals if each.offended] or journals
         if marked:
             verdict = replace(verdict, log=str(marked[0]), drawing=draw(marked[0]))
@@ -128,33 +128,34 @@ class Judge:
             why=why,
         )
 
-    def _lose_patience(self, watchdog: Watchdog) -> None:
-        """A subject that has hung once is not waited for as long again."""
-        terms = self._terms
-        trial = self._trial
-        # In vain for what is optional says nothing: such a law has terms of its own.
-        if trial is not None and trial.waited_in_vain and trial.terms is terms:
-            self._terms = terms = replace(terms, come=min(terms.come, terms.come_again))
-        if watchdog.braked:
-            stuck = min(terms.stuck, IMPATIENT_STUCK)
-            self._terms = replace(terms, stuck=stuck, longest=min(terms.longest, 4 * stuck))
+    def _reduce_timeouts(self, watchdog: Watchdog) -> None:
+        """After a candidate has hung once, the next laws wait less."""
+        timeouts = self._timeouts
+        context = self._context
+        # A law of a MAY has shorter timeouts of its own: its timing out proves nothing.
+        if context is not None and context.has_timed_out and context.timeouts is timeouts:
+            response = min(timeouts.response, timeouts.reduced_response)
+            self._timeouts = timeouts = replace(timeouts, response=response)
+        if watchdog.stop_reason:
+            stall = min(timeouts.stall, REDUCED_STALL)
+            self._timeouts = replace(timeouts, stall=stall, law=min(timeouts.law, 4 * stall))
 
 
-def unfit(subject: Subject, law: Law) -> str:
-    """Why *law* cannot judge *subject*; empty if it can."""
-    missing = [part for part in law.needs if getattr(subject, part) is None]
+def why_not_applicable(candidate: Candidate, law: Law) -> str:
+    """Why *law* cannot judge *candidate*; empty if it can."""
+    missing = [factory for factory in law.needs if getattr(candidate, factory) is None]
     if missing:
-        return f"the subject has no {' and no '.join(missing)}"
-    if law.elements > subject.max_elements:
-        return f"it takes {law.elements} elements; max_elements is {subject.max_elements}"
-    if law.completes and not subject.completes:
-        return "the subject's publishers do not complete"
+        return f"the candidate has no {' and no '.join(missing)}"
+    if law.elements > candidate.max_elements:
+        return f"it takes {law.elements} elements; max_elements is {candidate.max_elements}"
+    if law.completes and not candidate.completes:
+        return "the candidate's publishers do not complete"
     return ""
 
 
-def _where(error: BaseException) -> str:
-    """Where *error* comes from: the last frames, but for those of this kit."""
-    told = traceback.TracebackException.from_exception(error)
-    theirs = [each for each in told.stack if not each.filename.startswith(_KIT)]
-    told.stack[:] = theirs[-_FRAMES:]
-    return "".join(list(told.format(chain=False))[1:]).rstrip()
+def _traceback(error: BaseException) -> str:
+    """The last frames of *error*, without those of the kit."""
+    trace = traceback.TracebackException.from_exception(error)
+    foreign = [each for each in trace.stack if not each.filename.startswith(_KIT)]
+    trace.stack[:] = foreign[-_FRAMES:]
+    return "".join(list(trace.format(chain=False))[1:]).rstrip()

@@ -1,8 +1,8 @@
-"""The supervisor: has a subject judged by workers, and replaces one that its subject has ended.
+"""The supervisor: has workers judge a candidate, and replaces a worker that the candidate ended.
 
-The watchdog inside a worker stops nearly everything. What it cannot stop, a call in C that keeps
-the interpreter for itself, a crash, ``os._exit``, memory without end, ends with its process; the
-law under way gets its verdict here, and the next one begins in a new process.
+The watchdog inside a worker stops nearly everything. What it cannot stop, such as a call in C that
+holds the interpreter, a crash, ``os._exit`` or unbounded memory, ends the worker's process; the
+supervisor then gives the verdict on the current law, and the next law begins in a new process.
 """
 
 import json
@@ -23,42 +23,43 @@ from typing import IO, Any, Final
 
 from ..report.verdict import Outcome, Report, Verdict
 from ..rules import Strength
-from ..terms import Terms
-from .watchdog import HERE
+from ..timeouts import Timeouts
+from .watchdog import KIT
 from .worker import Job
 
-__all__ = ("BadCall", "Supervisor")
+__all__ = ("Supervisor", "UsageError")
 
-LOOK: Final = 0.1
+INTERVAL: Final = 0.1
 GRACE: Final = 10.0
-"""Seconds beyond those of the watchdog: this watch is the last resort."""
-IMPATIENT: Final = 1.0
-STOPS: Final = 3
-"""Workers that may end between two laws, before the next law is given up."""
-KEPT: Final = 4_000
-"""Characters of output that are kept of one law."""
+"""Seconds beyond those of the watchdog, which gives the better verdict."""
+REDUCED_STALL: Final = 1.0
+MAX_EARLY_DEATHS: Final = 3
+"""Workers that may die between two laws before the next law is given up."""
+MAX_OUTPUT: Final = 4_000
+"""Characters of output that are kept for each law."""
 FRAMES: Final = 12
 
 
-class BadCall(Exception):
-    """What was asked for cannot be done; the message says what to do about it."""
+class UsageError(Exception):
+    """The command cannot be executed as given; the message says what to change."""
 
 
-def _start(read: Callable[[], None], stream: IO[bytes]) -> threading.Thread:
+def _start_reader(read: Callable[[], None], stream: IO[bytes]) -> threading.Thread:
     """Read *stream* to its end in a thread, and close it."""
 
-    def to_the_end() -> None:
+    def read_and_close() -> None:
         with stream:
             read()
 
-    thread = threading.Thread(target=to_the_end, name="tck reader", daemon=True)
+    thread = threading.Thread(target=read_and_close, name="tck reader", daemon=True)
     thread.start()
     return thread
 
 
-def _options() -> list[str]:
-    """The options of this interpreter that a subject may notice: -O, -b, -X and -W."""
-    options = [f"-{letter * count}" for letter, count in _counted() if count]
+def _interpreter_options() -> list[str]:
+    """The options of this interpreter that a candidate may observe: -O, -b, -I, -X and -W."""
+    flags = (("O", sys.flags.optimize), ("b", sys.flags.bytes_warning), ("I", sys.flags.isolated))
+    options = [f"-{letter * count}" for letter, count in flags if count]
     for name, value in sys._xoptions.items():
         options += ["-X", name if value is True else f"{name}={value}"]
     for warning in sys.warnoptions:
@@ -66,239 +67,235 @@ def _options() -> list[str]:
     return options
 
 
-def _counted() -> tuple[tuple[str, int], ...]:
-    return (("O", sys.flags.optimize), ("b", sys.flags.bytes_warning), ("I", sys.flags.isolated))
-
-
 class _Output:
-    """What the subject prints: its last part, law by law."""
+    """The end of what the candidate prints, law by law."""
 
-    def __init__(self, stream: IO[bytes], mark: bytes) -> None:
-        self._stream, self._mark = stream, mark
+    def __init__(self, stream: IO[bytes], separator: bytes) -> None:
+        self._stream, self._separator = stream, separator
         self._tail = b""
         self._parts: queue.Queue[bytes] = queue.Queue()
-        self.reader: threading.Thread = _start(self._read, stream)
+        self.reader: threading.Thread = _start_reader(self._read, stream)
 
     def _read(self) -> None:
         while chunk := os.read(self._stream.fileno(), 65536):
-            *parts, tail = (self._tail + chunk).split(self._mark)
+            *parts, tail = (self._tail + chunk).split(self._separator)
             for part in parts:
-                self._parts.put(part[-KEPT:])
-            self._tail = tail[-KEPT:]
+                self._parts.put(part[-MAX_OUTPUT:])
+            self._tail = tail[-MAX_OUTPUT:]
         self._parts.put(self._tail)
 
     def take(self) -> str:
-        """What was printed up to the next mark, or to the end."""
+        """The output up to the next separator, or to the end."""
         with suppress(queue.Empty):
             return self._parts.get(timeout=1).decode("utf-8", "replace").strip("\n")
         return ""
 
 
-class _Process:
-    """One worker, and what it says."""
+class _Worker:
+    """One worker process and its messages."""
 
-    def __init__(self, job: Job, shown: bool) -> None:
+    def __init__(self, job: Job, show_output: bool) -> None:
         self._job = job
         self._process = subprocess.Popen(
-            [sys.executable, *_options(), "-m", f"{__package__}.worker", job.to_json()],
+            [sys.executable, *_interpreter_options(), "-m", f"{__package__}.worker", job.to_json()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=None if shown else subprocess.PIPE,
+            stderr=None if show_output else subprocess.PIPE,
         )
-        self._said: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._messages: queue.Queue[dict[str, Any] | None] = queue.Queue()
         stream, errors = self._process.stdout, self._process.stderr
-        self._output = _Output(errors, job.mark.encode()) if errors is not None else None
+        self._output = _Output(errors, job.separator.encode()) if errors is not None else None
         self._readers = [self._output.reader] if self._output is not None else []
         if stream is not None:
-            self._readers.append(_start(lambda: self._listen(stream), stream))
+            self._readers.append(_start_reader(lambda: self._read(stream), stream))
 
-    def _listen(self, stream: IO[bytes]) -> None:
-        with suppress(ValueError):  # a line cut short by the end
+    def _read(self, stream: IO[bytes]) -> None:
+        with suppress(ValueError):  # the end may truncate a line
             for line in stream:
-                self._said.put(json.loads(line))
-        self._said.put(None)
+                self._messages.put(json.loads(line))
+        self._messages.put(None)
 
     def output(self) -> str:
-        """What the subject has printed since the last time."""
+        """What the candidate has printed since the last call."""
         return self._output.take() if self._output is not None else ""
 
-    def hear(self, patience: float, silence: float) -> dict[str, Any] | str:
-        """The next message; or why there is none, the process being at its end.
+    def receive(self, patience: float, silence: float) -> dict[str, Any] | str:
+        """The next message, or how the process ended.
 
-        Seconds are added up from short looks: a machine that stands still does not count.
+        Adds up short intervals instead of reading the clock: a suspended machine does not count.
         """
         waited = silent = 0.0
         while waited < patience and silent < silence:
             before = time.monotonic()
             with suppress(queue.Empty):
-                message = self._said.get(timeout=LOOK)
+                message = self._messages.get(timeout=INTERVAL)
                 if message is None:
-                    return self._ended()
-                if "beat" not in message:
+                    return self._exit_description()
+                if "alive" not in message:
                     return message
                 silent = 0.0
-            elapsed = min(time.monotonic() - before, 2 * LOOK)
+            elapsed = min(time.monotonic() - before, 2 * INTERVAL)
             waited, silent = waited + elapsed, silent + elapsed
-            if self._process.poll() is not None and self._said.empty():
-                patience = min(patience, waited + 1)  # somebody else may hold the pipe
+            if self._process.poll() is not None and self._messages.empty():
+                patience = min(patience, waited + 1)  # a child process may keep the pipe open
         if self._process.poll() is not None:
-            return self._ended()
-        self._ask_for_stack()
+            return self._exit_description()
+        self._request_stack()
         self.kill()
         if silent >= silence:
-            return f"the interpreter did not run for {silence:g} s, and its process was ended"
-        return f"there was no end after {patience:g} s, and its process was ended"
+            return f"the interpreter did not run for {silence:g} s, and its process was killed"
+        return f"there was no end after {patience:g} s, and its process was killed"
 
-    def _ended(self) -> str:
+    def _exit_description(self) -> str:
         status = self._process.wait()
         if status >= 0:
-            return f"its process ended itself with exit status {status}"
+            return f"its process exited with status {status}"
         with suppress(ValueError):
             return f"its process died of the signal {signal.Signals(-status).name}"
         return f"its process died of the signal {-status}"
 
-    def _ask_for_stack(self) -> None:
+    def _request_stack(self) -> None:
         if sys.platform != "win32":
             self._process.send_signal(signal.SIGUSR1)
-            time.sleep(3 * LOOK)
+            time.sleep(3 * INTERVAL)
 
     def stack(self) -> str:
-        """Where the subject was when its process came to its end, as far as is known."""
+        """The candidate's calls when its process ended, if they were written."""
         file = Path(self._job.stacks)
-        # It may have ended before it made the file.
-        return _readable(file.read_text("utf-8", "replace")) if file.exists() else ""
+        return _candidate_stack(file.read_text("utf-8", "replace")) if file.exists() else ""
 
     def kill(self) -> None:
-        """End it, whatever it does."""
+        """Kill the process and wait for its output."""
         self._process.kill()
         self._process.wait()
         for reader in self._readers:
-            reader.join(1)  # unless a process of the subject's own keeps the pipe
+            reader.join(1)  # a child process of the candidate may keep the pipe open
 
 
-def _later(seconds: float) -> float:
-    """The watchdog inside the worker is given the time to say it better."""
+def _after_watchdog(seconds: float) -> float:
+    """Leave the watchdog inside the worker the time to give the better verdict."""
     return seconds + min(GRACE, 2 * seconds)
 
 
-def _readable(stacks: str) -> str:
-    """Of all threads' stacks the one that the subject is in, down to the kit."""
+def _candidate_stack(stacks: str) -> str:
+    """Of all threads' stacks the candidate's, down to the kit."""
     parts = stacks.split("\n\n")
-    kit = ("watchdog.py", "subject.py")
-    told = next((each for at in kit for each in parts if at in each), stacks)
-    cause = parts[0] if parts[0].startswith("Fatal") and told != parts[0] else ""
-    lines = [line for line in [cause, *told.splitlines()] if line]
-    ours = [at for at, line in enumerate(lines) if HERE in line]
+    kit = ("watchdog.py", "candidate.py")
+    chosen = next((each for at in kit for each in parts if at in each), stacks)
+    cause = parts[0] if parts[0].startswith("Fatal") and chosen != parts[0] else ""
+    lines = [line for line in [cause, *chosen.splitlines()] if line]
+    ours = [at for at, line in enumerate(lines) if KIT in line]
     return "\n".join(lines[: min(ours[0] if ours else FRAMES, FRAMES)])
 
 
 @dataclass
 class Supervisor:
-    """Has a subject judged, law by law."""
+    """Has a candidate judged in worker processes, law by law."""
 
     job: Job
-    seen: Callable[[Verdict], object] | None = None
-    """Called with each verdict."""
-    begun: Callable[[int, int, str], object] | None = None
-    """Called with the number of a law, how many there are, and its name."""
-    shown: bool = False
-    """Whether the subject's output is shown as it comes."""
+    on_start: Callable[[int, int, str], object] | None = None
+    """Called with the number of a law, the count of all laws, and the law's name."""
+    show_output: bool = False
+    """Whether the candidate's output is shown as it is printed."""
     report: Report = field(default_factory=lambda: Report(""))
-    """What has been judged so far."""
+    """The verdicts so far."""
 
     def __post_init__(self) -> None:
-        self._terms = self.job.terms
+        self._timeouts = self.job.timeouts
         self._plan: list[dict[str, str]] | None = None
-        self._under_way: int | None = None
-        self._why: str = ""
+        self._current: int | None = None
+        self._death: str = ""
 
     def run(self) -> Report:
-        """Judge; every law that was chosen gets a verdict."""
+        """Judge; every law that was selected gets a verdict."""
         with tempfile.TemporaryDirectory(prefix="tck-") as folder:
-            stacks, mark = str(Path(folder, "stacks")), f"\x1e{secrets.token_hex(8)}\x1e"
-            stops = 0
+            stacks, separator = str(Path(folder, "stacks")), f"\x1e{secrets.token_hex(8)}\x1e"
+            early_deaths = 0
             while self._plan is None or self._done < len(self._plan):
-                self._under_way = None
+                self._current = None
                 begin = self._done
-                job = replace(self.job, begin=begin, terms=self._terms, stacks=stacks, mark=mark)
-                self._one_worker(job, stops)
-                stops = stops + 1 if self._done == begin else 0
+                job = replace(
+                    self.job,
+                    begin=begin,
+                    timeouts=self._timeouts,
+                    stacks=stacks,
+                    separator=separator,
+                )
+                self._run_worker(job, early_deaths)
+                early_deaths = early_deaths + 1 if self._done == begin else 0
         return self.report
 
     @property
     def _done(self) -> int:
         return len(self.report.verdicts)
 
-    def _one_worker(self, job: Job, stops: int) -> None:
-        """Have one worker judge as much as it can."""
-        worker = _Process(job, self.shown)
+    def _run_worker(self, job: Job, early_deaths: int) -> None:
+        """Have one worker judge as many laws as it can."""
+        worker = _Worker(job, self.show_output)
         try:
             for message in self._messages(worker):
-                self._take(message, worker)
-            if self._why:
-                self._bury(worker, self._why, job.begin, stops)
+                self._handle(message, worker)
+            if self._death:
+                self._handle_death(worker, self._death, job.begin, early_deaths)
         finally:
             worker.kill()
 
-    def _messages(self, worker: _Process) -> Iterator[dict[str, Any]]:
-        """All messages until the end; `_why` says what kind of an end, if not a good one."""
-        self._why = ""
+    def _messages(self, worker: _Worker) -> Iterator[dict[str, Any]]:
+        """All messages until the end; sets `_death` if the worker did not end as planned."""
+        self._death = ""
         while True:
-            terms = self._terms
-            said = worker.hear(_later(terms.longest), _later(terms.stuck))
-            if isinstance(said, str):
-                self._why = said
+            timeouts = self._timeouts
+            received = worker.receive(
+                _after_watchdog(timeouts.law), _after_watchdog(timeouts.stall)
+            )
+            if isinstance(received, str):
+                self._death = received
                 return
-            yield said
-            if "done" in said or said.get("tired"):
+            yield received
+            if "done" in received or received.get("needs_restart"):
                 return
 
-    def _take(self, message: dict[str, Any], worker: _Process) -> None:
-        if "bad" in message:
-            raise BadCall(message["bad"])
+    def _handle(self, message: dict[str, Any], worker: _Worker) -> None:
+        if "invalid" in message:
+            raise UsageError(message["invalid"])
         if "cases" in message:
             self._plan = message["cases"] * self.job.repeat
-            self.report.subject = message["subject"]
+            self.report.candidate = message["candidate"]
             if not self._plan:
-                raise BadCall("no law judges what the subject gives under the rules asked for")
+                raise UsageError("no law of the selected rules applies to the candidate")
         elif "begins" in message:
-            self._under_way = message["begins"]
-            self._tell_of(message["begins"])
+            self._current = message["begins"]
+            self._announce(message["begins"])
         elif "verdict" in message:
-            self._under_way = None
-            self._terms = Terms(**message["terms"])
-            self._add(Verdict.from_json({**message["verdict"], "output": worker.output()}))
+            self._current = None
+            self._timeouts = Timeouts(**message["timeouts"])
+            data = {**message["verdict"], "output": worker.output()}
+            self.report.verdicts.append(Verdict.from_json(data))
 
-    def _tell_of(self, number: int) -> None:
-        if self.begun is not None and self._plan is not None:
-            self.begun(number + 1, len(self._plan), self._plan[number]["law"])
+    def _announce(self, number: int) -> None:
+        if self.on_start is not None and self._plan is not None:
+            self.on_start(number + 1, len(self._plan), self._plan[number]["law"])
 
-    def _add(self, verdict: Verdict) -> None:
-        self.report.verdicts.append(verdict)
-        if self.seen is not None:
-            self.seen(verdict)
-
-    def _bury(self, worker: _Process, why: str, begin: int, stops: int) -> None:
-        """A worker is dead: say what it died of, in the verdict of the law under way."""
+    def _handle_death(self, worker: _Worker, why: str, begin: int, early_deaths: int) -> None:
+        """Give the current law a verdict that says how the worker died."""
         worker.kill()
         if self._plan is None:
-            told = [f"{self.job.where} gave no subject: {why}", worker.stack(), worker.output()]
-            raise BadCall("\n".join(filter(None, told)))
-        if self._under_way is not None:
-            self._add(self._obituary(self._plan[self._under_way], why, worker))
-        elif self._done == begin and stops + 1 >= STOPS:
-            # It died between two laws again and again: no law is tried for ever.
-            self._add(self._obituary(self._plan[begin], f"before it began, {why}", worker))
-        if "was ended" in why:
-            self._terms = replace(self._terms, stuck=min(self._terms.stuck, IMPATIENT))
+            parts = [f"{self.job.where} gave no candidate: {why}", worker.stack(), worker.output()]
+            raise UsageError("\n".join(filter(None, parts)))
+        if self._current is not None:
+            self._add_failure(self._plan[self._current], why, worker)
+        elif self._done == begin and early_deaths + 1 >= MAX_EARLY_DEATHS:
+            self._add_failure(self._plan[begin], f"before it began, {why}", worker)
+        if "was killed" in why:
+            stall = min(self._timeouts.stall, REDUCED_STALL)
+            self._timeouts = replace(self._timeouts, stall=stall)
 
-    def _obituary(self, case: dict[str, str], why: str, worker: _Process) -> Verdict:
-        return Verdict(
+    def _add_failure(self, case: dict[str, str], why: str, worker: _Worker) -> None:
+        verdict = Verdict(
             law=case["law"],
             role=case["role"],
             rule=case["rule"],
-            # Whatever the law asks for: nobody may end the process.
-            strength=Strength.MUST,
+            strength=Strength.MUST,  # whatever the law: no candidate may end the process
             text=case["text"],
             outcome=Outcome.FAIL,
             why=f"rule {case['rule']}: {why}",
@@ -306,3 +303,4 @@ class Supervisor:
             stack=worker.stack(),
             output=worker.output(),
         )
+        self.report.verdicts.append(verdict)

@@ -1,9 +1,9 @@
-"""The watchdog: runs one coroutine on a fresh loop in a thread of its own, and always comes back.
+"""The watchdog: runs a coroutine on a new loop in its own thread, and returns in any case.
 
-A subject under test may block the loop, for good even. So its loop has a thread of its own, and the
-caller's thread watches. Held up too long, the work is stopped by an exception raised inside it
-(`Brake`), and where it stood is told. What even that does not stop is left behind, in a daemon
-thread, and the next work begins without waiting for it.
+A candidate may block the loop, even forever. So its loop runs in a thread of its own while the
+caller's thread watches it. If the loop stalls, the watchdog records where the candidate is and
+raises an exception inside it (`StopCandidate`). A candidate that this does not stop is abandoned in
+a daemon thread, and the next law begins without waiting for it.
 """
 
 import asyncio
@@ -19,189 +19,189 @@ from contextvars import copy_context
 from pathlib import Path
 from typing import Any, Final
 
-from ..scenario.brake import Brake
-from ..terms import Terms
+from ..scenario.stop_candidate import StopCandidate
+from ..timeouts import Timeouts
 
-__all__ = ("Watchdog",)
+__all__ = ("KIT", "Watchdog")
 
-LOOK: Final = 0.05
-"""Seconds between two looks of the watching thread."""
-HERE: Final = str(Path(__file__).parents[1])
-PULLS: Final = 20
-"""How often the brake is pulled before the work is left behind."""
-IN_WAIT: Final = (selectors.__file__, asyncio.base_events.__file__)
-"""Where asyncio's loop is while it waits."""
+INTERVAL: Final = 0.05
+"""Seconds between two checks by the watching thread."""
+KIT: Final = str(Path(__file__).parents[1])
+ATTEMPTS: Final = 20
+"""How often `StopCandidate` is raised before the candidate is abandoned."""
+LOOP_FILES: Final = (selectors.__file__, asyncio.base_events.__file__)
+"""The files whose frames are on top while asyncio's loop waits."""
 
 _one_at_a_time: Final = threading.Lock()
-"""Laws count threads and change what the whole interpreter shares: filters, hooks, its pace."""
+"""Laws count threads and change state of the whole interpreter: filters, hooks, switch interval."""
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Watchdog:
-    """One run of *work*; afterwards its attributes say how it ended."""
+    """One run of *work*; its attributes then say how the run ended."""
 
     def __init__(
         self,
         work: Work,
         loop: Callable[[], asyncio.AbstractEventLoop],
-        doing: Callable[[], str] = str,
+        current_call: Callable[[], str] = str,
     ) -> None:
         self._work = work
         self._make_loop = loop
-        self._doing = doing
+        self._current_call = current_call
         self.error: BaseException | None = None
-        """What came out of the work."""
-        self.braked: str = ""
-        """Why it was broken off; empty if it was not."""
+        """The exception that the work raised."""
+        self.stop_reason: str = ""
+        """Why the work was stopped; empty if it was not."""
         self.stack: str = ""
-        """Where it was then."""
-        self.doing: str = ""
-        """What it was called for then."""
-        self.left_behind: bool = False
-        """Whether it could not be stopped, and goes on."""
-        self._beats = 0
-        self._over = threading.Event()
-        self._looping: asyncio.AbstractEventLoop | None = None
+        """The calls of the work when it was stopped."""
+        self.stopped_call: str = ""
+        """The candidate's function that had been called then."""
+        self.is_abandoned: bool = False
+        """Whether the work could not be stopped, and continues."""
+        self._turns = 0
+        self._is_done = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
-    def run(self, terms: Terms, name: str) -> None:
-        """Run the work, and watch until it has ended or has been left behind.
+    def run(self, timeouts: Timeouts, name: str) -> None:
+        """Run the work and watch it until it has ended or is abandoned.
 
-        Of several checks in several threads one runs at a time.
+        Checks in several threads run one law at a time.
         """
         context = copy_context()
-        thread = threading.Thread(target=context.run, args=(self._live,), name=name, daemon=True)
-        with _one_at_a_time, _silent_brake(), warnings.catch_warnings():
-            # A subject that awaits no signals leaves coroutines; the laws say so better.
+        thread = threading.Thread(target=context.run, args=(self._run,), name=name, daemon=True)
+        with _one_at_a_time, _unraisable_stop_ignored(), warnings.catch_warnings():
+            # A candidate that does not await signals leaves coroutines; the laws report it.
             warnings.simplefilter("ignore", RuntimeWarning)
             thread.start()
             try:
-                self._watch(thread, terms)
-            except BaseException:  # Ctrl-C: the work must not go on
+                self._watch(thread, timeouts)
+            except BaseException:  # Ctrl-C must stop the work, too
                 self._stop(thread)
                 raise
 
-    # -- in its own thread ------------------------------------------------------------------------
-    def _live(self) -> None:
+    # -- in the thread of the work ----------------------------------------------------------------
+    def _run(self) -> None:
         try:
-            with asyncio.Runner(loop_factory=self._loop) as runner:
+            with asyncio.Runner(loop_factory=self._new_loop) as runner:
                 runner.run(self._work())
         except BaseException as error:
             self.error = error
         finally:
-            self._over.set()
+            self._is_done.set()
 
-    def _loop(self) -> asyncio.AbstractEventLoop:
-        self._looping = loop = self._make_loop()
+    def _new_loop(self) -> asyncio.AbstractEventLoop:
+        self._loop = loop = self._make_loop()
         if isinstance(loop, asyncio.BaseEventLoop):
             self._count_turns(loop)
         else:
-            self._beat(loop)
+            self._count_timer(loop)
         return loop
 
     def _count_turns(self, loop: asyncio.BaseEventLoop) -> None:
-        """asyncio's loops look at the clock in every turn; a timer would wake a virtual one."""
-        look: Callable[[], float] = loop.time
+        """Count the reads of the clock, one in each turn: a timer would advance a virtual clock."""
+        read: Callable[[], float] = loop.time
 
         def time() -> float:
-            self._beats += 1
-            return look()
+            self._turns += 1
+            return read()
 
         loop.time = time  # type: ignore[method-assign]
 
-    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._beats += 1
-        loop.call_later(LOOK / 2, self._beat, loop)
+    def _count_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._turns += 1
+        loop.call_later(INTERVAL / 2, self._count_timer, loop)
 
-    # -- in the watching one ----------------------------------------------------------------------
-    def _watch(self, thread: threading.Thread, terms: Terms) -> None:
-        """Count looks, not seconds: a machine that stands still stands still for both threads.
+    # -- in the watching thread -------------------------------------------------------------------
+    def _watch(self, thread: threading.Thread, timeouts: Timeouts) -> None:
+        """Count intervals, not seconds: a suspended machine suspends both threads alike.
 
-        Half of it may stand still too: then the loop is woken up, and wakes long after.
+        The machine may suspend one of them only: then the loop is woken up, and wakes up late.
         """
-        still = looks = 0
+        stalled = intervals = 0
         before = -1
         while True:
-            if self._is_over(thread):
+            if self._wait_until_done(thread):
                 return
-            looks += 1
-            still = 0 if self._beats != before else still + 1
-            if still:
-                self._poke()
-            before = self._beats
-            if still * LOOK >= terms.stuck and not _waits(thread):
-                self.braked = f"the loop had no turn for {terms.stuck:g} s"
-            elif looks * LOOK >= terms.longest:
-                self.braked = f"there was no end after {terms.longest:g} s"
-            if self.braked:
+            intervals += 1
+            stalled = 0 if self._turns != before else stalled + 1
+            if stalled:
+                self._wake_loop()
+            before = self._turns
+            if stalled * INTERVAL >= timeouts.stall and not _is_loop_waiting(thread):
+                self.stop_reason = f"the loop had no turn for {timeouts.stall:g} s"
+            elif intervals * INTERVAL >= timeouts.law:
+                self.stop_reason = f"there was no end after {timeouts.law:g} s"
+            if self.stop_reason:
                 break
-        self.stack, self.doing = _where(thread), self._doing()
-        self.left_behind = not self._stop(thread)
+        self.stack, self.stopped_call = _innermost_calls(thread), self._current_call()
+        self.is_abandoned = not self._stop(thread)
 
-    def _is_over(self, thread: threading.Thread) -> bool:
-        """Waits a little for it. After a Ctrl-C in `join` a thread says that it is dead (3.11)."""
-        if self._over.wait(LOOK):
+    def _wait_until_done(self, thread: threading.Thread) -> bool:
+        """Wait one interval. On 3.11 a thread reports its death after a Ctrl-C in `join`."""
+        if self._is_done.wait(INTERVAL):
             thread.join(1)
-        return self._over.is_set()
+        return self._is_done.is_set()
 
     def _stop(self, thread: threading.Thread) -> bool:
-        """Pull the brake until the work has ended; whether it has."""
-        for _ in range(PULLS):
-            self._pull(thread)
-            if self._is_over(thread):
+        """Raise `StopCandidate` in the work until it ends; return whether it has ended."""
+        for _ in range(ATTEMPTS):
+            self._raise_in(thread)
+            if self._wait_until_done(thread):
                 return True
         return False
 
-    def _pull(self, thread: threading.Thread) -> None:
-        if thread.ident is not None and not self._over.is_set():
-            raises = ctypes.pythonapi.PyThreadState_SetAsyncExc
-            raises(ctypes.c_ulong(thread.ident), ctypes.py_object(Brake))
-            self._poke()
+    def _raise_in(self, thread: threading.Thread) -> None:
+        if thread.ident is not None and not self._is_done.is_set():
+            set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
+            set_exception(ctypes.c_ulong(thread.ident), ctypes.py_object(StopCandidate))
+            self._wake_loop()
 
-    def _poke(self) -> None:
-        """An idle loop has no turn either; woken up, it has one, and a brake takes effect."""
-        loop = self._looping
+    def _wake_loop(self) -> None:
+        """An idle loop has no turns; once awake it has one, in which an exception takes effect."""
+        loop = self._loop
         if loop is not None and not loop.is_closed():
             try:
-                loop.call_soon_threadsafe(_nothing)
-            except RuntimeError:  # it has been closed meanwhile
+                loop.call_soon_threadsafe(_do_nothing)
+            except RuntimeError:  # closed in the meantime
                 return
 
 
-def _nothing() -> None:
-    """What a loop is woken up for."""
+def _do_nothing() -> None:
+    """Wakes the loop up."""
 
 
 @contextmanager
-def _silent_brake() -> Generator[None]:
-    """A brake pulled while something is finalized cannot be raised, and would be printed."""
+def _unraisable_stop_ignored() -> Generator[None]:
+    """`StopCandidate` cannot be raised in a finalizer, and would be printed."""
     before = sys.unraisablehook
 
-    def tell(unraisable: Any) -> None:
-        if unraisable.exc_type is not Brake:
+    def hook(unraisable: Any) -> None:
+        if unraisable.exc_type is not StopCandidate:
             before(unraisable)
 
-    sys.unraisablehook = tell
+    sys.unraisablehook = hook
     try:
         yield
     finally:
         sys.unraisablehook = before
 
 
-def _waits(thread: threading.Thread) -> bool:
-    """Whether the loop of *thread* is about its own business: then nobody keeps it from a turn."""
+def _is_loop_waiting(thread: threading.Thread) -> bool:
+    """Whether asyncio's own code runs in *thread*: then the candidate does not block the loop."""
     frame = sys._current_frames().get(thread.ident or 0)
-    while frame is not None and frame.f_code.co_filename in IN_WAIT:
+    while frame is not None and frame.f_code.co_filename in LOOP_FILES:
         if frame.f_code.co_name == "_run_once":
             return True
         frame = frame.f_back
     return False
 
 
-def _where(thread: threading.Thread) -> str:
-    """The innermost calls of *thread*, from the last one of the kit on."""
+def _innermost_calls(thread: threading.Thread) -> str:
+    """The innermost calls of *thread*, up to the last one of the kit."""
     frame = sys._current_frames().get(thread.ident or 0)
     calls: list[traceback.FrameSummary] = [*traceback.extract_stack(frame)] if frame else []
-    ours = [index for index, call in enumerate(calls) if call.filename.startswith(HERE)]
+    ours = [index for index, call in enumerate(calls) if call.filename.startswith(KIT)]
     within = calls[ours[-1] + 1 :] if ours else calls
     return "".join(traceback.format_list((within or calls)[-6:])).rstrip()

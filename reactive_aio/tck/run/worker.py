@@ -1,8 +1,8 @@
-"""The worker: a process of its own that judges, so that its subject can end nobody else's.
+"""The worker: a process that judges a candidate, so that the candidate can end no other process.
 
-It is started by `supervisor` with a `Job`, and answers in lines of JSON on what was its standard
-output; whatever the subject prints goes to standard error, from C too. Its beat tells that the
-interpreter still runs.
+The `supervisor` starts it with a `Job`. It answers in lines of JSON on its original standard
+output; what the candidate prints, from C too, goes to standard error. A periodic message shows that
+the interpreter still runs.
 """
 
 import asyncio
@@ -20,20 +20,20 @@ from typing import Any, Final, TextIO
 
 from ...testing.shown import shown
 from ...testing.virtual_time import VirtualTimeLoop
-from ..subject import BadSubject, Subject, find_subject
-from ..terms import Terms
+from ..candidate import Candidate, InvalidCandidate, load_candidate
+from ..timeouts import Timeouts
 from .checking import Case, cases
 from .judge import Judge
 
-__all__ = ("BEAT", "LOOPS", "Job", "on_loop")
+__all__ = ("ALIVE_INTERVAL", "LOOPS", "Job", "on_loop")
 
-BEAT: Final = 0.25
-"""Seconds from beat to beat."""
+ALIVE_INTERVAL: Final = 0.25
+"""Seconds between two ``alive`` messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What a worker is to do."""
+    """What a worker judges, and how."""
 
     where: str
     only: tuple[str, ...] = ()
@@ -41,28 +41,28 @@ class Job:
     loop: str | None = None
     repeat: int = 1
     begin: int = 0
-    """How many cases others have done."""
+    """How many cases earlier workers have finished."""
     memory: int | None = None
     """MiB of address space."""
-    terms: Terms = field(default_factory=Terms)
+    timeouts: Timeouts = field(default_factory=Timeouts)
     stacks: str = ""
-    """The file for stacks of a dying process."""
-    mark: str = ""
-    """Printed after each law, to part what the subject prints."""
+    """The file for the stacks of a dying process."""
+    separator: str = ""
+    """Printed after each law, to separate the candidate's output."""
 
     def to_json(self) -> str:
-        """One argument of a command."""
+        """One command-line argument."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> "Job":
-        """What `to_json` wrote."""
+        """The job that `to_json` wrote."""
         data: dict[str, Any] = json.loads(text)
-        data["only"], data["terms"] = tuple(data["only"]), Terms(**data["terms"])
+        data["only"], data["timeouts"] = tuple(data["only"]), Timeouts(**data["timeouts"])
         return cls(**data)
 
 
-# -- what is judged --------------------------------------------------------------------------------
+# -- the candidate ---------------------------------------------------------------------------------
 def _debug_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     loop.set_debug(True)
@@ -73,7 +73,9 @@ def _uvloop() -> asyncio.AbstractEventLoop:
     try:
         import uvloop
     except ImportError:
-        raise BadSubject("uvloop is not installed: pip install 'reactive-aio[uvloop]'") from None
+        raise InvalidCandidate(
+            "uvloop is not installed: pip install 'reactive-aio[uvloop]'"
+        ) from None
     return uvloop.new_event_loop()
 
 
@@ -83,20 +85,32 @@ LOOPS: Final[dict[str, Callable[[], asyncio.AbstractEventLoop]]] = {
     "uvloop": _uvloop,
     "virtual": VirtualTimeLoop,
 }
-"""Makers of the loops that a subject can be judged on, by name."""
+"""Factories of the loops on which a candidate can be judged, by name."""
 
 
-def on_loop(subject: Subject, name: str | None) -> Subject:
-    """*subject*, to be judged on the loop called *name*."""
+def on_loop(candidate: Candidate, name: str | None) -> Candidate:
+    """*candidate*, to be judged on the loop called *name*."""
     if name is None:
-        return subject
-    LOOPS[name]().close()  # it must be there
-    return replace(subject, loop=LOOPS[name], virtual_time=name == "virtual")
+        return candidate
+    LOOPS[name]().close()  # fails now if the loop is not available
+    return replace(candidate, loop=LOOPS[name], virtual_time=name == "virtual")
+
+
+def _load(job: Job) -> Candidate:
+    """The candidate; any error of its factory becomes a message of one line."""
+    try:
+        return on_loop(load_candidate(job.where), job.loop)
+    except InvalidCandidate:
+        raise
+    except BaseException as error:
+        calls = traceback.extract_tb(error.__traceback__)
+        at = f" at {calls[-1].filename}:{calls[-1].lineno}" if calls else ""
+        raise InvalidCandidate(f"{job.where} raised {shown(error)}{at}") from None
 
 
 # -- the process -----------------------------------------------------------------------------------
-class Channel:
-    """Lines of JSON to the supervisor. Without a supervisor there is nothing to do."""
+class SupervisorPipe:
+    """Sends lines of JSON to the supervisor. Without a supervisor the process exits."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -110,23 +124,23 @@ class Channel:
             except OSError:
                 os._exit(1)
 
-    def beat(self) -> None:
-        """For ever."""
+    def send_alive(self) -> None:
+        """Send ``alive`` messages forever."""
         pause = threading.Event()
-        while not pause.wait(BEAT):
-            self.send(beat=True)
+        while not pause.wait(ALIVE_INTERVAL):
+            self.send(alive=True)
 
 
-def _open_channel() -> Channel:
-    """Standard output becomes the channel's alone; what is printed goes to standard error."""
+def _open_pipe() -> SupervisorPipe:
+    """Reserve standard output for the pipe, and redirect what is printed to standard error."""
     sys.stdout.flush()
-    mine = os.dup(1)
+    original = os.dup(1)
     os.dup2(2, 1)
-    return Channel(os.fdopen(mine, "w", encoding="utf-8"))
+    return SupervisorPipe(os.fdopen(original, "w", encoding="utf-8"))
 
 
 def _prepare(job: Job) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor handles Ctrl-C
     stacks = open(job.stacks, "w")  # noqa: SIM115 - as long as the process lives
     faulthandler.enable(stacks)
     if sys.platform != "win32":
@@ -139,65 +153,55 @@ def _prepare(job: Job) -> None:
             resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
 
-def _subject(job: Job) -> Subject:
-    """The subject; whatever is wrong with it is said in a line."""
-    try:
-        return on_loop(find_subject(job.where), job.loop)
-    except BadSubject:
-        raise
-    except BaseException as error:
-        calls = traceback.extract_tb(error.__traceback__)
-        at = f" at {calls[-1].filename}:{calls[-1].lineno}" if calls else ""
-        raise BadSubject(f"{job.where} raised {shown(error)}{at}") from None
-
-
-def _work(job: Job, channel: Channel) -> None:
-    subject = _subject(job)
-    every = cases(subject, job.only)
-    channel.send(subject=subject.name, cases=[_told(case) for case in every])
+def _run(job: Job, pipe: SupervisorPipe) -> None:
+    candidate = _load(job)
+    every = cases(candidate, job.only)
+    pipe.send(candidate=candidate.name, cases=[_case_as_data(case) for case in every])
     judges: dict[str, Judge] = {}
     plan = every * job.repeat
     for number, (role, view, law) in enumerate(plan[job.begin :], job.begin):
-        channel.send(begins=number)
-        judge = judges.setdefault(role, Judge(view, role, job.terms))
+        pipe.send(begins=number)
+        judge = judges.setdefault(role, Judge(view, role, job.timeouts))
         verdict = judge.judge(law)
-        _print_mark(job)
-        tired = number + 1 < len(plan) and _is_left_behind(law.name)
-        channel.send(verdict=verdict.to_json(), terms=asdict(judge.terms), tired=tired)
-        if tired:
+        _print_separator(job)
+        is_last_here = number + 1 < len(plan) and _is_abandoned(law.name)
+        pipe.send(
+            verdict=verdict.to_json(), timeouts=asdict(judge.timeouts), needs_restart=is_last_here
+        )
+        if is_last_here:
             return
-    channel.send(done=True)
+    pipe.send(done=True)
 
 
-def _told(case: Case) -> dict[str, str]:
+def _case_as_data(case: Case) -> dict[str, str]:
     law = case.law
     about = {"role": case.role, "law": law.name, "rule": law.rule}
     return {**about, "strength": law.strength.value, "text": law.text}
 
 
-def _print_mark(job: Job) -> None:
-    with suppress(Exception):  # the subject may have closed or replaced them
+def _print_separator(job: Job) -> None:
+    with suppress(Exception):  # the candidate may have closed or replaced them
         sys.stdout.flush()
         sys.stderr.flush()
     with suppress(OSError):
-        os.write(2, job.mark.encode())
+        os.write(2, job.separator.encode())
 
 
-def _is_left_behind(law: str) -> bool:
-    """Whether the subject could not be stopped: the next law needs a process without it."""
+def _is_abandoned(law: str) -> bool:
+    """Whether the candidate could not be stopped: the next law needs a new process."""
     return any(thread.name == f"tck {law}" for thread in threading.enumerate())
 
 
 def main() -> None:
-    """Do the job that the only argument says, then end without waiting for anything."""
+    """Do the job in the only argument, then end without waiting for other threads."""
     job = Job.from_json(sys.argv[1])
-    channel = _open_channel()
+    pipe = _open_pipe()
     _prepare(job)
-    threading.Thread(target=channel.beat, name="tck beat", daemon=True).start()
+    threading.Thread(target=pipe.send_alive, name="tck alive", daemon=True).start()
     try:
-        _work(job, channel)
-    except BadSubject as error:
-        channel.send(bad=str(error))
+        _run(job, pipe)
+    except InvalidCandidate as error:
+        pipe.send(invalid=str(error))
     os._exit(0)
 
 

@@ -1,1 +1,1 @@
-"""What a law's scenario works with: the trial, its recorders, its upstream."""
+"""What a scenario works with: its context, recording subscribers, and publishers that it drives."""

@@ -1,8 +1,8 @@
-"""A heartbeat: how long something takes, by a thread that does nothing but beat.
+"""A heartbeat: measures durations by a thread that ticks.
 
-A machine that stands still, or a process that is not given the processor, holds up the beats as it
-holds up what is measured. So the time between two beats counts only up to some limit, which makes
-a fairer measure than the clock on the wall.
+A suspended machine, or a process that is not scheduled, delays the ticks as it delays the measured
+code. The time between two ticks therefore counts only up to a limit, which makes the measure fairer
+than wall-clock time.
 """
 
 import _thread
@@ -13,41 +13,41 @@ from typing import Final
 __all__ = ("Heartbeat",)
 
 TICK: Final = 0.005
-LONGEST: Final = 4 * TICK
-"""A busy interpreter gives the beating thread its turn a little late; more is a standstill."""
+MAX_TICK: Final = 4 * TICK
+"""A busy interpreter delays the ticking thread a little; a longer delay is a suspension."""
 
 
 class Heartbeat:
-    """``with Heartbeat() as heart: seconds = heart.during(call)``."""
+    """``with Heartbeat() as heartbeat: seconds = heartbeat.during(call)``."""
 
     def __init__(self) -> None:
-        self._beaten = 0.0
-        self._over = False
+        self._counted = 0.0
+        self._is_stopped = False
 
-    def _beat(self) -> None:
+    def _tick(self) -> None:
         last = time.monotonic()
-        while not self._over:
+        while not self._is_stopped:
             time.sleep(TICK)
             now = time.monotonic()
-            self._beaten += min(now - last, LONGEST)
+            self._counted += min(now - last, MAX_TICK)
             last = now
 
     def __enter__(self) -> "Heartbeat":
-        # No thread of `threading`: a loop on virtual time would wait for its work.
-        _thread.start_new_thread(self._beat, ())
+        # Not a thread of `threading`: a loop on virtual time would wait for its work.
+        _thread.start_new_thread(self._tick, ())
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._over = True
+        self._is_stopped = True
 
     def now(self) -> tuple[float, float]:
-        """A moment, for `since`."""
-        return self._beaten, time.monotonic()
+        """The current moment, for `since`."""
+        return self._counted, time.monotonic()
 
     def since(self, moment: tuple[float, float]) -> float:
-        """Seconds since *moment*, by the beats, and never more than by the clock."""
-        beaten, clock = moment
-        return min(self._beaten - beaten, time.monotonic() - clock)
+        """Seconds since *moment*, by the ticks, and at most those of the clock."""
+        counted, clock = moment
+        return min(self._counted - counted, time.monotonic() - clock)
 
     def during(self, call: Callable[[], object]) -> float:
         """Seconds that *call* takes."""

@@ -1,8 +1,9 @@
-"""The subscriber with which the laws look at a publisher.
+"""The recording subscribers by which laws observe a publisher.
 
-It writes down whatever happens and judges at once what no scenario may bring: a signal before
-on_subscribe, after the end, without demand, inside another. Such a fault is never raised in the
-signal, where the publisher might swallow it; the trial raises it, however the scenario ends.
+A recorder writes every signal into a journal and detects at once what no scenario may produce: a
+signal before on_subscribe, after the end, without demand, or inside another. Such a fault is not
+raised in the signal, where the publisher might swallow it; the context raises it, however the
+scenario ends.
 """
 
 from collections.abc import Callable
@@ -13,23 +14,23 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from ...spec import Subscription
 from ...testing.journal import Journal, Kind
 from ...testing.shown import shown
-from .brake import Brake
+from .stop_candidate import StopCandidate
 
 if TYPE_CHECKING:
-    from .trial import Trial
+    from .law_context import LawContext
 
-__all__ = ("UNBOUNDED", "AsyncRecorder", "OnNext", "Recorder", "discard")
+__all__ = ("UNBOUNDED", "AsyncRecorder", "OnElement", "Recorder", "close_coroutine")
 
 UNBOUNDED: Final = 2**63 - 1
-KEPT: Final = 10_000
-TOO_FAR: Final = 1_000
+MAX_KEPT: Final = 10_000
+MAX_EXCESS: Final = 1_000
 """Elements without demand, or after a cancellation, after which the publisher is stopped."""
 
-OnNext = Callable[["Recorder", Any], object]
+OnElement = Callable[["Recorder", Any], object]
 
 
-def discard(returned: object) -> None:
-    """End a coroutine that nobody awaits, so that Python does not complain of it later."""
+def close_coroutine(returned: object) -> None:
+    """Close a coroutine that is not awaited, to prevent Python's warning about it."""
     if iscoroutine(returned):
         returned.close()
 
@@ -37,33 +38,35 @@ def discard(returned: object) -> None:
 class Recorder:
     """A subscriber with ``def`` methods.
 
-    *first* is requested in on_subscribe; *then* is called at the end of each on_next.
+    *initial* is requested in on_subscribe; *on_element* is called at the end of each on_next.
     """
 
-    def __init__(self, trial: "Trial", first: int = 0, then: OnNext | None = None) -> None:
-        self.trial = trial
-        self.journal: Journal = trial.journal(type(self).__name__)
-        self._first = first
-        self._then = then
+    def __init__(
+        self, context: "LawContext", initial: int = 0, on_element: OnElement | None = None
+    ) -> None:
+        self.context = context
+        self.journal: Journal = context.journal(type(self).__name__)
+        self._initial = initial
+        self._on_element = on_element
         self.elements: list[Any] = []
-        """Those that came, up to some number; `received` counts them all."""
+        """The first elements, up to a limit; `received` counts all of them."""
         self.received: int = 0
         self.terminals: list[BaseException | None] = []
-        """An error, or None for completion."""
+        """The terminal signals: an error, or None for completion."""
         self.subscriptions: list[Subscription] = []
         self.requested: int = 0
-        self.cancelled_at: int | None = None
+        self.count_at_cancel: int | None = None
         """How many signals had come when the subscription was cancelled."""
         self.depth: int = 0
         self.deepest: int = 0
-        self._inside: int | None = None
-        self._home = get_ident()
+        self._signaling_thread: int | None = None
+        self._own_thread = get_ident()
 
-    # -- what the scenario does -------------------------------------------------------------------
+    # -- calls of the scenario --------------------------------------------------------------------
     @property
     def subscription(self) -> Subscription:
         if not self.subscriptions:
-            raise self.trial.violation("1.9", "on_subscribe has not come")
+            raise self.context.violation("1.9", "on_subscribe has not come")
         return self.subscriptions[0]
 
     def request(self, n: int) -> None:
@@ -75,46 +78,46 @@ class Recorder:
     def cancel(self) -> None:
         """Cancel, which must return normally (3.15)."""
         self.journal.note(Kind.CANCEL)
-        if self.cancelled_at is None:
-            self.cancelled_at = self.count
+        if self.count_at_cancel is None:
+            self.count_at_cancel = self.signal_count
         self._call("cancel()", "3.15", lambda: self.subscription.cancel())
 
     def _call(self, what: str, rule: str, call: Callable[[], object]) -> None:
-        with self.trial.calling(what):
+        with self.context.calling(what):
             try:
                 returned = call()
-            except Brake:
+            except StopCandidate:
                 raise
             except BaseException as error:
-                where = "" if get_ident() == self._home else " on another thread"
-                self.fault(rule, f"{what}{where} raised {shown(error)}")
+                where = "" if get_ident() == self._own_thread else " on another thread"
+                self.record_fault(rule, f"{what}{where} raised {shown(error)}")
             else:
                 if returned is not None:
-                    discard(returned)
-                    self.fault(rule, f"{what} returned {shown(returned, 60)}, not None")
+                    close_coroutine(returned)
+                    self.record_fault(rule, f"{what} returned {shown(returned, 60)}, not None")
 
-    def fault(self, rule: str, what: str) -> None:
-        """Write an offence down; the trial raises it."""
+    def record_fault(self, rule: str, what: str) -> None:
+        """Mark an offence in the journal; the context raises it."""
         self.journal.note(Kind.OFFENCE, f"{rule}: {what}")
-        self.trial.fault(rule, what)
+        self.context.record_fault(rule, what)
 
-    # -- what it sees -----------------------------------------------------------------------------
+    # -- what it has recorded ---------------------------------------------------------------------
     @property
-    def count(self) -> int:
+    def signal_count(self) -> int:
         """How many signals after on_subscribe have come."""
         return self.received + len(self.terminals)
 
     @property
-    def late(self) -> int:
+    def signals_after_cancel(self) -> int:
         """How many signals have come after the cancellation."""
-        return 0 if self.cancelled_at is None else self.count - self.cancelled_at
+        return 0 if self.count_at_cancel is None else self.signal_count - self.count_at_cancel
 
     @property
-    def ended(self) -> bool:
+    def is_terminated(self) -> bool:
         return bool(self.terminals)
 
     @property
-    def completed(self) -> bool:
+    def is_completed(self) -> bool:
         return bool(self.terminals) and self.terminals[0] is None
 
     @property
@@ -122,64 +125,68 @@ class Recorder:
         """The error of the first terminal signal, if it is one."""
         return self.terminals[0] if self.terminals else None
 
-    def demand(self, condition: bool, rule: str, what: str) -> None:
+    def require(self, condition: bool, rule: str, what: str) -> None:
         """Raise the violation of *rule* unless *condition* holds."""
-        self.trial.demand(condition, rule, what, self.journal)
+        self.context.require(condition, rule, what, self.journal)
 
     # -- waiting ----------------------------------------------------------------------------------
-    async def took(self, count: int, rule: str = "1.1") -> None:
+    async def wait_for_elements(self, count: int, rule: str = "1.1") -> None:
         """Wait until *count* elements have come, all of them before the end."""
         what = f"{count} elements were requested and did not all come"
-        await self.reached(count, rule, what)
+        await self.wait_for_elements_or_end(count, rule, what)
         before = f"{count} elements were requested, {self.received} came before the end"
-        self.demand(self.received >= count, rule, before)
+        self.require(self.received >= count, rule, before)
 
-    async def reached(self, count: int, rule: str, what: str) -> None:
-        """Wait until *count* elements have come, or the end."""
-        await self.trial.until(
-            lambda: self.ended or self.received >= count, rule, what, self.journal
+    async def wait_for_elements_or_end(self, count: int, rule: str, what: str) -> None:
+        """Wait until *count* elements have come, or a terminal signal."""
+        await self.context.wait_until(
+            lambda: self.is_terminated or self.received >= count, rule, what, self.journal
         )
 
-    async def end(self, rule: str = "1.5") -> None:
+    async def wait_for_end(self, rule: str = "1.5") -> None:
         """Wait for the terminal signal."""
-        await self.trial.until(lambda: self.ended, rule, "no terminal signal came", self.journal)
+        what = "no terminal signal came"
+        await self.context.wait_until(lambda: self.is_terminated, rule, what, self.journal)
 
     # -- the subscriber ---------------------------------------------------------------------------
     def on_subscribe(self, subscription: Subscription, /) -> Any:
         self.journal.note(Kind.ON_SUBSCRIBE)
         self.subscriptions.append(subscription)
         if len(self.subscriptions) > 1:
-            self.fault("2.12", "on_subscribe came again")
-        elif self._first:
-            self.request(self._first)
+            self.record_fault("2.12", "on_subscribe came again")
+        elif self._initial:
+            self.request(self._initial)
 
     def on_next(self, element: Any, /) -> Any:
         self._enter(Kind.ON_NEXT, element)
         self.received += 1
-        if len(self.elements) < KEPT:
+        if len(self.elements) < MAX_KEPT:
             self.elements.append(element)
         if element is None:
-            self.fault("2.13", "on_next(None): None is no element")
+            self.record_fault("2.13", "on_next(None): None is not an element")
         if self.received > self.requested:
-            self._beyond_demand()
-        elif self.late > TOO_FAR:
-            self.fault("1.8", f"{self.late} elements came after cancel(); it had to be stopped")
-            raise Brake
-        if self._then is not None:
-            self._then(self, element)
+            self._check_excess()
+        elif self.signals_after_cancel > MAX_EXCESS:
+            what = f"{self.signals_after_cancel} elements came after cancel(); it had to be stopped"
+            self.record_fault("1.8", what)
+            raise StopCandidate
+        if self._on_element is not None:
+            self._on_element(self, element)
         self._leave()
 
-    def _beyond_demand(self) -> None:
-        if self.received > self.requested + TOO_FAR:
-            self.fault("1.1", f"{self.received} came; the publisher had to be stopped")
-            raise Brake
-        if self.received == self.requested + 1 and self.trial.subject.knows_demand:
-            self.fault("1.1", f"{self.requested} were requested in all, {self.received} came")
+    def _check_excess(self) -> None:
+        if self.received > self.requested + MAX_EXCESS:
+            self.record_fault("1.1", f"{self.received} came; the publisher had to be stopped")
+            raise StopCandidate
+        if self.received == self.requested + 1 and self.context.candidate.knows_demand:
+            self.record_fault(
+                "1.1", f"{self.requested} were requested in all, {self.received} came"
+            )
 
     def on_error(self, error: BaseException, /) -> Any:
         self._enter(Kind.ON_ERROR, error)
         if not isinstance(cast("object", error), BaseException):
-            self.fault("1.4", f"on_error({shown(error, 60)}): this is no exception")
+            self.record_fault("1.4", f"on_error({shown(error, 60)}): this is not an exception")
         self._terminal(error)
 
     def on_complete(self) -> Any:
@@ -193,38 +200,39 @@ class Recorder:
     def _enter(self, kind: Kind, value: Any = None) -> None:
         self.journal.note(kind, value)
         if not self.subscriptions:
-            self.fault("1.9", f"{kind.value} came before on_subscribe")
+            self.record_fault("1.9", f"{kind.value} came before on_subscribe")
         if self.terminals:
-            self.fault("1.7", f"{kind.value} came after the terminal signal")
-        if self._inside not in (None, get_ident()):
-            self.fault("1.3", f"{kind.value} came on another thread while a signal was under way")
+            self.record_fault("1.7", f"{kind.value} came after the terminal signal")
+        if self._signaling_thread not in (None, get_ident()):
+            what = f"{kind.value} came on another thread while a signal was under way"
+            self.record_fault("1.3", what)
         self.depth += 1
         self.deepest = max(self.deepest, self.depth)
-        self._inside = get_ident()
+        self._signaling_thread = get_ident()
 
     def _leave(self) -> None:
         self.depth -= 1
         if not self.depth:
-            self._inside = None
+            self._signaling_thread = None
 
 
 class AsyncRecorder(Recorder):
-    """The same with ``async def`` methods, each of which takes some turns of the loop."""
+    """A subscriber with ``async def`` methods, each of which takes some turns of the loop."""
 
-    _under_way: str = ""
+    _current_signal: str = ""
 
     async def _take_time(self, signal: str) -> None:
-        if self._under_way:
-            self.fault("1.3", f"{signal} began before {self._under_way} had ended")
-        self._under_way = signal
+        if self._current_signal:
+            self.record_fault("1.3", f"{signal} began before {self._current_signal} had ended")
+        self._current_signal = signal
         try:
             for _ in range(2):
-                await self.trial.turn()
+                await self.context.turn()
         finally:
-            self._under_way = ""
+            self._current_signal = ""
 
     async def on_subscribe(self, subscription: Subscription, /) -> None:
-        # Requested at once: nothing may come before this signal has ended all the same (1.3).
+        # It requests at once: even so, no signal may come before this one has ended (1.3).
         super().on_subscribe(subscription)
         await self._take_time("on_subscribe")
 

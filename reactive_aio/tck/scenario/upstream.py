@@ -1,8 +1,8 @@
-"""Upstream: the publisher's side of one subscription, with which the kit feeds a subscriber.
+"""The publisher's side of one subscription, by which laws drive a subscriber.
 
-It sends signals by hand, each awaited to its end before the next one, and judges at once what no
-scenario may bring: a signal that raises or never ends, a request that is not positive, a call made
-because of the end, calls that overlap.
+A scenario sends each signal explicitly, and each is awaited to its end before the next one. Some
+faults are detected at once, in any scenario: a signal that raises or never ends, a request that is
+not positive, a call that a terminal signal caused, calls that overlap.
 """
 
 import asyncio
@@ -17,255 +17,264 @@ from typing import TYPE_CHECKING, Any, Final
 from ...testing.journal import Journal, Kind
 from ...testing.shown import shown
 from ..law import NotJudged
-from .brake import Brake
+from .stop_candidate import StopCandidate
 
 if TYPE_CHECKING:
     from ...spec import Subscription
     from .heartbeat import Heartbeat
-    from .trial import Trial
+    from .law_context import LawContext
 
-__all__ = ("Equal", "Held", "Upstream")
+__all__ = ("EqualSubscription", "Upstream", "UpstreamSubscription")
 
-_ending: ContextVar[tuple[object, str] | None] = ContextVar("ending", default=None)
-"""Whose terminal signal is being handled; it goes along into tasks and callbacks made there."""
+_terminal_signal: ContextVar[tuple[object, str] | None] = ContextVar("terminal", default=None)
+"""The upstream and name of a terminal signal: tasks and callbacks made in the signal inherit it."""
 
 KINDS: Final = {kind.value: kind for kind in Kind}
+TERMINAL: Final = ("on_complete", "on_error")
 
 
-class Held:
-    """The subscription that the subscriber is given."""
+class UpstreamSubscription:
+    """The subscription that the subscriber receives."""
 
-    def __init__(self, up: "Upstream") -> None:
-        self._up = up
+    def __init__(self, upstream: "Upstream") -> None:
+        self._upstream = upstream
 
     def request(self, n: int, /) -> None:
-        self._up.take(n)
+        self._upstream.receive_request(n)
 
     def cancel(self) -> None:
-        self._up.stop()
+        self._upstream.receive_cancel()
 
 
-class Equal(Held):
-    """One that is equal to all others of its kind."""
+class EqualSubscription(UpstreamSubscription):
+    """A subscription that equals all others of its type."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Equal)
+        return isinstance(other, EqualSubscription)
 
     def __hash__(self) -> int:
         return 1
 
 
 class Upstream:
-    """One subscription of *subscriber*, seen from above."""
+    """One subscription of *subscriber*: sends its signals and records its calls."""
 
     def __init__(
-        self, trial: "Trial", subscriber: Any, name: str = "", kind: type[Held] = Held
+        self,
+        context: "LawContext",
+        subscriber: Any,
+        name: str = "upstream of the subscriber",
+        kind: type[UpstreamSubscription] = UpstreamSubscription,
     ) -> None:
-        self.trial = trial
+        self.context = context
         self.subscriber = subscriber
-        self.journal: Journal = trial.journal(name or "upstream of the subscriber")
+        self.journal: Journal = context.journal(name)
         self.subscription: Subscription = kind(self)
         self.requested: int = 0
-        self.requests: int = 0
-        """How often request was called."""
-        self.cancels: int = 0
+        self.request_calls: int = 0
+        self.cancel_calls: int = 0
         self.sent: int = 0
-        self.ended: bool = False
-        self.late: list[int] = []
+        self.is_terminated: bool = False
+        self.requests_after_end: list[int] = []
         """What was requested after the terminal signal."""
-        self.linger: float = 0.0
+        self.call_seconds: float = 0.0
         """Seconds that each call of request and cancel takes."""
-        self.answer: Callable[[], object] | None = None
-        """Called inside request, never inside itself."""
-        self.heart: Heartbeat | None = None
-        """Measures how long signals hold up the loop."""
-        self.held_up: tuple[float, str] = (0.0, "")
-        """The most seconds, and the signal that took them."""
-        self._answering = False
-        self._caller: tuple[int, str] | None = None
+        self.on_request: Callable[[], object] | None = None
+        """Called inside request, but not inside itself."""
+        self.heartbeat: Heartbeat | None = None
+        """Measures how long signals block the loop."""
+        self.longest_block: tuple[float, str] = (0.0, "")
+        """The longest time that a signal blocked the loop, and the signal."""
+        self._is_in_on_request = False
+        self._current_call: tuple[int, str] | None = None
 
-    # -- what the subscriber calls ----------------------------------------------------------------
-    def take(self, n: int) -> None:
-        """request(n)."""
+    # -- calls of the subscriber ------------------------------------------------------------------
+    def receive_request(self, n: int) -> None:
+        """The subscriber has called request(n)."""
         self.journal.note(Kind.REQUEST, n)
-        with self._call(f"request({n!r})"):
+        with self._checked_call(f"request({n!r})"):
             if not _is_positive(n):
-                self.fault("3.9", f"request({n!r}): what is requested must be at least 1")
+                self.record_fault("3.9", f"request({n!r}): a request must be at least 1")
                 return
-            self.requests += 1
+            self.request_calls += 1
             self.requested += n
-            if self.ended:
-                self.late.append(n)
-            elif self.answer is not None and not self._answering:
-                self._answering = True
+            if self.is_terminated:
+                self.requests_after_end.append(n)
+            elif self.on_request is not None and not self._is_in_on_request:
+                self._is_in_on_request = True
                 try:
-                    self.answer()
+                    self.on_request()
                 finally:
-                    self._answering = False
+                    self._is_in_on_request = False
 
-    def stop(self) -> None:
-        """cancel()."""
+    def receive_cancel(self) -> None:
+        """The subscriber has called cancel()."""
         self.journal.note(Kind.CANCEL)
-        with self._call("cancel()"):
-            self.cancels += 1
+        with self._checked_call("cancel()"):
+            self.cancel_calls += 1
 
     @contextmanager
-    def _call(self, what: str) -> Generator[None]:
-        ending, me, before = _ending.get(), get_ident(), self._caller
-        if ending is not None and ending[0] is self:
-            self.fault("2.3", f"{what} was called because of {ending[1]}")
-        if before is not None and before[0] != me:
-            self.fault("2.7", f"{what} began on another thread while {before[1]} was under way")
-        self._caller = me, what
-        until = time.perf_counter() + self.linger
+    def _checked_call(self, what: str) -> Generator[None]:
+        terminal, thread, before = _terminal_signal.get(), get_ident(), self._current_call
+        if terminal is not None and terminal[0] is self:
+            self.record_fault("2.3", f"{what} was called because of {terminal[1]}")
+        if before is not None and before[0] != thread:
+            fault = f"{what} began on another thread while {before[1]} was under way"
+            self.record_fault("2.7", fault)
+        self._current_call = thread, what
+        until = time.perf_counter() + self.call_seconds
         while time.perf_counter() < until:
-            pass  # another thread may come in between
+            pass  # gives another thread the chance to interfere
         try:
             yield
         finally:
-            self._caller = before
+            self._current_call = before
 
-    def fault(self, rule: str, what: str) -> None:
-        """Write an offence down; the trial raises it."""
+    def record_fault(self, rule: str, what: str) -> None:
+        """Mark an offence in the journal; the context raises it."""
         self.journal.note(Kind.OFFENCE, f"{rule}: {what}")
-        self.trial.fault(rule, what)
+        self.context.record_fault(rule, what)
 
     # -- signals ----------------------------------------------------------------------------------
     async def on_subscribe(self) -> None:
         await self.signal("on_subscribe", self.subscription)
 
     async def on_next(self, element: Any = None) -> Any:
-        """Send *element*, or the next one of the subject; returns it."""
-        sent = self.next() if element is None else element
+        """Send *element*, or the candidate's next one; return it."""
+        sent = self.next_element() if element is None else element
         self.sent += 1
         await self.signal("on_next", sent)
         return sent
 
     async def on_complete(self) -> None:
-        self.ended = True
+        self.is_terminated = True
         await self.signal("on_complete")
 
     async def on_error(self, error: BaseException) -> None:
-        self.ended = True
+        self.is_terminated = True
         await self.signal("on_error", error)
 
     async def signal(self, name: str, *args: Any) -> None:
-        """Send a signal and wait for its end, which must be a normal one (2.13)."""
-        error = await self.attempt(name, *args)
+        """Send a signal and wait for its end, which must be normal (2.13)."""
+        error = await self.try_signal(name, *args)
         if error is not None:
-            what = f"{_shown(name, *args)} raised {shown(error)}"
-            raise self.trial.violation("2.13", what, self.journal)
+            what = f"{_call_text(name, *args)} raised {shown(error)}"
+            raise self.context.violation("2.13", what, self.journal)
 
-    async def attempt(self, name: str, *args: Any) -> BaseException | None:
-        """Send a signal and wait for its end; returns what it raised."""
-        terminal = name in ("on_complete", "on_error") and args != (None,)
-        token = _ending.set((self, name)) if terminal else None
+    async def try_signal(self, name: str, *args: Any) -> BaseException | None:
+        """Send a signal and wait for its end; return what it raised."""
+        is_terminal = name in TERMINAL and args != (None,)
+        token = _terminal_signal.set((self, name)) if is_terminal else None
         try:
             with self._measured(name):
-                returned = self.start(name, *args)
-            return await self._ended(returned, name, *args)
-        except Raised as raised:
+                returned = self._call_signal(name, *args)
+            return await self._wait_for_signal(returned, name, *args)
+        except SignalRaised as raised:
             return raised.error
         finally:
             if token is not None:
-                _ending.reset(token)
+                _terminal_signal.reset(token)
 
-    def start(self, name: str, *args: Any) -> Any:
-        """Call a signal, and return what it returns; what it raises comes as `Raised`."""
+    def _call_signal(self, name: str, *args: Any) -> Any:
+        """Call a signal and return what it returns; raise its error as `SignalRaised`."""
         self.journal.note(KINDS[name], *args[:1])
-        with self.trial.calling(_shown(name, *args)):
+        with self.context.calling(_call_text(name, *args)):
             try:
                 return getattr(self.subscriber, name)(*args)
-            except Brake:
+            except StopCandidate:
                 raise
             except BaseException as error:
-                raise Raised(error) from error
+                raise SignalRaised(error) from error
 
     @contextmanager
     def _measured(self, name: str) -> Generator[None]:
-        moment = self.heart.now() if self.heart is not None else None
+        moment = self.heartbeat.now() if self.heartbeat is not None else None
         try:
             yield
         finally:
-            if self.heart is not None and moment is not None:
-                self.held_up = max(self.held_up, (self.heart.since(moment), name))
+            if self.heartbeat is not None and moment is not None:
+                seconds = self.heartbeat.since(moment)
+                self.longest_block = max(self.longest_block, (seconds, name))
 
-    async def _turns(self, name: str) -> None:
-        """What the signal has made, such as a task, has its turns, each of which is measured."""
-        for _ in range(self.trial.terms.turns if self.heart is not None else 0):
+    async def _measure_turns(self, name: str) -> None:
+        """Measure some turns of the loop, in which tasks made by the signal run."""
+        for _ in range(self.context.timeouts.quiet_turns if self.heartbeat is not None else 0):
             with self._measured(name):
-                await self.trial.turn()
+                await self.context.turn()
 
-    async def _ended(self, returned: Any, name: str, *args: Any) -> BaseException | None:
+    async def _wait_for_signal(self, returned: Any, name: str, *args: Any) -> BaseException | None:
         if not isawaitable(returned):
-            await self._turns(name)
+            await self._measure_turns(name)
             return None
         task: asyncio.Future[Any] = asyncio.ensure_future(returned)
         try:
-            await self._turns(name)
-            what = f"{_shown(name, *args)} returned something to await, and it does not end"
-            await self.trial.until(task.done, "2.13", what, self.journal)
+            await self._measure_turns(name)
+            what = f"{_call_text(name, *args)} returned an awaitable, and it does not end"
+            await self.context.wait_until(task.done, "2.13", what, self.journal)
         finally:
             task.cancel()
         return asyncio.CancelledError() if task.cancelled() else task.exception()
 
-    def now(self, name: str, *args: Any) -> None:
-        """Send a signal to a subscriber with ``def`` methods, inside of request or cancel."""
+    def signal_inside_request(self, name: str, *args: Any) -> None:
+        """Send a signal to a subscriber with ``def`` methods, inside request or cancel."""
         self.sent += name == "on_next"
-        self.ended = self.ended or name in ("on_complete", "on_error")
-        terminal = name in ("on_complete", "on_error")
-        token = _ending.set((self, name)) if terminal else None
+        is_terminal = name in TERMINAL
+        self.is_terminated = self.is_terminated or is_terminal
+        token = _terminal_signal.set((self, name)) if is_terminal else None
         try:
-            self.start(name, *args)
-        except Raised as raised:
-            what = f"{_shown(name, *args)}, sent inside of request, raised {shown(raised.error)}"
-            self.fault("2.13", what)
+            self._call_signal(name, *args)
+        except SignalRaised as raised:
+            call = _call_text(name, *args)
+            what = f"{call}, sent inside of request, raised {shown(raised.error)}"
+            self.record_fault("2.13", what)
         finally:
             if token is not None:
-                _ending.reset(token)
+                _terminal_signal.reset(token)
 
-    def next(self) -> Any:
-        """The element that is to be sent now."""
-        return self.trial.subject.element(self.sent)
+    def next_element(self) -> Any:
+        """The element to send now."""
+        return self.context.candidate.element(self.sent)
 
     # -- waiting ----------------------------------------------------------------------------------
     @property
     def outstanding(self) -> int:
         """How many elements may be sent."""
-        return 0 if self.cancels or self.ended else self.requested - self.sent
+        return 0 if self.cancel_calls or self.is_terminated else self.requested - self.sent
 
-    async def asked(self, rule: str = "2.1") -> None:
-        """Wait for demand."""
+    async def wait_for_demand(self, rule: str = "2.1") -> None:
+        """Wait until the subscriber has requested an element."""
         what = (
             "nothing is requested, so no element may ever come; a subscriber that requests "
-            "only when it is told to needs trigger_request"
+            "only on command needs trigger_request"
         )
-        await self.trial.until(lambda: self.outstanding or self.cancels, rule, what, self.journal)
-        if self.cancels:
-            raise NotJudged("the subscriber cancels without having taken what is sent here")
+        await self.context.wait_until(
+            lambda: self.outstanding or self.cancel_calls, rule, what, self.journal
+        )
+        if self.cancel_calls:
+            raise NotJudged("the subscriber cancels before it has received all elements")
 
     @property
-    def asleep(self) -> bool:
-        """Whether it is an adapted operator that subscribes to nothing before it is asked."""
-        return getattr(self.subscriber, "asleep", False) is True
+    def is_waiting_for_subscriber(self) -> bool:
+        """Whether the subscriber is an adapted operator whose inner subscriber is not there yet."""
+        return getattr(self.subscriber, "is_waiting_for_subscriber", False) is True
 
-    async def reached_it(self) -> None:
-        """What was sent waits outside of an operator that is asleep: that is not to be judged."""
-        if self.asleep:
-            await self.trial.quiet()
-        if self.asleep:
-            raise NotJudged("the operator subscribes to nothing before something is requested")
+    async def require_inner_subscriber(self) -> None:
+        """Signals that wait outside of an adapted operator cannot be judged."""
+        if self.is_waiting_for_subscriber:
+            await self.context.settle()
+        if self.is_waiting_for_subscriber:
+            raise NotJudged("the operator does not subscribe before something is requested")
 
-    async def cancelled(self, rule: str, what: str) -> None:
-        """Wait for cancel()."""
-        await self.trial.until(lambda: self.cancels, rule, what, self.journal)
+    async def wait_for_cancel(self, rule: str, what: str) -> None:
+        """Wait until the subscriber has called cancel()."""
+        await self.context.wait_until(lambda: self.cancel_calls, rule, what, self.journal)
 
-    def demand(self, condition: bool, rule: str, what: str) -> None:
+    def require(self, condition: bool, rule: str, what: str) -> None:
         """Raise the violation of *rule* unless *condition* holds."""
-        self.trial.demand(condition, rule, what, self.journal)
+        self.context.require(condition, rule, what, self.journal)
 
 
-class Raised(Exception):
+class SignalRaised(Exception):
     """A signal raised *error*."""
 
     def __init__(self, error: BaseException) -> None:
@@ -277,7 +286,7 @@ def _is_positive(n: object) -> bool:
     return isinstance(n, int) and not isinstance(n, bool) and n >= 1
 
 
-def _shown(name: str, *args: Any) -> str:
+def _call_text(name: str, *args: Any) -> str:
     if name == "on_subscribe" and args[0] is not None:
         return "on_subscribe()"
     return f"{name}({', '.join(f'{shown(each, 60)}' for each in args)})"

@@ -17,9 +17,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from reactive_aio.tck import Terms, Verdict, check
-from reactive_aio.tck.adapters import ANSWERED
-from reactive_aio.tck.subject import find_subject
+from reactive_aio.tck import Timeouts, Verdict, check
+from reactive_aio.tck.adapters import KEPT_BY_ADAPTER
+from reactive_aio.tck.candidate import load_candidate
 
 from .board import Score, details, score, table
 from .contestant import Contestant
@@ -31,7 +31,7 @@ PAGE: Final = ROOT / "docs" / "conformance.md"
 BEGIN: Final = "<!-- scoreboard: written by `nox -s scoreboard` -->"
 END: Final = "<!-- end of the scoreboard -->"
 JUDGE: Final = "--judge"
-TERMS: Final = Terms(come=3.0, come_again=0.5)
+TIMEOUTS: Final = Timeouts(response=3.0, reduced_response=0.5)
 """All of it is in memory."""
 
 LEGEND: Final = """\
@@ -45,17 +45,17 @@ specification, which nobody but us has made.
 
 def main(words: list[str]) -> None:
     """Judge those that are asked for."""
-    chosen = [
+    select_laws = [
         contestant
         for contestant in (*OURS, *STRANGERS)
         if not words or any(word in contestant.name for word in words)
     ]
-    if not chosen:
+    if not select_laws:
         sys.exit(f"nobody is called like {' or '.join(words)}")
     scores: dict[Contestant, Score] = {}
-    for contestant in chosen:
+    for contestant in select_laws:
         print(contestant.name, flush=True)  # noqa: T201 - it speaks to a person
-        answered = ANSWERED[contestant.adapter] if contestant.adapter else frozenset[str]()
+        answered = KEPT_BY_ADAPTER[contestant.adapter] if contestant.adapter else frozenset[str]()
         scores[contestant] = score(judged(contestant), answered)
     text = "\n".join(section(scores))
     if words:
@@ -75,9 +75,9 @@ def judged(contestant: Contestant) -> list[Verdict]:
 
 
 def judge(where: str) -> None:
-    """In that process: judge the subject of the factory there, and print the verdicts."""
+    """In that process: judge the candidate of the factory there, and print the verdicts."""
     logging.disable()
-    report = check(find_subject(where), terms=TERMS)
+    report = check(load_candidate(where), timeouts=TIMEOUTS)
     sys.stdout.write("\n" + json.dumps([verdict.to_json() for verdict in report]) + "\n")
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from reactive_aio.tck import RULES, Outcome, Strength, Verdict
 from reactive_aio.tck.law import SETUP
-from reactive_aio.tck.rules import HOUSE_RULES
+from reactive_aio.tck.rules import LIBRARY_RULES
 
 from .contestant import Contestant
 
@@ -20,7 +20,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "Demand": ("3.1", "3.2", "3.3", "3.4", "3.8", "3.9", "3.10", "3.11", "3.16", "3.17"),
     "Cancelling": ("1.8", "3.5", "3.6", "3.7", "3.12", "3.13", "3.14", "3.15"),
     "Subscribers, processors": tuple(rule for rule in RULES if rule[0] in "24"),
-    "House": tuple(HOUSE_RULES),
+    "House": tuple(LIBRARY_RULES),
 }
 """Every rule, in one of the columns."""
 
@@ -95,7 +95,7 @@ def details(contestant: Contestant, found: Score) -> Iterator[str]:
         verdicts = found.broken[rule]
         # The law about this very rule says it best.
         shown = min(verdicts, key=lambda verdict: (verdict.rule != rule, verdict.role))
-        rules = {**HOUSE_RULES, **RULES}
+        rules = {**LIBRARY_RULES, **RULES}
         text = rules[rule].text if rule in rules else shown.text
         others = f" and {len(verdicts) - 1} more" if len(verdicts) > 1 else ""
         sign = "✗" if found.insists(rule) else "△"

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from reactive_aio.tck import Subject
+from reactive_aio.tck import Candidate
 
 __all__ = ("Contestant",)
 
@@ -14,7 +14,7 @@ class Contestant(NamedTuple):
     library: str
     """The distribution whose version is stated; empty for Python itself."""
     what: str
-    factory: Callable[[], Subject]
+    factory: Callable[[], Candidate]
     """A function of a module, so that the command of the kit can judge the same."""
     adapter: str = ""
     """The name of the adapter through which it is judged, if any."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 import reactive_aio as r
 from reactive_aio import Flow
 from reactive_aio.spec import Publisher
-from reactive_aio.tck import Subject
+from reactive_aio.tck import Candidate
 from reactive_aio.tck.adapters import Operator, operator, sink
 
 from .contestant import Contestant
@@ -33,9 +33,9 @@ def closing(n: int, closed: Callable[[], None]) -> Flow[int]:
     return r.range(n).do_finally(lambda _: closed())
 
 
-def flow(shape: Shape) -> Subject:
+def flow(shape: Shape) -> Candidate:
     """A flow of *shape*."""
-    return Subject(
+    return Candidate(
         publisher=lambda n: shape(r.range(n)),
         failing_publisher=lambda: shape(failing()),
         infinite_publisher=lambda: shape(numbers()),
@@ -47,7 +47,7 @@ def chain(source: Flow[int]) -> Flow[int]:
     return source.map(lambda x: x + 1).filter(lambda _: True).map(lambda x: x - 1)
 
 
-def iterated() -> Subject:
+def iterated() -> Candidate:
     async def upto(n: int) -> AsyncIterator[int]:
         for i in range(n):
             yield i
@@ -68,7 +68,7 @@ def iterated() -> Subject:
         finally:
             closed()
 
-    return Subject(
+    return Candidate(
         publisher=lambda n: r.defer(lambda: r.from_aiter(upto(n))),
         failing_publisher=lambda: r.from_aiter(broken()),
         infinite_publisher=lambda: r.from_aiter(endless()),
@@ -76,7 +76,7 @@ def iterated() -> Subject:
     )
 
 
-def created() -> Subject:
+def created() -> Candidate:
     def emitting(emit: Callable[[r.Emitter[int]], object]) -> Flow[int]:
         return r.create(emit, bound=4)
 
@@ -88,14 +88,14 @@ def created() -> Subject:
         await to.emit(0)
         raise OSError("no more")
 
-    return Subject(
+    return Candidate(
         publisher=lambda n: emitting(lambda to: upto(n, to)),
         failing_publisher=lambda: emitting(broken),
         infinite_publisher=lambda: emitting(lambda to: upto(2**63, to)),
     )
 
 
-def fused() -> Subject:
+def fused() -> Candidate:
     # Between strangers too. The other shapes subscribe upstream when something is requested: before
     # that, the adapter has nobody to whom it could pass an end on.
     def between(publisher: Publisher[int]) -> Publisher[int]:
@@ -107,28 +107,28 @@ def fused() -> Subject:
     return replace(flow(chain), processor=processor, max_subscribers=1)
 
 
-def boundary() -> Subject:
+def boundary() -> Candidate:
     return flow(lambda up: up.boundary(2))
 
 
-def mapped_async() -> Subject:
+def mapped_async() -> Candidate:
     return flow(lambda up: up.map_async(soon, concurrency=3))
 
 
-def merged() -> Subject:
+def merged() -> Candidate:
     return flow(lambda up: r.merge(up, r.empty(), prefetch=2))
 
 
-def unicast() -> Subject:
-    return Subject(processor=r.UnicastProcessor[Any], max_subscribers=1)
+def unicast() -> Candidate:
+    return Candidate(processor=r.UnicastProcessor[Any], max_subscribers=1)
 
 
-def multicast() -> Subject:
-    return Subject(processor=r.MulticastProcessor[Any])
+def multicast() -> Candidate:
+    return Candidate(processor=r.MulticastProcessor[Any])
 
 
-def to_list() -> Subject:
-    return Subject(subscriber=lambda: sink(lambda up: r.from_publisher(up).to_list()))
+def to_list() -> Candidate:
+    return Candidate(subscriber=lambda: sink(lambda up: r.from_publisher(up).to_list()))
 
 
 OURS: Final = (

@@ -11,7 +11,7 @@ from importlib import import_module
 from itertools import count
 from typing import Any, Final
 
-from reactive_aio.tck import Subject
+from reactive_aio.tck import Candidate
 from reactive_aio.tck.adapters import (
     from_aioreactive,
     from_aiostream,
@@ -74,8 +74,8 @@ async def broken() -> AsyncIterator[int]:
     raise OSError("no more")
 
 
-def generators() -> Subject:
-    return Subject(
+def generators() -> Candidate:
+    return Candidate(
         publisher=from_async_iterable(Numbers),
         failing_publisher=from_async_iterable(broken),
         infinite_publisher=from_async_iterable(lambda: Numbers(None)),
@@ -83,7 +83,7 @@ def generators() -> Subject:
     )
 
 
-def anyio_streams() -> Subject:
+def anyio_streams() -> Candidate:
     async def send(stream: Any, n: int | None, closed: Callable[[], None] = nothing) -> None:
         try:
             async for number in Numbers(n):
@@ -98,7 +98,7 @@ def anyio_streams() -> Subject:
     async def endless(stream: Any) -> None:
         await send(stream, None)
 
-    return Subject(
+    return Candidate(
         publisher=from_anyio_stream(send),
         failing_publisher=from_anyio_stream(fail),
         infinite_publisher=from_anyio_stream(endless),
@@ -106,13 +106,13 @@ def anyio_streams() -> Subject:
     )
 
 
-def aiostreams() -> Subject:
+def aiostreams() -> Candidate:
     stream, pipe = library("aiostream.stream"), library("aiostream.pipe")
 
     def numbers(n: int, closed: Callable[[], None] = nothing) -> Any:
         return stream.iterate(Numbers(n, closed)) | pipe.map(same)
 
-    return Subject(
+    return Candidate(
         publisher=from_aiostream(numbers),
         failing_publisher=from_aiostream(lambda: stream.iterate(broken()) | pipe.map(same)),
         infinite_publisher=from_aiostream(lambda: stream.count() | pipe.map(same)),
@@ -120,13 +120,13 @@ def aiostreams() -> Subject:
     )
 
 
-def aiostream_merged() -> Subject:
+def aiostream_merged() -> Candidate:
     stream = library("aiostream.stream")
 
     def numbers(n: int, closed: Callable[[], None] = nothing) -> Any:
         return stream.merge(Numbers(n, closed), Numbers(0))
 
-    return Subject(
+    return Candidate(
         publisher=from_aiostream(numbers),
         failing_publisher=from_aiostream(lambda: stream.merge(broken(), Numbers(0))),
         infinite_publisher=from_aiostream(lambda: stream.merge(stream.count(), Numbers(0))),
@@ -134,13 +134,13 @@ def aiostream_merged() -> Subject:
     )
 
 
-def aioreactives() -> Subject:
+def aioreactives() -> Candidate:
     rx, pipe = library("aioreactive"), library("expression").pipe
 
     def mapped(source: Any, mapper: Callable[[int], int] = same) -> Any:
         return pipe(source, rx.map(mapper))
 
-    return Subject(
+    return Candidate(
         publisher=from_aioreactive(lambda n: mapped(rx.from_iterable(range(n)))),
         failing_publisher=from_aioreactive(lambda: mapped(rx.from_iterable(range(2)), fails)),
         closing_publisher=from_aioreactive(
@@ -150,10 +150,10 @@ def aioreactives() -> Subject:
     )
 
 
-def observables(**on: Any) -> Subject:
+def observables(**on: Any) -> Candidate:
     rx, ops = library("reactivex"), library("reactivex.operators")
 
-    return Subject(
+    return Candidate(
         publisher=from_reactivex(lambda n: rx.range(n).pipe(ops.map(same)), **on),
         failing_publisher=from_reactivex(lambda: rx.range(2).pipe(ops.map(fails)), **on),
         closing_publisher=from_reactivex(
@@ -164,7 +164,7 @@ def observables(**on: Any) -> Subject:
     )
 
 
-def scheduled() -> Subject:
+def scheduled() -> Candidate:
     rx, schedulers = library("reactivex"), library("reactivex.scheduler.eventloop")
 
     def on_loop() -> Any:
@@ -179,7 +179,7 @@ Flagged = Iterator[tuple[int, bool]]
 Given = Callable[[], Flagged]
 
 
-def rsockets(wrap: Callable[[Given], Any]) -> Subject:
+def rsockets(wrap: Callable[[Given], Any]) -> Candidate:
     """*wrap* makes a publisher of a generator function."""
     streams = library("rsocket.streams.empty_stream")
 
@@ -201,7 +201,7 @@ def rsockets(wrap: Callable[[Given], Any]) -> Subject:
         for i in count():
             yield i, False
 
-    return Subject(
+    return Candidate(
         publisher=from_rsocket(upto),
         failing_publisher=from_rsocket(lambda: wrap(failing)),
         infinite_publisher=from_rsocket(lambda: wrap(endless)),
@@ -210,11 +210,11 @@ def rsockets(wrap: Callable[[Given], Any]) -> Subject:
     )
 
 
-def rsocket_generators() -> Subject:
+def rsocket_generators() -> Candidate:
     return rsockets(library("rsocket.streams.stream_from_generator").StreamFromGenerator)
 
 
-def rsocket_async_generators() -> Subject:
+def rsocket_async_generators() -> Candidate:
     streams = library("rsocket.streams.stream_from_async_generator")
 
     def wrap(given: Given) -> Any:
@@ -232,11 +232,11 @@ def rsocket_async_generators() -> Subject:
     return rsockets(wrap)
 
 
-def rsocket_collector() -> Subject:
+def rsocket_collector() -> Candidate:
     collectors = library("rsocket.awaitable.collector_subscriber")
 
     # The connection makes the first request for it, and it the others.
-    return Subject(
+    return Candidate(
         subscriber=lambda: collectors.CollectorSubscriber(limit_rate=4),
         trigger_request=lambda collector: collector.request(4),
     )

@@ -1,23 +1,23 @@
-"""The laws of the wire, each in the module of its theme; a new one is found by being there."""
+"""The laws of the wire, one module for each topic. A law is registered by being defined in one."""
 
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Final
 
-from ...rules import in_order
+from ...rules import rule_order
 from ..law import WireLaw
-from . import bounds, channels, connection, requester, responder
 
 __all__ = ("WIRE_LAWS",)
 
+
+def _found() -> Iterator[WireLaw]:
+    for module in iter_modules(__path__):
+        members = vars(import_module(f"{__name__}.{module.name}")).values()
+        yield from (each for each in members if isinstance(each, WireLaw))
+
+
 WIRE_LAWS: Final[dict[str, WireLaw]] = {
-    law.name: law
-    for law in sorted(
-        (
-            each
-            for module in (connection, responder, channels, bounds, requester)
-            for each in vars(module).values()
-            if isinstance(each, WireLaw)
-        ),
-        key=lambda law: (in_order(law.rule), law.name),
-    )
+    law.name: law for law in sorted(_found(), key=lambda law: (rule_order(law.rule), law.name))
 }
 """Every law of the wire, by its name."""

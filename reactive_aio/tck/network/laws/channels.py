@@ -2,115 +2,124 @@
 
 from .. import frames
 from ..frames import COMPLETE, NEXT, REQUEST_CHANNEL, Codes
-from ..law import wire
-from ..stream import Books
-from ..talk import Peer, Talk
+from ..law import wire_law
+from ..stream_record import StreamRecord
+from ..wire_context import PeerConnection, WireContext
 
 __all__ = ()
 
 
-async def _open(talk: Talk, n: int = 10, flags: int = 0) -> tuple[Peer, Books]:
-    peer = await talk.connect()
-    books = await peer.request(REQUEST_CHANNEL, "channel", n=n, data=b"0", flags=flags)
-    return peer, books
+async def _open(
+    context: WireContext, n: int = 10, flags: int = 0
+) -> tuple[PeerConnection, StreamRecord]:
+    peer = await context.connect()
+    record = await peer.request(REQUEST_CHANNEL, "channel", n=n, data=b"0", flags=flags)
+    return peer, record
 
 
-async def _asked(peer: Peer, books: Books) -> None:
-    if not await peer.wanted(books, 1):
-        raise peer.violation("N.23", "no REQUEST_N asks for what follows the first element")
+async def _wait_for_demand(peer: PeerConnection, record: StreamRecord) -> None:
+    if not await peer.wait_for_requested(record, 1):
+        raise peer.violation("N.23", "no REQUEST_N came for the elements after the first")
 
 
-@wire("channel")
-async def wire23_asks_for_what_follows_the_first_element(talk: Talk) -> None:
-    """A channel is opened; elements are sent as they are asked for, and come back."""
-    peer, books = await _open(talk)
+@wire_law("channel")
+async def wire23_requests_elements_after_the_first(context: WireContext) -> None:
+    """A channel echoes its elements, which are sent as they are requested."""
+    peer, record = await _open(context)
     for number in range(1, 5):
-        if not await peer.wanted(books, number):
-            what = f"{number} elements wait to be sent, {books.asked} were asked for"
+        if not await peer.wait_for_requested(record, number):
+            what = f"{number} elements wait to be sent, {record.requested_by_peer} were requested"
             raise peer.violation("N.23", what)
-        await peer.send(frames.payload(books.id, b"%d" % number))
-    await peer.send(frames.payload(books.id, flags=COMPLETE))
-    if not await peer.over(books) or books.elements != [b"%d" % each for each in range(5)]:
-        raise peer.violation("N.23", f"of the elements 0 to 4 came back {books.elements}")
+        await peer.send(frames.payload(record.id, b"%d" % number))
+    await peer.send(frames.payload(record.id, flags=COMPLETE))
+    if not await peer.wait_for_end(record) or record.elements != [
+        b"%d" % each for each in range(5)
+    ]:
+        raise peer.violation("N.23", f"of the elements 0 to 4 came back {record.elements}")
 
 
-@wire("channel")
-async def wire14_sends_no_more_on_a_channel(talk: Talk) -> None:
-    """3 elements are wanted back; as many go in as are asked for, but 10 at most."""
-    peer, books = await _open(talk, n=3)
-    await _asked(peer, books)
-    await peer.quiet()
-    sent = min(books.asked, 10)
+@wire_law("channel")
+async def wire14_sends_no_more_on_a_channel(context: WireContext) -> None:
+    """3 elements are requested; at most 10 are sent, as many as the responder requests."""
+    peer, record = await _open(context, n=3)
+    await _wait_for_demand(peer, record)
+    await peer.settle()
+    sent = min(record.requested_by_peer, 10)
     for number in range(1, sent + 1):
-        await peer.send(frames.payload(books.id, b"%d" % number))
-    await peer.quiet()
+        await peer.send(frames.payload(record.id, b"%d" % number))
+    await peer.settle()
     if sent >= 3:
-        await peer.more(books, 1)
-    due = min(sent + 1, books.credit)
-    if not await peer.came(books, due):
-        what = f"{books.credit} were requested on a channel, {len(books.elements)} came"
+        await peer.request_more(record, 1)
+    due = min(sent + 1, record.requested)
+    if not await peer.wait_for_elements(record, due):
+        what = f"{record.requested} were requested on a channel, {len(record.elements)} came"
         raise peer.violation("N.15", what)
 
 
-@wire("channel")
-async def wire23_goes_on_after_the_requester_has_completed(talk: Talk) -> None:
-    """The request completes its own direction; the other one still brings what is due."""
-    peer, books = await _open(talk, n=5, flags=COMPLETE)
-    if not await peer.over(books) or books.ended != "complete" or books.elements != [b"0"]:
-        what = f"it was complete from the beginning; back came {books.elements or 'nothing'}"
-        raise peer.violation("N.23", f"{what}{', and no end' if not books.ended else ''}")
-    peer, books = await _open(talk, n=2)
-    await _asked(peer, books)
-    await peer.send(frames.payload(books.id, b"1", flags=NEXT | COMPLETE))
-    await peer.came(books, 2)
-    await peer.more(books, 5)
-    if not await peer.over(books) or books.elements != [b"0", b"1"]:
-        what = f"the requester has completed; of two elements came {len(books.elements)}"
+@wire_law("channel")
+async def wire23_continues_after_the_requester_completes(context: WireContext) -> None:
+    """The requester completes its direction; the other one still sends its elements."""
+    peer, record = await _open(context, n=5, flags=COMPLETE)
+    if not await peer.wait_for_end(record) or record.end != "complete" or record.elements != [b"0"]:
+        what = f"the request was COMPLETE; its echo was {record.elements or 'nothing'}"
+        raise peer.violation("N.23", f"{what}{', and no end' if not record.end else ''}")
+    peer, record = await _open(context, n=2)
+    await _wait_for_demand(peer, record)
+    await peer.send(frames.payload(record.id, b"1", flags=NEXT | COMPLETE))
+    await peer.wait_for_elements(record, 2)
+    await peer.request_more(record, 5)
+    if not await peer.wait_for_end(record) or record.elements != [b"0", b"1"]:
+        what = f"the requester has completed; {len(record.elements)} of two elements came"
         raise peer.violation("N.23", what)
 
 
-@wire("channel")
-async def wire24_ends_both_ways_after_cancel(talk: Talk) -> None:
-    """The requester cancels a channel: nothing comes, and nothing is asked for."""
-    peer, books = await _open(talk)
-    await _asked(peer, books)
-    await peer.cancel(books)
-    await peer.quiet()
-    asked, books.late = books.asked, 0  # what was under way has come
-    await peer.send(frames.payload(books.id, b"late"))
-    await peer.lives("N.24", "CANCEL of a channel, and an element behind it")
-    if books.asked > asked:
-        raise peer.violation("N.24", "a channel that was cancelled asked for more")
-    if books.late:
-        raise peer.violation("N.24", "a channel that was cancelled went on")
+@wire_law("channel")
+async def wire24_ends_both_directions_after_cancel(context: WireContext) -> None:
+    """After the requester cancels a channel, nothing is sent or requested."""
+    peer, record = await _open(context)
+    await _wait_for_demand(peer, record)
+    await peer.cancel(record)
+    await peer.settle()
+    # Frames that were under way have arrived.
+    requested, record.frames_after_cancel = record.requested_by_peer, 0
+    await peer.send(frames.payload(record.id, b"late"))
+    await peer.require_alive("N.24", "CANCEL of a channel, and an element after it")
+    if record.requested_by_peer > requested:
+        raise peer.violation("N.24", "a cancelled channel requested more")
+    if record.frames_after_cancel:
+        raise peer.violation("N.24", "a cancelled channel continued")
 
 
-@wire("channel")
-async def wire24_ends_both_ways_after_an_error(talk: Talk) -> None:
-    """The requester fails a channel."""
-    peer, books = await _open(talk)
-    await _asked(peer, books)
-    await peer.send(frames.error(books.id, Codes.APPLICATION_ERROR, b"mine"))
-    await peer.quiet()
-    books.cancelled, books.late = True, 0
-    await peer.send(frames.payload(books.id, b"late"))
-    await peer.lives("N.24", "ERROR on a channel, and an element behind it")
-    if books.late:
-        raise peer.violation("N.24", "a channel that its requester has failed went on")
+@wire_law("channel")
+async def wire24_ends_both_directions_after_an_error(context: WireContext) -> None:
+    """After the requester fails a channel, nothing is sent."""
+    peer, record = await _open(context)
+    await _wait_for_demand(peer, record)
+    await peer.send(frames.error(record.id, Codes.APPLICATION_ERROR, b"mine"))
+    await peer.settle()
+    record.is_cancelled, record.frames_after_cancel = True, 0
+    await peer.send(frames.payload(record.id, b"late"))
+    await peer.require_alive("N.24", "ERROR on a channel, and an element after it")
+    if record.frames_after_cancel:
+        raise peer.violation("N.24", "a channel that its requester has failed continued")
 
 
-@wire("channel")
-async def wire25_refuses_elements_that_nobody_asked_for(talk: Talk) -> None:
-    """Far more elements than the responder has asked for."""
-    peer, books = await _open(talk, n=3)
-    await _asked(peer, books)
-    await peer.quiet()
-    # What is granted while they are under way is theirs; nobody asks for so much at once.
-    many = books.asked + 5000
+@wire_law("channel")
+async def wire25_refuses_elements_without_demand(context: WireContext) -> None:
+    """Far more elements are sent than the responder has requested."""
+    peer, record = await _open(context, n=3)
+    await _wait_for_demand(peer, record)
+    await peer.settle()
+    # Exceed the demand, including any REQUEST_N that comes in the meantime.
+    many = record.requested_by_peer + 5000
     if many > 2_000_000:
         return
-    sent = frames.payload(books.id, b"much")
+    sent = frames.payload(record.id, b"much")
     await peer.flood(sent for _ in range(many))
-    if not await peer.until(lambda: books.stopped or bool(books.ended) or peer.ended):
-        what = f"{books.asked} elements were asked for, {many} sent, and nothing was said"
+    if not await peer.wait_until(
+        lambda: record.is_cancelled_by_peer or bool(record.end) or peer.is_closed
+    ):
+        what = (
+            f"{record.requested_by_peer} elements were requested, {many} sent, and none was refused"
+        )
         raise peer.violation("N.25", what)

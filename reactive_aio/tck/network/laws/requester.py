@@ -1,184 +1,192 @@
-"""Laws about who asks: the other end is told by `ask` what to ask for, and the kit answers it.
+"""Laws about requesters: the server executes a script of requests, which the kit answers.
 
-A script is read word by word. ``response`` asks for one element, ``stream`` for a stream, of
-whatever the kit answers; ``twice`` subscribes two to one and the same stream. The numbers behind
-``stream`` are requested one after another, the next when all that was requested has come;
-``cancel`` cancels. What came of it is the answer to `ask`: ``3 12 complete`` for 3 elements of 12
-bytes together, ``… cancel``, or ``… error 513``.
+The words of a script: ``response`` requests one element, ``stream`` a stream, and ``twice``
+subscribes two subscribers to one publisher. Each number after ``stream`` is requested when all
+elements of the previous request have come; ``cancel`` cancels. The server reports the outcome in
+its answer: ``3 12 complete`` for 3 elements of 12 bytes in all, ``… cancel``, or ``… error 513``.
 """
 
 from collections.abc import Callable
 
 from .. import frames
-from ..frames import CANCEL, COMPLETE, FOLLOWS, NEXT, REQUEST_N, REQUEST_STREAM, Seen
-from ..law import wire
-from ..stream import Books
-from ..talk import Peer, Talk
+from ..frames import CANCEL, COMPLETE, FOLLOWS, NEXT, REQUEST_N, REQUEST_STREAM, ParsedFrame
+from ..law import wire_law
+from ..stream_record import StreamRecord
+from ..wire_context import PeerConnection, WireContext
 
 __all__ = ()
 
 
-async def _asked(talk: Talk, script: str) -> tuple[Peer, Books, list[Seen]]:
-    """What the other end asks for when it follows *script*."""
-    peer = await talk.connect()
-    books = await peer.ask(script)
-    if not await peer.until(lambda: bool(peer.theirs) or bool(books.ended)) or not peer.theirs:
-        raise peer.violation("N.39", f"it was to ask for {script!r}, and has asked for nothing")
-    return peer, books, next(iter(peer.theirs.values()))
+async def _run_script(
+    context: WireContext, script: str
+) -> tuple[PeerConnection, StreamRecord, list[ParsedFrame]]:
+    """Make the server execute *script*; return the record of the script and its frames."""
+    peer = await context.connect()
+    record = await peer.run_script(script)
+    if (
+        not await peer.wait_until(lambda: bool(peer.peer_streams) or bool(record.end))
+        or not peer.peer_streams
+    ):
+        raise peer.violation("N.39", f"the script {script!r} led to no request")
+    return peer, record, next(iter(peer.peer_streams.values()))
 
 
-async def _told(peer: Peer, books: Books, due: str, rule: str = "N.43") -> None:
-    """What has come of it, as the subject tells."""
-    await peer.over(books)
-    told = books.elements[0].decode("utf-8", "replace") if books.elements else "nothing"
-    if told != due:
-        raise peer.violation(rule, f"its subscriber should have got '{due}', and tells '{told}'")
+async def _require_outcome(
+    peer: PeerConnection, record: StreamRecord, expected: str, rule: str = "N.43"
+) -> None:
+    """Require the outcome that the server reports."""
+    await peer.wait_for_end(record)
+    reported = record.elements[0].decode("utf-8", "replace") if record.elements else "nothing"
+    if reported != expected:
+        raise peer.violation(rule, f"the outcome should be '{expected}', and is '{reported}'")
 
 
-async def _wanted(peer: Peer, seen: list[Seen], total: int) -> None:
-    """*total* have been requested in all, no more and no less."""
-    if not await peer.until(lambda: _sum(seen) >= total):
-        raise peer.violation("N.40", f"{total} were requested; the wire says {_sum(seen)}")
-    await peer.quiet()
-    if _sum(seen) != total:
-        raise peer.violation("N.40", f"{total} were requested; the wire says {_sum(seen)}")
+async def _require_demand(peer: PeerConnection, received: list[ParsedFrame], total: int) -> None:
+    """Require that exactly *total* elements have been requested."""
+    if not await peer.wait_until(lambda: _sum(received) >= total):
+        raise peer.violation("N.40", f"{total} were requested; the wire says {_sum(received)}")
+    await peer.settle()
+    if _sum(received) != total:
+        raise peer.violation("N.40", f"{total} were requested; the wire says {_sum(received)}")
 
 
-def _sum(seen: list[Seen]) -> int:
-    return sum(each.number for each in seen if each.kind in (REQUEST_STREAM, REQUEST_N))
+def _sum(received: list[ParsedFrame]) -> int:
+    return sum(each.number for each in received if each.kind in (REQUEST_STREAM, REQUEST_N))
 
 
-async def _send(peer: Peer, stream: int, *data: bytes, last: int = NEXT) -> None:
+async def _send(peer: PeerConnection, stream: int, *data: bytes, last: int = NEXT) -> None:
     for at, each in enumerate(data, 1):
         await peer.send(frames.payload(stream, each, flags=last if at == len(data) else NEXT))
 
 
-@wire("ask")
-async def wire38_counts_its_streams_by_two(talk: Talk) -> None:
-    """Three requests of the server, one after another."""
-    peer = await talk.connect()
+@wire_law("ask")
+async def wire38_uses_every_second_stream_id(context: WireContext) -> None:
+    """The server sends three requests, one after another."""
+    peer = await context.connect()
     for _ in range(3):
-        known = len(peer.theirs)
-        await peer.ask("response")
-        await peer.asks(known + 1)
-    if list(peer.theirs) != [2, 4, 6]:
-        what = f"three streams of a server should be 2, 4 and 6; they are {list(peer.theirs)}"
+        known = len(peer.peer_streams)
+        await peer.run_script("response")
+        await peer.wait_for_peer_streams(known + 1)
+    if list(peer.peer_streams) != [2, 4, 6]:
+        what = f"three streams of a server should be 2, 4 and 6; they are {list(peer.peer_streams)}"
         raise peer.violation("N.38", what)
 
 
-@wire("ask")
-async def wire39_carries_what_was_requested_first(talk: Talk) -> None:
-    """A subscriber requests 3 elements at first."""
-    peer, _, seen = await _asked(talk, "stream 3 cancel")
-    await peer.quiet()
-    if seen[0].kind != REQUEST_STREAM or seen[0].number != 3:
-        raise peer.violation("N.39", f"3 were requested at first, and the wire says {seen[0]}")
-    if len(seen) > 1:
-        raise peer.violation("N.39", f"behind its request came {seen[1]}, for which nobody asked")
+@wire_law("ask")
+async def wire39_carries_the_initial_request(context: WireContext) -> None:
+    """A subscriber initially requests 3 elements."""
+    peer, _, received = await _run_script(context, "stream 3 cancel")
+    await peer.settle()
+    if received[0].kind != REQUEST_STREAM or received[0].number != 3:
+        raise peer.violation("N.39", f"3 were requested at first, and the wire says {received[0]}")
+    if len(received) > 1:
+        raise peer.violation(
+            "N.39", f"{received[1]} came after the request, without further demand"
+        )
 
 
-@wire("ask")
-async def wire39_asks_anew_for_each_subscription(talk: Talk) -> None:
-    """Two subscribe to one publisher: there are two streams."""
-    peer = await talk.connect()
-    await peer.ask("twice 1 cancel")
-    await peer.asks(2)
-    asked = [seen.stream for each in peer.theirs.values() for seen in each
-             if seen.kind == REQUEST_STREAM]  # fmt: skip
-    if len(asked) != 2 or len(set(asked)) != 2:
-        raise peer.violation("N.39", f"for two subscriptions came requests on the streams {asked}")
+@wire_law("ask")
+async def wire39_opens_a_stream_for_each_subscription(context: WireContext) -> None:
+    """Two subscribers to one publisher lead to two streams."""
+    peer = await context.connect()
+    await peer.run_script("twice 1 cancel")
+    await peer.wait_for_peer_streams(2)
+    opened = [received.stream for each in peer.peer_streams.values() for received in each
+             if received.kind == REQUEST_STREAM]  # fmt: skip
+    if len(opened) != 2 or len(set(opened)) != 2:
+        raise peer.violation("N.39", f"two subscriptions sent requests on the streams {opened}")
 
 
-@wire("ask")
-async def wire40_sends_on_each_request(talk: Talk) -> None:
-    """A subscriber requests 3, and when they have come 2, and then 1."""
-    peer, books, seen = await _asked(talk, "stream 3 2 1")
-    stream = seen[0].stream
-    await _wanted(peer, seen, 3)
+@wire_law("ask")
+async def wire40_forwards_each_request(context: WireContext) -> None:
+    """A subscriber requests 3 elements, then 2, and then 1."""
+    peer, record, received = await _run_script(context, "stream 3 2 1")
+    stream = received[0].stream
+    await _require_demand(peer, received, 3)
     await _send(peer, stream, b"a", b"b", b"c")
-    await _wanted(peer, seen, 5)
+    await _require_demand(peer, received, 5)
     await _send(peer, stream, b"d", b"e")
-    await _wanted(peer, seen, 6)
+    await _require_demand(peer, received, 6)
     await _send(peer, stream, b"f", last=NEXT | COMPLETE)
-    await _told(peer, books, "6 6 complete")
+    await _require_outcome(peer, record, "6 6 complete")
 
 
-@wire("ask")
-async def wire40_sends_on_the_largest_request(talk: Talk) -> None:
+@wire_law("ask")
+async def wire40_forwards_the_largest_request(context: WireContext) -> None:
     """A subscriber requests 2**63-1 elements."""
-    peer, books, seen = await _asked(talk, f"stream {2**63 - 1}")
-    await peer.quiet()
-    if seen[0].number < 2**20:
-        raise peer.violation("N.40", f"2**63-1 were requested, and the wire says {seen[0]}")
-    await _send(peer, seen[0].stream, b"a", b"b", last=NEXT | COMPLETE)
-    await _told(peer, books, "2 2 complete", "N.40")
+    peer, record, received = await _run_script(context, f"stream {2**63 - 1}")
+    await peer.settle()
+    if received[0].number < 2**20:
+        raise peer.violation("N.40", f"2**63-1 were requested, and the wire says {received[0]}")
+    await _send(peer, received[0].stream, b"a", b"b", last=NEXT | COMPLETE)
+    await _require_outcome(peer, record, "2 2 complete", "N.40")
 
 
-@wire("ask", "echo")
-async def wire41_sends_no_request_that_is_not_positive(talk: Talk) -> None:
-    """A subscriber requests -1, and another 0; the connection goes on."""
+@wire_law("ask", "echo")
+async def wire41_sends_no_non_positive_request(context: WireContext) -> None:
+    """Subscribers request -1 and 0; the connection continues."""
     for script in ("stream -1", "stream 0"):
-        peer = await talk.connect()
-        await peer.ask(script)
-        await peer.quiet()
+        peer = await context.connect()
+        await peer.run_script(script)
+        await peer.settle()
         for fault in peer.faults:
-            raise peer.violation("N.41", f"{script!r} was sent on: {fault.what}")
-        await peer.lives("N.41", f"{script!r} of its own")
-        books = await peer.request(frames.REQUEST_RESPONSE, "echo", data=b"on")
-        if not await peer.came(books, 1):
-            raise peer.violation("N.41", f"after {script!r} of its own it serves nobody")
+            raise peer.violation("N.41", f"{script!r} was sent: {fault.what}")
+        await peer.require_alive("N.41", f"its own {script!r}")
+        record = await peer.request(frames.REQUEST_RESPONSE, "echo", data=b"on")
+        if not await peer.wait_for_elements(record, 1):
+            raise peer.violation("N.41", f"after its own {script!r} it does not serve requests")
 
 
-@wire("ask")
-async def wire42_sends_cancel_once_and_then_nothing(talk: Talk) -> None:
-    """A subscriber requests 2, cancels twice, and requests again."""
-    peer, books, seen = await _asked(talk, "stream 2 cancel cancel 5")
-    await _send(peer, seen[0].stream, b"a", b"b")
-    await peer.over(books)
-    if not await peer.until(lambda: any(each.kind == CANCEL for each in seen)):
+@wire_law("ask")
+async def wire42_sends_cancel_once_and_then_nothing(context: WireContext) -> None:
+    """A subscriber requests 2 elements, cancels twice, and requests again."""
+    peer, record, received = await _run_script(context, "stream 2 cancel cancel 5")
+    await _send(peer, received[0].stream, b"a", b"b")
+    await peer.wait_for_end(record)
+    if not await peer.wait_until(lambda: any(each.kind == CANCEL for each in received)):
         raise peer.violation("N.42", "a subscriber has cancelled, and no CANCEL has come")
-    await _send(peer, seen[0].stream, b"late")
-    await peer.lives("N.42", "CANCEL and an element that was under way")
-    at = next(at for at, each in enumerate(seen) if each.kind == CANCEL)
-    if seen[at + 1 :]:
-        raise peer.violation("N.42", f"behind CANCEL came {seen[at + 1]}")
+    await _send(peer, received[0].stream, b"late")
+    await peer.require_alive("N.42", "CANCEL and an element that was under way")
+    at = next(at for at, each in enumerate(received) if each.kind == CANCEL)
+    if received[at + 1 :]:
+        raise peer.violation("N.42", f"{received[at + 1]} came after CANCEL")
 
 
-@wire("ask")
-async def wire42_is_silent_after_the_end(talk: Talk) -> None:
-    """The kit completes a stream; the subscriber requests and cancels behind that."""
-    peer, books, seen = await _asked(talk, "stream 1 5 cancel")
-    await _send(peer, seen[0].stream, b"a", last=NEXT | COMPLETE)
-    await peer.over(books)
-    count = len(seen)
-    await peer.quiet()
-    if seen[count:] or any(each.kind == CANCEL for each in seen):
-        raise peer.violation("N.42", f"behind the end of a stream came {seen[-1]}")
+@wire_law("ask")
+async def wire42_is_silent_after_the_end(context: WireContext) -> None:
+    """The kit completes a stream; the subscriber then requests and cancels."""
+    peer, record, received = await _run_script(context, "stream 1 5 cancel")
+    await _send(peer, received[0].stream, b"a", last=NEXT | COMPLETE)
+    await peer.wait_for_end(record)
+    count = len(received)
+    await peer.settle()
+    if received[count:] or any(each.kind == CANCEL for each in received):
+        raise peer.violation("N.42", f"{received[-1]} came after the end of a stream")
 
 
-async def _comes_of(
-    talk: Talk, script: str, due: str, sent: Callable[[int], tuple[bytes, ...]]
+async def _require_outcome_of(
+    context: WireContext, script: str, expected: str, sent: Callable[[int], tuple[bytes, ...]]
 ) -> None:
-    peer, books, seen = await _asked(talk, script)
-    await peer.send(*sent(seen[0].stream))
-    await _told(peer, books, due)
+    peer, record, received = await _run_script(context, script)
+    await peer.send(*sent(received[0].stream))
+    await _require_outcome(peer, record, expected)
 
 
 def _error(code: int) -> Callable[[int], tuple[bytes, ...]]:
     return lambda stream: (frames.error(stream, code, b"why"),)
 
 
-@wire("ask")
-async def wire43_passes_errors_on_with_their_codes(talk: Talk) -> None:
-    """The kit fails streams and responses, by the protocol's codes and an application's own."""
+@wire_law("ask")
+async def wire43_forwards_errors_with_their_codes(context: WireContext) -> None:
+    """The kit fails streams and responses with codes of the protocol and of applications."""
     for script in ("stream 5", "response"):
         for code in (0x201, 0x202, 0x301, 0xFFFFFFFE):
-            await _comes_of(talk, script, f"0 0 error {code}", _error(code))
+            await _require_outcome_of(context, script, f"0 0 error {code}", _error(code))
 
 
-@wire("ask")
-async def wire43_passes_elements_on(talk: Talk) -> None:
-    """An empty element, one in fragments, a completion alone, a response without COMPLETE."""
+@wire_law("ask")
+async def wire43_forwards_elements(context: WireContext) -> None:
+    """The kit sends an empty element, fragments, only a completion, and an element only."""
     end = NEXT | COMPLETE
     tries: tuple[tuple[str, str, Callable[[int], tuple[bytes, ...]]], ...] = (
         ("stream 5", "1 0 complete", lambda on: (frames.payload(on, flags=end),)),
@@ -195,19 +203,23 @@ async def wire43_passes_elements_on(talk: Talk) -> None:
             ),
         ),
     )
-    for script, due, sent in tries:
-        await _comes_of(talk, script, due, sent)
+    for script, expected, sent in tries:
+        await _require_outcome_of(context, script, expected, sent)
 
 
-@wire("ask")
-async def wire44_keeps_what_was_not_requested_from_the_subscriber(talk: Talk) -> None:
-    """2 elements are requested, 4 are sent."""
-    peer, books, seen = await _asked(talk, "stream 2")
-    await _send(peer, seen[0].stream, b"a", b"b", b"c", b"d")
-    if not await peer.until(lambda: any(each.kind == CANCEL for each in seen) or peer.ended):
+@wire_law("ask")
+async def wire44_cancels_a_stream_that_exceeds_its_demand(context: WireContext) -> None:
+    """A subscriber requests 2 elements, and the kit sends 4."""
+    peer, record, received = await _run_script(context, "stream 2")
+    await _send(peer, received[0].stream, b"a", b"b", b"c", b"d")
+    if not await peer.wait_until(
+        lambda: any(each.kind == CANCEL for each in received) or peer.is_closed
+    ):
         what = "4 elements came for 2 that were requested, and it has not cancelled"
         raise peer.violation("N.44", what)
-    await peer.over(books)
-    told = books.elements[0].decode("utf-8", "replace") if books.elements else ""
-    if told[:1] not in ("2", ""):
-        raise peer.violation("N.44", f"2 elements were requested, and its subscriber got '{told}'")
+    await peer.wait_for_end(record)
+    reported = record.elements[0].decode("utf-8", "replace") if record.elements else ""
+    if reported[:1] not in ("2", ""):
+        raise peer.violation(
+            "N.44", f"2 elements were requested, and its subscriber received '{reported}'"
+        )

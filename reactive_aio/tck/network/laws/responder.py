@@ -1,10 +1,10 @@
-"""Laws about who answers: demand, order, ends and failures of streams."""
+"""Laws about responders: demand, order, ends and failures of streams."""
 
 from .. import frames
 from ..frames import FNF, REQUEST_RESPONSE, REQUEST_STREAM
-from ..law import wire
-from ..stream import Books, stream_code
-from ..talk import Peer, Talk
+from ..law import wire_law
+from ..stream_record import StreamRecord, is_stream_code
+from ..wire_context import PeerConnection, WireContext
 
 __all__ = ()
 
@@ -13,288 +13,296 @@ def _texts(count: int) -> list[bytes]:
     return [b"%d" % number for number in range(count)]
 
 
-async def _complete(peer: Peer, books: Books, count: int, rule: str) -> None:
-    """A stream of *count* elements has come whole."""
-    if not await peer.over(books):
-        what = f"{len(books.elements)} of {count} elements came, and no end"
+async def _require_complete(
+    peer: PeerConnection, record: StreamRecord, count: int, rule: str
+) -> None:
+    """Require all of *count* elements and a completion."""
+    if not await peer.wait_for_end(record):
+        what = f"{len(record.elements)} of {count} elements came, and no end"
         raise peer.violation(rule, what)
-    if books.ended != "complete":
-        raise peer.violation(rule, f"it ended by the error 0x{books.code:X}")
-    if books.elements != _texts(count):
-        raise peer.violation(rule, f"of the elements 0 to {count - 1} came {books.elements[:20]}")
+    if record.end != "complete":
+        raise peer.violation(rule, f"it ended by the error 0x{record.code:X}")
+    if record.elements != _texts(count):
+        raise peer.violation(
+            rule, f"the elements should be 0 to {count - 1}, and are {record.elements[:20]}"
+        )
 
 
 # -- demand ----------------------------------------------------------------------------------------
-@wire("endless")
-async def wire14_sends_no_more_than_the_first_request(talk: Talk) -> None:
-    """REQUEST_STREAM with n of 1, of 3 and of 100, and then nothing."""
-    peer = await talk.connect()
+@wire_law("endless")
+async def wire14_sends_no_more_than_the_first_request(context: WireContext) -> None:
+    """Streams are requested with n = 1, 3 and 100, without further demand."""
+    peer = await context.connect()
     for n in (1, 3, 100):
-        books = await peer.request(REQUEST_STREAM, "endless", n=n)
-        if not await peer.came(books, n):
-            raise peer.violation("N.15", f"{n} were requested, {len(books.elements)} came")
-        await peer.quiet()
+        record = await peer.request(REQUEST_STREAM, "endless", n=n)
+        if not await peer.wait_for_elements(record, n):
+            raise peer.violation("N.15", f"{n} were requested, {len(record.elements)} came")
+        await peer.settle()
 
 
-@wire("stream")
-async def wire14_sends_one_for_one(talk: Talk) -> None:
-    """A stream of 5 with requests of 1: after each, silence."""
-    peer = await talk.connect()
-    books = await peer.request(REQUEST_STREAM, "stream", n=1, length=5)
+@wire_law("stream")
+async def wire14_sends_one_for_one(context: WireContext) -> None:
+    """A stream of 5 is requested one by one: one element comes for each request."""
+    peer = await context.connect()
+    record = await peer.request(REQUEST_STREAM, "stream", n=1, length=5)
     for count in range(1, 5):
-        if not await peer.came(books, count):
-            what = f"{count} were requested in all, {len(books.elements)} came"
+        if not await peer.wait_for_elements(record, count):
+            what = f"{count} were requested in all, {len(record.elements)} came"
             raise peer.violation("N.15", what)
-        await peer.quiet()
-        await peer.more(books, 1)
-    await _complete(peer, books, 5, "N.15")
+        await peer.settle()
+        await peer.request_more(record, 1)
+    await _require_complete(peer, record, 5, "N.15")
 
 
-@wire("stream")
-async def wire15_completes_without_further_demand(talk: Talk) -> None:
-    """Streams of 0, 1 and 3 elements, of which just as many are requested, or more."""
-    peer = await talk.connect()
+@wire_law("stream")
+async def wire15_completes_without_further_demand(context: WireContext) -> None:
+    """Of streams of 0, 1 and 3 elements as many are requested, or more."""
+    peer = await context.connect()
     for length, n in ((0, 1), (1, 1), (3, 3), (3, 10)):
-        books = await peer.request(REQUEST_STREAM, "stream", n=n, length=length)
-        await _complete(peer, books, length, "N.15")
+        record = await peer.request(REQUEST_STREAM, "stream", n=n, length=length)
+        await _require_complete(peer, record, length, "N.15")
 
 
-@wire("stream")
-async def wire15_sends_a_long_stream_in_order(talk: Talk) -> None:
-    """A stream of 2000 elements, requested by 7 at first and by 100 later."""
-    peer = await talk.connect()
-    books = await peer.request(REQUEST_STREAM, "stream", n=7, length=2000)
-    while not books.ended:
-        if not await peer.came(books, min(books.credit, 2000)):
+@wire_law("stream")
+async def wire15_sends_a_long_stream_in_order(context: WireContext) -> None:
+    """A stream of 2000 is requested by 7 initially, then by 100."""
+    peer = await context.connect()
+    record = await peer.request(REQUEST_STREAM, "stream", n=7, length=2000)
+    while not record.end:
+        if not await peer.wait_for_elements(record, min(record.requested, 2000)):
             break
-        await peer.more(books, 100)
-    await _complete(peer, books, 2000, "N.15")
+        await peer.request_more(record, 100)
+    await _require_complete(peer, record, 2000, "N.15")
 
 
-@wire("stream")
-async def wire16_adds_requests_up(talk: Talk) -> None:
-    """A stream of 20, by 1 and nineteen requests of 1 at once."""
-    peer = await talk.connect()
-    books = await peer.request(REQUEST_STREAM, "stream", n=1, length=20)
+@wire_law("stream")
+async def wire16_adds_up_requests(context: WireContext) -> None:
+    """A stream of 20 is requested by 1, and by nineteen immediate requests of 1."""
+    peer = await context.connect()
+    record = await peer.request(REQUEST_STREAM, "stream", n=1, length=20)
     for _ in range(19):
-        await peer.more(books, 1)
-    await _complete(peer, books, 20, "N.16")
+        await peer.request_more(record, 1)
+    await _require_complete(peer, record, 20, "N.16")
 
 
-@wire("stream")
-async def wire16_takes_the_largest_requests(talk: Talk) -> None:
-    """A stream of 5000, by the largest n there is, again and again."""
-    peer = await talk.connect()
+@wire_law("stream")
+async def wire16_accepts_the_largest_requests(context: WireContext) -> None:
+    """A stream of 5000 is requested by the largest n, repeatedly."""
+    peer = await context.connect()
     for first in (frames.MAX_31, 1):
-        books = await peer.request(REQUEST_STREAM, "stream", n=first, length=5000)
-        await peer.more(books, frames.MAX_31)
-        await peer.more(books, frames.MAX_31)
-        await _complete(peer, books, 5000, "N.16")
+        record = await peer.request(REQUEST_STREAM, "stream", n=first, length=5000)
+        await peer.request_more(record, frames.MAX_31)
+        await peer.request_more(record, frames.MAX_31)
+        await _require_complete(peer, record, 5000, "N.16")
 
 
-@wire("stream")
-async def wire17_answers_a_first_request_for_nothing_by_an_error(talk: Talk) -> None:
-    """REQUEST_STREAM with n of 0."""
-    peer = await talk.connect()
-    books = await peer.request(REQUEST_STREAM, "stream", n=0, length=5)
-    await peer.until(lambda: bool(books.ended) or bool(books.elements))
-    if books.elements:
+@wire_law("stream")
+async def wire17_rejects_an_initial_request_of_0(context: WireContext) -> None:
+    """A stream is requested with n = 0."""
+    peer = await context.connect()
+    record = await peer.request(REQUEST_STREAM, "stream", n=0, length=5)
+    await peer.wait_until(lambda: bool(record.end) or bool(record.elements))
+    if record.elements:
         raise peer.violation("N.17", "0 were requested, and an element came")
-    if books.ended != "error":
-        raise peer.violation("N.17", "REQUEST_STREAM with n of 0 was not answered by an error")
-    await peer.lives("N.17", "REQUEST_STREAM with n of 0")
+    if record.end != "error":
+        raise peer.violation("N.17", "REQUEST_STREAM with n = 0 was not answered by an error")
+    await peer.require_alive("N.17", "REQUEST_STREAM with n = 0")
 
 
-@wire("stream")
-async def wire17_sends_nothing_for_a_request_for_nothing(talk: Talk) -> None:
-    """REQUEST_N with n of 0 on a stream that waits for demand."""
-    peer = await talk.connect()
-    books = await peer.request(REQUEST_STREAM, "stream", n=1, length=5)
-    await peer.came(books, 1)
-    await peer.more(books, 0)
-    if not await peer.quiet():
-        raise peer.violation("N.17", "after REQUEST_N with n of 0 the connection did not go on")
+@wire_law("stream")
+async def wire17_sends_nothing_for_a_request_of_0(context: WireContext) -> None:
+    """A stream that waits for demand receives REQUEST_N with n = 0."""
+    peer = await context.connect()
+    record = await peer.request(REQUEST_STREAM, "stream", n=1, length=5)
+    await peer.wait_for_elements(record, 1)
+    await peer.request_more(record, 0)
+    if not await peer.settle():
+        raise peer.violation("N.17", "after REQUEST_N with n = 0 the connection did not continue")
 
 
 # -- cancelling ------------------------------------------------------------------------------------
-@wire("endless")
-async def wire18_stops_after_cancel(talk: Talk) -> None:
-    """An endless stream with much demand is cancelled."""
-    peer = await talk.connect()
-    books = await peer.request(REQUEST_STREAM, "endless", n=1_000_000)
-    await peer.came(books, 10)
-    await peer.cancel(books)
-    await peer.quiet()
+@wire_law("endless")
+async def wire18_stops_after_cancel(context: WireContext) -> None:
+    """An endless stream with much demand left is cancelled."""
+    peer = await context.connect()
+    record = await peer.request(REQUEST_STREAM, "endless", n=1_000_000)
+    await peer.wait_for_elements(record, 10)
+    await peer.cancel(record)
+    await peer.settle()
     for _ in range(3):
-        late = books.late
-        await peer.quiet()
-        if books.late == late:
+        late = record.frames_after_cancel
+        await peer.settle()
+        if record.frames_after_cancel == late:
             return
-    raise peer.violation("N.18", f"{books.late} elements have come since CANCEL, and more come")
+    raise peer.violation(
+        "N.18", f"{record.frames_after_cancel} elements have come since CANCEL, and more come"
+    )
 
 
-@wire("stream", "never")
-async def wire18_sends_nothing_for_what_was_cancelled(talk: Talk) -> None:
-    """CANCEL to a stream that waits for demand and to a response; then more demand."""
-    peer = await talk.connect()
+@wire_law("stream", "never")
+async def wire18_sends_nothing_on_a_cancelled_stream(context: WireContext) -> None:
+    """A stream that waits for demand and a response are cancelled; then demand is sent."""
+    peer = await context.connect()
     one = await peer.request(REQUEST_STREAM, "stream", n=2, length=5)
     two = await peer.request(REQUEST_RESPONSE, "never")
-    await peer.came(one, 2)
+    await peer.wait_for_elements(one, 2)
     if not await peer.ping():
-        raise peer.violation("N.29", "behind a request that waits KEEPALIVE goes unheard")
-    for books in (one, two):
-        await peer.cancel(books)
-    await peer.more(one, 5)
-    await peer.lives("N.18", "CANCEL, and REQUEST_N behind it")
-    if one.late or two.late:
+        raise peer.violation("N.29", "KEEPALIVE is not answered while a request waits")
+    for record in (one, two):
+        await peer.cancel(record)
+    await peer.request_more(one, 5)
+    await peer.require_alive("N.18", "CANCEL followed by REQUEST_N")
+    if one.frames_after_cancel or two.frames_after_cancel:
         raise peer.violation("N.18", "a stream that waited was answered after its CANCEL")
 
 
-@wire("stream", "fail")
-async def wire19_is_silent_after_the_end(talk: Talk) -> None:
-    """REQUEST_N and CANCEL to streams that have completed or failed."""
-    peer = await talk.connect()
+@wire_law("stream", "fail")
+async def wire19_is_silent_after_the_end(context: WireContext) -> None:
+    """Streams that have completed or failed receive REQUEST_N and CANCEL."""
+    peer = await context.connect()
     one = await peer.request(REQUEST_STREAM, "stream", n=5, length=2)
     two = await peer.request(REQUEST_STREAM, "fail", n=5)
-    for books in (one, two):
-        if not await peer.over(books):
-            raise peer.violation("N.15", f"stream {books.id} has not ended")
-        await peer.more(books, 5)
-        await peer.send(frames.cancel(books.id))
-    await peer.lives("N.19", "REQUEST_N and CANCEL behind the end")
+    for record in (one, two):
+        if not await peer.wait_for_end(record):
+            raise peer.violation("N.15", f"stream {record.id} has not ended")
+        await peer.request_more(record, 5)
+        await peer.send(frames.cancel(record.id))
+    await peer.require_alive("N.19", "REQUEST_N and CANCEL after the end")
 
 
 # -- one for one -----------------------------------------------------------------------------------
-@wire("echo")
-async def wire20_answers_once(talk: Talk) -> None:
-    """Ten requests, one after another, and ten at once."""
-    peer = await talk.connect()
-    asked: list[tuple[bytes, Books]] = []
+@wire_law("echo")
+async def wire20_answers_once(context: WireContext) -> None:
+    """Ten requests are sent one after another, and ten at once."""
+    peer = await context.connect()
+    sent: list[tuple[bytes, StreamRecord]] = []
     for number in range(20):
         data = b"%d" % number
-        books = await peer.request(REQUEST_RESPONSE, "echo", data=data)
-        asked.append((data, books))
+        record = await peer.request(REQUEST_RESPONSE, "echo", data=data)
+        sent.append((data, record))
         if number < 10:
-            await peer.over(books)
-    for data, books in asked:
-        if not await peer.over(books) or books.elements != [data]:
-            raise peer.violation("N.20", f"{data!r} was answered by {books.elements}")
-    await peer.quiet()
+            await peer.wait_for_end(record)
+    for data, record in sent:
+        if not await peer.wait_for_end(record) or record.elements != [data]:
+            raise peer.violation("N.20", f"{data!r} was answered by {record.elements}")
+    await peer.settle()
 
 
-@wire("echo")
-async def wire21_carries_any_bytes(talk: Talk) -> None:
-    """Zeros, all bytes there are, and 50 000 of them."""
-    peer = await talk.connect()
+@wire_law("echo")
+async def wire21_carries_any_bytes(context: WireContext) -> None:
+    """A zero byte, all byte values, and 50 000 bytes come back unchanged."""
+    peer = await context.connect()
     for data in (b"\0", bytes(range(256)), bytes(range(250)) * 200):
-        books = await peer.request(REQUEST_RESPONSE, "echo", data=data)
-        if not await peer.over(books) or books.elements != [data]:
-            raise peer.violation("N.21", f"{len(data)} bytes came back as others")
+        record = await peer.request(REQUEST_RESPONSE, "echo", data=data)
+        if not await peer.wait_for_end(record) or record.elements != [data]:
+            raise peer.violation("N.21", f"{len(data)} bytes came back changed")
 
 
-@wire("echo")
-async def wire21_answers_an_empty_element_by_an_element(talk: Talk) -> None:
-    """The data of a request is empty, and so is the answer: an element all the same."""
-    peer = await talk.connect()
-    books = await peer.request(REQUEST_RESPONSE, "echo", data=b"")
-    if not await peer.over(books) or books.elements != [b""]:
-        raise peer.violation("N.21", f"an empty element was answered by {books.elements}")
+@wire_law("echo")
+async def wire21_answers_an_empty_payload_with_an_element(context: WireContext) -> None:
+    """A request with empty data is answered by an empty element."""
+    peer = await context.connect()
+    record = await peer.request(REQUEST_RESPONSE, "echo", data=b"")
+    if not await peer.wait_for_end(record) or record.elements != [b""]:
+        raise peer.violation("N.21", f"an empty payload was answered by {record.elements}")
 
 
-@wire("echo")
-async def wire22_does_not_answer_fire_and_forget(talk: Talk) -> None:
-    """REQUEST_FNF for what there is, and for what there is not."""
-    peer = await talk.connect()
+@wire_law("echo")
+async def wire22_does_not_answer_fire_and_forget(context: WireContext) -> None:
+    """REQUEST_FNF is sent to a known route and to an unknown one."""
+    peer = await context.connect()
     await peer.request(FNF, "echo", data=b"forget")
-    stranger = peer.new(FNF)
-    await peer.send(frames.request(FNF, stranger.id, metadata=None, data=b"forget"))
-    await peer.quiet()
+    unknown = peer.new_stream(FNF)
+    await peer.send(frames.request(FNF, unknown.id, metadata=None, data=b"forget"))
+    await peer.settle()
     for stream in peer.streams.values():
-        if stream.elements or stream.ended:
+        if stream.elements or stream.end:
             raise peer.violation("N.22", "REQUEST_FNF was answered")
-    await peer.lives("N.22", "REQUEST_FNF")
+    await peer.require_alive("N.22", "REQUEST_FNF")
 
 
 # -- failures --------------------------------------------------------------------------------------
-@wire("fail", "echo")
-async def wire26_fails_a_request_by_an_error(talk: Talk) -> None:
-    """A response and a stream that fail; then a response that does not."""
-    peer = await talk.connect()
+@wire_law("fail", "echo")
+async def wire26_fails_a_request_with_an_error(context: WireContext) -> None:
+    """A response and a stream fail; then a response does not."""
+    peer = await context.connect()
     one = await peer.request(REQUEST_RESPONSE, "fail")
     two = await peer.request(REQUEST_STREAM, "fail", n=10)
-    for books in (one, two):
-        await peer.over(books)
-        if books.ended == "error" and not stream_code(books.code):
-            raise peer.violation("N.26", f"0x{books.code:X} is no code of a stream")
-        if books.ended != "error":
-            how = f"by {books.ended}" if books.ended else "by nothing"
-            raise peer.violation("N.26", f"a failure was told {how}, not by ERROR on its stream")
+    for record in (one, two):
+        await peer.wait_for_end(record)
+        if record.end == "error" and not is_stream_code(record.code):
+            raise peer.violation("N.26", f"0x{record.code:X} is not a code of streams")
+        if record.end != "error":
+            how = f"by {record.end}" if record.end else "by no frame"
+            raise peer.violation(
+                "N.26", f"a failure was signaled {how}, not by ERROR on its stream"
+            )
     after = await peer.request(REQUEST_RESPONSE, "echo", data=b"on")
-    if not await peer.came(after, 1):
-        raise peer.violation("N.26", "after failures the connection did not go on")
+    if not await peer.wait_for_elements(after, 1):
+        raise peer.violation("N.26", "after failures the connection did not continue")
 
 
-@wire("echo")
-async def wire26_refuses_an_unknown_route(talk: Talk) -> None:
-    """A request for a route that nobody has heard of."""
-    peer = await talk.connect()
+@wire_law("echo")
+async def wire26_refuses_an_unknown_route(context: WireContext) -> None:
+    """A request names an unknown route."""
+    peer = await context.connect()
     number, item = frames.routing("tck.there.is.no.such.route")
-    metadata = item if talk.offer.routing == "plain" else frames.composite((number, item))
-    books = peer.new(REQUEST_RESPONSE)
-    await peer.send(frames.request(REQUEST_RESPONSE, books.id, metadata=metadata))
-    if not await peer.over(books) or books.ended != "error":
+    metadata = item if context.profile.routing == "plain" else frames.composite((number, item))
+    record = peer.new_stream(REQUEST_RESPONSE)
+    await peer.send(frames.request(REQUEST_RESPONSE, record.id, metadata=metadata))
+    if not await peer.wait_for_end(record) or record.end != "error":
         raise peer.violation("N.26", "a request for an unknown route was not answered by ERROR")
-    await peer.lives("N.26", "a request for an unknown route")
+    await peer.require_alive("N.26", "a request for an unknown route")
 
 
 # -- streams ---------------------------------------------------------------------------------------
-@wire("stream")
-async def wire27_passes_over_a_request_on_a_stream_in_use(talk: Talk) -> None:
-    """REQUEST_STREAM twice on one stream, which goes on as it was."""
-    peer = await talk.connect()
-    books = await peer.request(REQUEST_STREAM, "stream", n=2, length=4)
-    await peer.came(books, 2)
-    metadata = talk.metadata("stream", 9)
-    await peer.send(frames.request(REQUEST_STREAM, books.id, n=9, metadata=metadata))
-    await peer.quiet()
-    if len(books.elements) > 2 or books.ended:
-        raise peer.violation("N.27", "a second request on a stream was not passed over")
-    await peer.more(books, 5)
-    await _complete(peer, books, 4, "N.27")
+@wire_law("stream")
+async def wire27_ignores_a_request_on_a_stream_in_use(context: WireContext) -> None:
+    """REQUEST_STREAM is repeated on an open stream, which continues."""
+    peer = await context.connect()
+    record = await peer.request(REQUEST_STREAM, "stream", n=2, length=4)
+    await peer.wait_for_elements(record, 2)
+    metadata = context.metadata("stream", 9)
+    await peer.send(frames.request(REQUEST_STREAM, record.id, n=9, metadata=metadata))
+    await peer.settle()
+    if len(record.elements) > 2 or record.end:
+        raise peer.violation("N.27", "a second request on a stream was not ignored")
+    await peer.request_more(record, 5)
+    await _require_complete(peer, record, 4, "N.27")
 
 
-@wire("echo")
-async def wire28_does_not_serve_streams_of_its_own(talk: Talk) -> None:
-    """A client's request comes on stream 2, which is the server's."""
-    peer = await talk.connect()
-    metadata = talk.metadata("echo")
+@wire_law("echo")
+async def wire28_does_not_serve_requests_on_its_own_stream_ids(context: WireContext) -> None:
+    """A client sends a request on stream 2, an id of the server's."""
+    peer = await context.connect()
+    metadata = context.metadata("echo")
     await peer.send(frames.request(REQUEST_RESPONSE, 2, data=b"x", metadata=metadata))
-    await peer.quiet()
-    if any(seen.kind == frames.PAYLOAD for seen in peer.theirs.get(2, [])):
+    await peer.settle()
+    if any(received.kind == frames.PAYLOAD for received in peer.peer_streams.get(2, [])):
         raise peer.violation("N.28", "a request on stream 2, from a client, was served")
 
 
-@wire("never", "echo")
-async def wire29_serves_while_another_waits(talk: Talk) -> None:
-    """A response behind one that is never given."""
-    peer = await talk.connect()
+@wire_law("never", "echo")
+async def wire29_serves_a_request_while_another_waits(context: WireContext) -> None:
+    """A response is requested while another one is never given."""
+    peer = await context.connect()
     await peer.request(REQUEST_RESPONSE, "never")
-    books = await peer.request(REQUEST_RESPONSE, "echo", data=b"x")
-    if not await peer.came(books, 1):
-        raise peer.violation("N.29", "behind a request that waits, another is not served")
+    record = await peer.request(REQUEST_RESPONSE, "echo", data=b"x")
+    if not await peer.wait_for_elements(record, 1):
+        raise peer.violation("N.29", "while a request waits, another is not served")
 
 
-@wire("endless", "stream", "echo")
-async def wire29_serves_streams_side_by_side(talk: Talk) -> None:
-    """A short stream and a response beside an endless one with much demand."""
-    much = 50_000  # of 1000 bytes: far more than is under way before the others are asked for
-    peer = await talk.connect()
-    hog = await peer.request(REQUEST_STREAM, "endless", n=much)
-    await peer.came(hog, 1)
+@wire_law("endless", "stream", "echo")
+async def wire29_serves_streams_concurrently(context: WireContext) -> None:
+    """A short stream and a response are requested beside an endless stream with much demand."""
+    much = 50_000  # of 1000 bytes: far more than is sent before the others are requested
+    peer = await context.connect()
+    endless = await peer.request(REQUEST_STREAM, "endless", n=much)
+    await peer.wait_for_elements(endless, 1)
     one = await peer.request(REQUEST_STREAM, "stream", n=10, length=10)
     two = await peer.request(REQUEST_RESPONSE, "echo", data=b"x")
-    await _complete(peer, one, 10, "N.29")
-    if not await peer.came(two, 1):
-        raise peer.violation("N.29", "beside an endless stream a response is not given")
-    if len(hog.elements) >= much:
-        raise peer.violation("N.29", f"all {much} elements came of an endless stream first")
+    await _require_complete(peer, one, 10, "N.29")
+    if not await peer.wait_for_elements(two, 1):
+        raise peer.violation("N.29", "beside an endless stream a response is not sent")
+    if len(endless.elements) >= much:
+        raise peer.violation("N.29", f"all {much} elements of an endless stream came first")

@@ -1,0 +1,31 @@
+"""Streams of aiostream as publishers."""
+
+from collections.abc import Callable
+from typing import Any, Final, ParamSpec
+
+from .pull_publisher import KEPT_BY_ADAPTER as PULL_RULES, PullPublisher
+from .support import checked_factory
+
+__all__ = ("KEPT_BY_ADAPTER", "from_aiostream")
+
+P = ParamSpec("P")
+
+KEPT_BY_ADAPTER: Final = PULL_RULES
+
+
+def from_aiostream(make: Callable[P, Any]) -> Callable[P, PullPublisher[Any]]:
+    """A publisher of the aiostream stream that *make* returns, or any object with its ``stream()``.
+
+    Translated: a subscription enters ``made.stream()`` at the first demand; each requested element
+    is one ``anext()``. The end of the iteration becomes on_complete, so it takes demand to find it.
+    An exception becomes on_error. A cancellation cancels the current ``anext()`` and exits the
+    context, which closes the operators.
+
+    Not translated: the prefetching of an aiostream operator.
+    """
+    made = checked_factory("from_aiostream", make, "stream", "a stream of aiostream")
+
+    def publisher(*args: P.args, **kwargs: P.kwargs) -> PullPublisher[Any]:
+        return PullPublisher("from_aiostream", made(*args, **kwargs).stream)
+
+    return publisher

@@ -1,0 +1,131 @@
+"""Candidates: the factories of the objects under test, and what the kit may assume about them."""
+
+import asyncio
+import importlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ..spec import Processor, Publisher, Subscriber
+from ..testing.shown import shown
+from .whitebox import WhiteboxProbe
+
+__all__ = ("FACTORIES", "Candidate", "InvalidCandidate", "load_candidate")
+
+FACTORIES: Final = (
+    "publisher",
+    "failing_publisher",
+    "infinite_publisher",
+    "closing_publisher",
+    "subscriber",
+    "whitebox_subscriber",
+    "processor",
+)
+"""The fields of which at least one must be given."""
+
+
+class InvalidCandidate(ValueError):
+    """The candidate cannot be judged as it is given; the message names the remedy."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """One publisher, subscriber or processor to judge. Each factory that is given is judged.
+
+    Every factory is called once for each scenario and returns a new object, or an awaitable of
+    one. It runs on the event loop on which the object is judged.
+    """
+
+    name: str = "the candidate"
+    publisher: Callable[[int], Publisher[Any] | Awaitable[Publisher[Any]]] | None = None
+    """``publisher(n)`` sends exactly *n* elements, for *n* from 0 to `max_elements`."""
+    failing_publisher: Callable[[], Publisher[Any] | Awaitable[Publisher[Any]]] | None = None
+    """Sends on_subscribe and then fails, at once or after some elements."""
+    infinite_publisher: Callable[[], Publisher[Any] | Awaitable[Publisher[Any]]] | None = None
+    """Never ends."""
+    closing_publisher: (
+        Callable[[int, Callable[[], None]], Publisher[Any] | Awaitable[Publisher[Any]]] | None
+    ) = None
+    """``closing_publisher(n, closed)`` calls *closed* when it releases its resources."""
+    subscriber: Callable[[], Subscriber[Any] | Awaitable[Subscriber[Any]]] | None = None
+    """For the black-box laws, which observe only what the subscriber requests."""
+    whitebox_subscriber: (
+        Callable[[WhiteboxProbe], Subscriber[Any] | Awaitable[Subscriber[Any]]] | None
+    ) = None
+    """For the white-box laws: reports its signals to the probe and accepts commands."""
+    processor: Callable[[int], Processor[Any, Any] | Awaitable[Processor[Any, Any]]] | None = None
+    """``processor(buffer_size)`` passes its elements on unchanged."""
+
+    element: Callable[[int], Any] = field(default=int)
+    """``element(i)`` is element *i* that the kit sends to a subscriber or processor."""
+    trigger_request: Callable[[Any], object] | None = None
+    """Makes a black-box subscriber request, if it does not request by itself."""
+    max_elements: int = 2**63 - 2
+    """The largest *n* that `publisher` accepts."""
+    completes: bool = True
+    """Whether publishers of a given length signal completion."""
+    max_depth: int = 1
+    """How deep on_next may be nested inside on_next (rule 3.3)."""
+    max_subscribers: int | None = None
+    """How many subscribers a processor accepts at a time; None: any number."""
+    coordinated_emission: bool = False
+    """Whether a processor sends an element only when all of its subscribers have requested it."""
+    ordered: bool = True
+    """Whether the elements come in the same order each time."""
+    knows_demand: bool = True
+    """Whether the publisher implements demand. If not, the laws about demand report it, and all
+    other laws judge its other behavior instead of failing on elements without demand."""
+    awaits_signals: bool = True
+    """Whether the publisher awaits what ``async def`` signals return."""
+    virtual_time: bool = False
+    """Whether it works on a loop with a virtual clock; waiting then takes no time."""
+    quiet_period: float | None = None
+    """Seconds without a signal that prove its absence; None: as in the timeouts. A publisher that
+    uses threads needs some."""
+    loop: Callable[[], asyncio.AbstractEventLoop] | None = None
+    """Makes the loop of each law; None: asyncio's default."""
+    after_each: Callable[[], object] | None = None
+    """Called on the loop after each law, and awaited if it returns an awaitable."""
+
+    def __post_init__(self) -> None:
+        if all(getattr(self, factory) is None for factory in FACTORIES):
+            raise InvalidCandidate(
+                f"a Candidate has nothing to judge: give at least one of {', '.join(FACTORIES)}"
+            )
+        for factory in FACTORIES:
+            given: object = getattr(self, factory)
+            if given is not None and not callable(given):
+                raise InvalidCandidate(
+                    f"{factory} must be a factory, a callable that returns a new object each time; "
+                    f"got {shown(given)}. Write {factory}=lambda …: …"
+                )
+        if self.max_elements < 0:
+            raise InvalidCandidate(f"max_elements must be at least 0, got {self.max_elements}")
+        if self.max_depth < 1:
+            raise InvalidCandidate(f"max_depth must be at least 1, got {self.max_depth}")
+
+
+def load_candidate(where: str) -> Candidate:
+    """The candidate that the factory at ``package.module:factory`` returns."""
+    module_name, colon, path = where.partition(":")
+    if not (module_name and colon and path):
+        raise InvalidCandidate(f"{where!r} does not name a factory: write package.module:factory")
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise  # a dependency of the module is missing
+        raise InvalidCandidate(
+            f"there is no module {error.name!r}; is its folder on sys.path "
+            "(the current one is, PYTHONPATH adds others)?"
+        ) from None
+    for name in path.split("."):
+        if not hasattr(found, name):
+            raise InvalidCandidate(f"{module_name} has no {path!r}")
+        found = getattr(found, name)
+    candidate = found() if callable(found) else found
+    if not isinstance(candidate, Candidate):
+        raise InvalidCandidate(
+            f"{where} must return a reactive_aio.tck.Candidate, it returned {shown(candidate, 80)}"
+        )
+    return candidate

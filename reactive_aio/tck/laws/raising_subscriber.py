@@ -1,0 +1,116 @@
+"""Laws about a subscriber that raises in a signal (2.13): it counts as cancelled."""
+
+from ...testing.shown import shown
+from ..law import law
+from ..rules import Strength
+from ..scenario.law_context import LawContext
+from ..scenario.recorder import UNBOUNDED, Recorder
+from .steps import with_hook
+
+__all__ = ()
+
+
+class _SubscriberError(Exception):
+    """The error that the subscriber raises."""
+
+
+def _raising(kind: type[Recorder], signal: str) -> tuple[type[Recorder], _SubscriberError]:
+    error = _SubscriberError(f"raised in {signal}")
+
+    def fail(_recorder: Recorder) -> None:
+        raise error
+
+    return with_hook(kind, signal, fail), error
+
+
+async def _require_cancelled(
+    context: LawContext, factory: str, signal: str, kind: type[Recorder]
+) -> None:
+    raising, _ = _raising(kind, signal)
+    publisher = await context.create(factory, *((3,) if factory == "publisher" else ()))
+    recorder = await context.watch(publisher, raising, UNBOUNDED)
+    if signal in ("on_complete", "on_error"):
+        await recorder.wait_for_end("2.13")
+    elif signal == "on_next":
+        await context.wait_until(
+            lambda: recorder.signal_count, "2.13", "no element came", recorder.journal
+        )
+    await context.settle()
+    recorder.request(3)
+    await context.settle()
+    expected = {"on_subscribe": 0, "on_next": 1}.get(signal, recorder.signal_count)
+    late = recorder.signal_count - expected
+    what = f"{late} signals came after the subscriber had raised in {signal}"
+    recorder.require(late <= 0, "2.13", what)
+
+
+@law("2.13", "publisher", elements=3)
+async def spec213_cancels_a_subscriber_that_require_cancelled(context: LawContext) -> None:
+    """A subscriber that raises in on_subscribe, on_next or on_complete gets no further signal."""
+    signals = ["on_subscribe", "on_next"] + ["on_complete"] * context.candidate.completes
+    await context.gather(
+        *(
+            _require_cancelled(context, "publisher", signal, kind)
+            for kind in context.recorder_types
+            for signal in signals
+        )
+    )
+
+
+@law("2.13", "failing_publisher")
+async def spec213_survives_a_subscriber_that_raises_in_on_error(context: LawContext) -> None:
+    """A subscriber that raises in on_error gets no further signal."""
+    await context.gather(
+        *(
+            _require_cancelled(context, "failing_publisher", "on_error", kind)
+            for kind in context.recorder_types
+        )
+    )
+
+
+# -- the error is reported -----------------------------------------------------------------------
+
+
+async def _require_reported(
+    context: LawContext, factory: str, signal: str, kind: type[Recorder]
+) -> _SubscriberError:
+    raising, error = _raising(kind, signal)
+    publisher = await context.create(factory, *((3,) if factory == "publisher" else ()))
+    recorder = await context.watch(publisher, raising, UNBOUNDED)
+
+    def times() -> int:
+        return sum(event.get("exception") is error for event in context.reported_errors)
+
+    what = f"the subscriber raised in {signal}, and the loop's exception handler was not called"
+    await context.wait_until(times, "L.8", what, recorder.journal)
+    await context.settle()
+    recorder.require(times() == 1, "L.8", f"raised once in {signal}, reported {times()} times")
+    return error
+
+
+async def _require_reports(context: LawContext, factory: str, *signals: str) -> None:
+    errors = [
+        await _require_reported(context, factory, signal, kind)
+        for kind in context.recorder_types
+        for signal in signals
+    ]
+    others = [each for each in context.reported_errors if each.get("exception") not in errors]
+    context.require(
+        not others, "L.8", f"the loop's exception handler received others: {shown(others)}"
+    )
+
+
+@law("L.8", "publisher", elements=3, strength=Strength.SHOULD)
+async def library8_reports_a_subscriber_that_require_cancelled(context: LawContext) -> None:
+    """The loop's exception handler receives an error that a subscriber raises, once."""
+    await _require_reports(
+        context,
+        "publisher",
+        *["on_subscribe", "on_next"] + ["on_complete"] * context.candidate.completes,
+    )
+
+
+@law("L.8", "failing_publisher", strength=Strength.SHOULD)
+async def library8_reports_a_subscriber_that_raises_in_on_error(context: LawContext) -> None:
+    """The same for an error raised in on_error."""
+    await _require_reports(context, "failing_publisher", "on_error")

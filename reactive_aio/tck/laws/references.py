@@ -1,0 +1,194 @@
+"""Laws about references: publishers release subscribers, and subscriptions release elements."""
+
+import asyncio
+import gc
+import weakref
+from typing import Any, Final
+
+from ...spec import Subscription
+from ..law import NotJudged, law
+from ..rules import Strength
+from ..scenario.law_context import LawContext
+from ..scenario.recorder import UNBOUNDED, Recorder
+
+__all__ = ()
+
+Kept = tuple[object, Subscription, "weakref.ref[Recorder]"]
+"""What the caller keeps, publisher and subscription, and the subscriber to be released."""
+POLLS: Final = 6
+"""Turns of the loop before garbage is collected."""
+
+
+def _kept(publisher: object, recorder: Recorder) -> Kept:
+    return publisher, recorder.subscription, weakref.ref(recorder)
+
+
+async def _cancelled_unused(context: LawContext, kind: type[Recorder]) -> Kept:
+    publisher = await context.publisher(3)
+    recorder = await context.watch(publisher, kind)
+    await context.settle()
+    recorder.cancel()
+    return _kept(publisher, recorder)
+
+
+async def _cancelled_idle(context: LawContext, kind: type[Recorder]) -> Kept:
+    publisher = await context.publisher(3)
+    recorder = await context.watch(publisher, kind, 1)
+    await recorder.wait_for_elements(1)
+    await context.settle()
+    recorder.cancel()
+    return _kept(publisher, recorder)
+
+
+async def _cancelled_with_demand(context: LawContext, kind: type[Recorder]) -> Kept:
+    publisher = await context.publisher(3)
+    recorder = await context.watch(publisher, kind)
+    recorder.request(2)
+    recorder.cancel()
+    return _kept(publisher, recorder)
+
+
+async def _completed(context: LawContext, kind: type[Recorder]) -> Kept:
+    publisher = await context.publisher(1)
+    recorder = await context.watch(publisher, kind, 9)
+    await recorder.wait_for_end()
+    return _kept(publisher, recorder)
+
+
+async def _failed(context: LawContext, kind: type[Recorder]) -> Kept:
+    publisher = await context.create("failing_publisher")
+    recorder = await context.watch(publisher, kind, UNBOUNDED)
+    await recorder.wait_for_end("1.4")
+    error = recorder.error
+    while error is not None:
+        # The context keeps the error, whose frames would keep the subscriber.
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
+    return _kept(publisher, recorder)
+
+
+async def _require_released(context: LawContext, rule: str, *uses: tuple[str, Any]) -> None:
+    kept: list[tuple[str, Kept]] = []
+    for kind in context.recorder_types:
+        for when, use in uses:
+            kept.append((when, await use(context, kind)))
+    if not await _wait_until_released(context, [reference for _, (_, _, reference) in kept]):
+        for when, (_, _, reference) in kept:
+            kinds = sorted({type(each).__name__ for each in gc.get_referrers(reference())})
+            what = f"after {when} the subscriber is still referred to, by objects of {kinds}"
+            context.require(reference() is None, rule, what)
+
+
+async def _wait_until_released(context: LawContext, references: "list[weakref.ref[Any]]") -> bool:
+    """Wait until all of them are released; garbage is collected after some turns."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + min(context.timeouts.response, context.timeouts.reduced_response)
+    polls, pause = 0, 0.0
+    while any(reference() is not None for reference in references):
+        if loop.time() > deadline:
+            return False
+        polls += 1
+        if polls > POLLS:
+            gc.collect()
+            pause = min(0.1, pause * 2 or 0.001)
+        await asyncio.sleep(pause)
+    return True
+
+
+@law(
+    "3.13",
+    "publisher",
+    elements=3,
+    jvm=("required_spec313_cancelMustMakeThePublisherEventuallyDropAllReferencesToTheSubscriber",),
+)
+async def spec313_releases_the_subscriber(context: LawContext) -> None:
+    """After cancel() neither publisher nor subscription refers to the subscriber."""
+    await _require_released(
+        context,
+        "3.13",
+        ("an early cancel()", _cancelled_unused),
+        ("cancel()", _cancelled_idle),
+        ("cancel()", _cancelled_with_demand),
+    )
+
+
+@law("L.7", "publisher", elements=1, completes=True, strength=Strength.SHOULD)
+async def library7_releases_the_subscriber_after_completion(context: LawContext) -> None:
+    """After on_complete neither publisher nor subscription refers to the subscriber."""
+    await _require_released(context, "L.7", ("on_complete", _completed))
+
+
+@law("L.7", "failing_publisher", strength=Strength.SHOULD)
+async def library7_releases_the_subscriber_after_failure(context: LawContext) -> None:
+    """After on_error neither publisher nor subscription refers to the subscriber."""
+    await _require_released(context, "L.7", ("on_error", _failed))
+
+
+# -- no premature release ------------------------------------------------------------------------
+
+
+@law("L.9", "publisher", elements=3, strength=Strength.SHOULD)
+async def library9_stays_alive_while_elements_are_requested(context: LawContext) -> None:
+    """Requested elements come even if the caller keeps neither publisher nor subscription."""
+    for kind in context.recorder_types:
+        elements = (await context.watch(await context.publisher(3), kind, UNBOUNDED)).elements
+        loop = asyncio.get_running_loop()
+        deadline, pause = loop.time() + context.timeouts.response, 0.0
+        while len(elements) < 3:
+            what = (
+                f"3 were requested and {len(elements)} came: the subscription was garbage-collected"
+            )
+            context.require(loop.time() < deadline, "L.9", what)
+            gc.collect()
+            await asyncio.sleep(pause)
+            pause = min(0.1, pause * 2 or 0.001)
+
+
+# -- the elements ------------------------------------------------------------------------------
+
+
+class _WeakRecorder(Recorder):
+    """Keeps only weak references to the elements."""
+
+    def on_next(self, element: Any, /) -> None:
+        try:
+            reference: Any = weakref.ref(element)
+        except TypeError:
+            reference = self  # an int, for example: it has no weak references
+        super().on_next(reference)
+
+
+@law("L.7", "publisher", elements=5, strength=Strength.SHOULD)
+async def library7_releases_the_elements(context: LawContext) -> None:
+    """A terminated or cancelled subscription refers to no elements."""
+    finished, cancelled = (
+        await _used_subscription(context, 9, 3),
+        await _used_subscription(context, 2, 2),
+    )
+    references = finished[1] + cancelled[1]
+    if context.candidate.completes and await _wait_until_released(context, references):
+        return
+    if await _wait_until_released(context, cancelled[1]):
+        return
+    kept = sum(reference() is not None for reference in references)
+    del finished, cancelled
+    # Both subscriptions are gone: something else refers to what is left.
+    if not await _wait_until_released(context, references):
+        raise NotJudged("something else refers to the elements")
+    context.require(False, "L.7", f"{kept} elements are held by a subscription that has ended")
+
+
+async def _used_subscription(
+    context: LawContext, first: int, n: int
+) -> tuple[Subscription, "list[weakref.ref[Any]]"]:
+    recorder = await context.watch(
+        await context.publisher(3 if n == 3 else 5), _WeakRecorder, first
+    )
+    await recorder.wait_for_elements(n)
+    if recorder in recorder.elements:
+        raise NotJudged("the elements do not support weak references")
+    if n == 3 and context.candidate.completes:
+        await recorder.wait_for_end()
+    else:
+        recorder.cancel()
+    return recorder.subscription, list(recorder.elements)

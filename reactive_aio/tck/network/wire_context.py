@@ -1,0 +1,333 @@
+"""The context of one law of the wire: connections to the server, and the record of each."""
+
+import asyncio
+import itertools
+import ssl
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+from ...errors import RuleViolation
+from ...testing.journal import Entry, Journal, Kind
+from ..law import NotJudged
+from ..timeouts import Timeouts
+from . import frames
+from .frames import KEEPALIVE, RESPOND, Codes, ParsedFrame
+from .server_profile import Routing, ServerProfile
+from .stream_record import Fault, StreamRecord
+from .transports import ServerAddress, Transport, open_transport
+
+__all__ = ("PeerConnection", "ServerUnreachable", "WireContext")
+
+_pings = itertools.count(1)
+"""The kit's own KEEPALIVE frames carry a number, to recognize their answers."""
+
+
+class ServerUnreachable(Exception):
+    """The server accepts no connection, or does not answer."""
+
+
+class WireContext:
+    """Opens connections for one law, and holds what they recorded."""
+
+    def __init__(
+        self,
+        address: ServerAddress,
+        profile: ServerProfile,
+        timeouts: Timeouts,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.address = address
+        self.profile = profile
+        self.timeouts = timeouts
+        self.has_timed_out = False
+        self.journals: list[Journal] = []
+        self._tls = tls
+        self._peers: list[PeerConnection] = []
+
+    async def connect_without_setup(self) -> "PeerConnection":
+        """A new connection on which no frame has been sent."""
+        journal = Journal(f"connection {len(self._peers) + 1}")
+        self.journals.append(journal)
+        try:
+            transport = await asyncio.wait_for(
+                open_transport(self.address, self._tls), self.timeouts.response
+            )
+        except (OSError, EOFError, TimeoutError) as error:
+            why = str(error) or "it took too long"
+            raise ServerUnreachable(f"no connection: {why}") from error
+        peer = PeerConnection(self, transport, journal)
+        self._peers.append(peer)
+        return peer
+
+    async def connect(self, **options: Any) -> "PeerConnection":
+        """A new connection whose SETUP the server has accepted."""
+        peer = await self.connect_without_setup()
+        await peer.send(self.setup(**options))
+        if not await peer.ping():
+            why = peer.last_error() or "KEEPALIVE was not answered"
+            raise ServerUnreachable(f"SETUP was not accepted: {why}")
+        return peer
+
+    def setup(self, *, user: Fault | None = None, **options: Any) -> bytes:
+        """SETUP with the credentials of *user*, or those that the server accepts."""
+        user = user or self.profile.user
+        if user is not None:
+            options.setdefault("metadata", frames.composite(frames.simple_auth(*user)))
+        elif self.profile.routing == Routing.PLAIN:
+            options.setdefault("metadata_mime", b"message/x.rsocket.routing.v0")
+        return frames.setup(**options)
+
+    def metadata(self, name: str, length: int = 0) -> bytes:
+        """The metadata of a request to the route *name*."""
+        route = self.profile.route(name)
+        if not route:
+            raise NotJudged(f"the server does not offer {name}")
+        route = route.replace("{n}", str(length))
+        number, item = frames.routing(route)
+        if self.profile.routing == Routing.PLAIN:
+            return item
+        return frames.composite((number, item))
+
+    async def close(self) -> None:
+        for peer in self._peers:
+            await peer.close()
+
+    def first_fault(self) -> RuleViolation | None:
+        """The first fault of the server on any connection, whatever the law is about."""
+        return next((fault for peer in self._peers for fault in peer.faults), None)
+
+
+class PeerConnection:
+    """One connection, with the kit at this end and the server at the other."""
+
+    def __init__(self, context: WireContext, transport: Transport, journal: Journal) -> None:
+        self.context = context
+        self.transport = transport
+        self.journal = journal
+        self.faults: list[RuleViolation] = []
+        self.streams: dict[int, StreamRecord] = {}
+        self.connection_frames: list[ParsedFrame] = []
+        """The frames on stream 0, except answers to `ping`."""
+        self.peer_streams: dict[int, list[ParsedFrame]] = {}
+        """The frames on streams that the server opened, by their ids."""
+        self.is_closed: bool = False
+        self._answered_pings: set[bytes] = set()
+        self._next_id = 1
+        self._has_news = asyncio.Event()
+        self._reader = asyncio.create_task(self._read(), name="tck: read a connection")
+
+    # -- sending -----------------------------------------------------------------------------------
+    async def send(self, *sent: bytes) -> None:
+        """Send frames; a closed connection is not an error here."""
+        for each in sent:
+            self.note(f"-> {ParsedFrame.of(each)}")
+        await self.flood(sent)
+
+    async def flood(self, sent: Iterable[bytes]) -> None:
+        """Send many frames without recording them, until the server no longer reads."""
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(self.context.timeouts.law / 2):
+                for number, each in enumerate(sent):
+                    if self.is_closed:
+                        return
+                    await self.transport.send(each)
+                    if number % 64 == 63:
+                        await asyncio.sleep(0)  # drain() does not yield while its buffer has room
+
+    async def send_bytes(self, data: bytes) -> None:
+        """Send bytes that are not a frame."""
+        self.note(f"-> {data[:40]!r}{'…' if len(data) > 40 else ''}")
+        with suppress(OSError):
+            await self.transport.send_bytes(data)
+
+    def note(self, words: str) -> Entry:
+        return self.journal.note(Kind.NOTE, words)
+
+    # -- requests ----------------------------------------------------------------------------------
+    def new_stream(self, kind: int, requested: int = 1) -> StreamRecord:
+        """The record of a stream that is about to be opened."""
+        record = StreamRecord(self._next_id, kind, requested)
+        self._next_id += 2
+        self.streams[record.id] = record
+        return record
+
+    async def request(
+        self,
+        kind: int,
+        name: str,
+        *,
+        n: int = 1,
+        data: bytes = b"",
+        flags: int = 0,
+        length: int = 0,
+    ) -> StreamRecord:
+        """Send a request to the route *name*; *length* is that of its stream."""
+        metadata = self.context.metadata(name, length)
+        record = self.new_stream(kind, n)
+        await self.send(
+            frames.request(kind, record.id, n=n, data=data, metadata=metadata, flags=flags)
+        )
+        return record
+
+    async def run_script(self, script: str) -> StreamRecord:
+        """Make the server send requests, which are recorded in `peer_streams`."""
+        return await self.request(frames.REQUEST_RESPONSE, "ask", data=script.encode())
+
+    async def request_more(self, record: StreamRecord, n: int) -> None:
+        record.requested += n
+        await self.send(frames.request_n(record.id, n))
+
+    async def cancel(self, record: StreamRecord) -> None:
+        record.is_cancelled = True
+        await self.send(frames.cancel(record.id))
+
+    # -- waiting -----------------------------------------------------------------------------------
+    async def wait_until(self, condition: Callable[[], bool], within: float | None = None) -> bool:
+        """Wait for *condition*; False after a timeout, or if the connection is closed."""
+        limit = self.context.timeouts.response if within is None else within
+        try:
+            async with asyncio.timeout(limit):
+                while not condition():
+                    if self.is_closed:
+                        return False
+                    self._has_news.clear()
+                    await self._has_news.wait()
+        except TimeoutError:
+            self.context.has_timed_out = self.context.has_timed_out or within is None
+            return False
+        return True
+
+    async def wait_for_end(self, record: StreamRecord) -> bool:
+        """Wait for the end of a stream, as long as its elements arrive."""
+        known = -1
+
+        def has_progressed() -> bool:
+            return bool(record.end) or len(record.elements) > known
+
+        while not record.end:
+            known = len(record.elements)
+            if not await self.wait_until(has_progressed):
+                return False
+        return True
+
+    async def wait_for_elements(self, record: StreamRecord, count: int) -> bool:
+        """Wait for *count* elements in all."""
+        await self.wait_until(lambda: len(record.elements) >= count or bool(record.end))
+        return len(record.elements) >= count
+
+    async def wait_for_requested(self, record: StreamRecord, count: int) -> bool:
+        """Wait until the server has requested *count* elements in all on a channel."""
+        await self.wait_until(lambda: record.requested_by_peer >= count or bool(record.end))
+        return record.requested_by_peer >= count
+
+    async def wait_for_peer_streams(self, count: int) -> bool:
+        """Wait until the server has opened *count* streams."""
+        return await self.wait_until(lambda: len(self.peer_streams) >= count)
+
+    async def ping(self) -> bool:
+        """Wait for the answer to a KEEPALIVE: the server has handled all frames before it."""
+        data = b"tck %d" % next(_pings)
+        await self.send(frames.keepalive(data))
+        return await self.wait_until(lambda: data in self._answered_pings)
+
+    async def settle(self) -> bool:
+        """Wait until frames under way have arrived; False if the connection is closed."""
+        is_alive = await self.ping()
+        await asyncio.sleep(self.context.timeouts.quiet_period)
+        return is_alive and await self.ping()
+
+    async def wait_for_close(self, within: float | None = None) -> bool:
+        """Wait until the server closes the connection."""
+        await self.wait_until(lambda: False, within)
+        return self.is_closed
+
+    # -- requirements ------------------------------------------------------------------------------
+    def violation(self, rule: str, what: str) -> RuleViolation:
+        """The error to raise; the offence is marked at the last entry of the journal."""
+        last = self.journal.entries[-1] if self.journal.entries else self.note("nothing happened")
+        self.journal.blame(last, f"{rule}: {what}")
+        return RuleViolation(rule, what)
+
+    async def require_alive(self, rule: str, after: str) -> None:
+        """Require that the connection still works."""
+        if not await self.settle():
+            why = self.last_error() or (
+                "it was closed" if self.is_closed else "KEEPALIVE was not answered"
+            )
+            raise self.violation(rule, f"after {after} the connection did not continue: {why}")
+
+    async def require_error_and_close(self, rule: str, after: str, *codes: int) -> None:
+        """Require an ERROR of one of *codes* on stream 0, and a closed connection."""
+        is_closed = await self.wait_for_close()
+        errors = [each for each in self.connection_frames if each.kind == frames.ERROR]
+        if not errors:
+            how = "the connection was closed without an error" if is_closed else "nothing came"
+            raise self.violation(rule, f"after {after} {how}; {_names(codes)} was expected")
+        if errors[0].number not in codes:
+            raise self.violation(rule, f"{after} was answered by {errors[0]}, not {_names(codes)}")
+        if not is_closed:
+            what = f"{after} was answered by {errors[0]}, and the connection was left open"
+            raise self.violation(rule, what)
+
+    def last_error(self) -> ParsedFrame | None:
+        """The last ERROR on stream 0."""
+        return next(
+            (each for each in reversed(self.connection_frames) if each.kind == frames.ERROR), None
+        )
+
+    # -- receiving ---------------------------------------------------------------------------------
+    async def _read(self) -> None:
+        while (raw := await self.transport.receive()) is not None:
+            frame = ParsedFrame.of(raw)
+            entry = self.note(f"<- {frame}")
+            fault = ("N.12", f"{frame}") if frame.problem else self._record(frame)
+            if fault is not None:
+                rule, what = fault
+                if not self.faults:
+                    self.journal.blame(entry, f"{rule}: {what}")
+                self.faults.append(RuleViolation(rule, what))
+            if frame.kind == KEEPALIVE and frame.flags & RESPOND:
+                await self.flood([frames.keepalive(frame.data, respond=False)])
+            self._has_news.set()
+        self.note(f"<- the end {self.transport.close_code}".rstrip())
+        self.is_closed = True
+        self._has_news.set()
+
+    def _record(self, frame: ParsedFrame) -> Fault | None:
+        if frame.stream == 0:
+            if frame.kind == KEEPALIVE and not frame.flags & RESPOND and frame.data[:4] == b"tck ":
+                self._answered_pings.add(frame.data)
+            else:
+                self.connection_frames.append(frame)
+            return None
+        if frame.stream % 2 == 0:
+            return self._record_peer_stream(frame)
+        record = self.streams.get(frame.stream)
+        if record is None:
+            return "N.19", f"{frame} came on a stream that was never opened"
+        return record.receive(frame)
+
+    def _record_peer_stream(self, frame: ParsedFrame) -> Fault | None:
+        is_first = frame.stream not in self.peer_streams
+        self.peer_streams.setdefault(frame.stream, []).append(frame)
+        if is_first and frame.kind in (frames.REQUEST_N, frames.CANCEL, frames.PAYLOAD):
+            return "N.39", f"the first frame of a stream is {frame}"
+        return None
+
+    async def stop_reading(self) -> None:
+        """Stop reading, so that the server's output blocks."""
+        self._reader.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._reader
+
+    async def close(self) -> None:
+        self.transport.close()
+        self._reader.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._reader
+
+
+def _names(codes: tuple[int, ...]) -> str:
+    names = {value: name for name, value in vars(Codes).items() if isinstance(value, int)}
+    return " or ".join(names[code] for code in codes)

@@ -1,0 +1,243 @@
+"""The context of one law: one candidate, on one loop, with what the scenario uses."""
+
+import asyncio
+import weakref
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
+from inspect import isawaitable
+from threading import get_ident
+from typing import Any, Final
+
+from ...errors import RuleViolation
+from ...spec import Publisher
+from ...testing.journal import Journal, Kind
+from ...testing.shown import shown
+from ..candidate import Candidate
+from ..law import SETUP, NotJudged
+from ..timeouts import Timeouts
+from .recorder import AsyncRecorder, OnElement, Recorder, close_coroutine
+from .stop_candidate import StopCandidate
+
+__all__ = ("LawContext",)
+
+BUSY_POLLS: Final = 200
+
+
+class LawContext:
+    """Makes the candidate's objects, subscribes recorders, waits, and collects violations."""
+
+    def __init__(self, candidate: Candidate, timeouts: Timeouts) -> None:
+        self.candidate = candidate
+        self.timeouts = timeouts
+        self.journals: list[Journal] = []
+        self.faults: list[RuleViolation] = []
+        self.violation_found: RuleViolation | None = None
+        """What the scenario raised; it counts even if the candidate hangs during cleanup."""
+        self.reported_errors: list[dict[str, Any]] = []
+        """The contexts that the loop's exception handler received."""
+        self.current_call: str = ""
+        """The current call into the candidate, for the watchdog."""
+        self.has_timed_out: bool = False
+        # Weak: whether the candidate releases its subscriber is judged by a law (3.13).
+        self._recorders: weakref.WeakSet[Recorder] = weakref.WeakSet()
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(
+            lambda _loop, context: self.reported_errors.append(context)
+        )
+
+    # -- the candidate's objects ------------------------------------------------------------------
+    async def create(self, factory: str, *args: Any) -> Any:
+        """A new object from the candidate's *factory*."""
+        make = getattr(self.candidate, factory)
+        call = f"{factory}({', '.join(map(repr, args))})"
+        with self.calling(call):
+            try:
+                made = make(*args)
+                if isawaitable(made):
+                    made = await made
+            except StopCandidate:
+                raise
+            except BaseException as error:
+                if _is_own_cancellation(error):
+                    raise
+                raise self.violation(SETUP, f"the factory {call} raised {shown(error)}") from error
+        if made is None:
+            raise NotJudged(f"the factory {call} returned None")
+        return made
+
+    async def publisher(self, n: int) -> Publisher[Any]:
+        """A publisher of *n* elements."""
+        made: Publisher[Any] = await self.create("publisher", n)
+        return made
+
+    # -- observing a publisher --------------------------------------------------------------------
+    @property
+    def recorder_types(self) -> tuple[type[Recorder], ...]:
+        """The subscribers that the candidate must serve: with ``def`` and ``async def``."""
+        return (Recorder, AsyncRecorder) if self.candidate.awaits_signals else (Recorder,)
+
+    async def watch(
+        self,
+        publisher: Publisher[Any],
+        kind: type[Recorder] = Recorder,
+        initial: int = 0,
+        on_element: OnElement | None = None,
+    ) -> Recorder:
+        """Subscribe a new recorder, and wait for on_subscribe, which may come later (1.9)."""
+        return await self.subscribe(publisher, self.track(kind(self, initial, on_element)))
+
+    def track(self, recorder: Recorder) -> Recorder:
+        """Cancel the subscription of *recorder* when the law has ended."""
+        self._recorders.add(recorder)
+        return recorder
+
+    async def subscribe(self, publisher: Publisher[Any], recorder: Recorder) -> Recorder:
+        """Subscribe *recorder*, and wait for on_subscribe."""
+        journal = recorder.journal
+        journal.note(Kind.SUBSCRIBE)
+        with self.calling("subscribe()"):
+            try:
+                # Annotated to return None; a candidate's may be a coroutine function.
+                subscribe: Callable[[Recorder], object] = publisher.subscribe
+                returned = subscribe(recorder)
+            except StopCandidate:
+                raise
+            except BaseException as error:
+                what = f"subscribe() raised {shown(error)}"
+                raise self.violation("1.9", what, journal) from error
+        if isawaitable(returned):
+            close_coroutine(returned)
+            what = "subscribe() returned an awaitable; it must do its work and return None"
+            raise self.violation("1.9", what, journal)
+        what = "on_subscribe has not come"
+        if isinstance(recorder, AsyncRecorder):
+            what += ", or what it returned was not awaited (does it need awaits_signals=False?)"
+        await self.wait_until(lambda: recorder.subscriptions, "1.9", what, journal)
+        return recorder
+
+    # -- judging ----------------------------------------------------------------------------------
+    def journal(self, name: str) -> Journal:
+        """A new journal, which the verdict shows if the law is broken."""
+        journal = Journal(name, clock=self._loop.time)
+        self.journals.append(journal)
+        return journal
+
+    def violation(self, rule: str, what: str, journal: Journal | None = None) -> RuleViolation:
+        """The error to raise; the offence is marked in *journal*."""
+        if journal is not None:
+            journal.note(Kind.OFFENCE, f"{rule}: {what}")
+        return RuleViolation(rule, what)
+
+    def record_fault(self, rule: str, what: str) -> None:
+        """Record a fault that cannot be raised where it is detected."""
+        self.faults.append(RuleViolation(rule, what))
+
+    def require(
+        self, condition: bool, rule: str, what: str, journal: Journal | None = None
+    ) -> None:
+        """Raise the first recorded fault; then the violation of *rule* unless *condition* holds."""
+        if self.faults:
+            raise self.faults[0]
+        if not condition:
+            raise self.violation(rule, what, journal)
+
+    @contextmanager
+    def calling(self, what: str) -> Generator[None]:
+        """Name the call into the candidate, for the verdict on one that never returns."""
+        before, self.current_call = self.current_call, what
+        try:
+            yield
+        finally:
+            self.current_call = before
+
+    @contextmanager
+    def checking_thread_calls(self, rule: str) -> Generator[None]:
+        """Another thread that calls the loop as if it were its own breaks *rule*.
+
+        It often seems to work, since an unrelated timer wakes the loop soon enough.
+        """
+        loop, own_thread = self._loop, get_ident()
+        if not isinstance(loop, asyncio.BaseEventLoop):
+            yield  # its methods cannot be replaced
+            return
+        original = loop.call_soon
+
+        def call_soon(callback: Any, *args: Any, **context: Any) -> Any:
+            if get_ident() == own_thread:
+                return original(callback, *args, **context)
+            what = "another thread called loop.call_soon; use loop.call_soon_threadsafe"
+            self.record_fault(rule, what)
+            return loop.call_soon_threadsafe(callback, *args, **context)
+
+        vars(loop)["call_soon"] = call_soon
+        try:
+            yield
+        finally:
+            del vars(loop)["call_soon"]
+
+    # -- waiting ----------------------------------------------------------------------------------
+    async def turn(self) -> None:
+        """One turn of the loop."""
+        await asyncio.sleep(0)
+
+    async def wait_until(
+        self,
+        condition: Callable[[], object],
+        rule: str,
+        what: str,
+        journal: Journal | None = None,
+    ) -> None:
+        """Wait for *condition*; if it does not come about, *rule* is broken, as *what* says."""
+        deadline = self._loop.time() + self.timeouts.response
+        pause, polls = 0.0, 0
+        while not condition():
+            if self.faults:
+                raise self.faults[0]
+            if self._loop.time() > deadline:
+                self.has_timed_out = True
+                raise self.violation(rule, what, journal)
+            polls += 1
+            if polls > BUSY_POLLS:
+                pause = min(0.05, pause * 1.5 or 0.0005)
+            await asyncio.sleep(pause)
+        self.require(True, rule, what)
+
+    async def settle(self) -> None:
+        """Wait a quiet period, in which a signal that must not come would come."""
+        for _ in range(self.timeouts.quiet_turns):
+            await asyncio.sleep(0)
+        own = self.candidate.quiet_period
+        seconds = self.timeouts.quiet_period if own is None else own
+        if seconds:
+            await asyncio.sleep(seconds)
+
+    async def gather(self, *scenarios: Coroutine[Any, Any, None]) -> None:
+        """Run all of them concurrently, so that they share the waiting time."""
+        tasks = [asyncio.ensure_future(scenario) for scenario in scenarios]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Cancel the remaining subscriptions, so that they do not affect the next law."""
+        for recorder in list(self._recorders):
+            is_open = recorder.subscriptions and not recorder.is_terminated
+            if is_open and recorder.count_at_cancel is None:
+                recorder.cancel()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        if self.candidate.after_each is not None:
+            done = self.candidate.after_each()
+            if isawaitable(done):
+                await done
+
+
+def _is_own_cancellation(error: BaseException) -> bool:
+    """Whether the law's own task was cancelled: then the factory is not at fault."""
+    task = asyncio.current_task()
+    return (
+        isinstance(error, asyncio.CancelledError) and task is not None and bool(task.cancelling())
+    )

@@ -1,0 +1,195 @@
+"""Views of a processor: as a publisher with a source upstream, and as a white-box subscriber."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from inspect import isawaitable
+from typing import Any, Final
+
+from ...spec import Publisher, Subscriber, Subscription
+from ..candidate import Candidate
+from ..whitebox import WhiteboxProbe
+
+__all__ = ("BUFFER_SIZE", "Source", "processor_as_publisher", "processor_as_subscriber")
+
+BUFFER_SIZE: Final = 16
+"""The buffer size with which processors are made."""
+BATCH: Final = 8
+"""Elements that `Source` sends between two turns of the loop."""
+
+
+def processor_as_publisher(candidate: Candidate) -> Candidate:
+    """The processor, subscribed to a source of the elements that the laws request."""
+
+    def with_source(make: Callable[..., "Source"]) -> Callable[..., Coroutine[Any, Any, Any]]:
+        async def publisher(*args: Any) -> Publisher[Any]:
+            processor = await _new_processor(candidate)
+            if processor is not None:
+                make(*args).subscribe(processor)
+            return processor  # type: ignore[no-any-return]
+
+        return publisher
+
+    def of_length(n: float) -> Source:
+        return Source(n, candidate.element)
+
+    return replace(
+        candidate,
+        publisher=with_source(of_length),
+        failing_publisher=with_source(
+            lambda: Source(0, candidate.element, RuntimeError("the publisher upstream has failed"))
+        ),
+        infinite_publisher=with_source(lambda: of_length(float("inf"))),
+        closing_publisher=None,
+        subscriber=None,
+        whitebox_subscriber=None,
+    )
+
+
+def processor_as_subscriber(candidate: Candidate) -> Candidate:
+    """The processor, with a subscriber downstream that reports to the probe."""
+
+    async def whitebox_subscriber(probe: WhiteboxProbe) -> Subscriber[Any]:
+        processor = await _new_processor(candidate)
+        if processor is not None:
+            processor.subscribe(ProbedSubscriber(probe))
+        return processor  # type: ignore[no-any-return]
+
+    return replace(
+        candidate,
+        publisher=None,
+        failing_publisher=None,
+        infinite_publisher=None,
+        closing_publisher=None,
+        subscriber=None,
+        whitebox_subscriber=whitebox_subscriber,
+    )
+
+
+async def _new_processor(candidate: Candidate) -> Any:
+    assert candidate.processor is not None
+    made = candidate.processor(BUFFER_SIZE)
+    return await made if isawaitable(made) else made
+
+
+class ProbedSubscriber:
+    """The subscriber downstream of a processor, and the puppet that makes it request and cancel."""
+
+    def __init__(self, probe: WhiteboxProbe) -> None:
+        self._probe = probe
+        self._subscription: Subscription | None = None
+
+    # -- the puppet -------------------------------------------------------------------------------
+    def trigger_request(self, n: int, /) -> None:
+        if self._subscription is not None:
+            self._subscription.request(n)
+
+    def signal_cancel(self) -> None:
+        if self._subscription is not None:
+            self._subscription.cancel()
+
+    # -- the subscriber ---------------------------------------------------------------------------
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._subscription = subscription
+        self._probe.register_on_subscribe(self)
+
+    def on_next(self, element: Any, /) -> None:
+        self._probe.register_on_next(element)
+
+    def on_error(self, error: BaseException, /) -> None:
+        self._probe.register_on_error(error)
+
+    def on_complete(self) -> None:
+        self._probe.register_on_complete()
+
+
+class Source:
+    """A conforming publisher of *count* elements that ends with *error*, if it is given.
+
+    It obeys demand, awaits what signals return, and sends from a task that lives only while there
+    is something to send.
+    """
+
+    def __init__(
+        self, count: float, element: Callable[[int], Any], error: BaseException | None = None
+    ) -> None:
+        self.count = count
+        self.element = element
+        self.error = error
+
+    def subscribe(self, subscriber: Subscriber[Any], /) -> None:
+        _SourceSubscription(self, subscriber).wake()
+
+
+class _SourceSubscription:
+    """The subscription of a `Source`."""
+
+    def __init__(self, source: Source, subscriber: Subscriber[Any]) -> None:
+        self._source = source
+        self._subscriber: Subscriber[Any] | None = subscriber
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[None] | None = None
+        self._demand = 0
+        self._sent = 0
+        self._is_started = False
+
+    def request(self, n: int, /) -> None:
+        if n < 1:
+            # Another law judges the processor's own requests.
+            self.cancel()
+            return
+        self._demand += n
+        self._loop.call_soon_threadsafe(self.wake)
+
+    def cancel(self) -> None:
+        self._subscriber = None
+
+    def wake(self) -> None:
+        """Send what is due, unless a task is sending already."""
+        if self._task is None and self._subscriber is not None:
+            self._task = self._loop.create_task(self._send())
+            self._task.add_done_callback(self._on_done)
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None:
+            self._subscriber = None
+            context = {"message": "rule 2.13: the subscriber raised", "exception": error}
+            self._loop.call_exception_handler(context)
+        elif self._demand and self._sent < self._source.count:
+            self.wake()
+
+    async def _send(self) -> None:
+        if not self._is_started:
+            self._is_started = True
+            await self._signal("on_subscribe", self)
+        while self._subscriber is not None:
+            if self._sent >= self._source.count:
+                await self._terminate()
+            elif not self._demand:
+                return
+            else:
+                await self._send_element()
+
+    async def _send_element(self) -> None:
+        self._demand -= 1
+        self._sent += 1
+        await self._signal("on_next", self._source.element(self._sent - 1))
+        if not self._sent % BATCH:
+            await asyncio.sleep(0)
+
+    async def _terminate(self) -> None:
+        error = self._source.error
+        if error is None:
+            await self._signal("on_complete")
+        else:
+            await self._signal("on_error", error)
+        self._subscriber = None
+
+    async def _signal(self, name: str, *args: Any) -> None:
+        returned = getattr(self._subscriber, name)(*args)
+        if isawaitable(returned):
+            await returned

@@ -1,0 +1,247 @@
+"""PyPI's rsocket as a server that offers what the network kit wants.
+
+``python -m tests.interop.pypi_server PORT`` listens at that port (0: any), over TCP, and prints where.
+"""
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncGenerator, Generator
+from importlib import import_module
+from typing import Any
+
+__all__ = ("composite", "listen")
+
+# It ships no types.
+Payload: Any = import_module("rsocket.payload").Payload
+Server: Any = import_module("rsocket.rsocket_server").RSocketServer
+Tcp: Any = import_module("rsocket.transports.tcp").TransportTCP
+Generated: Any = import_module("rsocket.streams.stream_from_generator").StreamFromGenerator
+Awaited: Any = import_module("rsocket.streams.stream_from_async_generator").StreamFromAsyncGenerator
+route_of: Any = import_module("rsocket.extensions.helpers").require_route
+read_composite: Any = import_module("rsocket.extensions.composite_metadata").CompositeMetadata
+
+
+def composite(route: str) -> bytes:
+    """Metadata that names *route*."""
+    name = route.encode()
+    return b"\xfe" + (len(name) + 1).to_bytes(3, "big") + bytes((len(name),)) + name
+
+
+def texts(count: int) -> Generator[tuple[Any, bool], None, None]:
+    for number in range(count):
+        yield Payload(b"%d" % number), number == count - 1
+
+
+def full() -> Generator[tuple[Any, bool], None, None]:
+    while True:
+        yield Payload(bytes(1000)), False
+
+
+async def failing() -> AsyncGenerator[tuple[Any, bool], None]:
+    yield Payload(b"1"), False
+    raise RuntimeError("as was asked for")
+
+
+def created(value: Any) -> "asyncio.Future[Any]":
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    future.set_result(value)
+    return future
+
+
+class Nothing:
+    """Its EmptyStream completes inside subscribe, which its own stream does not bear."""
+
+    def subscribe(self, subscriber: Any) -> None:
+        subscriber.on_subscribe(self)
+        asyncio.get_running_loop().call_soon(subscriber.on_complete)
+
+    def request(self, n: int) -> None: ...
+
+    def cancel(self) -> None: ...
+
+
+class Echo:
+    """A channel that sends back what it gets, and asks for it as it is asked."""
+
+    def __init__(self, first: bytes) -> None:
+        self.kept = [first]
+        self.wanted = 0
+        self.ended = self.over = False
+        self.out: Any = None
+        self.upstream: Any = None
+
+    # what goes out
+    def subscribe(self, subscriber: Any) -> None:
+        self.out = subscriber
+        subscriber.on_subscribe(self)
+
+    def request(self, n: int) -> None:
+        self.wanted += n
+        if self.upstream is not None and not self.ended:
+            self.upstream.request(n)
+        self.run()
+
+    def cancel(self) -> None:
+        self.over = True
+
+    # what comes in
+    def on_subscribe(self, subscription: Any) -> None:
+        self.upstream = subscription
+        subscription.request(max(1, self.wanted - 1))
+
+    def on_next(self, value: Any, is_complete: bool = False) -> None:
+        self.kept.append(value.data or b"")
+        self.ended = self.ended or is_complete
+        self.run()
+
+    def on_complete(self) -> None:
+        self.ended = True
+        self.run()
+
+    def on_error(self, exception: Exception) -> None:
+        self.over = True
+
+    def run(self) -> None:
+        while self.kept and self.wanted and not self.over and self.out is not None:
+            self.wanted -= 1
+            self.out.on_next(Payload(self.kept.pop(0)))
+        if self.ended and not self.kept and not self.over and self.out is not None:
+            self.over = True
+            self.out.on_complete()
+
+
+class Asked:
+    """Follows a script; see `docs/protocol.md`."""
+
+    def __init__(self, words: list[str], done: "asyncio.Future[Any]") -> None:
+        self.words = words
+        self.done = done
+        self.count = self.size = self.due = 0
+        self.subscription: Any = None
+
+    def on_subscribe(self, subscription: Any) -> None:
+        self.subscription = subscription
+        self.step()
+
+    def on_next(self, value: Any, is_complete: bool = False) -> None:
+        self.count += 1
+        self.size += len(value.data or b"")
+        if is_complete:
+            self.end("complete")
+        elif self.count == self.due:
+            self.step()
+
+    def on_error(self, exception: Exception) -> None:
+        self.end(f"error {getattr(exception, 'error_code', 0x201)}")
+
+    def on_complete(self) -> None:
+        self.end("complete")
+
+    def step(self) -> None:
+        cancelled = False
+        while self.words and (cancelled or self.count == self.due):
+            word = self.words.pop(0)
+            if word == "cancel":
+                cancelled = True
+                self.subscription.cancel()
+            else:
+                self.due += int(word)
+                self.subscription.request(int(word))
+        if cancelled:
+            self.end("cancel")
+
+    def end(self, how: str) -> None:
+        if not self.done.done():
+            self.done.set_result(Payload(f"{self.count} {self.size} {how}".encode()))
+
+
+class Offering:
+    """Everything that the kit wants offered."""
+
+    peer: Any = None
+
+    async def on_setup(self, data_encoding: bytes, metadata_encoding: bytes, payload: Any) -> None:
+        if payload is not None and b"wrong" in (payload.metadata or b""):
+            raise RuntimeError("go away")
+
+    async def request_fire_and_forget(self, payload: Any) -> None: ...
+
+    async def on_metadata_push(self, payload: Any) -> None: ...
+
+    async def on_error(self, error_code: Any, payload: Any) -> None: ...
+
+    async def on_keepalive_timeout(self, time_since: Any, rsocket: Any) -> None: ...
+
+    async def on_connection_error(self, rsocket: Any, exception: Exception) -> None: ...
+
+    async def on_close(self, rsocket: Any, exception: Exception | None = None) -> None: ...
+
+    def route(self, payload: Any) -> str:
+        items = read_composite()
+        items.parse(payload.metadata)
+        named: str = route_of(items)
+        return named
+
+    async def request_response(self, payload: Any) -> Any:
+        route = self.route(payload)
+        if route == "tck.echo":
+            return created(Payload(payload.data))
+        if route == "tck.never":
+            await asyncio.sleep(3600)
+        if route == "tck.ask":
+            return asyncio.ensure_future(self.follow(bytes(payload.data).decode().split()))
+        raise RuntimeError(f"refused {route}")
+
+    async def follow(self, words: list[str]) -> Any:
+        request = Payload(b"", composite("tck.answer"))
+        what = words.pop(0)
+        if what != "response":
+            done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            stream = self.peer.request_stream(request)
+            for _ in range(2 if what == "twice" else 1):
+                stream.subscribe(Asked(list(words), done))
+            return await done
+        try:
+            answer = await self.peer.request_response(request)
+        except Exception as error:
+            return Payload(b"0 0 error %d" % getattr(error, "error_code", 0x201))
+        return Payload(b"1 %d complete" % len(answer.data or b""))
+
+    async def request_stream(self, payload: Any) -> Any:
+        route = self.route(payload)
+        if route.startswith("tck.stream."):
+            count = int(route.split(".")[2])
+            return Generated(lambda: texts(count)) if count else Nothing()
+        if route == "tck.endless":
+            return Generated(full)
+        if route == "tck.fail":
+            return Awaited(failing)
+        raise RuntimeError(f"refused {route}")
+
+    async def request_channel(self, payload: Any) -> Any:
+        echo = Echo(payload.data or b"")
+        return echo, echo
+
+
+async def listen(port: int) -> "asyncio.Server":
+    """Serve at *port*."""
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        handler = Offering()
+        handler.peer = Server(Tcp(reader, writer), handler_factory=lambda: handler)
+
+    return await asyncio.start_server(connected, "127.0.0.1", port)
+
+
+async def main() -> None:
+    logging.disable()
+    server = await listen(int(sys.argv[1]))
+    sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
+    sys.stdout.flush()
+    async with server:
+        await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
