@@ -10,7 +10,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio.spec import Publisher
-from reactive_aio.tck import Outcome, Candidate, Timeouts, check
+from reactive_aio.tck import Candidate, Outcome, Timeouts, check
 from reactive_aio.tck.adapters import operator, sink
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 from tests.cases import offered
@@ -46,7 +46,9 @@ def conforms(candidate: Candidate, loop: Loop) -> None:
 
 
 @on_every_loop
-@pytest.mark.parametrize("candidate", [case.candidate for case in offered()], ids=map(str, offered()))
+@pytest.mark.parametrize(
+    "candidate", [case.candidate for case in offered()], ids=map(str, offered())
+)
 def test_a_publisher_conforms(candidate: Candidate, loop: Loop) -> None:
     conforms(candidate, loop)
 
@@ -91,6 +93,9 @@ def test_a_sink_conforms(name: str, loop: Loop) -> None:
 def test_a_processor_conforms(kind: Callable[[int], Any], loop: Loop) -> None:
     only_one = kind is r.UnicastProcessor
     candidate = Candidate(
-        name=kind.__name__, processor=kind, max_subscribers=1 if only_one else None, quiet_period=0.0
+        name=kind.__name__,
+        processor=kind,
+        max_subscribers=1 if only_one else None,
+        quiet_period=0.0,
     )
     conforms(candidate, loop)

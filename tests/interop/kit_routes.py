@@ -8,10 +8,10 @@ from typing import Any
 from reactive_aio import Flow, from_iterable
 from reactive_aio.rsocket import Model, Payload, Request, Requester, Router, StreamFailed
 
-__all__ = ("offering",)
+__all__ = ("kit_routes",)
 
 
-class Asked:
+class ScriptSubscriber:
     """A subscriber that follows a script: what it gets, and how that ends."""
 
     def __init__(self, words: list[str], done: Any) -> None:
@@ -61,7 +61,7 @@ async def follow(peer: Requester[bytes], script: str) -> bytes:
         done: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         stream = peer.request_stream(route="tck.answer")
         for _ in range(2 if what == "twice" else 1):
-            stream.subscribe(Asked(list(words), done))
+            stream.subscribe(ScriptSubscriber(list(words), done))
         return await done
     try:
         element = await peer.request_response(route="tck.answer")
@@ -72,7 +72,7 @@ async def follow(peer: Requester[bytes], script: str) -> bytes:
     return b"1 %d complete" % len(element)
 
 
-def offering() -> Router:
+def kit_routes() -> Router:
     """A router with all routes of the kit."""
     router = Router()
 

@@ -1,6 +1,6 @@
-"""PyPI's rsocket as a server that offers what the network kit wants.
+"""PyPI's rsocket as a server with the routes of the network kit.
 
-``python -m tests.interop.pypi_server PORT`` listens at that port (0: any), over TCP, and prints where.
+``python -m tests.interop.pypi_server PORT`` listens on that TCP port (0: any) and prints it.
 """
 
 import asyncio
@@ -111,7 +111,7 @@ class Echo:
             self.out.on_complete()
 
 
-class Asked:
+class ScriptSubscriber:
     """Follows a script; see `docs/protocol.md`."""
 
     def __init__(self, words: list[str], done: "asyncio.Future[Any]") -> None:
@@ -156,7 +156,7 @@ class Asked:
             self.done.set_result(Payload(f"{self.count} {self.size} {how}".encode()))
 
 
-class Offering:
+class KitHandler:
     """Everything that the kit wants offered."""
 
     peer: Any = None
@@ -200,7 +200,7 @@ class Offering:
             done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             stream = self.peer.request_stream(request)
             for _ in range(2 if what == "twice" else 1):
-                stream.subscribe(Asked(list(words), done))
+                stream.subscribe(ScriptSubscriber(list(words), done))
             return await done
         try:
             answer = await self.peer.request_response(request)
@@ -228,7 +228,7 @@ async def listen(port: int) -> "asyncio.Server":
     """Serve at *port*."""
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        handler = Offering()
+        handler = KitHandler()
         handler.peer = Server(Tcp(reader, writer), handler_factory=lambda: handler)
 
     return await asyncio.start_server(connected, "127.0.0.1", port)

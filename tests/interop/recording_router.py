@@ -6,10 +6,10 @@ from typing import Any
 from reactive_aio import Flow, from_iterable
 from reactive_aio.rsocket import Payload, Request, Router, StreamFailed
 
-__all__ = ("Served",)
+__all__ = ("RecordingRouter",)
 
 
-class Served:
+class RecordingRouter:
     """A router, and what its handlers have seen."""
 
     def __init__(self) -> None:

@@ -9,9 +9,9 @@ from typing import Any, Final
 from reactive_aio.rsocket import Limits, Resumption, Simple, asgi_app, serve
 from reactive_aio.tck import Outcome, Report, Timeouts
 from reactive_aio.tck.network.judge import NetworkJudge, select_laws
-from reactive_aio.tck.network.transports import ServerAddress
 from reactive_aio.tck.network.server_profile import ServerProfile
-from tests.interop.kit_routes import offering
+from reactive_aio.tck.network.transports import ServerAddress
+from tests.interop.kit_routes import kit_routes
 from tests.rsocket.test_admission import Authority
 from tests.rsocket.test_asgi_app import mounted_in_starlette, running
 
@@ -29,13 +29,15 @@ STRICT: Final[Any] = {"limits": SOON, "authenticate": lets_in, "on_error": str}
 async def judged(
     uri: str, *rules: str, trusted: ssl.SSLContext | None = None, **options: Any
 ) -> Report:
-    async with await serve(uri, offering(), **STRICT, **options) as server:
+    async with await serve(uri, kit_routes(), **STRICT, **options) as server:
         return await judge(server.uri, *rules, trusted=trusted)
 
 
 async def judge(uri: str, *rules: str, trusted: ssl.SSLContext | None = None) -> Report:
-    offer = ServerProfile(refused=("me", "wrong"), patience=20, pid=os.getpid())
-    return await NetworkJudge(ServerAddress.parse(uri), offer, PATIENT, trusted).run(uri, select_laws(rules))
+    offer = ServerProfile(rejected_user=("me", "wrong"), patience=20, pid=os.getpid())
+    return await NetworkJudge(ServerAddress.parse(uri), offer, PATIENT, trusted).run(
+        uri, select_laws(rules)
+    )
 
 
 def holds(report: Report, *silent: str) -> None:
@@ -68,7 +70,7 @@ def test_they_hold_over_tls() -> None:
 
 def test_they_hold_inside_a_web_application() -> None:
     async def run() -> Report:
-        async with running(mounted_in_starlette(asgi_app(offering(), **STRICT))) as where:
+        async with running(mounted_in_starlette(asgi_app(kit_routes(), **STRICT))) as where:
             return await judge(f"ws://{where}/rsocket/")
 
     holds(asyncio.run(run()), "wire34_closes_on_half_a_frame")
@@ -81,7 +83,9 @@ async def test_sessions_are_resumed_where_that_is_on() -> None:
 
 
 async def test_what_is_too_large_is_refused_and_harms_nobody() -> None:
-    async with await serve("tcp://127.0.0.1:0", offering()) as server:
+    async with await serve("tcp://127.0.0.1:0", kit_routes()) as server:
         report = await judge(server.uri, "N.31", "N.32")
     assert report.having(Outcome.FAIL) == [], str(report)
-    assert "were refused by ERROR 0x204" in report["wire31_carries_payloads_longer_than_a_frame"].why
+    assert (
+        "were refused by ERROR 0x204" in report["wire31_carries_payloads_longer_than_a_frame"].why
+    )

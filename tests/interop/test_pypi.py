@@ -13,7 +13,7 @@ from reactive_aio import from_iterable
 from reactive_aio.rsocket import SetupRejected, Simple, StreamFailed, connect, serve
 from reactive_aio.testing import SubscriberProbe
 from tests.interop.pypi_server import Payload, Tcp, composite, listen
-from tests.interop.recording_router import Served
+from tests.interop.recording_router import RecordingRouter
 
 Client: Any = import_module("rsocket.rsocket_client").RSocketClient
 single_transport: Any = import_module("rsocket.helpers").single_transport_provider
@@ -90,9 +90,9 @@ async def test_half_a_megabyte_goes_there_in_fragments(theirs: str) -> None:
 
 # -- its client, our server ------------------------------------------------------------------------
 @pytest_asyncio.fixture
-async def served() -> AsyncIterator[tuple[Served, Any]]:
+async def served() -> AsyncIterator[tuple[RecordingRouter, Any]]:
     """Our server, and its client, connected to that."""
-    seen = Served()
+    seen = RecordingRouter()
     async with await serve("tcp://127.0.0.1:0", seen.router, on_error=str) as server:
         assert server.address is not None
         reader, writer = await asyncio.open_connection("127.0.0.1", server.address.port)
@@ -108,7 +108,7 @@ def asking(route: str, data: bytes = b"") -> Any:
     return Payload(data, composite(route))
 
 
-async def test_its_client_uses_every_model(served: tuple[Served, Any]) -> None:
+async def test_its_client_uses_every_model(served: tuple[RecordingRouter, Any]) -> None:
     seen, client = served
     asked = Awaitable_(client)
     assert (await asked.request_response(asking("echo", b"hello"))).data == b"hello"
@@ -120,7 +120,7 @@ async def test_its_client_uses_every_model(served: tuple[Served, Any]) -> None:
     assert await asyncio.wait_for(seen.forgotten.get(), 20) == b"never mind"
 
 
-async def test_it_is_told_errors_of_the_protocol(served: tuple[Served, Any]) -> None:
+async def test_it_is_told_errors_of_the_protocol(served: tuple[RecordingRouter, Any]) -> None:
     _, client = served
     # Not those of applications, from 0x301 on: it does not read them, and waits for ever (N.43).
     for route in ("fail", "no.such.route"):
@@ -129,7 +129,7 @@ async def test_it_is_told_errors_of_the_protocol(served: tuple[Served, Any]) -> 
         assert "secret" not in str(caught.value)
 
 
-async def test_it_puts_our_fragments_together(served: tuple[Served, Any]) -> None:
+async def test_it_puts_our_fragments_together(served: tuple[RecordingRouter, Any]) -> None:
     _, client = served
     answer = await Awaitable_(client).request_response(asking("large.300000"))
     assert len(answer.data) == 300_000

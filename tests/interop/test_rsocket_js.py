@@ -21,7 +21,7 @@ from reactive_aio.rsocket import (
 )
 from reactive_aio.testing import SubscriberProbe
 from tests.interop.node import JsPeer
-from tests.interop.recording_router import Served
+from tests.interop.recording_router import RecordingRouter
 from tests.rsocket.cutting import Proxy
 
 MIB: Final = 1024 * 1024
@@ -37,7 +37,7 @@ class Meeting:
     line: str
     transport: str
     peer: JsPeer
-    served: Served
+    served: RecordingRouter
     ours: str
 
     @property
@@ -58,7 +58,7 @@ def whom(request: pytest.FixtureRequest) -> tuple[str, str, JsPeer]:
 @pytest_asyncio.fixture
 async def meeting(whom: tuple[str, str, JsPeer]) -> AsyncIterator[Meeting]:
     line, transport, peer = whom
-    served = Served()
+    served = RecordingRouter()
     async with await serve(
         f"{transport}://127.0.0.1:0",
         served.router,
@@ -227,14 +227,14 @@ async def test_a_payload_in_fragments_comes_back(meeting: Meeting) -> None:
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_more_than_a_frame_holds(alpha: JsPeer, transport: str) -> None:
     """In fragments, 1.0.0-alpha.3 sends and takes more than 16 MiB; 0.0.27 does not cut."""
-    served, limits = Served(), Limits(max_payload=2 * LARGE)
+    served, limits = RecordingRouter(), Limits(max_payload=2 * LARGE)
     async with await serve(f"{transport}://127.0.0.1:0", served.router, limits=limits) as server:
         told = await alpha.ask(server.uri, "response", route="size", size=LARGE, fragment=4 * MIB)
         assert told["elements"] == [str(LARGE)]
 
 
 async def test_its_client_resumes_a_session_at_our_server(alpha: JsPeer) -> None:
-    served = Served()
+    served = RecordingRouter()
     async with await serve("tcp://127.0.0.1:0", served.router, resume=Resumption()) as server:
         told = await alpha.ask(server.uri, "stream 5 drop 5", route="counted.10", resume=True)
     assert told["end"] == "complete", told

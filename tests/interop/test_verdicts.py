@@ -13,7 +13,7 @@ from tests.interop.node import PEERS
 from tests.node.packages import Packages
 
 TIMEOUTS: Final = Timeouts(response=3.0, reduced_response=1.0, quiet_period=0.03)
-OFFER: Final = ServerProfile(refused=("me", "wrong"))
+OFFER: Final = ServerProfile(rejected_user=("me", "wrong"))
 
 
 def free_port() -> int:

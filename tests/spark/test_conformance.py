@@ -7,7 +7,7 @@ import pytest
 from blockbuster import BlockBuster
 
 from reactive_aio.spark import from_dataframe
-from reactive_aio.tck import Outcome, Candidate, Timeouts, check
+from reactive_aio.tck import Candidate, Outcome, Timeouts, check
 from tests.conformance.test_library import LOOPS, Loop
 
 if TYPE_CHECKING:

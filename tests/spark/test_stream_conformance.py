@@ -7,7 +7,7 @@ import pytest
 from blockbuster import BlockBuster
 
 from reactive_aio.spark import from_micro_batches, from_stream
-from reactive_aio.tck import Outcome, Candidate, Timeouts, check
+from reactive_aio.tck import Candidate, Outcome, Timeouts, check
 from tests.conformance.test_library import LOOPS
 
 if TYPE_CHECKING:
@@ -53,7 +53,10 @@ def test_rows_of_a_streaming_query_conform(queries: Queries) -> None:
 
 
 def test_micro_batches_conform(queries: Queries) -> None:
-    judge(Candidate(name="from_micro_batches", infinite_publisher=queries.batches, quiet_period=0.1))
+    candidate = Candidate(
+        name="from_micro_batches", infinite_publisher=queries.batches, quiet_period=0.1
+    )
+    judge(candidate)
 
 
 def judge(candidate: Candidate) -> None:

@@ -1,4 +1,4 @@
-"""Processors written by hand, without the runtime: an honest one, and one for each known flaw."""
+"""A processor, independent of the runtime, with any of a set of flaws; without one it conforms."""
 
 import asyncio
 from typing import Any
@@ -6,40 +6,45 @@ from typing import Any
 from reactive_aio.spec import Subscriber
 from reactive_aio.tck import Candidate
 
-__all__ = ("Passing", "passing")
+__all__ = ("FlawedProcessor", "processor_with")
 
 
-class Passing:
-    """Passes everything on to all of its subscribers, which are synchronous ones.
+class FlawedProcessor:
+    """Passes all signals on to its subscribers, which must have ``def`` methods.
 
-    It asks upstream for what the slowest of them has requested.
+    It requests from upstream what any of them has requested.
     """
 
     def __init__(self, *flaws: str) -> None:
         self.flaws = flaws
-        self.tails: list[Tail] = []
+        self.subscriptions: list[FlawedProcessorSubscription] = []
         self.upstream: Any = None
-        self.asked = 0
-        self.ended: list[Any] = []
+        self.requested_upstream = 0
+        self.terminals: list[Any] = []
 
     def subscribe(self, subscriber: Subscriber[Any] | None, /) -> None:
         if subscriber is None:
             raise TypeError("rule 1.9: subscribe(None)")
-        tail = Tail(self, subscriber)
-        self.tails.append(tail)
-        tail.send("on_subscribe", tail)
-        tail.flush()
+        subscription = FlawedProcessorSubscription(self, subscriber)
+        self.subscriptions.append(subscription)
+        subscription.send("on_subscribe", subscription)
+        subscription.flush()
 
     def refill(self) -> None:
-        if self.upstream is None or (self.ended and "goes on after an error" not in self.flaws):
+        if self.upstream is None or (
+            self.terminals and "requests after an error" not in self.flaws
+        ):
             return
-        live = [tail.requested for tail in self.tails if not tail.cancelled]
-        slowest = "waits for the slowest" in self.flaws
-        wanted = (min if slowest else max)(live, default=0)
-        if "forgets demand of long ago" in self.flaws and len(live) == 1:
-            wanted = min(wanted, 1)
-        if wanted > self.asked:
-            more, self.asked = wanted - self.asked, wanted
+        live = [
+            subscription.requested
+            for subscription in self.subscriptions
+            if not subscription.is_cancelled
+        ]
+        target = max(live, default=0)
+        if "forgets earlier demand" in self.flaws and len(live) == 1:
+            target = min(target, 1)
+        if target > self.requested_upstream:
+            more, self.requested_upstream = target - self.requested_upstream, target
             self.upstream.request(more)
 
     def on_subscribe(self, subscription: Any, /) -> None:
@@ -55,35 +60,39 @@ class Passing:
     def on_next(self, element: Any, /) -> None:
         if element is None:
             raise TypeError("rule 2.13: on_next(None)")
-        for tail in list(self.tails):
-            tail.push(-1 if "sends something else" in self.flaws else element)
+        for subscription in list(self.subscriptions):
+            subscription.push(-1 if "sends another element" in self.flaws else element)
 
     def on_error(self, error: BaseException | None, /) -> None:
         if error is None:
             raise TypeError("rule 2.13: on_error(None)")
-        self.ended.append(error)
-        if "hides errors" in self.flaws:
+        self.terminals.append(error)
+        if "does not pass errors on" in self.flaws:
             return
-        tails = self.tails[:1] if "fails its first subscriber only" in self.flaws else self.tails
-        for tail in list(tails):
-            tail.end(ValueError("another") if "replaces errors" in self.flaws else error)
+        subscriptions = (
+            self.subscriptions[:1]
+            if "fails only its first subscriber" in self.flaws
+            else self.subscriptions
+        )
+        for subscription in list(subscriptions):
+            subscription.end(ValueError("another") if "replaces errors" in self.flaws else error)
 
     def on_complete(self) -> None:
-        self.ended.append(None)
-        for tail in list(self.tails):
-            tail.end(None)
+        self.terminals.append(None)
+        for subscription in list(self.subscriptions):
+            subscription.end(None)
 
 
-class Tail:
-    """One subscriber behind it."""
+class FlawedProcessorSubscription:
+    """One subscription downstream."""
 
-    def __init__(self, processor: Passing, subscriber: Subscriber[Any]) -> None:
+    def __init__(self, processor: FlawedProcessor, subscriber: Subscriber[Any]) -> None:
         self.processor = processor
         self.subscriber: Subscriber[Any] | None = subscriber
         self.requested = self.sent = 0
         self.waiting: list[Any] = []
-        self.ending: list[BaseException | None] = list(processor.ended)
-        self.cancelled = self.busy = False
+        self.ending: list[BaseException | None] = list(processor.terminals)
+        self.is_cancelled = self.is_sending = False
 
     def request(self, n: int, /) -> None:
         if n < 1:
@@ -95,9 +104,11 @@ class Tail:
         self.processor.refill()
 
     def cancel(self) -> None:
-        self.cancelled = True
+        self.is_cancelled = True
         self.subscriber = None
-        if self.processor.upstream is not None and all(t.cancelled for t in self.processor.tails):
+        if self.processor.upstream is not None and all(
+            t.is_cancelled for t in self.processor.subscriptions
+        ):
             self.processor.upstream.cancel()
 
     def push(self, element: Any) -> None:
@@ -109,15 +120,15 @@ class Tail:
         self.flush()
 
     def flush(self) -> None:
-        if self.busy:
+        if self.is_sending:
             return
-        self.busy = True
+        self.is_sending = True
         while self.subscriber is not None and self.waiting and self.sent < self.requested:
             self.sent += 1
             self.send("on_next", self.waiting.pop(0))
-        self.busy = False
+        self.is_sending = False
         if self.subscriber is not None and self.ending and not self.waiting:
-            error, self.busy = self.ending[0], True  # for ever
+            error, self.is_sending = self.ending[0], True  # permanently
             if error is None:
                 self.send("on_complete")
             else:
@@ -125,19 +136,19 @@ class Tail:
             self.subscriber = None
 
     def send(self, signal: str, *args: object) -> None:
-        """A signal; a subscriber that raises counts as cancelled, and the loop is told (2.13)."""
+        """Send a signal; a subscriber that raises counts as cancelled, and is reported (2.13)."""
         try:
             getattr(self.subscriber, signal)(*args)
         except Exception as error:
-            told = {"message": "rule 2.13", "exception": error}
-            asyncio.get_running_loop().call_exception_handler(told)
+            context = {"message": "rule 2.13", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
             self.cancel()
 
 
-def passing(*flaws: str) -> Candidate:
-    """A candidate that is a processor."""
+def processor_with(*flaws: str) -> Candidate:
+    """A processor with some flaws, as a candidate."""
     return Candidate(
-        name=f"a processor that {' and '.join(flaws) or 'keeps all rules'}",
-        processor=lambda _size: Passing(*flaws),
+        name=f"a processor that {' and '.join(flaws) or 'conforms'}",
+        processor=lambda _size: FlawedProcessor(*flaws),
         awaits_signals=False,
     )

@@ -1,4 +1,4 @@
-"""Publishers written by hand, without the runtime: an honest one, and one for each known flaw."""
+"""Publishers, independent of the runtime, with any of a set of flaws; without one they conform."""
 
 import asyncio
 import contextvars
@@ -14,39 +14,39 @@ from typing import Any
 from reactive_aio.spec import Subscriber
 
 UNBOUNDED = 2**63 - 1
-LONG = 0.06  # seconds: longer than the timeouts of the tests allow
+TOO_LONG = 0.06  # seconds: more than the `max_block` of the tests
 
 
 def compute() -> None:
-    until = time.perf_counter() + LONG
+    until = time.perf_counter() + TOO_LONG
     while time.perf_counter() < until:
         pass
 
 
-def set_if_there(event: "weakref.ref[asyncio.Event]") -> None:
-    if (there := event()) is not None:
-        there.set()
+def set_if_alive(reference: "weakref.ref[asyncio.Event]") -> None:
+    if (event := reference()) is not None:
+        event.set()
 
 
-class Thing:
-    """An element to which weak references are possible."""
+class WeakReferenceable:
+    """An element that supports weak references."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Thing) and other.number == self.number
+        return isinstance(other, WeakReferenceable) and other.number == self.number
 
     def __hash__(self) -> int:
         return self.number
 
 
-class Suspect:
+class FlawedPublisher:
     """A publisher of 0 … n-1, from a task of its own; *flaws* name what it does wrong.
 
-    *fails* makes it fail after its elements; *closed* is called when it gives back what it holds.
-    Unusual, but right: on_subscribe comes a turn after ``subscribe`` has returned, and each element
-    in a turn of its own.
+    *fails* makes it fail after its elements; *closed* is called when it releases its resources.
+    Unusual, but allowed: on_subscribe comes one turn after ``subscribe`` has returned, and each
+    element in its own turn.
     """
 
     def __init__(
@@ -60,33 +60,35 @@ class Suspect:
         self.flaws = flaws
         self.fails = fails
         self.closed = closed
-        self.remembered: list[object] = []
-        self.subscribed = 0
+        self.kept_subscribers: list[object] = []
+        self.subscribed_count = 0
 
     def subscribe(self, subscriber: Subscriber[Any] | None, /) -> None:
         if "raises in subscribe" in self.flaws:
             raise RuntimeError("not today")
         if subscriber is None:
-            if "takes nobody" in self.flaws:
+            if "accepts subscribe(None)" in self.flaws:
                 return
             raise TypeError("a subscriber is needed")
-        self.subscribed += 1
-        if "remembers its subscribers" in self.flaws:
-            self.remembered.append(subscriber)
+        self.subscribed_count += 1
+        if "keeps references to its subscribers" in self.flaws:
+            self.kept_subscribers.append(subscriber)
         if "begins with its completion" in self.flaws:
             subscriber.on_complete()
         if "begins with an error" in self.flaws:
             subscriber.on_error(ValueError("no on_subscribe"))
-        if "ignores all but the first subscriber" in self.flaws and self.subscribed > 1:
+        if "ignores all but the first subscriber" in self.flaws and self.subscribed_count > 1:
             return
         if "does nothing" not in self.flaws:
-            Sending(self, subscriber, self.subscribed)
+            FlawedSubscription(self, subscriber, self.subscribed_count)
 
 
-class Subscribed:
-    """One subscription: what comes up."""
+class FlawedSubscription:
+    """One subscription, and the task that serves it."""
 
-    def __init__(self, publisher: Suspect, subscriber: Subscriber[Any], number: int) -> None:
+    def __init__(
+        self, publisher: FlawedPublisher, subscriber: Subscriber[Any], number: int
+    ) -> None:
         self.loop = asyncio.get_running_loop()
         self.flaws = publisher.flaws
         self.publisher = publisher
@@ -94,21 +96,30 @@ class Subscribed:
         self.number = number
         self.demand = 0
         self.sent: int = 0
-        self.inside = False
-        self.cancelled = self.ended = False
-        self.fault: Exception | None = None
-        self.news = asyncio.Event()
-        self.again = False
+        self.is_in_signal = False
+        self.is_cancelled = self.is_ended = False
+        self.error: Exception | None = None
+        self.has_news = asyncio.Event()
+        self.was_cancelled = False
         self.kept: list[object] = []
+        self.others: set[asyncio.Task[Any]] = set()
+        context = contextvars.Context() if "forgets the context" in self.flaws else None
+        self.task = self.loop.create_task(self.run(), context=context)
 
+    # -- calls of the subscriber ------------------------------------------------------------------
     def request(self, n: int, /) -> Any:
         if "computes in request" in self.flaws:
             compute()
-        if self.ended and "answers after its end" in self.flaws and n < 1 and self.subscriber:
+        if (
+            self.is_ended
+            and "answers requests after its end" in self.flaws
+            and n < 1
+            and self.subscriber
+        ):
             self.subscriber.on_error(ValueError(n))
-        if not self.counts():
+        if not self.is_counted():
             return None
-        if "handles everything later" in self.flaws:  # which is right
+        if "handles everything later" in self.flaws:  # which is allowed
             self.loop.call_soon_threadsafe(self.take, n)
         else:
             self.take(n)
@@ -118,48 +129,52 @@ class Subscribed:
         if n < 1:
             self.refuse(n)
         elif "counts with 32 bits" in self.flaws and n >= 2**32:
-            self.fault = OverflowError("too much demand")
+            self.error = OverflowError("too much demand")
         elif "fails at the largest demand" in self.flaws and n == UNBOUNDED:
-            self.fault = OverflowError("so much demand")
-        elif "takes the last request only" in self.flaws:
+            self.error = OverflowError("so much demand")
+        elif "counts only the last request" in self.flaws:
             self.demand = n
         else:
             self.demand += n
-            if "forgets a wrong request at the next right one" in self.flaws:
-                self.fault = None
+            if "forgets an invalid request at the next valid one" in self.flaws:
+                self.error = None
         if self.demand > UNBOUNDED and "fails beyond the largest demand" in self.flaws:
-            self.fault = OverflowError("too much demand")
+            self.error = OverflowError("too much demand")
         if "is revived by a request" in self.flaws:
-            self.cancelled = False
-        if "sends inside on_next" in self.flaws and self.sent < self.publisher.n and self.inside:
+            self.is_cancelled = False
+        if (
+            "sends inside on_next" in self.flaws
+            and self.sent < self.publisher.n
+            and self.is_in_signal
+        ):
             self.demand -= 1
             self.sent += 1
             if self.subscriber is not None:
                 self.subscriber.on_next(self.sent - 1)
         self.wake()
 
-    def counts(self) -> bool:
-        if "takes no request inside signals" in self.flaws and self.inside:
+    def is_counted(self) -> bool:
+        if "ignores requests inside signals" in self.flaws and self.is_in_signal:
             return False
-        if "takes requests inside signals only" in self.flaws and not self.inside:
+        if "counts requests only inside signals" in self.flaws and not self.is_in_signal:
             return False
         if "starves its second subscriber" in self.flaws and self.number > 1:
             return False
-        return not ("takes requests on its own thread only" in self.flaws and not self.is_here())
+        return not ("ignores requests from other threads" in self.flaws and not self.is_on_loop())
 
     def refuse(self, n: int) -> None:
-        if "raises for a wrong request" in self.flaws:
+        if "raises for an invalid request" in self.flaws:
             raise ValueError(n)
-        if "answers a wrong request with its own error" in self.flaws:
-            self.fault = RuntimeError(f"rule 3.9: non-positive subscription request {n}")
-        elif "ignores a wrong request" not in self.flaws:
-            vague = "answers a wrong request vaguely" in self.flaws
+        if "answers an invalid request with another error" in self.flaws:
+            self.error = RuntimeError(f"rule 3.9: non-positive subscription request {n}")
+        elif "ignores an invalid request" not in self.flaws:
+            vague = "answers an invalid request vaguely" in self.flaws
             text = "no" if vague else f"rule 3.9: non-positive subscription request {n}"
-            self.fault = self.fault or ValueError(text)
+            self.error = self.error or ValueError(text)
 
     def cancel(self) -> Any:
-        again, self.again = self.again, True
-        if again and "raises in a second cancel" in self.flaws:
+        is_repeated, self.was_cancelled = self.was_cancelled, True
+        if is_repeated and "raises in a second cancel" in self.flaws:
             raise RuntimeError("cancelled already")
         if "computes in cancel" in self.flaws:
             compute()
@@ -168,13 +183,13 @@ class Subscribed:
         if "answers cancel by completing" in self.flaws:
             self.complete()
             return
-        if again and "answers a second cancel" in self.flaws:
+        if is_repeated and "answers a second cancel" in self.flaws:
             self.complete()
-        if "cancels on its own thread only" in self.flaws and not self.is_here():
+        if "ignores cancel from other threads" in self.flaws and not self.is_on_loop():
             return
-        if "cancels later" in self.flaws:  # which is right
+        if "cancels later" in self.flaws:  # which is allowed
             self.loop.call_later(0.002, self.stop)
-        elif "handles everything later" in self.flaws:  # which is right
+        elif "handles everything later" in self.flaws:  # which is allowed
             self.loop.call_soon_threadsafe(self.stop)
         else:
             self.stop()
@@ -185,34 +200,25 @@ class Subscribed:
             subscriber.on_complete()
 
     def stop(self) -> None:
-        self.cancelled = True
+        self.is_cancelled = True
         self.wake()
 
-    def is_here(self) -> bool:
+    def is_on_loop(self) -> bool:
         try:
             return asyncio.get_running_loop() is self.loop
         except RuntimeError:
             return False
 
     def wake(self) -> None:
-        if "handles requests later" in self.flaws:  # which is right
+        if "handles requests later" in self.flaws:  # which is allowed
             later = self.loop.call_later
-            self.loop.call_soon_threadsafe(later, 0.001, self.news.set)
-        elif "wakes its loop as if there were no threads" in self.flaws:
-            self.news.set()
+            self.loop.call_soon_threadsafe(later, 0.001, self.has_news.set)
+        elif "wakes its loop without call_soon_threadsafe" in self.flaws:
+            self.has_news.set()
         else:
-            self.loop.call_soon_threadsafe(self.news.set)
+            self.loop.call_soon_threadsafe(self.has_news.set)
 
-
-class Sending(Subscribed):
-    """One subscription, and the task that serves it: what goes down."""
-
-    def __init__(self, publisher: Suspect, subscriber: Subscriber[Any], number: int) -> None:
-        super().__init__(publisher, subscriber, number)
-        self.others: set[asyncio.Task[Any]] = set()
-        context = contextvars.Context() if "forgets the context" in self.flaws else None
-        self.task = self.loop.create_task(self.run(), context=context)
-
+    # -- signals ----------------------------------------------------------------------------------
     async def run(self) -> None:
         if "begins with an element" in self.flaws:
             await self.signal("on_next", 0)
@@ -220,17 +226,17 @@ class Sending(Subscribed):
         if "subscribes twice" in self.flaws:
             await self.signal("on_subscribe", self)
         if "refuses its second subscriber" in self.flaws and self.number > 1:
-            self.fault = RuntimeError("one is enough")
+            self.error = RuntimeError("one is enough")
         try:
             await self.send()
         finally:
-            self.over()
+            self.release()
         if "leaves a task" in self.flaws:
             await asyncio.sleep(3600)
 
-    def over(self) -> None:
-        self.ended = True
-        if not {"answers after its end", "answers a second cancel"} & {*self.flaws}:
+    def release(self) -> None:
+        self.is_ended = True
+        if not {"answers requests after its end", "answers a second cancel"} & {*self.flaws}:
             self.subscriber = None
         if "leaves a thread" in self.flaws:
             threading.Thread(target=time.sleep, args=(1,), daemon=True).start()
@@ -240,17 +246,17 @@ class Sending(Subscribed):
             self.publisher.closed()
 
     async def send(self) -> None:
-        while not self.cancelled or "is revived by a request" in self.flaws:
-            if self.fault is not None:
-                await self.signal("on_error", self.fault)
+        while not self.is_cancelled or "is revived by a request" in self.flaws:
+            if self.error is not None:
+                await self.signal("on_error", self.error)
                 break
             if self.sent >= self.publisher.n:
                 await self.finish()
                 break
-            if self.cancelled or (self.demand <= 0 and "ignores demand" not in self.flaws):
+            if self.is_cancelled or (self.demand <= 0 and "ignores demand" not in self.flaws):
                 await self.wait()
                 continue
-            await self.one()
+            await self.send_one()
             if "grows its stack" in self.flaws:
                 await self.send()
                 break
@@ -258,10 +264,10 @@ class Sending(Subscribed):
     async def wait(self) -> None:
         if "sends one too many" in self.flaws and self.sent:
             await self.signal("on_next", -1)
-        self.news.clear()
-        await self.news.wait()
+        self.has_news.clear()
+        await self.has_news.wait()
 
-    async def one(self) -> None:
+    async def send_one(self) -> None:
         last = self.demand == 1
         self.demand -= 1
         self.sent += 1
@@ -269,112 +275,116 @@ class Sending(Subscribed):
             compute()
         if "loses the first element" in self.flaws and self.sent == 1:
             return
-        copies = self.publisher.subscribed if "sends once per subscription" in self.flaws else 1
-        lost = "loses the last that was demanded" in self.flaws and last and self.sent > 5
+        copies = (
+            self.publisher.subscribed_count if "sends once per subscription" in self.flaws else 1
+        )
+        lost = "loses the last requested element" in self.flaws and last and self.sent > 5
         for _ in range(0 if lost else copies):
-            longer = (
-                "takes a longer way in the end" in self.flaws and self.sent > 15
-            )  # which is right
-            await self.deeply(40 if longer else 0)
-        await (self.nap() if "is held by its caller alone" in self.flaws else asyncio.sleep(0))
+            deeper = (
+                "signals from a deeper stack at the end" in self.flaws and self.sent > 15
+            )  # which is allowed
+            await self.send_deep(40 if deeper else 0)
+        await (
+            self.pause() if "is kept alive only by its caller" in self.flaws else asyncio.sleep(0)
+        )
 
-    async def nap(self) -> None:
-        """The loop holds no task; it holds what wakes it, which is not so here."""
+    async def pause(self) -> None:
+        """Wait in a way that keeps no strong reference to the task."""
         self.task._log_destroy_pending = False  # type: ignore[attr-defined]
         woken = asyncio.Event()
-        self.loop.call_later(0.001, set_if_there, weakref.ref(woken))
+        self.loop.call_later(0.001, set_if_alive, weakref.ref(woken))
         await woken.wait()
 
-    async def deeply(self, calls: int) -> None:
+    async def send_deep(self, calls: int) -> None:
         if calls:
-            await self.deeply(calls - 1)
+            await self.send_deep(calls - 1)
         else:
             await self.signal("on_next", self.element())
 
     def element(self) -> Any:
         element: Any = self.sent - 1
-        if "sends what it likes" in self.flaws:
+        if "sends random elements" in self.flaws:
             element = random.random()
         if "sends None" in self.flaws:
             return None
         if "sends objects" in self.flaws:
-            element = Thing(element)
-        if "keeps its elements" in self.flaws:
+            element = WeakReferenceable(element)
+        if "keeps references to its elements" in self.flaws:
             self.kept.append(element)
         return element
 
     async def finish(self) -> None:
-        if "ends late" in self.flaws:  # which is right
-            while self.demand <= 0 and not self.cancelled:
-                self.news.clear()
-                await self.news.wait()
-        if self.cancelled or "never ends" in self.flaws:
+        if "completes on the next request" in self.flaws:  # which is allowed
+            while self.demand <= 0 and not self.is_cancelled:
+                self.has_news.clear()
+                await self.has_news.wait()
+        if self.is_cancelled or "never terminates" in self.flaws:
             return
-        failing = self.publisher.fails and "hides its failure" not in self.flaws
+        failing = self.publisher.fails and "completes instead of failing" not in self.flaws
         failing = failing or "fails instead of completing" in self.flaws
         ending: tuple[Any, ...] = (
             ("on_error", ValueError("broken")) if failing else ("on_complete",)
         )
-        if failing and "fails with a mere text" in self.flaws:
+        if failing and "fails with a string" in self.flaws:
             ending = ("on_error", "broken")
         await self.signal(*ending)
-        if "ends twice" in self.flaws:
+        if "terminates twice" in self.flaws:
             await asyncio.sleep(0)
             await self.signal(*ending)
-        if "goes on after its end" in self.flaws:
+        if "sends an element after its end" in self.flaws:
             await self.signal("on_next", -1)
 
     async def signal(self, name: str, *args: object) -> None:
         subscriber = self.subscriber
         if "sends from several threads" in self.flaws and name == "on_next":
-            threading.Thread(target=self.send_there, args=args, daemon=True).start()
+            threading.Thread(target=self.send_from_thread, args=args, daemon=True).start()
             return
-        self.inside = True
+        self.is_in_signal = True
         try:
             result: object = getattr(subscriber, name)(*args)
             if isawaitable(result):
-                await self.awaited(result, name)
+                await self.wait_for(result, name)
         except Exception as error:
-            self.blame(error)
+            self.report(error)
         finally:
-            self.inside = False
+            self.is_in_signal = False
             del subscriber
 
-    def send_there(self, element: object) -> None:
+    def send_from_thread(self, element: object) -> None:
         with suppress(Exception):
             if self.subscriber is not None:
                 self.subscriber.on_next(element)
 
-    async def awaited(self, result: Any, name: str) -> None:
-        hurries = "ends before its last signal has ended" in self.flaws
-        hurries = hurries and self.sent >= self.publisher.n
-        if name == "on_next" and ("overlaps awaited signals" in self.flaws or hurries):
+    async def wait_for(self, result: Any, name: str) -> None:
+        is_early = "terminates before its last signal has ended" in self.flaws
+        is_early = is_early and self.sent >= self.publisher.n
+        if name == "on_next" and ("overlaps awaited signals" in self.flaws or is_early):
             task = asyncio.ensure_future(result)
             self.others.add(task)
             task.add_done_callback(self.others.discard)
         else:
             await result
 
-    def blame(self, error: Exception) -> None:
-        times = 2 if "tells everything twice" in self.flaws else 1
+    def report(self, error: Exception) -> None:
+        times = 2 if "reports errors twice" in self.flaws else 1
         for _ in range(0 if "swallows errors" in self.flaws else times):
             self.loop.call_exception_handler({"message": "rule 2.13", "exception": error})
-        if "goes on when its subscriber raises" not in self.flaws:
-            self.cancelled = True
+        if "continues after its subscriber raises" not in self.flaws:
+            self.is_cancelled = True
 
 
-class Awaited:
-    """Its subscribe must be awaited, which nobody does."""
+class AwaitablePublisher:
+    """Its subscribe is a coroutine function, which no caller awaits."""
 
     def __init__(self, n: int) -> None:
         self.n = n
 
     async def subscribe(self, subscriber: Subscriber[Any] | None, /) -> None:
-        Suspect(self.n).subscribe(subscriber)
+        FlawedPublisher(self.n).subscribe(subscriber)
 
 
-class Naive:
-    """Sends inside request, at once and whatever happens, one signal inside another."""
+class NaivePublisher:
+    """Sends elements inside request, one signal inside another, even after a cancellation."""
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -386,21 +396,21 @@ class Naive:
 
 
 class NaiveSubscription:
-    """It counts what it has sent, and knows no cancellation."""
+    """Counts the elements that it has sent, and ignores cancellation."""
 
     def __init__(self, n: int, subscriber: Subscriber[Any]) -> None:
         self.n = n
         self.sent: int = 0
-        self.ended = False
+        self.is_ended = False
         self.subscriber = subscriber
 
     def request(self, n: int, /) -> None:
         for _ in range(min(n, self.n - self.sent)):
             self.sent += 1
             self.subscriber.on_next(self.sent)
-        if self.sent == self.n and not self.ended:
-            self.ended = True
+        if self.sent == self.n and not self.is_ended:
+            self.is_ended = True
             self.subscriber.on_complete()
 
     def cancel(self) -> None:
-        """Nothing."""
+        """Ignored."""

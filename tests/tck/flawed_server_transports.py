@@ -1,4 +1,4 @@
-"""What the servers of the kit's tests are reached by: TCP and WebSocket, frame by frame."""
+"""The transports of the flawed server: TCP and WebSocket, frame by frame."""
 
 import asyncio
 
@@ -7,23 +7,23 @@ from websockets.exceptions import ConnectionClosed
 
 from reactive_aio.tck.network import frames
 
-__all__ = ("Bytes", "Messages")
+__all__ = ("TcpTransport", "WebSocketTransport")
 
 
-class Bytes:
+class TcpTransport:
     """A TCP connection, frame by frame."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
-        self.half = False
+        self.is_in_frame = False
 
     async def receive(self) -> bytes | None:
         try:
             length = int.from_bytes(await self.reader.readexactly(3), "big")
-            self.half = True
+            self.is_in_frame = True
             raw = await self.reader.readexactly(length)
-            self.half = False
+            self.is_in_frame = False
         except (OSError, asyncio.IncompleteReadError):
             return None
         return raw
@@ -38,28 +38,28 @@ class Bytes:
         self.writer.close()
 
 
-class Messages:
-    """A WebSocket."""
+class WebSocketTransport:
+    """A WebSocket connection, frame by frame."""
 
-    half = False
+    is_in_frame = False
 
     def __init__(self, connection: ServerConnection, flaws: frozenset[str]) -> None:
         self.connection = connection
         self.flaws = flaws
-        self.pieces: list[str | bytes] = []
+        self.fragments: list[str | bytes] = []
 
     async def receive(self) -> bytes | None:
         try:
-            if "takes pieces of messages for frames" in self.flaws:
-                while not self.pieces:
-                    self.pieces = [each async for each in self.connection.recv_streaming()]
-                piece = self.pieces.pop(0)
-                return piece if isinstance(piece, bytes) else piece.encode()
+            if "reads message fragments as frames" in self.flaws:
+                while not self.fragments:
+                    self.fragments = [each async for each in self.connection.recv_streaming()]
+                fragment = self.fragments.pop(0)
+                return fragment if isinstance(fragment, bytes) else fragment.encode()
             got = await self.connection.recv()
         except ConnectionClosed:
             return None
         if isinstance(got, str):
-            if "takes text" not in self.flaws:
+            if "accepts text" not in self.flaws:
                 await self.connection.close(1003)
                 return None
             return frames.cancel(99)

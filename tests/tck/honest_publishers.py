@@ -1,4 +1,4 @@
-"""Publishers that are unlike most, and right: they must pass every law."""
+"""Conforming publishers, each unusual in one way: they must pass every law."""
 
 import asyncio
 import contextvars
@@ -13,14 +13,14 @@ import uvloop
 from reactive_aio import from_aiter, from_iterable
 from reactive_aio.spec import Subscriber
 from reactive_aio.tck import Candidate
-from tests.tck.broken_publishers import suspect
-from tests.tck.flawed_publisher import Suspect
+from tests.tck.broken_publishers import publisher_with
+from tests.tck.flawed_publisher import FlawedPublisher
 
-__all__ = ("TOLERATED", "UNUSUAL", "endless")
+__all__ = ("HONEST_PUBLISHERS", "TOLERATED_FAILURES", "endless")
 
 
-class Synchronous:
-    """Everything happens inside subscribe and request; what is sent inside is sent in a loop."""
+class SynchronousPublisher:
+    """Sends all signals inside subscribe and request, in a loop without recursion."""
 
     def __init__(
         self, elements: Iterable[Any], fails: bool = False, closed: Callable[[], object] = bool
@@ -32,55 +32,62 @@ class Synchronous:
     def subscribe(self, subscriber: Subscriber[Any] | None, /) -> None:
         if subscriber is None:
             raise TypeError("a subscriber is needed")
-        Immediate(self, subscriber).begin()
+        SynchronousSubscription(self, subscriber).begin()
 
 
-class Immediate:
-    """The subscription of `Synchronous`: a loop that is never entered twice."""
+class SynchronousSubscription:
+    """The subscription of `SynchronousPublisher`: a loop that is not re-entered."""
 
-    def __init__(self, publisher: Synchronous, subscriber: Subscriber[Any]) -> None:
-        self.publisher: Synchronous | None = publisher
+    def __init__(self, publisher: SynchronousPublisher, subscriber: Subscriber[Any]) -> None:
+        self.publisher: SynchronousPublisher | None = publisher
         self.subscriber: Subscriber[Any] | None = subscriber
         self.elements = iter(publisher.elements)
-        self.ahead = list(itertools.islice(self.elements, 1))
+        self.next_elements = list(itertools.islice(self.elements, 1))
         self.demand = 0
-        self.wrong: int | None = None
-        self.busy = True
+        self.invalid: int | None = None
+        self.is_sending = True
         self.loop = asyncio.get_running_loop()
         self.context = contextvars.copy_context()
 
     def begin(self) -> None:
-        self.tell("on_subscribe", self)
-        self.busy = False
-        self.go_on()
+        self.signal("on_subscribe", self)
+        self.is_sending = False
+        self.drain()
 
     def request(self, n: int, /) -> None:
         if n < 1:
-            self.wrong = n
+            self.invalid = n
         else:
             self.demand += n
-        self.go_on()
+        self.drain()
 
     def cancel(self) -> None:
         publisher, self.publisher, self.subscriber = self.publisher, None, None
         if publisher is not None:
             publisher.closed()
 
-    def go_on(self) -> None:
-        if self.busy:
+    def drain(self) -> None:
+        if self.is_sending:
             return
-        self.busy = True
-        while self.publisher is not None and self.wrong is None and self.ahead and self.demand:
+        self.is_sending = True
+        while (
+            self.publisher is not None
+            and self.invalid is None
+            and self.next_elements
+            and self.demand
+        ):
             self.demand -= 1
-            element = self.ahead.pop()
-            self.ahead += itertools.islice(self.elements, 1)
-            self.tell("on_next", element)
-        self.busy = False
+            element = self.next_elements.pop()
+            self.next_elements += itertools.islice(self.elements, 1)
+            self.signal("on_next", element)
+        self.is_sending = False
         if self.publisher is None:
             return
-        if self.wrong is not None:
-            self.end("on_error", ValueError(f"3.9: non-positive subscription request {self.wrong}"))
-        elif not self.ahead:
+        if self.invalid is not None:
+            self.end(
+                "on_error", ValueError(f"3.9: non-positive subscription request {self.invalid}")
+            )
+        elif not self.next_elements:
             self.finish(self.publisher.fails)
 
     def finish(self, fails: bool) -> None:
@@ -93,59 +100,59 @@ class Immediate:
         subscriber = self.subscriber
         self.cancel()
         self.subscriber = subscriber
-        self.tell(signal, *args)
+        self.signal(signal, *args)
         self.subscriber = None
 
-    def tell(self, signal: str, *args: object) -> None:
+    def signal(self, name: str, *args: object) -> None:
         try:
-            self.context.run(getattr(self.subscriber, signal), *args)
+            self.context.run(getattr(self.subscriber, name), *args)
         except Exception as error:
-            told = {"message": "a subscriber raised", "exception": error}
-            self.loop.call_exception_handler(told)
+            context = {"message": "a subscriber raised", "exception": error}
+            self.loop.call_exception_handler(context)
             self.cancel()
 
 
-class Threaded(Synchronous):
-    """Sends from a thread of its own."""
+class ThreadedPublisher(SynchronousPublisher):
+    """Sends all signals from its own thread."""
 
     def subscribe(self, subscriber: Subscriber[Any] | None, /) -> None:
         if subscriber is None:
             raise TypeError("a subscriber is needed")
-        FromThread(self, subscriber).begin()
+        ThreadedSubscription(self, subscriber).begin()
 
 
-class FromThread(Immediate):
-    """The subscription of `Threaded`."""
+class ThreadedSubscription(SynchronousSubscription):
+    """The subscription of `ThreadedPublisher`."""
 
-    def __init__(self, publisher: Threaded, subscriber: Subscriber[Any]) -> None:
+    def __init__(self, publisher: ThreadedPublisher, subscriber: Subscriber[Any]) -> None:
         super().__init__(publisher, subscriber)
-        self.news = threading.Event()
+        self.has_news = threading.Event()
 
     def begin(self) -> None:
-        self.tell("on_subscribe", self)
-        self.busy = False
-        threading.Thread(target=self.live, daemon=True).start()
+        self.signal("on_subscribe", self)
+        self.is_sending = False
+        threading.Thread(target=self.run, daemon=True).start()
 
-    def live(self) -> None:
-        super().go_on()
+    def run(self) -> None:
+        super().drain()
         while self.publisher is not None:
-            self.news.wait()
-            self.news.clear()
-            super().go_on()
+            self.has_news.wait()
+            self.has_news.clear()
+            super().drain()
 
-    def go_on(self) -> None:
-        """What request does: the thread will see it."""
-        self.news.set()
+    def drain(self) -> None:
+        """Called by request: wakes the thread."""
+        self.has_news.set()
 
     def cancel(self) -> None:
         super().cancel()
-        self.news.set()
+        self.has_news.set()
 
 
-def whole(kind: type[Synchronous], **options: Any) -> Candidate:
-    """All parts of a candidate but the endless one, from one of these kinds."""
+def candidate_of(kind: type[SynchronousPublisher], **options: Any) -> Candidate:
+    """A candidate with publishers of one class, except an infinite one."""
 
-    def closing(n: int, closed: Callable[[], None]) -> Synchronous:
+    def closing(n: int, closed: Callable[[], None]) -> SynchronousPublisher:
         return kind(range(n), closed=closed)
 
     return Candidate(
@@ -158,21 +165,23 @@ def whole(kind: type[Synchronous], **options: Any) -> Candidate:
 
 
 def endless() -> Candidate:
-    """Sends inside request, for ever: whoever asks it for everything must cancel inside on_next."""
-    return Candidate(infinite_publisher=lambda: Synchronous(itertools.count()), awaits_signals=False)
+    """Sends endlessly inside request: only a cancel inside on_next stops it."""
+    return Candidate(
+        infinite_publisher=lambda: SynchronousPublisher(itertools.count()), awaits_signals=False
+    )
 
 
-def ours() -> Candidate:
-    """From an iterable, with the library's own machinery."""
+def from_this_library() -> Candidate:
+    """This library's flows, from an iterable."""
 
     def failing() -> Any:
         return from_iterable([2, 1, 0]).map(lambda x: 1 / x)
 
     def closing(n: int, closed: Callable[[], None]) -> Any:
-        def over(_how: object) -> None:
+        def on_end(_how: object) -> None:
             closed()
 
-        return from_iterable(range(n)).do_finally(over)
+        return from_iterable(range(n)).do_finally(on_end)
 
     return Candidate(
         publisher=lambda n: from_iterable(range(n)),
@@ -183,8 +192,8 @@ def ours() -> Candidate:
 
 
 def hot() -> Candidate:
-    """Waits for more elements for ever."""
-    return Candidate(publisher=lambda n: Suspect(n, "never ends"), completes=False)
+    """Does not complete."""
+    return Candidate(publisher=lambda n: FlawedPublisher(n, "never terminates"), completes=False)
 
 
 async def _counting(n: int) -> AsyncIterator[int]:
@@ -194,29 +203,31 @@ async def _counting(n: int) -> AsyncIterator[int]:
 
 
 def asynchronous() -> Candidate:
-    """From an asynchronous iterable, behind a queue."""
+    """This library's flow from an asynchronous iterable, with a boundary."""
     return Candidate(publisher=lambda n: from_aiter(lambda: _counting(n)).boundary(3))
 
 
-UNUSUAL: dict[str, Callable[[], Candidate]] = {
-    "in a task of its own, one element in each turn": suspect,
-    "completes on the next request only": partial(suspect, "ends late"),
-    "handles requests later": partial(suspect, "handles requests later"),
-    "handles requests and cancel later": partial(suspect, "handles everything later"),
-    "takes a longer way in the end": partial(suspect, "takes a longer way in the end"),
+HONEST_PUBLISHERS: dict[str, Callable[[], Candidate]] = {
+    "in its own task, one element in each turn": publisher_with,
+    "completes on the next request only": partial(publisher_with, "completes on the next request"),
+    "handles requests later": partial(publisher_with, "handles requests later"),
+    "handles requests and cancel later": partial(publisher_with, "handles everything later"),
+    "signals from a deeper stack at the end": partial(
+        publisher_with, "signals from a deeper stack at the end"
+    ),
     "never completes": hot,
-    "short": partial(suspect, max_elements=2),
-    "on virtual time": partial(suspect, "handles requests later", virtual_time=True),
-    "on uvloop": partial(suspect, loop=uvloop.new_event_loop),
-    "inside subscribe and request": partial(whole, Synchronous),
-    "in a thread of its own": partial(whole, Threaded, quiet_period=0.05),
-    "ours": ours,
-    "ours, asynchronous": asynchronous,
+    "short": partial(publisher_with, max_elements=2),
+    "on virtual time": partial(publisher_with, "handles requests later", virtual_time=True),
+    "on uvloop": partial(publisher_with, loop=uvloop.new_event_loop),
+    "inside subscribe and request": partial(candidate_of, SynchronousPublisher),
+    "in a thread of its own": partial(candidate_of, ThreadedPublisher, quiet_period=0.05),
+    "of this library": from_this_library,
+    "of this library, asynchronous": asynchronous,
 }
-"""Honest candidates, each by what is unusual about it."""
+"""By what is unusual about the candidate."""
 
-TOLERATED = {
+TOLERATED_FAILURES = {
     "handles requests and cancel later": {"library2_stops_immediately_after_cancel"},
     "in a thread of its own": {"library2_stops_immediately_after_cancel"},
 }
-"""What the house asks for beyond the specification, and they need not do."""
+"""Rules of this library, beyond the specification, that these candidates do not keep."""

@@ -1,4 +1,4 @@
-"""Candidates that do what no candidate should, for the tests of the watchdog and of the command."""
+"""Candidates that block, crash or leak, for the tests of the watchdog and of the command."""
 
 import asyncio
 import ctypes
@@ -14,10 +14,10 @@ from reactive_aio.spec import Publisher, Subscriber
 from reactive_aio.tck import Candidate
 
 RELEASE: Final = threading.Event()
-"""Ends what would go on for ever; a test sets it when it has seen enough."""
+"""Ends endless loops when a test is done."""
 
 
-class Unruly:
+class HostilePublisher:
     """A publisher whose subscribe() is *act*."""
 
     def __init__(self, act: Callable[[Subscriber[Any]], object]) -> None:
@@ -35,11 +35,11 @@ class Silent:
     def cancel(self) -> None: ...
 
 
-def doing(act: Callable[[Subscriber[Any]], object]) -> Callable[[], Candidate]:
-    return lambda: Candidate(publisher=lambda _: Unruly(act))
+def candidate_with(act: Callable[[Subscriber[Any]], object]) -> Callable[[], Candidate]:
+    return lambda: Candidate(publisher=lambda _: HostilePublisher(act))
 
 
-# -- what is stopped inside a process --------------------------------------------------------------
+# -- stopped inside the process --------------------------------------------------------------------
 def spin(_: object = None) -> None:
     while not RELEASE.is_set():
         pass
@@ -58,7 +58,7 @@ def wait_in_c(_: object = None) -> None:
 
 
 def never_answer(_: object) -> None:
-    """Not even on_subscribe."""
+    """Sends no signal, not even on_subscribe."""
 
 
 def fail(_: object) -> None:
@@ -66,7 +66,7 @@ def fail(_: object) -> None:
 
 
 class Flood(Silent):
-    """Answers the first request with elements without end, before it returns."""
+    """Sends elements without end inside the first request."""
 
     def __init__(self, subscriber: Subscriber[Any]) -> None:
         self._subscriber = subscriber
@@ -99,29 +99,29 @@ def spin_in_factory(n: int) -> Publisher[Any]:
     return rx.range(n)
 
 
-LEFT: Final[list[object]] = []
+LEAKED: Final[list[object]] = []
 
 
 def leave_everything(subscriber: Subscriber[Any]) -> None:
-    """Serve as one should, but leave a task, a timer and a thread that go on."""
+    """Conform, but leave a task, a timer and a thread running."""
     loop = asyncio.get_running_loop()
 
-    async def go_on() -> None:
-        while True:  # noqa: ASYNC110 - the fault
+    async def run_forever() -> None:
+        while True:  # noqa: ASYNC110 - the flaw
             await asyncio.sleep(0.001)
 
     def again() -> None:
         loop.call_later(0.001, again)
 
     again()
-    LEFT.append(asyncio.ensure_future(go_on()))
-    thread = threading.Thread(target=RELEASE.wait, name="left by a candidate", daemon=True)
+    LEAKED.append(asyncio.ensure_future(run_forever()))
+    thread = threading.Thread(target=RELEASE.wait, name="leaked by a candidate", daemon=True)
     thread.start()
-    LEFT.append(thread)
+    LEAKED.append(thread)
     rx.range(3).subscribe(subscriber)
 
 
-# -- what takes a process with it ------------------------------------------------------------------
+# -- ending the process ----------------------------------------------------------------------------
 def leave_the_process(_: object) -> None:
     print("about to leave", flush=True)  # noqa: T201
     os._exit(3)
@@ -136,7 +136,7 @@ def keep_the_interpreter(_: object) -> None:
 
 
 def eat_memory(_: object) -> None:
-    LEFT.append(bytearray(2**36))
+    LEAKED.append(bytearray(2**36))
 
 
 def print_much(subscriber: Subscriber[Any]) -> None:
@@ -167,13 +167,13 @@ def sleep_and_tell(_: object) -> None:
     time.sleep(1000)
 
 
-leaves = doing(leave_the_process)
-crashes = doing(crash)
-keeps = doing(keep_the_interpreter)
-eats = doing(eat_memory)
-fails = doing(fail)
-names = doing(name_the_loop)
-sleeps = doing(sleep_and_tell)
+leaves = candidate_with(leave_the_process)
+crashes = candidate_with(crash)
+keeps = candidate_with(keep_the_interpreter)
+eats = candidate_with(eat_memory)
+fails = candidate_with(fail)
+names = candidate_with(name_the_loop)
+sleeps = candidate_with(sleep_and_tell)
 
 
 def good() -> Candidate:
@@ -181,15 +181,15 @@ def good() -> Candidate:
 
 
 def prints() -> Candidate:
-    return Candidate(publisher=lambda _: Unruly(print_much), max_elements=3)
+    return Candidate(publisher=lambda _: HostilePublisher(print_much), max_elements=3)
 
 
 def slow() -> Candidate:
-    return Candidate(publisher=lambda _: Unruly(hold_up_requests), max_elements=9)
+    return Candidate(publisher=lambda _: HostilePublisher(hold_up_requests), max_elements=9)
 
 
 def too_small() -> Candidate:
-    return Candidate(publisher=lambda _: Unruly(fail), max_elements=0, completes=False)
+    return Candidate(publisher=lambda _: HostilePublisher(fail), max_elements=0, completes=False)
 
 
 def hangs() -> Candidate:
@@ -202,14 +202,14 @@ def raises() -> Candidate:
     raise ZeroDivisionError("no candidate")
 
 
-def no_candidate() -> object:
+def not_a_candidate() -> object:
     return object()
 
 
-def tells_its_options() -> Candidate:
+def prints_its_options() -> Candidate:
     flags = sys.flags
-    told = f"optimize={flags.optimize} dev_mode={flags.dev_mode}"
-    print(told, sys.warnoptions[-1], flush=True)  # noqa: T201
+    options = f"optimize={flags.optimize} dev_mode={flags.dev_mode}"
+    print(options, sys.warnoptions[-1], flush=True)  # noqa: T201
     return good()
 
 

@@ -1,8 +1,8 @@
-"""The tables of the documentation that follow from the laws and from those that break them.
+"""The tables of the documentation that are generated from the laws and the broken candidates.
 
-    python -m tests.tck.tables        # writes them anew
+    python -m tests.tck.tables        # writes them
 
-A test fails when they are not what this would write.
+A test fails if a page is out of date.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,13 +12,13 @@ from typing import Final
 from reactive_aio.tck import Law
 from reactive_aio.tck.laws import BLACK_BOX, PROCESSOR, PUBLISHER, WHITE_BOX
 from reactive_aio.tck.laws.black_box import UNTESTED_BLACK_BOX
-from reactive_aio.tck.laws.white_box import UNTESTED_WHITE_BOX
 from reactive_aio.tck.network.laws import WIRE_LAWS
-from reactive_aio.tck.network.server_profile import ROUTES
 from reactive_aio.tck.network.rules import WIRE_RULES
-from tests.tck.broken_subscribers import PROCESSORS, SUBSCRIBERS, WHITE_BOXES
-from tests.tck.broken_servers import SERVERS
-from tests.tck.broken_publishers import TRIALS, BrokenTrial
+from reactive_aio.tck.network.server_profile import ROUTES
+from tests.tck.broken_candidate import BrokenCandidate
+from tests.tck.broken_processors import BROKEN_PROCESSORS
+from tests.tck.broken_publishers import BROKEN_PUBLISHERS
+from tests.tck.broken_servers import BROKEN_SERVERS
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 LAWS_PAGE: Final = DOCS / "laws.md"
@@ -30,26 +30,26 @@ WIRE_BEGIN: Final = "<!-- wire: written by `python -m tests.tck.tables` -->"
 WIRE_END: Final = "<!-- end of the wire -->"
 
 HEAD: Final = """\
-# The laws, and who breaks them
+# The laws and the candidates that break them
 
-Written by `python -m tests.tck.tables`. A kit that lets everybody pass is worth nothing: for each
-law there is at least one candidate that breaks it on purpose, and the test of the kit asks for this
-very verdict. Where a verdict names another rule than the law's own, that one was broken on the way.
-What each law tries is said by `python -m reactive_aio.tck rules`, and in its docstring. The honest
-but unusual candidates that must pass every law are in `tests/tck/unusual.py` and
-`tests/tck/subscribers.py`. How the kit is used: [conformance.md](conformance.md).
+Written by `python -m tests.tck.tables`. For each law there is at least one candidate that breaks it
+on purpose, and the kit's tests require this verdict. If a verdict names another rule than the law's
+own, that rule was broken first. `python -m reactive_aio.tck rules` says what each law does, as does
+its docstring. The conforming but unusual candidates that must pass every law are in
+`tests/tck/honest_publishers.py` and `tests/tck/flawed_subscriber.py`. How to use the kit:
+[conformance.md](conformance.md).
 """
 
-GROUPS: Final[tuple[tuple[str, tuple[Law, ...], list[BrokenTrial]], ...]] = (
-    ("Publishers", PUBLISHER, TRIALS),
-    ("Subscribers: the black box", BLACK_BOX, SUBSCRIBERS),
-    ("Subscribers: the white box", WHITE_BOX, WHITE_BOXES),
-    ("Processors", PROCESSOR, PROCESSORS),
+GROUPS: Final[tuple[tuple[str, tuple[Law, ...], list[BrokenCandidate]], ...]] = (
+    ("Publishers", PUBLISHER, BROKEN_PUBLISHERS),
+    ("Subscribers: the black box", BLACK_BOX, BROKEN_BLACK_BOXES),
+    ("Subscribers: the white box", WHITE_BOX, BROKEN_WHITE_BOXES),
+    ("Processors", PROCESSOR, BROKEN_PROCESSORS),
 )
 CLASSES: Final[tuple[tuple[str, tuple[Law, ...], Mapping[str, str]], ...]] = (
     ("PublisherVerification", PUBLISHER, {}),
     ("SubscriberBlackboxVerification", BLACK_BOX, UNTESTED_BLACK_BOX),
-    ("SubscriberWhiteboxVerification", WHITE_BOX, UNTESTED_WHITE_BOX),
+    ("SubscriberWhiteboxVerification", WHITE_BOX, {}),
     ("IdentityProcessorVerification", PROCESSOR, {}),
 )
 
@@ -59,25 +59,25 @@ def laws_page() -> str:
     return "\n".join([HEAD, *_lines(GROUPS)]).rstrip() + "\n"
 
 
-def _lines(groups: Iterable[tuple[str, tuple[Law, ...], list[BrokenTrial]]]) -> Iterator[str]:
-    for title, laws, trials in groups:
-        yield from (f"## {title}", "", "| law | | one that … | breaks | and is told |")
+def _lines(groups: Iterable[tuple[str, tuple[Law, ...], list[BrokenCandidate]]]) -> Iterator[str]:
+    for title, laws, table in groups:
+        yield from (f"## {title}", "", "| law | | a candidate that … | breaks | with the verdict |")
         yield "|---|---|---|---|---|"
         for law in laws:
-            yield from _rows(law, [trial for trial in trials if trial.law == law.name])
+            yield from _rows(law, [each for each in table if each.law == law.name])
         yield ""
 
 
-def _rows(law: Law, breakers: list[BrokenTrial]) -> Iterator[str]:
+def _rows(law: Law, breakers: list[BrokenCandidate]) -> Iterator[str]:
     named = f"`{law.name}` | {law.strength.name}"
-    for trial in breakers:
-        told = f"{trial.rule} | … {_plain(trial.words)} …"
-        yield f"| {named} | {_plain(trial.suspect)} | {told} |"
+    for broken in breakers:
+        verdict = f"{broken.rule} | … {_plain(broken.words)} …"
+        yield f"| {named} | {_plain(broken.flaw)} | {verdict} |"
         named = "|"
 
 
 def names() -> str:
-    """The name map: each test of the JVM's kit, and the law of the same meaning."""
+    """The name map: each test of the JVM's kit, and the law with the same meaning."""
     lines: list[str] = []
     for title, laws, untested in CLASSES:
         found = {name: f"`{law.name}`" for law in laws for name in law.jvm}
@@ -89,43 +89,43 @@ def names() -> str:
 
 
 def _by_rule(row: tuple[str, str]) -> tuple[bool, int, int, str]:
-    """By the rule in the name of the test; those without one first."""
+    """Sort by the rule in the name of the test; names without one first."""
     _, spec, digits = row[0].partition("spec")
     number = digits.partition("_")[0]
     return (bool(spec), int(number[:1] or 0), int(number[1:] or 0), row[0])
 
 
 def _plain(words: str) -> str:
-    """Words of a person, in a cell of Markdown."""
+    """Plain text in a cell of a Markdown table."""
     for special in ("_", "*", "|", "<", "["):
         words = words.replace(special, f"\\{special}")
     return words
 
 
 def wire() -> str:
-    """The rules of the wire, the laws that judge them, who breaks these, and what is offered."""
-    lines = ["#### What a server offers", "", "| | the route | what it does |", "|---|---|---|"]
+    """The routes that servers need, the rules of the wire, their laws, and the broken servers."""
+    lines = ["#### Routes", "", "| | the route | what it does |", "|---|---|---|"]
     lines += [f"| `{name}` | `{route}` | {about} |" for name, (route, about) in ROUTES.items()]
-    lines += ["", "#### The rules", "", "| rule | | what it asks |", "|---|---|---|"]
+    lines += ["", "#### The rules", "", "| rule | | meaning |", "|---|---|---|"]
     for rule in WIRE_RULES.values():
         lines.append(f"| {rule.number} | {rule.strength.name} | {_plain(rule.text)} |")
-    lines += ["", "#### The laws, and who breaks them", ""]
-    lines += ["| law | what is tried | a server that … | breaks |", "|---|---|---|---|"]
+    lines += ["", "#### The laws and the servers that break them", ""]
+    lines += ["| law | scenario | a server that … | breaks |", "|---|---|---|---|"]
     for law in WIRE_LAWS.values():
         named = f"`{law.name}` | {_plain(law.text)}"
-        for broken in (each for each in SERVERS if each.law == law.name):
+        for broken in (each for each in BROKEN_SERVERS if each.law == law.name):
             lines.append(f"| {named} | {_plain(broken.flaw)} | {broken.rule} |")
             named = "|"
     return "\n".join(lines)
 
 
 def with_names(page: str) -> str:
-    """*page* with the name map of today between its markers."""
+    """*page* with the current name map between its markers."""
     return _between(page, BEGIN, names(), END)
 
 
 def with_wire(page: str) -> str:
-    """*page* with the tables of the wire between their markers."""
+    """*page* with the current tables of the wire between their markers."""
     return _between(page, WIRE_BEGIN, wire(), WIRE_END)
 
 
@@ -133,12 +133,12 @@ def _between(page: str, begin: str, text: str, end: str) -> str:
     before, begins, rest = page.partition(begin)
     _, ends, after = rest.partition(end)
     if not (begins and ends):
-        raise SystemExit(f"there is no place for the tables: {begin} … {end}")
+        raise SystemExit(f"the page has no markers for the tables: {begin} … {end}")
     return f"{before}{begin}\n\n{text}\n\n{end}{after}"
 
 
 def write() -> None:
-    """All pages."""
+    """Write all pages."""
     LAWS_PAGE.write_text(laws_page(), "utf-8")
     CONFORMANCE_PAGE.write_text(with_names(CONFORMANCE_PAGE.read_text("utf-8")), "utf-8")
     PROTOCOL_PAGE.write_text(with_wire(PROTOCOL_PAGE.read_text("utf-8")), "utf-8")

@@ -1,4 +1,4 @@
-"""What adapters translate, what they leave as it is, and that they answer for themselves only."""
+"""What adapters translate, what they leave unchanged, and which rules they keep by themselves."""
 
 import asyncio
 import sys
@@ -10,7 +10,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio.spec import Publisher
-from reactive_aio.tck import RULES, Outcome, Candidate, Timeouts, check
+from reactive_aio.tck import RULES, Candidate, Outcome, Timeouts, check
 from reactive_aio.tck.adapters import (
     KEPT_BY_ADAPTER,
     from_aioreactive,
@@ -39,7 +39,7 @@ async def turns(count: int = 20) -> None:
 
 
 class Watched:
-    """A generator function that tells how far it got, and whether it was closed."""
+    """An asynchronous iterable that counts its elements and its closings."""
 
     def __init__(self, n: int, error: Exception | None = None) -> None:
         self.n = n
@@ -59,7 +59,7 @@ class Watched:
 
 
 class TestAsyncIterables:
-    async def test_one_requested_element_is_one_pull(self) -> None:
+    async def test_each_requested_element_is_one_anext(self) -> None:
         watched = Watched(5)
         probe = SubscriberProbe[int]().subscribed_to(from_async_iterable(lambda: watched)())
         await turns()
@@ -78,7 +78,7 @@ class TestAsyncIterables:
         probe.request(1)
         assert await probe.end() == [1, 2, "|"]
 
-    async def test_what_it_raises_is_on_error(self) -> None:
+    async def test_an_exception_becomes_on_error(self) -> None:
         error = OSError("no more")
         probe = SubscriberProbe[int](9).subscribed_to(from_async_iterable(Watched)(1, error))
         assert await probe.end() == [1, error]
@@ -108,7 +108,9 @@ class TestAsyncIterables:
         assert (probe.signals, ended) == ([], ["closed"])
 
     @pytest.mark.parametrize("before", [0, 1])
-    async def test_a_wrong_request_is_answered_even_while_a_pull_waits(self, before: int) -> None:
+    async def test_an_invalid_request_is_answered_even_while_a_pull_waits(
+        self, before: int
+    ) -> None:
         async def never() -> AsyncIterator[int]:
             await asyncio.Event().wait()
             yield 1
@@ -131,7 +133,7 @@ class TestAsyncIterables:
         assert await probe.end() == [1, 2, 3, "|"]
         assert probe.overlaps == 0
 
-    async def test_a_subscriber_that_raises_ends_it_and_somebody_is_told(
+    async def test_a_subscriber_that_raises_ends_it_and_is_reported(
         self, expects_loop_errors: list[Context]
     ) -> None:
         class Raising(SubscriberProbe[int]):
@@ -145,7 +147,7 @@ class TestAsyncIterables:
         (context,) = expects_loop_errors
         assert isinstance(context["exception"], KeyError)
 
-    async def test_none_is_handed_on_as_it_is(self) -> None:
+    async def test_none_is_passed_on_unchanged(self) -> None:
         async def nothing() -> AsyncIterator[None]:
             yield None
 
@@ -156,34 +158,34 @@ class TestAsyncIterables:
 
 
 class TestAnyioStreams:
-    async def send(self, stream: Any, n: int, told: list[str]) -> None:
+    async def send(self, stream: Any, n: int, events: list[str]) -> None:
         try:
             for i in range(n):
                 await stream.send(i)
-                told.append(f"sent {i}")
+                events.append(f"sent {i}")
         finally:
-            told.append("ended")
+            events.append("ended")
 
-    async def test_what_is_sent_comes_as_it_is_requested(self) -> None:
-        told: list[str] = []
-        probe = SubscriberProbe[int](2).subscribed_to(from_anyio_stream(self.send)(3, told))
+    async def test_sent_elements_come_as_they_are_requested(self) -> None:
+        events: list[str] = []
+        probe = SubscriberProbe[int](2).subscribed_to(from_anyio_stream(self.send)(3, events))
         await turns()
         assert probe.signals == [0, 1]
-        assert told == ["sent 0", "sent 1"]
+        assert events == ["sent 0", "sent 1"]
         probe.request(2)
         assert await probe.end() == [0, 1, 2, "|"]
 
     async def test_the_buffer_lets_the_sender_run_ahead(self) -> None:
-        told: list[str] = []
-        publisher = from_anyio_stream(self.send, max_buffer_size=2)(9, told)
+        events: list[str] = []
+        publisher = from_anyio_stream(self.send, max_buffer_size=2)(9, events)
         probe = SubscriberProbe[int](1).subscribed_to(publisher)
         await turns()
-        assert (probe.signals, len(told)) == ([0], 3)
+        assert (probe.signals, len(events)) == ([0], 3)
         probe.cancel()
         await turns()
-        assert told[-1] == "ended"
+        assert events[-1] == "ended"
 
-    async def test_what_the_sender_raises_comes_out_of_the_task_group(self) -> None:
+    async def test_an_error_of_the_sender_comes_in_an_exception_group(self) -> None:
         async def fail(stream: Any) -> None:
             await stream.send(1)
             raise OSError("no more")
@@ -193,7 +195,9 @@ class TestAnyioStreams:
         assert repr(probe.error).startswith("ExceptionGroup(")
         assert "OSError('no more')" in repr(probe.error)
 
-    def test_without_anyio_it_says_what_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_anyio_the_error_names_the_missing_package(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setitem(sys.modules, "anyio", None)
         with pytest.raises(ModuleNotFoundError, match="from_anyio_stream needs the package anyio"):
             from_anyio_stream(self.send)
@@ -212,7 +216,7 @@ class TestAiostream:
 
 
 class TestReactivex:
-    async def test_it_is_seen_to_send_without_demand(self) -> None:
+    async def test_it_sends_without_demand(self) -> None:
         probe = SubscriberProbe[int]()
         from_reactivex(reactivex.range)(3).subscribe(probe)
         assert probe.signals == [0, 1, 2, "|"]
@@ -229,7 +233,7 @@ class TestReactivex:
         await turns()
         assert probe.signals == before
 
-    async def test_a_cancellation_inside_on_subscribe_keeps_it_from_starting(self) -> None:
+    async def test_a_cancellation_inside_on_subscribe_prevents_the_start(self) -> None:
         started: list[Any] = []
 
         def start(observer: Any, _scheduler: Any) -> None:
@@ -237,21 +241,21 @@ class TestReactivex:
 
         source = reactivex.create(start)
 
-        class Leaving(SubscriberProbe[int]):
+        class Cancelling(SubscriberProbe[int]):
             def on_subscribe(self, subscription: Any, /) -> None:
                 subscription.cancel()
 
-        from_reactivex(lambda: source)().subscribe(Leaving())
+        from_reactivex(lambda: source)().subscribe(Cancelling())
         assert started == []
 
 
 class TestAioreactive:
-    async def test_it_is_seen_to_send_without_demand(self) -> None:
+    async def test_it_sends_without_demand(self) -> None:
         probe = SubscriberProbe[int]()
         from_aioreactive(aioreactive.from_iterable)(range(3)).subscribe(probe)
         assert await probe.end() == [0, 1, 2, "|"]
 
-    async def test_what_a_signal_returns_is_awaited(self) -> None:
+    async def test_awaitables_of_signals_are_awaited(self) -> None:
         probe = AsyncSubscriberProbe[int](turns=3)
         from_aioreactive(aioreactive.from_iterable)(range(3)).subscribe(probe)
         assert await probe.end() == [0, 1, 2, "|"]
@@ -279,7 +283,7 @@ class TestRsocket:
 
         return Generated(flagged)
 
-    async def test_the_last_element_and_the_end_become_two_signals(self) -> None:
+    async def test_the_last_element_and_the_completion_become_two_signals(self) -> None:
         probe = SubscriberProbe[int](2).subscribed_to(from_rsocket(self.numbers)(3))
         await turns(60)
         assert probe.signals == [0, 1]
@@ -296,7 +300,7 @@ class TestRsocket:
 
 
 class TestSinks:
-    async def test_the_subscriber_inside_takes_the_signals(self) -> None:
+    async def test_the_inner_subscriber_receives_the_signals(self) -> None:
         got: list[int] = []
 
         async def consume(publisher: Publisher[int]) -> None:
@@ -311,7 +315,7 @@ class TestSinks:
         await turns()
         assert got == [1, 2]
 
-    async def test_one_that_never_subscribes_is_told_off(self) -> None:
+    async def test_a_consumer_that_never_subscribes_is_an_error(self) -> None:
         async def idle(_publisher: Publisher[int]) -> None:
             raise KeyError("why")
 
@@ -321,7 +325,7 @@ class TestSinks:
 
 
 class TestOperators:
-    async def test_signals_go_in_on_one_side_and_come_out_on_the_other(self) -> None:
+    async def test_signals_enter_upstream_and_leave_downstream(self) -> None:
         processor = operator(lambda up: r.from_publisher(up).map(lambda x: x * 2))
         source = PublisherProbe[int]()
         source.subscribe(processor)
@@ -331,7 +335,7 @@ class TestOperators:
         source.complete()
         assert await probe.end() == [2, 4, "|"]
 
-    async def test_what_comes_before_there_is_a_subscriber_waits(self) -> None:
+    async def test_signals_before_the_inner_subscriber_wait(self) -> None:
         processor = operator(lambda up: r.from_publisher(up).boundary(2))
         source = PublisherProbe[int]()
         source.subscribe(processor)
@@ -340,8 +344,8 @@ class TestOperators:
         await probe.end()
         assert isinstance(probe.error, OSError)
 
-    async def test_it_may_subscribe_late_and_take_its_time(self) -> None:
-        told: list[str] = []
+    async def test_the_operator_may_subscribe_late_with_async_signals(self) -> None:
+        events: list[str] = []
 
         class Late(SubscriberProbe[int]):
             """Subscribes upstream when something is requested, with ``async def`` methods."""
@@ -359,21 +363,21 @@ class TestOperators:
             async def on_subscribe(self, subscription: Any, /) -> None:  # type: ignore[override]
                 subscription.request(2)
                 await turns(3)
-                told.append("subscribed")
+                events.append("subscribed")
 
             def on_next(self, element: int, /) -> None:
-                told.append(f"next {element}")
+                events.append(f"next {element}")
 
             def on_complete(self) -> None:
-                told.append("complete")
+                events.append("complete")
 
         processor = operator(Late)
         r.just(1, 2).subscribe(processor)
         await turns()
-        assert told == []
+        assert events == []
         SubscriberProbe[int](1).subscribed_to(processor)
         await turns()
-        assert told == ["subscribed", "next 1", "next 2", "complete"]
+        assert events == ["subscribed", "next 1", "next 2", "complete"]
 
     async def test_a_second_subscriber_is_refused_by_on_error(self) -> None:
         processor = operator(lambda up: up)
@@ -381,7 +385,7 @@ class TestOperators:
         second = SubscriberProbe[int]().subscribed_to(processor)
         assert isinstance(second.error, RuntimeError)
 
-    async def test_none_is_refused_where_nobody_else_can(self) -> None:
+    async def test_none_is_refused_before_there_is_an_inner_subscriber(self) -> None:
         with pytest.raises(TypeError, match=r"2\.13"):
             operator(lambda up: up).on_next(None)
 
@@ -397,16 +401,16 @@ PUBLISHERS: dict[str, Callable[[Any], Callable[..., Publisher[Any]]]] = {
 
 @pytest.mark.parametrize("name", PUBLISHERS)
 class TestWrongUse:
-    async def test_no_factory(self, name: str) -> None:
+    async def test_an_argument_that_is_not_a_factory(self, name: str) -> None:
         with pytest.raises(TypeError, match=f"{name}: give a factory"):
             PUBLISHERS[name](1)
 
-    async def test_a_factory_of_something_else(self, name: str) -> None:
+    async def test_a_factory_of_another_type(self, name: str) -> None:
         with pytest.raises(TypeError, match=f"{name}: the factory must return an? "):
             PUBLISHERS[name](lambda: 1)()
 
 
-def test_each_adapter_says_for_which_rules_it_answers() -> None:
+def test_each_adapter_declares_the_rules_that_it_keeps() -> None:
     assert KEPT_BY_ADAPTER.keys() == {*PUBLISHERS, "from_anyio_stream", "sink", "operator"}
     assert frozenset().union(*KEPT_BY_ADAPTER.values()) <= {*RULES, *LIBRARY_RULES}
 
@@ -422,23 +426,25 @@ async def send(stream: Any, n: int) -> None:
 
 
 Factory = Callable[[int], Publisher[Any] | Awaitable[Publisher[Any]]]
-RIGHT: dict[str, Factory] = {
+CONFORMING: dict[str, Factory] = {
     "from_async_iterable": from_async_iterable(upto),
     "from_anyio_stream": from_anyio_stream(send),
     "from_aiostream": from_aiostream(lambda n: stream.iterate(range(n))),
 }
 
 
-@pytest.mark.parametrize("publisher", RIGHT.values(), ids=RIGHT)
-def test_an_adapter_that_pulls_keeps_what_it_answers_for(publisher: Factory) -> None:
+@pytest.mark.parametrize("publisher", CONFORMING.values(), ids=CONFORMING)
+def test_an_adapter_that_pulls_keeps_the_rules_that_it_declares(publisher: Factory) -> None:
     report = check(
-        Candidate(publisher=publisher), rules=KEPT_BY_ADAPTER["from_async_iterable"], timeouts=Timeouts()
+        Candidate(publisher=publisher),
+        rules=KEPT_BY_ADAPTER["from_async_iterable"],
+        timeouts=Timeouts(),
     )
     assert not report.having(Outcome.FAIL), str(report)
     assert report.having(Outcome.PASS)
 
 
-def test_what_knows_no_demand_is_judged_by_what_else_it_does() -> None:
+def test_a_publisher_without_demand_is_judged_by_all_other_rules() -> None:
     candidate = Candidate(
         publisher=from_reactivex(reactivex.range), knows_demand=False, awaits_signals=False
     )
@@ -447,7 +453,7 @@ def test_what_knows_no_demand_is_judged_by_what_else_it_does() -> None:
     assert {verdict.rule for verdict in report.having(Outcome.PASS)} == {"1.5", "3.7"}
 
 
-def test_without_that_word_it_is_seen_to_send_without_demand_everywhere() -> None:
+def test_without_that_declaration_every_law_fails_on_demand() -> None:
     candidate = Candidate(publisher=from_reactivex(reactivex.range), awaits_signals=False)
     report = check(candidate, rules=["3.7"])
     assert {verdict.broken for verdict in report.having(Outcome.FAIL)} == {"1.1"}

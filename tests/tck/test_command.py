@@ -1,4 +1,4 @@
-"""The command says what it found, and in its exit status; a candidate cannot take it along."""
+"""The command: its output and exit status, also for candidates that end their process."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from tests.harness.loops import HAS_UVLOOP
 ROOT: Final = Path(__file__).parents[2]
 LAW: Final = "spec109_subscribes_first"
 NEXT: Final = "spec109_rejects_none_as_subscriber"
-QUICK: Final = ("--timeout", "0.3", "--stuck", "0.5", "--longest", "2")
+QUICK: Final = ("--timeout", "0.3", "--stall", "0.5", "--law-timeout", "2")
 
 
 @dataclass(frozen=True)
@@ -75,17 +75,17 @@ class TestRules:
         assert not any("\x1b" in line for line in lines)
         assert max(map(len, lines)) <= 100
 
-    def test_they_are_told_as_data(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_they_are_listed_as_json(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["rules", "--json"]) == 0
         listed = json.loads(capsys.readouterr().out)
         assert {each["rule"] for each in listed} >= RULES.keys()
         laws = {law["name"] for each in listed for law in each["laws"]}
         assert laws == {law.name for law in LAWS.values() if law.rule != "setup"}
         for each in listed:
-            if each["rule"][0] in "13":  # what a publisher is bound by
+            if each["rule"][0] in "13":  # the rules of publishers
                 assert each["laws"] or each["not judged"], each["rule"]
 
-    def test_a_reader_that_has_seen_enough_is_no_error(self) -> None:
+    def test_a_closed_output_pipe_is_not_an_error(self) -> None:
         with started("rules", "--json") as process:
             assert process.stdout is not None
             process.stdout.close()
@@ -94,8 +94,8 @@ class TestRules:
         assert process.returncode == 0
 
 
-# -- what comes of a check -------------------------------------------------------------------------
-def test_a_sound_candidate_passes() -> None:
+# -- the outcome of a check ------------------------------------------------------------------------
+def test_a_conforming_candidate_passes() -> None:
     ended = check("good", "--rule", "1.9", "--rule", "1.1")
     assert ended.status == 0
     assert ended.err == ""
@@ -103,7 +103,7 @@ def test_a_sound_candidate_passes() -> None:
     assert re.search(r"^three at most: \d+ laws run in .* 0 FAIL", ended.out, re.MULTILINE)
 
 
-def test_a_law_can_be_named() -> None:
+def test_a_law_can_be_selected_by_name() -> None:
     ended = check("good", "--rule", LAW)
     assert "three at most: 1 law run" in ended.out
 
@@ -126,26 +126,28 @@ def test_a_broken_must_is_explained_and_exits_with_1() -> None:
     )
 
 
-def test_a_broken_should_is_told_and_is_an_error_only_for_the_strict() -> None:
+def test_a_broken_should_is_reported_and_is_an_error_only_with_strict() -> None:
     law = "spec304_request_returns_quickly"
-    ended = check("slow", "--rule", law, "--held-up", "0.1")
+    ended = check("slow", "--rule", law, "--max-block", "0.1")
     assert (ended.status, "rules broken, of strength SHOULD: 3.4" in ended.out) == (0, True)
-    assert check("slow", "--rule", law, "--held-up", "0.1", "--strict").status == 1
+    assert check("slow", "--rule", law, "--max-block", "0.1", "--strict").status == 1
 
 
-def test_it_is_no_success_when_nothing_was_judged() -> None:
+def test_a_check_that_judges_nothing_fails() -> None:
     ended = check("good", "--rule", "1.4")
     assert ended.status == 1
     assert "nothing was judged" in ended.out
 
 
-def test_rules_that_no_law_was_about_are_told_with_the_reason() -> None:
+def test_rules_that_no_law_judged_are_listed_with_the_reason() -> None:
     ended = check("good")
     assert ended.status == 0
-    assert re.search(r"^- not judged: .*\b2\.2\b.* \(the candidate has no ", ended.out, re.MULTILINE)
+    assert re.search(
+        r"^- not judged: .*\b2\.2\b.* \(the candidate has no ", ended.out, re.MULTILINE
+    )
 
 
-def test_the_report_goes_to_files(tmp_path: Path) -> None:
+def test_the_report_is_written_to_files(tmp_path: Path) -> None:
     json_file, xml_file = tmp_path / "r.json", tmp_path / "r.xml"
     check("fails", "--rule", "1.9", "--json", str(json_file), "--junit", str(xml_file))
     report = json.loads(json_file.read_text("utf-8"))
@@ -159,7 +161,7 @@ def test_the_report_goes_to_files(tmp_path: Path) -> None:
     assert f"{LAW}-MUST" in {case.attrib["name"] for case in failed}
 
 
-def test_it_can_be_repeated(tmp_path: Path) -> None:
+def test_a_check_can_be_repeated(tmp_path: Path) -> None:
     assert len(verdicts("good", tmp_path, "--rule", LAW, "--repeat", "3")) == 3
 
 
@@ -177,7 +179,7 @@ def test_the_loop_can_be_chosen(loop: str, kind: str, tmp_path: Path) -> None:
     assert re.search(rf"ValueError\('on ({kind})'\)", verdict["why"])
 
 
-def test_the_example_of_the_documents_is_true(tmp_path: Path) -> None:
+def test_the_example_of_the_documentation_is_accurate(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "conformance.md").read_text("utf-8")
     code, call, shown = re.findall(r"^```(?:\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[:3]
     (tmp_path / "mine.py").write_text(code, "utf-8")
@@ -187,7 +189,7 @@ def test_the_example_of_the_documents_is_true(tmp_path: Path) -> None:
     assert ended.out.startswith(shown.removesuffix("…\n"))
 
 
-# -- wrong calls -----------------------------------------------------------------------------------
+# -- wrong command lines ---------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("where", "why"),
     [
@@ -195,13 +197,19 @@ def test_the_example_of_the_documents_is_true(tmp_path: Path) -> None:
         ("tests/tck/hostile_candidates.py:good", "write tests.tck.hostile_candidates:good"),
         ("tests.tck.missing:good", "no module 'tests.tck.missing'"),
         ("tests.tck.hostile_candidates:missing", "has no 'missing'"),
-        ("tests.tck.hostile_candidates:no_candidate", "must return a reactive_aio.tck.Candidate"),
+        (
+            "tests.tck.hostile_candidates:not_a_candidate",
+            "must return a reactive_aio.tck.Candidate",
+        ),
         ("tests.tck.hostile_candidates:raises", "raised ZeroDivisionError('no candidate') at "),
         ("tests.tck.hostile_candidates:exits", "raised SystemExit('I am a script') at "),
-        ("tests.tck.hostile_candidates:leave_the_process", "missing 1 required positional argument"),
+        (
+            "tests.tck.hostile_candidates:leave_the_process",
+            "missing 1 required positional argument",
+        ),
     ],
 )
-def test_a_bad_factory_is_told_in_one_line(where: str, why: str) -> None:
+def test_an_invalid_factory_is_reported_in_one_line(where: str, why: str) -> None:
     ended = command("check", where)
     assert (ended.status, ended.out) == (2, "")
     assert why in ended.err
@@ -216,17 +224,17 @@ def test_a_bad_factory_is_told_in_one_line(where: str, why: str) -> None:
         (["--json", "missing/folder/file"], "there is no folder missing/folder"),
     ],
 )
-def test_a_bad_option_is_told_in_one_line(
+def test_an_invalid_option_is_reported_in_one_line(
     arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["check", "tests.tck.hostile_candidates:good", *arguments]) == 2
-    told = capsys.readouterr().err
-    assert why in told
-    assert told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert why in output
+    assert output.count("\n") == 1
 
 
-def test_a_factory_that_hangs_is_given_up() -> None:
-    ended = check("hangs", *QUICK, "--longest", "0.5")
+def test_a_factory_that_hangs_is_stopped() -> None:
+    ended = check("hangs", *QUICK, "--law-timeout", "0.5")
     assert ended.status == 2
     assert "gave no candidate: there was no end after 1.5 s" in ended.err
     assert "in hangs" in ended.err
@@ -239,16 +247,16 @@ def test_the_current_folder_is_searched(tmp_path: Path) -> None:
     assert (ended.status, ended.err) == (0, "")
 
 
-# -- candidates that would take the command along ----------------------------------------------------
+# -- candidates that end their process -------------------------------------------------------------
 @pytest.mark.parametrize(
     ("candidate", "why", "part", "text"),
     [
-        ("leaves", "its process ended itself with exit status 3", "output", "about to leave"),
+        ("leaves", "its process exited with status 3", "output", "about to leave"),
         ("crashes", "its process died of the signal SIGSEGV", "stack", "in crash"),
         ("keeps", "the interpreter did not run for", "stack", "in keep_the_interpreter"),
     ],
 )
-def test_a_candidate_that_ends_its_process_has_its_verdict_and_the_next_law_is_judged(
+def test_a_candidate_that_ends_its_process_gets_a_verdict_and_the_next_law_runs(
     candidate: str, why: str, part: str, text: str, tmp_path: Path
 ) -> None:
     first, second = verdicts(candidate, tmp_path, "--rule", LAW, "--rule", NEXT)
@@ -264,7 +272,7 @@ def test_memory_can_be_limited(tmp_path: Path) -> None:
     assert "MemoryError" in verdict["why"]
 
 
-def test_after_a_candidate_that_cannot_be_stopped_the_next_law_has_a_new_process(
+def test_after_a_candidate_that_cannot_be_stopped_the_next_law_runs_in_a_new_process(
     tmp_path: Path,
 ) -> None:
     first, second = verdicts("sleeps", tmp_path, "--rule", LAW, "--rule", NEXT)
@@ -274,15 +282,21 @@ def test_after_a_candidate_that_cannot_be_stopped_the_next_law_has_a_new_process
     assert all(re.match(r"under way in \d+", output) for output in processes)
 
 
-def test_what_a_candidate_prints_disturbs_nothing() -> None:
+def test_output_of_a_candidate_does_not_disturb_the_report() -> None:
     ended = check("prints", "--rule", LAW)
     assert (ended.status, ended.err) == (0, "")
     assert "{}{}" not in ended.out
 
 
-def test_the_candidate_runs_with_the_options_of_the_command() -> None:
+def test_the_candidate_runs_with_the_interpreter_options_of_the_command() -> None:
     options = ["-O", "-X", "dev", "-W", "error::UserWarning"]
-    arguments = ["check", "tests.tck.hostile_candidates:tells_its_options", "--rule", LAW, "--show-output"]
+    arguments = [
+        "check",
+        "tests.tck.hostile_candidates:prints_its_options",
+        "--rule",
+        LAW,
+        "--show-output",
+    ]
     process = subprocess.run(
         [sys.executable, *options, "-m", "reactive_aio.tck", *arguments],
         cwd=ROOT,
@@ -294,12 +308,12 @@ def test_the_candidate_runs_with_the_options_of_the_command() -> None:
     assert "optimize=1 dev_mode=True error::UserWarning" in process.stderr, process.stderr
 
 
-def test_what_a_candidate_prints_can_be_seen() -> None:
+def test_output_of_a_candidate_can_be_shown() -> None:
     ended = check("leaves", "--rule", LAW, "--show-output")
     assert "about to leave" in ended.err
 
 
-def test_ctrl_c_ends_it_at_once() -> None:
+def test_ctrl_c_stops_the_command() -> None:
     place = "tests.tck.hostile_candidates:sleeps"
     with started("check", place, "--rule", LAW, "--show-output") as process:
         assert process.stderr is not None

@@ -1,4 +1,4 @@
-"""What takes long is told from a machine that stands still."""
+"""The heartbeat distinguishes slow code from a suspended machine."""
 
 import time
 
@@ -15,18 +15,18 @@ def busy(seconds: float) -> None:
 
 
 def test_work_is_measured() -> None:
-    with Heartbeat() as heart:
-        took = max(heart.during(lambda: busy(0.1)) for _ in range(5))
+    with Heartbeat() as beat:
+        took = max(beat.during(lambda: busy(0.1)) for _ in range(5))
     assert took > 0.02
 
 
-def test_it_is_never_more_than_by_the_clock() -> None:
-    with Heartbeat() as heart:
+def test_the_measure_never_exceeds_the_clock() -> None:
+    with Heartbeat() as beat:
         busy(0.05)
-        assert heart.during(lambda: None) < 0.05
+        assert beat.during(lambda: None) < 0.05
 
 
-def test_a_standstill_counts_as_little(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suspension_counts_only_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     jumps = 0.0
 
     class Clock:
@@ -37,9 +37,9 @@ def test_a_standstill_counts_as_little(monkeypatch: pytest.MonkeyPatch) -> None:
         sleep = staticmethod(time.sleep)
 
     monkeypatch.setattr(heartbeat, "time", Clock)
-    with Heartbeat() as heart:
+    with Heartbeat() as beat:
         time.sleep(0.02)
-        moment = heart.now()
+        moment = beat.now()
         jumps = 100.0
         time.sleep(0.02)
-        assert heart.since(moment) < 1.0
+        assert beat.since(moment) < 1.0

@@ -1,4 +1,4 @@
-"""``python -m reactive_aio.tck network`` says what it found, and in its exit status."""
+"""``python -m reactive_aio.tck network``: its output, files and exit status."""
 
 import json
 import re
@@ -12,8 +12,8 @@ import pytest
 
 from reactive_aio.tck.command import main
 from reactive_aio.tck.network.laws import WIRE_LAWS
-from reactive_aio.tck.network.server_profile import ROUTES
 from reactive_aio.tck.network.rules import WIRE_RULES
+from reactive_aio.tck.network.server_profile import ROUTES
 
 LAW: Final = "wire14_sends_one_for_one"
 
@@ -26,22 +26,24 @@ def free_port() -> int:
 
 
 def judged(*arguments: str, flaws: tuple[str, ...] = ()) -> int:
-    """The exit status of the kit for a server that it starts itself."""
+    """The exit status for a server that the kit starts itself."""
     port = free_port()
-    command = f"{sys.executable} -m tests.tck.flawed_server {port} " + " ".join(f"'{f}'" for f in flaws)
+    command = f"{sys.executable} -m tests.tck.flawed_server {port} " + " ".join(
+        f"'{f}'" for f in flaws
+    )
     return main(["network", f"tcp://127.0.0.1:{port}", "--start", command, *arguments])
 
 
-def test_a_sound_server_passes_and_the_report_goes_to_files(
+def test_a_conforming_server_passes_and_the_report_is_written_to_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = tmp_path / "r.json", tmp_path / "r.xml"
-    asked = ["--rule", "N.14", "--rule", "N.37", "--rule", "wire20_answers_once"]
-    assert judged(*asked, "--json", str(files[0]), "--junit", str(files[1])) == 0
-    told = capsys.readouterr().out
-    assert re.search(r"^N\.14 +MUST +pass +3$", told, re.M)
-    assert re.search(r"^N\.37 +MUST +not judged .* there is no WebSocket$", told, re.M)
-    assert "4 laws run in" in told
+    options = ["--rule", "N.14", "--rule", "N.37", "--rule", "wire20_answers_once"]
+    assert judged(*options, "--json", str(files[0]), "--junit", str(files[1])) == 0
+    output = capsys.readouterr().out
+    assert re.search(r"^N\.14 +MUST +pass +3$", output, re.M)
+    assert re.search(r"^N\.37 +MUST +not judged .* the transport is not a WebSocket$", output, re.M)
+    assert "4 laws run in" in output
     report = json.loads(files[0].read_text("utf-8"))
     assert (report["ok"], report["counts"]["pass"]) == (True, 4)
     assert report["server"].startswith("tcp://")
@@ -50,11 +52,11 @@ def test_a_sound_server_passes_and_the_report_goes_to_files(
     assert f"{LAW}-MUST" in cases
 
 
-def test_a_broken_rule_is_explained_with_all_that_was_said(
+def test_a_broken_rule_is_explained_with_all_frames(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert judged("--rule", LAW, "--timeout", "2", flaws=("sends one too many",)) == 1
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     for part in (
         f"{LAW} [server, MUST]: FAIL",
         "rule N.14: 1 were requested in all, 2 came",
@@ -64,29 +66,29 @@ def test_a_broken_rule_is_explained_with_all_that_was_said(
         "<-- N.14: 1 were requested in all, 2 came",
         "rules broken, of strength MUST: N.14",
     ):
-        assert part in told, told
+        assert part in output, output
 
 
-def test_what_should_be_is_an_error_only_for_the_strict() -> None:
-    asked = ("--rule", "wire10_rejects_malformed_frames", "--timeout", "0.3")
-    assert judged(*asked, flaws=("passes over what is no frame",)) == 0
-    assert judged(*asked, "--strict", flaws=("passes over what is no frame",)) == 1
+def test_a_broken_should_is_an_error_only_with_strict() -> None:
+    options = ("--rule", "wire10_rejects_malformed_frames", "--timeout", "0.3")
+    assert judged(*options, flaws=("ignores malformed frames",)) == 0
+    assert judged(*options, "--strict", flaws=("ignores malformed frames",)) == 1
 
 
-def test_a_server_that_dies_is_started_again_for_the_next_law(
+def test_a_server_that_crashes_is_restarted_for_the_next_law(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert judged("--rule", "N.2", "--rule", "N.6", flaws=("dies of nonsense",)) == 1
-    told = capsys.readouterr().out
-    assert re.search(r"^N\.6 +MUST +pass", told, re.M)
-    assert "it ended with status 3" in " ".join(told.split())
+    assert judged("--rule", "N.2", "--rule", "N.6", flaws=("crashes on a truncated SETUP",)) == 1
+    output = capsys.readouterr().out
+    assert re.search(r"^N\.6 +MUST +pass", output, re.M)
+    assert "it ended with status 3" in " ".join(output.split())
 
 
-def test_the_laws_are_listed_and_what_they_need(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_laws_and_the_routes_they_need_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["network", "--laws"]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     for name in (*WIRE_LAWS, *ROUTES, *WIRE_RULES):
-        assert name in told
+        assert name in output
 
 
 @pytest.mark.parametrize(
@@ -97,18 +99,18 @@ def test_the_laws_are_listed_and_what_they_need(capsys: pytest.CaptureFixture[st
         (["tcp://localhost"], "write tcp://host:port"),
         (["unix://socket"], "write unix:///path"),
         (["tcp://127.0.0.1:1", "--rule", "N.99"], "no rule or law 'N.99'"),
-        (["tcp://127.0.0.1:1", "--offer", "echo"], "write --offer echo=ROUTE"),
-        (["tcp://127.0.0.1:1", "--offer", "what=x"], "there is no what to offer"),
+        (["tcp://127.0.0.1:1", "--route", "echo"], "write --route echo=ROUTE"),
+        (["tcp://127.0.0.1:1", "--route", "what=x"], "unknown route what"),
         (["tcp://127.0.0.1:1", "--json", "missing/folder/file"], "there is no folder"),
         (["tcp://127.0.0.1:1", "--ca", "missing.pem"], "cannot be read as certificates"),
-        (["tcp://127.0.0.1:1"], "nobody can be judged at tcp://127.0.0.1:1: no connection"),
+        (["tcp://127.0.0.1:1"], "there is no server to judge at tcp://127.0.0.1:1: no connection"),
         (["tcp://127.0.0.1:1", "--start", "no-such-program"], "cannot be started"),
     ],
 )
-def test_a_wrong_call_is_told_in_one_line(
+def test_a_wrong_command_line_is_reported_in_one_line(
     arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["network", *arguments]) == 2
-    told = capsys.readouterr().err
-    assert why in told
-    assert told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert why in output
+    assert output.count("\n") == 1

@@ -1,4 +1,4 @@
-"""Elements, errors and candidates whose own methods are broken are judged like all others."""
+"""Elements, errors and candidates with broken methods of their own are judged like all others."""
 
 import asyncio
 import math
@@ -8,28 +8,28 @@ from typing import Any
 import pytest
 
 from reactive_aio.spec import Subscriber
-from reactive_aio.tck import Outcome, Report, Candidate, Timeouts, check
+from reactive_aio.tck import Candidate, Outcome, Report, Timeouts, check
 from reactive_aio.tck.report.export import report_as_json, report_as_junit
 from reactive_aio.tck.scenario.equality import alike, all_alike, same
 from reactive_aio.testing.drawing import draw
 from reactive_aio.testing.journal import Journal, Kind
 from reactive_aio.testing.shown import shown
-from tests.tck.broken_publishers import suspect
-from tests.tck.flawed_publisher import Suspect
-from tests.tck.honest_publishers import Synchronous
+from tests.tck.broken_publishers import publisher_with
+from tests.tck.flawed_publisher import FlawedPublisher
+from tests.tck.honest_publishers import SynchronousPublisher
 
 BRISK = Timeouts(response=0.3, reduced_response=0.1, quiet_period=0.001)
 PATIENT = Timeouts(response=20.0, reduced_response=20.0)
 
 
 class Hostile:
-    """Raises in all that a kit might call unasked."""
+    """Raises in every special method."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
     def refuse(self, *_: object) -> Any:
-        raise RuntimeError("leave me alone")
+        raise RuntimeError("broken")
 
 
 for name in ("repr", "str", "eq", "hash", "bool", "len", "format"):
@@ -37,14 +37,14 @@ for name in ("repr", "str", "eq", "hash", "bool", "len", "format"):
 
 
 class Array(Hostile):
-    """Its ``==`` returns an array, and an array is neither true nor false."""
+    """Its ``==`` returns an array, which is neither true nor false."""
 
     def __eq__(self, other: object) -> Any:
         return Array(0)
 
 
 class Plain:
-    """Equal to itself only."""
+    """Equal only to itself."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -54,7 +54,7 @@ class Silent(Exception):
     """An error that cannot be shown."""
 
     def __repr__(self) -> str:
-        raise RuntimeError("nor this")
+        raise RuntimeError("broken")
 
     __str__ = __repr__
 
@@ -71,15 +71,15 @@ ODD: dict[str, Callable[[int], Any]] = {
 
 
 def sending(make: Callable[[int], Any], *flaws: str) -> Candidate:
-    class Odd(Suspect):
+    class Odd(FlawedPublisher):
         def subscribe(self, subscriber: Subscriber[Any] | None, /) -> None:
-            super().subscribe(subscriber and Turning(subscriber, make))
+            super().subscribe(subscriber and Converting(subscriber, make))
 
     return Candidate(publisher=lambda n: Odd(n, *flaws), awaits_signals=False)
 
 
-class Turning:
-    """Makes odd elements of numbers, for the subscriber behind it."""
+class Converting:
+    """Converts numbers to odd elements, for the inner subscriber."""
 
     def __init__(self, inner: Subscriber[Any], make: Callable[[int], Any]) -> None:
         self.on_subscribe, self.on_error = inner.on_subscribe, inner.on_error
@@ -90,28 +90,32 @@ class Turning:
         return self.inner.on_next(self.make(element))
 
 
-def told(report: Report) -> str:
+def full_text(report: Report) -> str:
     return str(report) + report_as_json(report) + report_as_junit(report)
 
 
 @pytest.mark.parametrize("kind", ODD)
-def test_odd_elements_are_no_offence(kind: str) -> None:
+def test_odd_elements_break_no_rule(kind: str) -> None:
     make = ODD[kind]
     report = check(
-        Candidate(publisher=lambda n: Synchronous(map(make, range(n))), awaits_signals=False),
+        Candidate(
+            publisher=lambda n: SynchronousPublisher(map(make, range(n))), awaits_signals=False
+        ),
         timeouts=PATIENT,
     )
-    assert not report.having(Outcome.FAIL), told(report)
+    assert not report.having(Outcome.FAIL), full_text(report)
 
 
 @pytest.mark.parametrize("kind", ODD)
-def test_offences_with_odd_elements_can_be_told(kind: str) -> None:
-    report = check(sending(ODD[kind], "ignores demand"), rules=["1.1", "1.8", "L.1"], timeouts=BRISK)
+def test_violations_with_odd_elements_can_be_reported(kind: str) -> None:
+    report = check(
+        sending(ODD[kind], "ignores demand"), rules=["1.1", "1.8", "L.1"], timeouts=BRISK
+    )
     assert report["spec101_sends_no_more_than_requested"].broken == "1.1"
-    assert "came out of the candidate" not in told(report)
+    assert "came out of the candidate" not in full_text(report)
 
 
-def test_other_elements_of_a_kind_that_can_be_compared_are_an_offence() -> None:
+def test_comparable_elements_must_be_equal_and_others_of_one_type() -> None:
     assert alike(1, 1.0)
     assert not alike(1, 2)
     assert not alike(Plain(1), Thing)
@@ -123,7 +127,7 @@ def test_other_elements_of_a_kind_that_can_be_compared_are_an_offence() -> None:
 Thing = object()
 
 
-def test_what_cannot_be_shown_is_named() -> None:
+def test_an_object_with_a_broken_repr_is_shown_by_its_type() -> None:
     assert shown(Hostile(1)) == "<Hostile, whose repr() raises RuntimeError>"
     assert shown("x" * 10**6, 10) == "'xxxxxxxx…"
     journal = Journal("all kinds")
@@ -134,9 +138,9 @@ def test_what_cannot_be_shown_is_named() -> None:
     assert "Silent, whose repr() raises RuntimeError" in str(journal)
 
 
-# -- errors that are no Exceptions -----------------------------------------------------------------
+# -- errors that are not Exceptions ----------------------------------------------------------------
 class Unusual(BaseException):
-    """Neither."""
+    """Not an Exception."""
 
 
 ERRORS = (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError, Unusual, Silent)
@@ -164,7 +168,7 @@ class Raising:
         ("cancel", "3.15", "spec315_cancel_returns_normally"),
     ],
 )
-def test_whatever_a_method_raises_is_held_against_its_rule(
+def test_any_error_of_a_method_breaks_its_rule(
     method: str, rule: str, law: str, error: type[BaseException]
 ) -> None:
     report = check(
@@ -177,7 +181,7 @@ def test_whatever_a_method_raises_is_held_against_its_rule(
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_whatever_a_factory_raises_is_held_against_the_factory(error: type[BaseException]) -> None:
+def test_any_error_of_a_factory_fails_the_setup(error: type[BaseException]) -> None:
     def publisher(_: int) -> Any:
         raise error
 
@@ -186,7 +190,7 @@ def test_whatever_a_factory_raises_is_held_against_the_factory(error: type[BaseE
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_whatever_a_subscriber_raises_is_held_against_2_13(error: type[BaseException]) -> None:
+def test_any_error_of_a_subscriber_breaks_rule_2_13(error: type[BaseException]) -> None:
     class Subscribing:
         def on_subscribe(self, subscription: Any, /) -> None:
             subscription.request(1)
@@ -203,21 +207,25 @@ def test_whatever_a_subscriber_raises_is_held_against_2_13(error: type[BaseExcep
     assert report[law].why == f"rule 2.13: on_next(0) raised {shown(error())}"
 
 
-def test_one_that_serves_one_subscriber_only_may_refuse_the_same_one_too() -> None:
-    report = check(suspect("refuses its second subscriber"), rules=["1.10"], timeouts=PATIENT)
+def test_a_publisher_for_one_subscriber_may_refuse_the_same_one_again() -> None:
+    report = check(
+        publisher_with("refuses its second subscriber"), rules=["1.10"], timeouts=PATIENT
+    )
     assert not report.having(Outcome.FAIL), str(report)
 
 
-def test_where_an_error_came_from_is_told_by_the_frames_of_the_candidate() -> None:
+def test_an_error_is_shown_with_the_frames_of_the_candidate() -> None:
     def reach() -> asyncio.AbstractEventLoop:
         raise OSError("there is no file left")
 
     def make_loop() -> asyncio.AbstractEventLoop:
         return reach()
 
-    candidate = Candidate(publisher=lambda n: Synchronous(range(n)), loop=make_loop)
-    verdict = check(candidate, rules=["1.1"], timeouts=BRISK)["spec101_sends_no_more_than_requested"]
+    candidate = Candidate(publisher=lambda n: SynchronousPublisher(range(n)), loop=make_loop)
+    verdict = check(candidate, rules=["1.1"], timeouts=BRISK)[
+        "spec101_sends_no_more_than_requested"
+    ]
     assert "there is no file left" in verdict.why
     assert ", in make_loop\n" in verdict.stack
     assert verdict.stack.splitlines()[-1] == "OSError: there is no file left"
-    assert "tck/run" not in verdict.stack, "how the kit is made helps nobody"
+    assert "tck/run" not in verdict.stack, "the frames of the kit are left out"

@@ -1,4 +1,4 @@
-"""The pytest plugin: one test for each law, and nothing for those who do not ask."""
+"""The pytest plugin: one test for each law, and no effect on other tests."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from tests.tck import hostile_candidates
 
 ROOT: Final = Path(__file__).parents[2]
 MODULE: Final = "reactive_aio.tck.pytest_plugin"
-# Where the package is installed, the plugin has the name of its entry point, and no second one.
+# If the package is installed, its entry point has registered the plugin already.
 PLUGIN: Final = "reactive_aio" if entry_points(group="pytest11", name="reactive_aio") else MODULE
 LAW: Final = "publisher-spec109_subscribes_first-MUST"
 GOOD: Final = "--rs-tck=tests.tck.hostile_candidates:good"
@@ -40,7 +40,7 @@ def matching(result: pytest.RunResult, lines: Iterable[str]) -> None:
 
 
 # -- on the command line ---------------------------------------------------------------------------
-def test_a_factory_has_one_test_for_each_law_and_the_number_is_told(
+def test_a_factory_has_one_test_for_each_law_and_their_number_is_reported(
     pytester: pytest.Pytester,
 ) -> None:
     result = run(pytester, GOOD, "-v")
@@ -57,10 +57,12 @@ def test_a_factory_has_one_test_for_each_law_and_the_number_is_told(
     )
 
 
-def test_nothing_else_is_run_unless_it_is_asked_for(pytester: pytest.Pytester) -> None:
+def test_no_other_tests_run_unless_they_are_named(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_mine(): pass")
     only = ("-k", "spec109_subscribes_first or test_mine")
-    run(pytester, GOOD, *only).assert_outcomes(passed=1, deselected=len(cases(hostile_candidates.good())) - 1)
+    run(pytester, GOOD, *only).assert_outcomes(
+        passed=1, deselected=len(cases(hostile_candidates.good())) - 1
+    )
     run(pytester, GOOD, ".", *only).assert_outcomes(
         passed=2, deselected=len(cases(hostile_candidates.good())) - 1
     )
@@ -84,10 +86,15 @@ def test_a_broken_law_is_explained_without_a_traceback(pytester: pytest.Pytester
     result.stdout.no_fnmatch_line("*pytest_plugin.py*")
 
 
-def test_a_broken_should_is_an_expected_failure_except_for_the_strict(
+def test_a_broken_should_is_an_expected_failure_except_with_strict(
     pytester: pytest.Pytester,
 ) -> None:
-    slow = ("--rs-tck=tests.tck.hostile_candidates:slow", "-k", "spec304_request_returns_quickly", "-rx")
+    slow = (
+        "--rs-tck=tests.tck.hostile_candidates:slow",
+        "-k",
+        "spec304_request_returns_quickly",
+        "-rx",
+    )
     pytester.makeconftest(
         "from reactive_aio.tck.timeouts import Timeouts\n"
         "Timeouts.__init__.__defaults__ = tuple(\n"
@@ -102,7 +109,7 @@ def test_a_broken_should_is_an_expected_failure_except_for_the_strict(
     )
 
 
-def test_what_cannot_be_judged_is_skipped_with_the_reason(pytester: pytest.Pytester) -> None:
+def test_a_law_that_cannot_judge_is_skipped_with_the_reason(pytester: pytest.Pytester) -> None:
     result = run(pytester, GOOD, "-k", "spec104", "-rs")
     matching(result, ["SKIPPED *the candidate has no failing_publisher"])
 
@@ -125,11 +132,14 @@ def test_several_factories_are_judged_one_after_the_other(pytester: pytest.Pytes
     ("where", "line"),
     [
         ("tests.tck.missing:good", "--rs-tck *: there is no module 'tests.tck.missing'*"),
-        ("tests.tck.hostile_candidates:missing", "--rs-tck *: tests.tck.hostile_candidates has no 'missing'"),
+        (
+            "tests.tck.hostile_candidates:missing",
+            "--rs-tck *: tests.tck.hostile_candidates has no 'missing'",
+        ),
         ("tests.tck.hostile_candidates:raises", "E   ZeroDivisionError: no candidate"),
     ],
 )
-def test_a_bad_factory_is_an_error_of_collection(
+def test_an_invalid_factory_is_a_collection_error(
     where: str, line: str, pytester: pytest.Pytester
 ) -> None:
     result = run(pytester, f"--rs-tck={where}")
@@ -139,20 +149,20 @@ def test_a_bad_factory_is_an_error_of_collection(
 
 def test_the_current_folder_is_searched(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(mine="from tests.tck.hostile_candidates import good")
-    # The script, whose folder is the one on sys.path; `python -m` would add the current one.
+    # By the script, since `python -m` would add the current folder to sys.path.
     script = Path(sys.executable).with_name("pytest")
     result = pytester.run(script, "-p", PLUGIN, "--rs-tck=mine:good", "-k", "spec109_subscr")
     assert result.parseoutcomes()["passed"] == 1
 
 
-def test_laws_are_told_in_junit_xml(pytester: pytest.Pytester) -> None:
+def test_laws_are_reported_in_junit_xml(pytester: pytest.Pytester) -> None:
     run(pytester, FAILS, "-k", "spec109_subscribes_first", "--junitxml=report.xml")
     written = (pytester.path / "report.xml").read_text("utf-8")
     assert f'name="{LAW}"' in written
     assert "subscribe() raised ValueError" in written
 
 
-def test_laws_can_be_spread_over_processes(pytester: pytest.Pytester) -> None:
+def test_laws_can_be_distributed_over_processes(pytester: pytest.Pytester) -> None:
     result = run(pytester, FAILS, "-n", "1", "-k", "spec109_subscribes_first", "-W", "default")
     result.assert_outcomes(failed=1)
     matching(result, ["*subscribe() raised ValueError('not today')", "demand   >*"])
@@ -174,11 +184,12 @@ FORMS: Final = """
             del self.resource
 
         def candidate(self):
-            return hostile_candidates.Candidate(publisher=lambda n: self.resource.publisher(n), max_elements=3)
+            make = self.resource.publisher
+            return hostile_candidates.Candidate(publisher=lambda n: make(n), max_elements=3)
 """
 
 
-def test_a_function_and_a_class_stand_for_all_laws(pytester: pytest.Pytester) -> None:
+def test_a_function_and_a_class_run_all_laws(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(FORMS)
     only = ("-v", "-k", "spec109_subscribes_first", "-m", "rs_tck", "--strict-markers")
     result = run(pytester, *only)
@@ -193,7 +204,7 @@ def test_a_function_and_a_class_stand_for_all_laws(pytester: pytest.Pytester) ->
     )
 
 
-def test_the_example_of_the_documents_is_true(pytester: pytest.Pytester) -> None:
+def test_the_example_of_the_documentation_is_accurate(pytester: pytest.Pytester) -> None:
     page = (ROOT / "docs" / "conformance.md").read_text("utf-8")
     [code] = re.findall(r"^```python\n(import pytest\n.*?)^```", page, re.MULTILINE | re.DOTALL)
     pytester.makepyfile(code)
@@ -202,7 +213,7 @@ def test_the_example_of_the_documents_is_true(pytester: pytest.Pytester) -> None
     assert result.parseoutcomes()["passed"] > 3
 
 
-def test_they_work_without_the_plugin_too(pytester: pytest.Pytester) -> None:
+def test_they_work_without_the_plugin(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(FORMS)
     result = pytester.runpytest_subprocess(
         "-p", "no:reactive_aio", "-W", "error", "-k", "spec109_subscribes_first"
@@ -210,14 +221,14 @@ def test_they_work_without_the_plugin_too(pytester: pytest.Pytester) -> None:
     assert result.parseoutcomes()["passed"] == 2
 
 
-def test_a_class_without_a_candidate_says_what_is_missing(pytester: pytest.Pytester) -> None:
+def test_a_class_without_a_candidate_names_the_missing_method(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         "from reactive_aio.tck.pytest_plugin import Laws\nclass TestMine(Laws): pass"
     )
     matching(run(pytester), ["*TestMine needs a method candidate(self)"])
 
 
-def test_where_the_package_is_installed_pytest_finds_the_plugin_by_itself(
+def test_an_installed_package_registers_the_plugin(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed = pytester.mkdir("site")
@@ -230,8 +241,8 @@ def test_where_the_package_is_installed_pytest_finds_the_plugin_by_itself(
     assert result.parseoutcomes()["passed"] == 1
 
 
-# -- for those who do not ask ----------------------------------------------------------------------
-def test_the_start_of_pytest_does_not_import_the_kit() -> None:
+# -- other tests -----------------------------------------------------------------------------------
+def test_pytest_starts_without_importing_the_kit() -> None:
     code = f"import sys, {MODULE}; print(*(n for n in sys.modules if 'tck' in n or 'testing' in n))"
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
@@ -240,7 +251,7 @@ def test_the_start_of_pytest_does_not_import_the_kit() -> None:
     assert ours == {"reactive_aio.tck", MODULE}
 
 
-def test_other_tests_are_left_alone(pytester: pytest.Pytester) -> None:
+def test_other_tests_are_not_affected(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("import pytest\n@pytest.mark.parametrize('n', [1])\ndef test_a(n): pass")
     result = run(pytester, "--strict-markers")
     result.assert_outcomes(passed=1)

@@ -1,4 +1,4 @@
-"""Processors are judged in all their roles; each law of their own catches one that breaks it."""
+"""Processors are judged in all of their roles; each law detects processors that break it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,41 +8,46 @@ import pytest
 from reactive_aio import processors
 from reactive_aio.tck import Candidate, cases, check
 from reactive_aio.tck.laws import PROCESSOR, PUBLISHER, WHITE_BOX
-from tests.tck.broken_subscribers import PROCESSORS
-from tests.tck.assertions import PATIENT, gives_verdicts, is_caught
-from tests.tck.flawed_processor import passing
-from tests.tck.broken_publishers import BrokenTrial
+from tests.tck.broken_candidate import (
+    PATIENT,
+    BrokenCandidate,
+    require_broken_candidates,
+    require_caught,
+    require_verdicts,
+)
+from tests.tck.broken_processors import BROKEN_PROCESSORS
+from tests.tck.flawed_processor import processor_with
 
-OURS: dict[str, Callable[[], Candidate]] = {
+CONFORMING: dict[str, Callable[[], Candidate]] = {
     "unicast": lambda: Candidate(processor=processors.UnicastProcessor[Any], max_subscribers=1),
     "multicast": lambda: Candidate(processor=processors.MulticastProcessor[Any]),
-    "written by hand": passing,
+    "without the runtime": processor_with,
 }
 
 
-@pytest.mark.parametrize("trial", PROCESSORS, ids=str)
-def test_law_catches(trial: BrokenTrial) -> None:
-    is_caught(trial, "processor")
+@pytest.mark.parametrize("broken", BROKEN_PROCESSORS, ids=str)
+def test_a_law_detects_a_broken_processor(broken: BrokenCandidate) -> None:
+    require_caught(broken, "processor")
 
 
-def test_no_law_is_without_a_processor_that_breaks_it() -> None:
-    assert {law.name for law in PROCESSOR} == {trial.law for trial in PROCESSORS}
+def test_every_law_has_a_processor_that_breaks_it() -> None:
+    require_broken_candidates(PROCESSOR, BROKEN_PROCESSORS, "broken_processors.py")
 
 
-@pytest.mark.parametrize("kind", OURS)
-def test_an_honest_processor_passes(kind: str) -> None:
-    report = check(OURS[kind](), timeouts=PATIENT)
+@pytest.mark.parametrize("kind", CONFORMING)
+def test_a_conforming_processor_passes(kind: str) -> None:
+    report = check(CONFORMING[kind](), timeouts=PATIENT)
     assert not report.broken, str(report)
     assert report.ok
 
 
-@pytest.mark.parametrize("trial", PROCESSORS, ids=lambda trial: trial.suspect)
-def test_every_law_gives_a_verdict_about_every_broken_processor(trial: BrokenTrial) -> None:
-    gives_verdicts(trial.make())
+@pytest.mark.parametrize("broken", BROKEN_PROCESSORS, ids=lambda broken: broken.flaw)
+def test_every_law_has_a_verdict_on_every_broken_processor(broken: BrokenCandidate) -> None:
+    require_verdicts(broken.make())
 
 
 def test_a_processor_is_judged_in_three_roles() -> None:
-    found = {(case.role, case.law.name) for case in cases(passing())}
+    found = {(case.role, case.law.name) for case in cases(processor_with())}
     assert found == {
         *(("processor as publisher", law.name) for law in PUBLISHER),
         *(("processor as subscriber", law.name) for law in WHITE_BOX),
@@ -50,7 +55,7 @@ def test_a_processor_is_judged_in_three_roles() -> None:
     }
 
 
-def test_the_jvms_three_own_tests_of_processors_have_a_law_each() -> None:
+def test_the_three_tests_of_processors_in_the_jvm_kit_have_one_law_each() -> None:
     assert sorted(name for law in PROCESSOR for name in law.jvm) == [
         "mustImmediatelyPassOnOnErrorEventsReceivedFromItsUpstreamToItsDownstream",
         "required_mustRequestFromUpstreamForElementsThatHaveBeenRequestedLongAgo",

@@ -1,4 +1,4 @@
-"""The scoreboard says what the laws said, of everybody by the same measure, and we are green."""
+"""The scoreboard matches the verdicts, is complete, and shows this library without failures."""
 
 from itertools import chain
 from pathlib import Path
@@ -7,16 +7,16 @@ import pytest
 
 from reactive_aio.tck import RULES, Outcome, Strength, Verdict, cases
 from reactive_aio.tck.adapters import KEPT_BY_ADAPTER
+from reactive_aio.tck.candidate import load_candidate
 from reactive_aio.tck.law import SETUP
 from reactive_aio.tck.rules import LIBRARY_RULES
-from reactive_aio.tck.candidate import load_candidate
 from tests.tck.scoreboard import __main__ as command
-from tests.tck.scoreboard.board import GROUPS, details, score, table
 from tests.tck.scoreboard.contestant import Contestant
-from tests.tck.scoreboard.ours import OURS
-from tests.tck.scoreboard.strangers import STRANGERS
+from tests.tck.scoreboard.other_libraries import OTHER_LIBRARIES
+from tests.tck.scoreboard.scores import GROUPS, details, score, table
+from tests.tck.scoreboard.this_library import THIS_LIBRARY
 
-ALL = (*OURS, *STRANGERS)
+ALL = (*THIS_LIBRARY, *OTHER_LIBRARIES)
 
 
 def section() -> list[str]:
@@ -32,18 +32,18 @@ def rows() -> dict[str, str]:
 
 
 class TestThePage:
-    def test_it_has_the_columns_and_everybody(self) -> None:
+    def test_it_has_all_columns_and_contestants(self) -> None:
         assert f"| | {' | '.join(GROUPS)} |" in section()
         assert list(rows()) == [contestant.name for contestant in ALL]
 
-    @pytest.mark.parametrize("contestant", OURS, ids=lambda each: each.name)
-    def test_we_are_green(self, contestant: Contestant) -> None:
+    @pytest.mark.parametrize("contestant", THIS_LIBRARY, ids=lambda each: each.name)
+    def test_this_library_keeps_all_rules(self, contestant: Contestant) -> None:
         row = rows()[contestant.name]
-        # If it is not: run the scoreboard again.
+        # If it is not: run `nox -s scoreboard`.
         assert "✓" in row or not cases(load_candidate(contestant.where))
         assert not set("✗△?") & set(row)
 
-    def test_whoever_breaks_a_rule_is_told_how(self) -> None:
+    def test_every_broken_rule_has_details(self) -> None:
         text = "\n".join(section())
         for contestant in ALL:
             broken = set("✗△") & set(rows()[contestant.name])
@@ -51,7 +51,7 @@ class TestThePage:
 
 
 @pytest.mark.parametrize("contestant", ALL, ids=lambda each: each.name)
-def test_everybody_can_be_judged_by_the_command_too(contestant: Contestant) -> None:
+def test_every_contestant_can_be_judged_by_the_command(contestant: Contestant) -> None:
     load_candidate(contestant.where)
     assert contestant.adapter in {"", *KEPT_BY_ADAPTER}
 
@@ -62,8 +62,8 @@ def test_every_rule_has_its_column() -> None:
     assert set(columns) == {SETUP, *RULES, *LIBRARY_RULES}
 
 
-def test_one_is_judged_in_another_process() -> None:
-    verdicts = command.judged(OURS[0])
+def test_a_contestant_is_judged_in_another_process() -> None:
+    verdicts = command.judged(THIS_LIBRARY[0])
     assert not score(verdicts).broken
     assert any(verdict.outcome is Outcome.PASS for verdict in verdicts)
 
@@ -78,7 +78,7 @@ def test_the_page_keeps_what_is_around_the_table(
     expected = f"before\n{command.BEGIN}\n\nnew\n\n{command.END}\nafter\n"
     assert page.read_text("utf-8") == expected
     page.write_text("nothing", "utf-8")
-    with pytest.raises(SystemExit, match="no place for the scoreboard"):
+    with pytest.raises(SystemExit, match="no markers for the scoreboard"):
         command.write("new")
 
 
@@ -119,33 +119,33 @@ class TestAScore:
         )
         assert found.cell(GROUP) == "**✗ 1.1** · ✓ 1"
 
-    def test_what_the_adapter_keeps_is_no_merit(self) -> None:
-        found = score([verdict("1.1"), verdict("1.2")], answered=frozenset({"1.1"}))
+    def test_what_the_adapter_keeps_is_counted_separately(self) -> None:
+        found = score([verdict("1.1"), verdict("1.2")], by_adapter=frozenset({"1.1"}))
         assert found.cell(GROUP) == "✓ 1 · (1)"
 
-    def test_what_is_broken_although_the_adapter_keeps_it_is_told(self) -> None:
-        found = score([verdict("1.1", Outcome.FAIL, broken="1.1")], answered=frozenset({"1.1"}))
+    def test_a_broken_rule_counts_even_if_the_adapter_should_keep_it(self) -> None:
+        found = score([verdict("1.1", Outcome.FAIL, broken="1.1")], by_adapter=frozenset({"1.1"}))
         assert found.cell(GROUP) == "**✗ 1.1**"
 
-    def test_a_broken_should_is_told_apart(self) -> None:
+    def test_a_broken_should_has_its_own_sign(self) -> None:
         found = score([verdict("1.1", Outcome.FAIL, broken="1.1", strength=Strength.SHOULD)])
         assert found.cell(GROUP) == "△ 1.1"
 
     def test_nothing_judged_is_a_dash(self) -> None:
         assert score([verdict("1.1", Outcome.NOT_JUDGED)]).cell(GROUP) == "–"
 
-    def test_the_words_do_not_differ_from_run_to_run(self) -> None:
+    def test_the_details_do_not_differ_between_runs(self) -> None:
         why = "rule 1.1: <Thing at 0x7f12>\n came `twice`"
         found = score([verdict("1.1", Outcome.FAIL, broken="1.1", why=why)])
-        _, _, line, _ = details(OURS[0], found)
+        _, _, line, _ = details(THIS_LIBRARY[0], found)
         assert line == (
             "- ✗ 1.1 *Never send more elements than have been requested.* "
             "`spec11_something`: `<Thing> came 'twice'`"
         )
 
-    def test_who_breaks_nothing_has_no_paragraph(self) -> None:
-        assert list(details(OURS[0], score([verdict("1.1")]))) == []
+    def test_a_contestant_without_broken_rules_has_no_details(self) -> None:
+        assert list(details(THIS_LIBRARY[0], score([verdict("1.1")]))) == []
 
     def test_a_row_has_a_cell_for_each_column(self) -> None:
-        _, _, row = table({OURS[0]: score([verdict("1.1")])})
-        assert row == f"| {OURS[0].name} | – | ✓ 1 |{' – |' * (len(GROUPS) - 2)}"
+        _, _, row = table({THIS_LIBRARY[0]: score([verdict("1.1")])})
+        assert row == f"| {THIS_LIBRARY[0].name} | – | ✓ 1 |{' – |' * (len(GROUPS) - 2)}"

@@ -1,1 +1,1 @@
-"""The scoreboard: the kit's verdict on this library and on others, for docs/conformance.md."""
+"""The scoreboard: the kit's verdicts on this library and on others, for docs/conformance.md."""

@@ -1,9 +1,9 @@
-"""Judge this library and others by the conformance kit, and write down what it says.
+"""Judge this library and others by the conformance kit, and write the results into the docs.
 
     python -m tests.tck.scoreboard               # all of them, into docs/conformance.md
     python -m tests.tck.scoreboard rsocket       # those whose name contains a word; prints only
 
-Each is judged in a process of its own, so that nobody suffers from what another leaves behind.
+Each is judged in its own process, so that no leak affects another.
 """
 
 import json
@@ -21,10 +21,10 @@ from reactive_aio.tck import Timeouts, Verdict, check
 from reactive_aio.tck.adapters import KEPT_BY_ADAPTER
 from reactive_aio.tck.candidate import load_candidate
 
-from .board import Score, details, score, table
 from .contestant import Contestant
-from .ours import OURS
-from .strangers import STRANGERS
+from .other_libraries import OTHER_LIBRARIES
+from .scores import Score, details, score, table
+from .this_library import THIS_LIBRARY
 
 ROOT: Final = Path(__file__).parents[3]
 PAGE: Final = ROOT / "docs" / "conformance.md"
@@ -32,31 +32,33 @@ BEGIN: Final = "<!-- scoreboard: written by `nox -s scoreboard` -->"
 END: Final = "<!-- end of the scoreboard -->"
 JUDGE: Final = "--judge"
 TIMEOUTS: Final = Timeouts(response=3.0, reduced_response=0.5)
-"""All of it is in memory."""
+"""Short, since all candidates are in memory."""
 
 LEGEND: Final = """\
-✓ so many rules are kept; **✗** these rules are broken; △ these are broken, but are of strength
-SHOULD; (n) so many are kept by the adapter, as the library has no such notion: no merit, no fault
-of its own; ? so many could not be judged, as another rule was broken on the way; – nothing was
-judged. Rules of strength MAY count when they are made use of. "House" are promises beyond the
-specification, which nobody but us has made.
+✓: how many rules are kept; **✗**: these rules are broken; △: these rules of strength SHOULD are
+broken; (n): how many rules the adapter keeps, since the library lacks the concept; ?: how many
+rules could not be judged, since another rule was broken first; –: nothing was judged. Rules of
+strength MAY count if the feature is offered. "Library" are this library's promises beyond the
+specification, which the other libraries have not made.
 """
 
 
 def main(words: list[str]) -> None:
-    """Judge those that are asked for."""
+    """Judge the contestants whose names contain one of *words*; all without words."""
     select_laws = [
         contestant
-        for contestant in (*OURS, *STRANGERS)
+        for contestant in (*THIS_LIBRARY, *OTHER_LIBRARIES)
         if not words or any(word in contestant.name for word in words)
     ]
     if not select_laws:
-        sys.exit(f"nobody is called like {' or '.join(words)}")
+        sys.exit(f"no contestant has a name like {' or '.join(words)}")
     scores: dict[Contestant, Score] = {}
     for contestant in select_laws:
-        print(contestant.name, flush=True)  # noqa: T201 - it speaks to a person
-        answered = KEPT_BY_ADAPTER[contestant.adapter] if contestant.adapter else frozenset[str]()
-        scores[contestant] = score(judged(contestant), answered)
+        print(contestant.name, flush=True)  # noqa: T201 - progress
+        kept_by_adapter = (
+            KEPT_BY_ADAPTER[contestant.adapter] if contestant.adapter else frozenset[str]()
+        )
+        scores[contestant] = score(judged(contestant), kept_by_adapter)
     text = "\n".join(section(scores))
     if words:
         print(text)  # noqa: T201
@@ -65,7 +67,7 @@ def main(words: list[str]) -> None:
 
 
 def judged(contestant: Contestant) -> list[Verdict]:
-    """The verdicts on one, given in another process."""
+    """The verdicts on one contestant, from another process."""
     command = [sys.executable, "-m", __package__ or "", JUDGE, contestant.where]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
@@ -75,7 +77,7 @@ def judged(contestant: Contestant) -> list[Verdict]:
 
 
 def judge(where: str) -> None:
-    """In that process: judge the candidate of the factory there, and print the verdicts."""
+    """Run in that process: judge the candidate of a factory, and print the verdicts."""
     logging.disable()
     report = check(load_candidate(where), timeouts=TIMEOUTS)
     sys.stdout.write("\n" + json.dumps([verdict.to_json() for verdict in report]) + "\n")
@@ -91,15 +93,15 @@ def section(scores: Mapping[Contestant, Score]) -> Iterator[str]:
     yield ""
     yield from LEGEND.splitlines()
     yield ""
-    yield "What is broken, and by which law it was seen first:"
+    yield "Broken rules, and the law that detected each first:"
     yield ""
     for contestant, found in scores.items():
         yield from details(contestant, found)
 
 
 def _version(library: str) -> str:
-    """The version that was judged; this project need not be installed to be judged."""
-    if library == OURS[0].library:
+    """The version that was judged; this project need not be installed."""
+    if library == THIS_LIBRARY[0].library:
         return str(
             tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
         )
@@ -112,7 +114,7 @@ def write(text: str) -> None:
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        sys.exit(f"{PAGE.name} has no place for the scoreboard: {BEGIN} … {END}")
+        sys.exit(f"{PAGE.name} has no markers for the scoreboard: {BEGIN} … {END}")
     PAGE.write_text(f"{before}{begin}\n\n{text.rstrip()}\n\n{end}{after}", "utf-8")
 
 

@@ -9,13 +9,13 @@ __all__ = ("Contestant",)
 
 
 class Contestant(NamedTuple):
-    """What is judged, and whose it is."""
+    """One candidate and the library that it comes from."""
 
     library: str
     """The distribution whose version is stated; empty for Python itself."""
     what: str
     factory: Callable[[], Candidate]
-    """A function of a module, so that the command of the kit can judge the same."""
+    """A function of a module, so that the kit's command can judge it."""
     adapter: str = ""
     """The name of the adapter through which it is judged, if any."""
 

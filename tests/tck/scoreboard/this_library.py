@@ -12,7 +12,7 @@ from reactive_aio.tck.adapters import Operator, operator, sink
 
 from .contestant import Contestant
 
-__all__ = ("OURS",)
+__all__ = ("THIS_LIBRARY",)
 
 Shape = Callable[[Flow[int]], Flow[int]]
 
@@ -61,7 +61,7 @@ def iterated() -> Candidate:
         while True:
             yield (n := n + 1)
 
-    async def given_back(n: int, closed: Callable[[], None]) -> AsyncIterator[int]:
+    async def releasing(n: int, closed: Callable[[], None]) -> AsyncIterator[int]:
         try:
             for i in range(n):
                 yield i
@@ -72,7 +72,7 @@ def iterated() -> Candidate:
         publisher=lambda n: r.defer(lambda: r.from_aiter(upto(n))),
         failing_publisher=lambda: r.from_aiter(broken()),
         infinite_publisher=lambda: r.from_aiter(endless()),
-        closing_publisher=lambda n, closed: r.from_aiter(given_back(n, closed)),
+        closing_publisher=lambda n, closed: r.from_aiter(releasing(n, closed)),
     )
 
 
@@ -96,8 +96,8 @@ def created() -> Candidate:
 
 
 def fused() -> Candidate:
-    # Between strangers too. The other shapes subscribe upstream when something is requested: before
-    # that, the adapter has nobody to whom it could pass an end on.
+    # Also as a processor. The other shapes subscribe upstream only when something is requested, and
+    # before that the adapter has no subscriber to pass a terminal signal to.
     def between(publisher: Publisher[int]) -> Publisher[int]:
         return chain(r.from_publisher(publisher))
 
@@ -131,7 +131,7 @@ def to_list() -> Candidate:
     return Candidate(subscriber=lambda: sink(lambda up: r.from_publisher(up).to_list()))
 
 
-OURS: Final = (
+THIS_LIBRARY: Final = (
     Contestant("reactive-aio", "a fused chain", fused),
     Contestant("reactive-aio", "boundary", boundary),
     Contestant("reactive-aio", "map_async", mapped_async),

@@ -1,7 +1,7 @@
-"""Other libraries, each used as its own documentation does.
+"""Other libraries, each used as its own documentation shows.
 
-What a library has no notion of is not asked for: no endless Observable on the thread of its
-subscriber, no awaited signals where nobody awaits.
+Concepts that a library lacks are left out: an endless Observable on the thread of its subscriber,
+awaited signals in a library that does not await.
 """
 
 import asyncio
@@ -23,16 +23,16 @@ from reactive_aio.tck.adapters import (
 
 from .contestant import Contestant
 
-__all__ = ("STRANGERS",)
+__all__ = ("OTHER_LIBRARIES",)
 
 
 def library(module: str) -> Any:
-    """A module of a third party, whose types are nothing to us."""
+    """A module of a third party, as Any."""
     return import_module(module)
 
 
 def nothing() -> None:
-    """Called when there is nobody to tell."""
+    """Ignores the end."""
 
 
 def same(x: int) -> int:
@@ -54,7 +54,7 @@ def following(x: int) -> int:
 
 
 class Numbers:
-    """Begins anew with each ``async for``, as its ``__aiter__`` is a generator function."""
+    """Starts again with each ``async for``, as its ``__aiter__`` is a generator function."""
 
     def __init__(self, n: int | None, closed: Callable[[], None] = nothing) -> None:
         self._numbers: Any = count() if n is None else range(n)
@@ -219,7 +219,7 @@ def rsocket_async_generators() -> Candidate:
 
     def wrap(given: Given) -> Any:
         async def generator() -> AsyncIterator[tuple[int, bool]]:
-            # Closed as the given one is: with the end of this one.
+            # Closes the given generator with its own end.
             numbers: Any = given()
             try:
                 for number in numbers:
@@ -235,14 +235,14 @@ def rsocket_async_generators() -> Candidate:
 def rsocket_collector() -> Candidate:
     collectors = library("rsocket.awaitable.collector_subscriber")
 
-    # The connection makes the first request for it, and it the others.
+    # A connection makes the first request, and the subscriber the others.
     return Candidate(
         subscriber=lambda: collectors.CollectorSubscriber(limit_rate=4),
         trigger_request=lambda collector: collector.request(4),
     )
 
 
-STRANGERS: Final = (
+OTHER_LIBRARIES: Final = (
     Contestant("", "async generators", generators, "from_async_iterable"),
     Contestant("anyio", "memory object streams", anyio_streams, "from_anyio_stream"),
     Contestant("aiostream", "iterate, map", aiostreams, "from_aiostream"),
