@@ -275,7 +275,7 @@ _FURTHER = [
     _row("spec109_subscribes_first", "1.9", "begins with its completion",
          "on_complete came before on_subscribe"),
     BrokenCandidate("spec109_subscribes_first", "has a subscribe that must be awaited", _awaited,
-                    "1.9", "subscribe() returned something to await"),
+                    "1.9", "subscribe() returned an awaitable"),
     _row("spec317_takes_the_largest_demand", "3.17", "fails at the largest demand", "made it fail"),
     _row("setup_makes_a_stream_of_one", "2.13", "sends None", "None is not an element"),
     _recursive("spec108_stops_after_cancel", "1.8",

@@ -19,6 +19,7 @@ from tests.tck.broken_candidate import BrokenCandidate
 from tests.tck.broken_processors import BROKEN_PROCESSORS
 from tests.tck.broken_publishers import BROKEN_PUBLISHERS
 from tests.tck.broken_servers import BROKEN_SERVERS
+from tests.tck.broken_subscribers import BROKEN_BLACK_BOXES, BROKEN_WHITE_BOXES
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 LAWS_PAGE: Final = DOCS / "laws.md"

@@ -45,7 +45,7 @@ async def _require_cancelled(
 
 
 @law("2.13", "publisher", elements=3)
-async def spec213_cancels_a_subscriber_that_require_cancelled(context: LawContext) -> None:
+async def spec213_cancels_a_subscriber_that_raises(context: LawContext) -> None:
     """A subscriber that raises in on_subscribe, on_next or on_complete gets no further signal."""
     signals = ["on_subscribe", "on_next"] + ["on_complete"] * context.candidate.completes
     await context.gather(
@@ -101,7 +101,7 @@ async def _require_reports(context: LawContext, factory: str, *signals: str) -> 
 
 
 @law("L.8", "publisher", elements=3, strength=Strength.SHOULD)
-async def library8_reports_a_subscriber_that_require_cancelled(context: LawContext) -> None:
+async def library8_reports_a_subscriber_that_raises(context: LawContext) -> None:
     """The loop's exception handler receives an error that a subscriber raises, once."""
     await _require_reports(
         context,
