@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..spec import Processor, Publisher, Subscriber
-from ..testing.shown import shown
+from ..testing.safe_repr import safe_repr
 from .whitebox import Probe
 
 __all__ = ("PARTS", "BadSubject", "Subject", "find_subject")
@@ -96,7 +96,7 @@ class Subject:
             if made is not None and not callable(made):
                 raise BadSubject(
                     f"{part} must be a factory, a callable that returns a fresh one each time; "
-                    f"got {shown(made)}. Write {part}=lambda …: …"
+                    f"got {safe_repr(made)}. Write {part}=lambda …: …"
                 )
         if self.max_elements < 0:
             raise BadSubject(f"max_elements must be at least 0, got {self.max_elements}")
@@ -125,6 +125,6 @@ def find_subject(where: str) -> Subject:
     subject = found() if callable(found) else found
     if not isinstance(subject, Subject):
         raise BadSubject(
-            f"{where} must return a reactive_aio.tck.Subject, it returned {shown(subject, 80)}"
+            f"{where} must return a reactive_aio.tck.Subject, it returned {safe_repr(subject, 80)}"
         )
     return subject

@@ -21,7 +21,7 @@ from typing import Final, cast
 from unicodedata import east_asian_width
 
 from .journal import LONGEST, Entry, Journal, Kind
-from .shown import shown
+from .safe_repr import safe_repr
 
 __all__ = ("draw", "label")
 
@@ -145,7 +145,7 @@ def _brief(by: Repr, value: object) -> str:
     try:
         return by.repr(value)
     except Exception:  # such as one that lies about its class, or an int of too many digits
-        return shown(value)
+        return safe_repr(value)
 
 
 def _duration(seconds: float) -> str:

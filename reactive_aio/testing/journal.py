@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from .shown import shown
+from .safe_repr import safe_repr
 
 __all__ = ("Entry", "Journal", "Kind")
 
@@ -59,7 +59,7 @@ class Entry:
             case Kind.OFFENCE:
                 return f"<-- {self.value}"
             case Kind.ON_NEXT | Kind.ON_ERROR | Kind.REQUEST:
-                return f"{self.kind.value}({shown(self.value, 80)})"
+                return f"{self.kind.value}({safe_repr(self.value, 80)})"
             case _:
                 return f"{self.kind.value}()"
 

@@ -13,7 +13,7 @@ from reactive_aio.tck.report.export import report_as_json, report_as_junit
 from reactive_aio.tck.scenario.comparing import alike, all_alike, same
 from reactive_aio.testing.drawing import draw
 from reactive_aio.testing.journal import Journal, Kind
-from reactive_aio.testing.shown import shown
+from reactive_aio.testing.safe_repr import safe_repr
 from tests.tck.publishers import suspect
 from tests.tck.suspects import Suspect
 from tests.tck.unusual import Synchronous
@@ -124,8 +124,8 @@ Thing = object()
 
 
 def test_what_cannot_be_shown_is_named() -> None:
-    assert shown(Hostile(1)) == "<Hostile, whose repr() raises RuntimeError>"
-    assert shown("x" * 10**6, 10) == "'xxxxxxxx…"
+    assert safe_repr(Hostile(1)) == "<Hostile, whose repr() raises RuntimeError>"
+    assert safe_repr("x" * 10**6, 10) == "'xxxxxxxx…"
     journal = Journal("all kinds")
     for make in ODD.values():
         journal.note(Kind.ON_NEXT, make(1))
@@ -173,7 +173,7 @@ def test_whatever_a_method_raises_is_held_against_its_rule(
         terms=BRISK,
     )
     assert report[law].broken == rule
-    assert f" raised {shown(error())}" in report[law].why
+    assert f" raised {safe_repr(error())}" in report[law].why
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -200,7 +200,7 @@ def test_whatever_a_subscriber_raises_is_held_against_2_13(error: type[BaseExcep
 
     law = "spec201_requests_what_it_takes"
     report = check(Subject(subscriber=Subscribing), rules=[law], terms=BRISK)
-    assert report[law].why == f"rule 2.13: on_next(0) raised {shown(error())}"
+    assert report[law].why == f"rule 2.13: on_next(0) raised {safe_repr(error())}"
 
 
 def test_one_that_serves_one_subscriber_only_may_refuse_the_same_one_too() -> None:

@@ -5,7 +5,7 @@ from inspect import isawaitable
 from typing import Any
 
 from ...errors import RuleViolation
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import SETUP
 from ..scenario.brake import Brake
 from ..scenario.comparing import same
@@ -74,7 +74,7 @@ class Box:
             except (RuleViolation, Brake):
                 raise
             except BaseException as error:
-                told = f"{what} raised {shown(error)}"
+                told = f"{what} raised {safe_repr(error)}"
                 raise self.trial.violation(rule, told, self.up.journal) from error
 
     # -- what the white box must have been told ---------------------------------------------------
@@ -84,7 +84,7 @@ class Box:
         sent = await self.up.on_next()
         probe = self.probe
         if probe is not None:
-            what = f"on_next({shown(sent, 60)}) was sent and has not reached the probe"
+            what = f"on_next({safe_repr(sent, 60)}) was sent and has not reached the probe"
             await self.trial.until(
                 lambda: len(probe.elements) > before, "2.11", what, self.up.journal
             )
@@ -92,7 +92,7 @@ class Box:
             self.up.demand(
                 same(got, sent),
                 "2.11",
-                f"{shown(sent, 60)} was sent, {shown(got, 60)} was received",
+                f"{safe_repr(sent, 60)} was sent, {safe_repr(got, 60)} was received",
             )
         return sent
 
@@ -107,7 +107,7 @@ class Box:
             )
             errors = probe.errors
             self.up.demand(
-                not errors, rule, f"on_complete was sent, {shown(errors, 80)} was received"
+                not errors, rule, f"on_complete was sent, {safe_repr(errors, 80)} was received"
             )
 
     async def told_error(self, error: BaseException, rule: str) -> None:
@@ -115,14 +115,16 @@ class Box:
         await self.up.reached_it()
         probe = self.probe
         if probe is not None:
-            what = f"on_error({shown(error)}) was sent and has not reached the probe"
+            what = f"on_error({safe_repr(error)}) was sent and has not reached the probe"
             await self.trial.until(
                 lambda: probe.completions or probe.errors, rule, what, self.up.journal
             )
             got = probe.errors[0] if probe.errors else "a completion"
             is_it = got is error
             self.up.demand(
-                is_it, rule, f"on_error({shown(error)}) was sent, {shown(got, 80)} was received"
+                is_it,
+                rule,
+                f"on_error({safe_repr(error)}) was sent, {safe_repr(got, 80)} was received",
             )
 
     async def take_all(self, most: int = 8) -> int:

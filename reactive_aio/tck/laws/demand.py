@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import law
 from ..rules import Strength
 from ..scenario.recorder import UNBOUNDED, Recorder
@@ -106,10 +106,10 @@ async def spec302_takes_requests_inside_signals(trial: Trial) -> None:
         asking = hooked(kind, "on_subscribe", three)
         seen = await trial.watch(await trial.publisher(6), asking, then=one_more)
         await seen.took(6, "3.2")
-        seen.demand(seen.error is None, "3.2", f"requests inside signals: {shown(seen.error)}")
+        seen.demand(seen.error is None, "3.2", f"requests inside signals: {safe_repr(seen.error)}")
         if trial.subject.completes:
             await seen.end("3.2")
-            seen.demand(seen.completed, "3.2", f"requests inside signals: {shown(seen.error)}")
+            seen.demand(seen.completed, "3.2", f"requests inside signals: {safe_repr(seen.error)}")
 
 
 @law("3.2", "infinite_publisher")
@@ -182,7 +182,7 @@ async def _refuses(trial: Trial, n: int, before: int) -> None:
     await seen.took(before)
     seen.request(n)
     await trial.until(lambda: seen.ended, "3.9", f"request({n}) was not answered", seen.journal)
-    answer = "on_complete()" if seen.error is None else f"on_error({shown(seen.error)})"
+    answer = "on_complete()" if seen.error is None else f"on_error({safe_repr(seen.error)})"
     is_right = isinstance(seen.error, ValueError)
     seen.demand(is_right, "3.9", f"request({n}) was answered by {answer}, by no ValueError")
     seen.request(5)
@@ -214,7 +214,7 @@ async def spec309_says_what_was_wrong(trial: Trial) -> None:
             "negative subscription request",
         )
     )
-    seen.demand(said, "3.9", f"the answer does not say what was wrong: {shown(text)}")
+    seen.demand(said, "3.9", f"the answer does not say what was wrong: {safe_repr(text)}")
 
 
 _PENDING = "required_spec317_mustSupportA{}PendingElementCountUpToLongMaxValue"
@@ -262,13 +262,13 @@ async def _takes(trial: Trial, requests: tuple[int, ...]) -> None:
     what = f"{requests} were requested, and not all of 3 elements came"
     await seen.reached(3, "3.17", what)
     seen.demand(
-        seen.error is None, "3.17", f"a demand of {requests} made it fail: {shown(seen.error)}"
+        seen.error is None, "3.17", f"a demand of {requests} made it fail: {safe_repr(seen.error)}"
     )
     seen.demand(seen.received == 3, "3.17", what)
     if trial.subject.completes:
         await seen.end("3.17")
         seen.demand(
-            seen.completed, "3.17", f"a demand of {requests} made it fail: {shown(seen.error)}"
+            seen.completed, "3.17", f"a demand of {requests} made it fail: {safe_repr(seen.error)}"
         )
 
 

@@ -1,6 +1,6 @@
 """Laws for processors, besides those of a publisher and of a white-box subscriber."""
 
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import NotJudged, law
 from ..scenario.comparing import all_same, same
 from ..scenario.recorder import Recorder
@@ -40,24 +40,26 @@ async def _through(trial: Trial, up: Upstream, *tails: Recorder) -> object:
     sent = await up.on_next()
     for tail, count in zip(tails, before, strict=True):
         await tail.reached(
-            count + 1, "4.1", f"{shown(sent, 60)} was requested, sent, and did not arrive"
+            count + 1, "4.1", f"{safe_repr(sent, 60)} was requested, sent, and did not arrive"
         )
         arrived = tail.received > count and same(tail.elements[-1], sent)
         tail.demand(
-            arrived, "4.1", f"{shown(sent, 60)} was sent; what came is another element or the end"
+            arrived,
+            "4.1",
+            f"{safe_repr(sent, 60)} was sent; what came is another element or the end",
         )
     return sent
 
 
 async def _fails_with(error: BaseException, tail: Recorder, rule: str) -> None:
-    what = f"on_error({shown(error)}) was received and not passed on"
+    what = f"on_error({safe_repr(error)}) was received and not passed on"
     await tail.trial.until(lambda: tail.ended, rule, what, tail.journal)
     got = tail.error
     if got is None:
         raise NotJudged("the processor recovers from the error and completes, as it may")
     causes = (got, got.__cause__, got.__context__)
     passed = any(same(each, error) for each in causes)
-    tail.demand(passed, rule, f"{what}: {shown(got, 80)} came instead")
+    tail.demand(passed, rule, f"{what}: {safe_repr(got, 80)} came instead")
 
 
 @law(
@@ -106,13 +108,13 @@ async def spec201_remembers_demand_of_long_ago(trial: Trial) -> None:
         other.demand(
             same(got, sent),
             "4.1",
-            f"{shown(sent, 60)} was sent after it joined, {shown(got, 60)} came",
+            f"{safe_repr(sent, 60)} was sent after it joined, {safe_repr(got, 60)} came",
         )
     await up.on_complete()
     for tail in (one, other):
         await tail.end("1.5")
         tail.demand(
-            tail.completed, "1.5", f"upstream completed; it failed with {shown(tail.error)}"
+            tail.completed, "1.5", f"upstream completed; it failed with {safe_repr(tail.error)}"
         )
 
 
@@ -128,11 +130,13 @@ async def spec401_passes_on_what_it_gets(trial: Trial) -> None:
     tail.demand(
         all_same(tail.elements, sent),
         "4.1",
-        f"{shown(sent, 80)} were sent, {shown(tail.elements, 80)} came",
+        f"{safe_repr(sent, 80)} were sent, {safe_repr(tail.elements, 80)} came",
     )
     await up.on_complete()
     await tail.end("1.5")
-    tail.demand(tail.completed, "1.5", f"upstream completed; it failed with {shown(tail.error)}")
+    tail.demand(
+        tail.completed, "1.5", f"upstream completed; it failed with {safe_repr(tail.error)}"
+    )
 
 
 @law(

@@ -1,6 +1,6 @@
 """Laws about a subscriber that raises in a signal (2.13): it counts as cancelled."""
 
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import law
 from ..rules import Strength
 from ..scenario.recorder import UNBOUNDED, Recorder
@@ -79,7 +79,7 @@ async def _tells(trial: Trial, part: str, *signals: str) -> None:
     told = [await _told(trial, part, signal, kind) for kind in trial.kinds for signal in signals]
     others = [each for each in trial.heard if each.get("exception") not in told]
     trial.demand(
-        not others, "L.8", f"the loop's exception handler was told of others: {shown(others)}"
+        not others, "L.8", f"the loop's exception handler was told of others: {safe_repr(others)}"
     )
 
 

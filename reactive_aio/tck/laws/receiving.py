@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Iterator
 from inspect import iscoroutinefunction
 from typing import Any, Final
 
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import NotJudged
 from ..scenario.heartbeat import Heartbeat
 from ..scenario.upstream import Equal, Held, Upstream
@@ -188,7 +188,7 @@ async def refuses_none(box: Box, signal: str, begun: bool) -> None:
         box.up.demand(None not in told, "2.13", f"{signal}(None) was passed on to the probe")
     what = f"{signal}(None) returned normally; it must raise TypeError"
     box.up.demand(error is not None, "2.13", what)
-    what = f"{signal}(None) raised {shown(error)}; it must raise TypeError"
+    what = f"{signal}(None) raised {safe_repr(error)}; it must raise TypeError"
     box.up.demand(isinstance(error, TypeError), "2.13", what)
 
 
@@ -271,7 +271,9 @@ async def is_answered_at_once(box: Box) -> None:
         sent = box.up.sent
         what = f"{sent} elements were sent inside of request, {len(probe.elements)} received"
         box.up.demand(len(probe.elements) <= sent, "2.11", what)
-        what = f"3 elements were requested and sent inside of request: {shown(probe.elements, 80)}"
+        what = (
+            f"3 elements were requested and sent inside of request: {safe_repr(probe.elements, 80)}"
+        )
         box.up.demand(len(probe.elements) >= min(sent, 3), "2.11", what)
 
 

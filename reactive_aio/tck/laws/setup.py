@@ -3,7 +3,7 @@
 import sys
 from typing import Final
 
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import SETUP, law
 from ..scenario.recorder import UNBOUNDED
 from ..scenario.trial import Trial
@@ -48,7 +48,7 @@ async def _exactly(trial: Trial, n: int) -> None:
         seen.request(1)
     await seen.reached(n + 1, SETUP, f"publisher({n}) sent {n} elements and did not complete")
     seen.demand(seen.received == n, SETUP, f"publisher({n}) sent more than {n} elements")
-    seen.demand(seen.completed, SETUP, f"publisher({n}) failed: {shown(seen.error)}")
+    seen.demand(seen.completed, SETUP, f"publisher({n}) failed: {safe_repr(seen.error)}")
 
 
 @law(SETUP, "publisher", jvm=("required_validate_maxElementsFromPublisher",))

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import NotJudged, law
 from ..rules import Strength
 from ..scenario.recorder import UNBOUNDED, AsyncRecorder, Recorder
@@ -32,7 +32,9 @@ async def spec102_completes_with_less_than_requested(trial: Trial) -> None:
         seen = await trial.watch(await trial.publisher(3), kind, 10)
         await seen.took(3, "1.2")
         await seen.end("1.2")
-        seen.demand(seen.completed, "1.2", f"it failed instead of completing: {shown(seen.error)}")
+        seen.demand(
+            seen.completed, "1.2", f"it failed instead of completing: {safe_repr(seen.error)}"
+        )
 
 
 # -- one at a time -----------------------------------------------------------------------------
@@ -130,7 +132,7 @@ async def spec105_completes_a_finite_stream(trial: Trial) -> None:
         if not seen.ended:
             seen.request(1)
         await seen.end("1.5")
-        seen.demand(seen.completed, "1.5", f"a stream of {n} failed: {shown(seen.error)}")
+        seen.demand(seen.completed, "1.5", f"a stream of {n} failed: {safe_repr(seen.error)}")
         came = seen.received
         seen.demand(came == n, "1.5", f"a stream of {n} completed after {came}")
 
@@ -150,7 +152,7 @@ async def spec105_completes_an_empty_stream(trial: Trial) -> None:
         if not seen.ended:
             seen.request(1)
         await seen.end("1.5")
-        seen.demand(seen.completed, "1.5", f"an empty stream failed: {shown(seen.error)}")
+        seen.demand(seen.completed, "1.5", f"an empty stream failed: {safe_repr(seen.error)}")
         came = seen.received
         seen.demand(not came, "1.5", f"{came} elements came of an empty stream")
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from ...spec import Subscription
 from ...testing.journal import Kind
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import NotJudged, law
 from ..rules import Strength
 from ..scenario.brake import Brake
@@ -43,7 +43,7 @@ async def spec109_refuses_no_subscriber(trial: Trial) -> None:
         except Brake:
             raise
         except BaseException as error:
-            what = f"subscribe(None) raised {shown(error)}, no TypeError"
+            what = f"subscribe(None) raised {safe_repr(error)}, no TypeError"
             raise trial.violation("1.9", what, journal) from error
     raise trial.violation("1.9", "subscribe(None) did not raise TypeError", journal)
 
@@ -155,7 +155,7 @@ async def spec111_takes_two_subscribers(trial: Trial) -> None:
     both = [await trial.watch(publisher) for _ in range(2)]
     await trial.quiet()
     for seen in both:
-        seen.demand(seen.error is None, "1.11", f"one was refused: {shown(seen.error)}")
+        seen.demand(seen.error is None, "1.11", f"one was refused: {safe_repr(seen.error)}")
 
 
 @law(
@@ -173,7 +173,7 @@ async def spec111_serves_two_subscribers(trial: Trial) -> None:
         seen.request(1)
     for seen in both:
         await seen.reached(1, "1.11", "one got neither an element nor completion")
-        seen.demand(seen.error is None, "1.11", f"one was refused: {shown(seen.error)}")
+        seen.demand(seen.error is None, "1.11", f"one was refused: {safe_repr(seen.error)}")
 
 
 _MULTICAST = (
@@ -246,7 +246,7 @@ async def _completed(watched: list[Recorder]) -> None:
             seen.request(1)
         # One element more than exist: only the end can be waited for.
         await seen.reached(seen.received + 1, "1.11", "one of three got no completion")
-        seen.demand(seen.completed, "1.11", f"one of three failed: {shown(seen.error)}")
+        seen.demand(seen.completed, "1.11", f"one of three failed: {safe_repr(seen.error)}")
 
 
 @law("2.12", "publisher", elements=2)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import SETUP, NotJudged, law
 from ..rules import Strength
 from ..scenario.comparing import all_same
@@ -229,7 +229,9 @@ async def spec211_receives_in_order(trial: Trial) -> None:
     assert box.probe is not None
     got, ends = box.probe.elements, box.probe.completions + len(box.probe.errors)
     box.up.demand(
-        all_same(got, sent), "2.11", f"{shown(sent, 80)} were sent, {shown(got, 80)} received"
+        all_same(got, sent),
+        "2.11",
+        f"{safe_repr(sent, 80)} were sent, {safe_repr(got, 80)} received",
     )
     box.up.demand(ends == 1, "2.11", f"one terminal signal was sent, {ends} were received")
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import RuleViolation
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import NotJudged
 from ..report.verdict import Outcome, Report, Verdict
 from ..terms import Terms
@@ -138,7 +138,7 @@ class NetworkJudge:
         except Exception as caught:
             lines = "".join(traceback.format_exception(caught)[-2:])
             return replace(
-                _verdict(law, Outcome.FAIL, f"{shown(caught)} came out of the law"), stack=lines
+                _verdict(law, Outcome.FAIL, f"{safe_repr(caught)} came out of the law"), stack=lines
             )
         fault = error if isinstance(error, RuleViolation) else talk.first_fault()
         self.gone = await self._answers()

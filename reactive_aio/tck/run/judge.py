@@ -9,7 +9,7 @@ from typing import Final
 
 from ...errors import RuleViolation
 from ...testing.drawing import draw
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ...testing.virtual_time import VirtualTimeLoop
 from ..law import Law, NotJudged
 from ..report.verdict import Outcome, Verdict
@@ -91,7 +91,7 @@ class Judge:
         if isinstance(error, NotJudged):
             return self._verdict(law, Outcome.NOT_JUDGED, str(error))
         if error is not None:
-            verdict = self._broken(law, law.rule, f"{shown(error)} came out of the subject")
+            verdict = self._broken(law, law.rule, f"{safe_repr(error)} came out of the subject")
             return replace(verdict, stack=_where(error))
         return self._verdict(law, Outcome.PASS)
 

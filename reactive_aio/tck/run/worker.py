@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, TextIO
 
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ...testing.virtual_time import VirtualTimeLoop
 from ..subject import BadSubject, Subject, find_subject
 from ..terms import Terms
@@ -148,7 +148,7 @@ def _subject(job: Job) -> Subject:
     except BaseException as error:
         calls = traceback.extract_tb(error.__traceback__)
         at = f" at {calls[-1].filename}:{calls[-1].lineno}" if calls else ""
-        raise BadSubject(f"{job.where} raised {shown(error)}{at}") from None
+        raise BadSubject(f"{job.where} raised {safe_repr(error)}{at}") from None
 
 
 def _work(job: Job, channel: Channel) -> None:

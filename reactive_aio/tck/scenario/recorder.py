@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...spec import Subscription
 from ...testing.journal import Journal, Kind
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from .brake import Brake
 
 if TYPE_CHECKING:
@@ -87,11 +87,11 @@ class Recorder:
                 raise
             except BaseException as error:
                 where = "" if get_ident() == self._home else " on another thread"
-                self.fault(rule, f"{what}{where} raised {shown(error)}")
+                self.fault(rule, f"{what}{where} raised {safe_repr(error)}")
             else:
                 if returned is not None:
                     discard(returned)
-                    self.fault(rule, f"{what} returned {shown(returned, 60)}, not None")
+                    self.fault(rule, f"{what} returned {safe_repr(returned, 60)}, not None")
 
     def fault(self, rule: str, what: str) -> None:
         """Write an offence down; the trial raises it."""
@@ -179,7 +179,7 @@ class Recorder:
     def on_error(self, error: BaseException, /) -> Any:
         self._enter(Kind.ON_ERROR, error)
         if not isinstance(cast("object", error), BaseException):
-            self.fault("1.4", f"on_error({shown(error, 60)}): this is no exception")
+            self.fault("1.4", f"on_error({safe_repr(error, 60)}): this is no exception")
         self._terminal(error)
 
     def on_complete(self) -> Any:

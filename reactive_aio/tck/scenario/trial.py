@@ -11,7 +11,7 @@ from typing import Any, Final
 from ...errors import RuleViolation
 from ...spec import Publisher
 from ...testing.journal import Journal, Kind
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import SETUP, NotJudged
 from ..subject import Subject
 from ..terms import Terms
@@ -59,7 +59,7 @@ class Trial:
                 if _is_cancelled(error):
                     raise
                 raise self.violation(
-                    SETUP, f"the factory {called} raised {shown(error)}"
+                    SETUP, f"the factory {called} raised {safe_repr(error)}"
                 ) from error
         if made is None:
             raise NotJudged(f"the factory {called} returned None")
@@ -104,7 +104,7 @@ class Trial:
                 raise
             except BaseException as error:
                 raise self.violation(
-                    "1.9", f"subscribe() raised {shown(error)}", journal
+                    "1.9", f"subscribe() raised {safe_repr(error)}", journal
                 ) from error
         if isawaitable(returned):
             discard(returned)

@@ -15,7 +15,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
 from ...testing.journal import Journal, Kind
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import NotJudged
 from .brake import Brake
 
@@ -153,7 +153,7 @@ class Upstream:
         """Send a signal and wait for its end, which must be a normal one (2.13)."""
         error = await self.attempt(name, *args)
         if error is not None:
-            what = f"{_shown(name, *args)} raised {shown(error)}"
+            what = f"{_shown(name, *args)} raised {safe_repr(error)}"
             raise self.trial.violation("2.13", what, self.journal)
 
     async def attempt(self, name: str, *args: Any) -> BaseException | None:
@@ -218,7 +218,9 @@ class Upstream:
         try:
             self.start(name, *args)
         except Raised as raised:
-            what = f"{_shown(name, *args)}, sent inside of request, raised {shown(raised.error)}"
+            what = (
+                f"{_shown(name, *args)}, sent inside of request, raised {safe_repr(raised.error)}"
+            )
             self.fault("2.13", what)
         finally:
             if token is not None:
@@ -280,4 +282,4 @@ def _is_positive(n: object) -> bool:
 def _shown(name: str, *args: Any) -> str:
     if name == "on_subscribe" and args[0] is not None:
         return "on_subscribe()"
-    return f"{name}({', '.join(f'{shown(each, 60)}' for each in args)})"
+    return f"{name}({', '.join(f'{safe_repr(each, 60)}' for each in args)})"
