@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from anyio import fail_after
 
-from .envelope import credentials_in, items_of
-from .parameters import parameters
+from .handler_arguments import signature_parameters
 from .protocol.errors import RequestRejected
 from .protocol.frames import ErrorCode, Setup
-from .protocol.metadata import Credentials, Item
+from .protocol.metadata import Credentials, MetadataItem
+from .request_metadata import find_credentials, read_items
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,19 +18,20 @@ if TYPE_CHECKING:
     from .driver import Driver
     from .request import Request
 
-__all__ = ("Authenticate", "Authorize", "Caller", "Hooks", "caller")
+__all__ = ("AuthHooks", "Authenticate", "Authorize", "ConnectingClient", "connecting_client")
 
 Authenticate: TypeAlias = (
-    "Callable[[Credentials | None], Any] | Callable[[Credentials | None, Caller], Any]"
+    "Callable[[Credentials | None], Any] | Callable[[Credentials | None, ConnectingClient], Any]"
 )
-"""Gets the credentials of a SETUP, or None, and the `Caller` if it takes a second argument."""
+"""Called with the credentials of a SETUP, or None, and the `ConnectingClient` if it takes two
+arguments."""
 
 Authorize: TypeAlias = "Callable[[Request], Any]"
 """Gets a request before it is served."""
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class ConnectingClient:
     """A client that wants to come in."""
 
     credentials: Credentials | None
@@ -40,15 +41,15 @@ class Caller:
     """Where it calls from, if its transport knows."""
     data: bytes = field(default=b"", repr=False)
     """The data of its SETUP."""
-    metadata: tuple[Item, ...] = field(default=(), repr=False)
+    metadata: tuple[MetadataItem, ...] = field(default=(), repr=False)
     """All items of metadata of its SETUP."""
 
 
-def caller(driver: "Driver", setup: Setup) -> Caller:
+def connecting_client(driver: "Driver", setup: Setup) -> ConnectingClient:
     """Who stands at the door; raises `ProtocolError` if what it says makes no sense."""
-    items = items_of(setup, setup.payload.metadata)
-    return Caller(
-        credentials_in(items),
+    items = read_items(setup, setup.payload.metadata)
+    return ConnectingClient(
+        find_credentials(items),
         certificate=driver.info("peercert") or None,
         address=driver.info("peername"),
         data=setup.payload.data,
@@ -59,7 +60,7 @@ def caller(driver: "Driver", setup: Setup) -> Caller:
 _POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
-class Hooks:
+class AuthHooks:
     """The application's two questions. An answer that does not come in time is a no."""
 
     def __init__(
@@ -70,7 +71,7 @@ class Hooks:
         self._timeout = timeout
         self._both = authenticate is not None and _takes_two(authenticate)
 
-    async def who(self, caller: Caller) -> Any:
+    async def who(self, caller: ConnectingClient) -> Any:
         """Whom authentication takes *caller* for; something false if it does not let it in."""
         ask: Any = self.authenticate
         if ask is None:
@@ -101,7 +102,7 @@ class Hooks:
 
 
 def _takes_two(function: Authenticate) -> bool:
-    found = parameters(function).values()
+    found = signature_parameters(function).values()
     if any(each.kind is Parameter.VAR_POSITIONAL for each in found):
         return True
     return sum(each.kind in _POSITIONAL for each in found) > 1

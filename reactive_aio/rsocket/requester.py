@@ -8,13 +8,8 @@ from .._core.duration import Duration, seconds
 from ..coerce import Source, to_flow
 from ..stage import Inlet, from_push
 from .driver import Driver, lost_error
-from .envelope import within, written
 from .exchange import ChannelOut, Inflow, answer
-from .protocol.errors import NoLease
-from .protocol.frames import Pair, Payload
-from .protocol.metadata import Item, write_mime_types, write_routing
-from .protocol.mime import ACCEPT_MIME_TYPES, COMPOSITE_METADATA, MIME_TYPE, ROUTING
-from .waiting import (
+from .lease_wait import (
     TimedInflow,
     begin_stream,
     deadline_passed,
@@ -23,6 +18,11 @@ from .waiting import (
     leased,
     when_leased,
 )
+from .protocol.errors import NoLease
+from .protocol.frames import Pair, Payload
+from .protocol.metadata import MetadataItem, write_mime_types, write_routing
+from .protocol.mime import ACCEPT_MIME_TYPES, COMPOSITE_METADATA, MIME_TYPE, ROUTING
+from .request_metadata import deadline_item, write_items
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ __all__ = ("Requester",)
 
 T = TypeVar("T")
 U = TypeVar("U")
-Metadata: TypeAlias = "Sequence[Item | tuple[str, bytes]]"
+Metadata: TypeAlias = "Sequence[MetadataItem | tuple[str, bytes]]"
 _NO_METADATA: Final = ()
 _KEPT: Final = 256
 
@@ -245,10 +245,10 @@ class Requester(Generic[T]):
         open = self._opener(codec, partial(when_leased, begin), limit)
         return from_push(open, name=self._name("request_channel", route), holds=None)
 
-    def metadata_push(self, *metadata: Item | tuple[str, bytes]) -> None:
+    def metadata_push(self, *metadata: MetadataItem | tuple[str, bytes]) -> None:
         """Send metadata that concerns the whole connection."""
         driver = self._open()
-        driver.connection.metadata_push(written(self._metadata_mime, metadata) or b"")
+        driver.connection.metadata_push(write_items(self._metadata_mime, metadata) or b"")
         driver.plan()
 
     # -- the end -----------------------------------------------------------------------------------
@@ -333,5 +333,5 @@ class Requester(Generic[T]):
             mime = write_mime_types(codec.mime)
             items += [(MIME_TYPE, mime), (ACCEPT_MIME_TYPES, mime)]
         if limit is not None:
-            items.append(within(limit))
-        return written(self._metadata_mime, [*items, *metadata])
+            items.append(deadline_item(limit))
+        return write_items(self._metadata_mime, [*items, *metadata])

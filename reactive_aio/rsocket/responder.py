@@ -7,36 +7,37 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from .._core.duration import Duration, seconds
 from .answering import UNKNOWN, Plain, ShortWay
-from .auth import Authenticate, Authorize, Hooks, caller
+from .auth import Authenticate, AuthHooks, Authorize, connecting_client
 from .driver import Driver
-from .envelope import Envelope, Envelopes, items_of
 from .exchange import answer
-from .leasing import Grants, Lease
+from .leases import Lease, LeaseGranter
 from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec
 from .protocol.errors import ProtocolError, RequestInvalid, StreamFailed
 from .protocol.events import Requested
 from .protocol.frames import ErrorCode, Payload, Resume, Setup
 from .protocol.states import Model
+from .request_metadata import MetadataCache, RequestMetadata, read_items
 from .requester import Requester
+from .resumable_sessions import ResumableSessions
 from .routing import Router
 from .serving import ONE, Served
-from .sessions import Kept
 
 if TYPE_CHECKING:
     from ..spec import Publisher
 
-__all__ = ("CODECS", "Options", "RouterResponder")
+__all__ = ("CODECS", "ResponderOptions", "RouterResponder")
 
 _RESPONSE: Final = Model.RESPONSE
 CODECS: Final[dict[str, Codec[Any]]] = {each.mime: each for each in (BYTES, TEXT, JSON, MSGPACK)}
 
 
-class Options(TypedDict, total=False):
+class ResponderOptions(TypedDict, total=False):
     """How a router serves, for `serve`, `loopback` and everybody who makes a `RouterResponder`."""
 
     authenticate: "Authenticate | None"
-    """Gets the credentials of each client, or None, and the `Caller` if it takes two arguments;
-    returns who that is, or something false. It may be a coroutine function."""
+    """Called with the credentials of each client, or None, and the `ConnectingClient` if it takes
+    two arguments. Returns the user, or a false value to refuse the client. May be a coroutine
+    function."""
     authorize: "Authorize | None"
     """Gets each `Request` before it is served; returns something false if it may not be, else True
     or what the handler shall see as its user. It may be a coroutine function."""
@@ -75,11 +76,11 @@ class RouterResponder:
         max_running: int = 256,
     ) -> None:
         self.router: Router = router
-        self.envelopes: Envelopes = Envelopes()
+        self.envelopes: MetadataCache = MetadataCache()
         self._auth_timeout = seconds(auth_timeout, "auth_timeout")
-        self.hooks: Hooks = Hooks(authenticate, authorize, self._auth_timeout)
+        self.hooks: AuthHooks = AuthHooks(authenticate, authorize, self._auth_timeout)
         self._short = ShortWay(self)
-        self.kept: Kept = Kept()
+        self.kept: ResumableSessions = ResumableSessions()
         self._codecs = CODECS | (codecs or {})
         self._leases = leases
         self._on_connect = on_connect
@@ -87,7 +88,7 @@ class RouterResponder:
         self._on_error = on_error
         self._max_running = max_running
         self._running = 0
-        self._grants: dict[Driver, Grants] = {}
+        self._grants: dict[Driver, LeaseGranter] = {}
         self.dropped: int = 0
         """How many requests that nobody answers came while too many were being served, or made no
         sense."""
@@ -114,7 +115,7 @@ class RouterResponder:
     async def _judge(self, driver: Driver, setup: Setup) -> None:
         user: Any = None
         try:
-            user = await self.hooks.who(caller(driver, setup))
+            user = await self.hooks.who(connecting_client(driver, setup))
         except ProtocolError:
             driver.reject("the credentials cannot be read")
             return
@@ -137,7 +138,7 @@ class RouterResponder:
         """A connection is open, on either side: grant leases, and say that it is there."""
         setup = driver.connection.setup
         if setup is not None and setup.lease and self._leases is not None:
-            grants = self._grants[driver] = Grants(driver)
+            grants = self._grants[driver] = LeaseGranter(driver)
             driver.at_resume.append(grants.renew)
             driver.at_end(self._end_grants)
             grants.attach(self._leases(driver.user))
@@ -235,7 +236,7 @@ class RouterResponder:
     async def _push(self, driver: Driver, metadata: bytes) -> None:
         setup = driver.connection.setup
         try:
-            items = items_of(setup, metadata)
+            items = read_items(setup, metadata)
         except ProtocolError:
             self.dropped += 1
             return
@@ -264,7 +265,9 @@ class RouterResponder:
         """That of a whole connection. A type that nobody knows is bytes."""
         return self._codecs.get(setup.data_mime if setup else "", BYTES)
 
-    def choose(self, setup: Setup | None, envelope: Envelope) -> tuple[Codec[Any], Codec[Any]]:
+    def choose(
+        self, setup: Setup | None, envelope: RequestMetadata
+    ) -> tuple[Codec[Any], Codec[Any]]:
         """The codecs for a request's data and for the answers; raises `RequestInvalid`."""
         data = self.codec(setup)
         if envelope.mime is not None:

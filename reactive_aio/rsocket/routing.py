@@ -5,7 +5,7 @@ from collections.abc import Callable
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from .parameters import Convert, converter, element_of, hints, parameters, reader
+from .handler_arguments import Convert, converter, element_of, hints, reader, signature_parameters
 from .payloads import Codec, PayloadError
 from .protocol.errors import RequestInvalid
 from .protocol.frames import ErrorCode
@@ -32,7 +32,7 @@ class Handler:
         self._function = function
         self.pattern: str = pattern
         self.holes: list[str] = _HOLE.findall(pattern)
-        found = parameters(function)
+        found = signature_parameters(function)
         named = {name for name, each in found.items() if each.kind is not Parameter.VAR_KEYWORD}
         name = getattr(function, "__name__", repr(function))
         if wrong := set(self.holes) - named:
@@ -194,7 +194,7 @@ class Router:
         """
         if self.pushed is not None:
             raise ValueError("on_metadata_push: there is a function for it already")
-        named = frozenset(parameters(function))
+        named = frozenset(signature_parameters(function))
         if wrong := named - _PUSHED:
             raise ValueError(
                 f"on_metadata_push: unknown {', '.join(sorted(wrong))}; "

@@ -5,15 +5,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack, overload
 
 from .._core.loop import Door, settled
+from .client_options import ClientOptions, client_driver
 from .driver import Driver
 from .payloads import BYTES, Codec
 from .protocol.connection import Connection
 from .protocol.limits import Limits
 from .requester import Requester
-from .responder import Options, RouterResponder
+from .responder import ResponderOptions, RouterResponder
 from .roles import Responder
-from .terms import Terms, dialled
-from .transports.addressed import listen, place
+from .transports.endpoints import listen, place
 from .transports.memory import join
 from .uri import Address
 
@@ -140,7 +140,7 @@ async def serve(
     limits: Limits | None = None,
     resume: "Resumption | None" = None,
     max_connections: int = 1024,
-    **options: Unpack[Options],
+    **options: Unpack[ResponderOptions],
 ) -> Server:
     """Listen at *uri* (``tcp://…:0`` for any free port) and serve by *router*.
 
@@ -148,7 +148,7 @@ async def serve(
     Over WebSocket, web pages of the same host and port may connect, and those of *origins*, such
     as ``https://shop.example``; ``*`` stands for all. *limits* is what each connection may cost.
     With *resume*, clients may have their sessions back after they lost their transports. At most
-    *max_connections* are open. What else there is to say stands in `Options`.
+    *max_connections* are open. What else there is to say stands in `ResponderOptions`.
     """
     responder = RouterResponder(router, **options)
     server = Server(
@@ -180,8 +180,8 @@ def loopback(
     credentials: "Credentials | None" = None,
     limits: Limits | None = None,
     answers: "Router | None" = None,
-    client: Terms | None = None,
-    **options: Unpack[Options],
+    client: ClientOptions | None = None,
+    **options: Unpack[ResponderOptions],
 ) -> Requester[bytes]: ...
 @overload
 def loopback(
@@ -191,8 +191,8 @@ def loopback(
     credentials: "Credentials | None" = None,
     limits: Limits | None = None,
     answers: "Router | None" = None,
-    client: Terms | None = None,
-    **options: Unpack[Options],
+    client: ClientOptions | None = None,
+    **options: Unpack[ResponderOptions],
 ) -> Requester[T]: ...
 def loopback(
     router: "Router",
@@ -201,8 +201,8 @@ def loopback(
     credentials: "Credentials | None" = None,
     limits: Limits | None = None,
     answers: "Router | None" = None,
-    client: Terms | None = None,
-    **options: Unpack[Options],
+    client: ClientOptions | None = None,
+    **options: Unpack[ResponderOptions],
 ) -> Requester[Any]:
     """Connect to *router* in memory: the whole protocol, without a socket.
 
@@ -214,9 +214,9 @@ def loopback(
     *answers* serves what the router's handlers ask of the client. *client* is what else `connect`
     may be told; all other *options* are as in `serve`.
     """
-    terms = Terms(limits=limits, router=answers)
+    terms = ClientOptions(limits=limits, router=answers)
     terms.update(client or {})
-    near = dialled(codec, terms, credentials)
+    near = client_driver(codec, terms, credentials)
     responder = RouterResponder(router, **options)
     far = Driver(
         lambda now: Connection(None, now, limits=limits, lease=responder.leases), responder

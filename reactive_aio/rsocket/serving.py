@@ -11,7 +11,6 @@ from .._core.loop import CancelledError
 from ..coerce import to_flow
 from ..errors import AlreadySubscribed
 from ..stage import Inlet, from_push
-from .envelope import DEADLINE_PASSED, Envelope, written
 from .exchange import Inflow, Outflow
 from .protocol.errors import ProtocolError, RequestInvalid
 from .protocol.events import Requested
@@ -20,6 +19,7 @@ from .protocol.metadata import write_mime_types
 from .protocol.mime import MIME_TYPE
 from .protocol.states import Model
 from .request import Request
+from .request_metadata import DEADLINE_PASSED, RequestMetadata, write_items
 from .requester import Requester
 
 if TYPE_CHECKING:
@@ -229,13 +229,15 @@ class Served:
         told, self._type_of_first = self._type_of_first, None
         return Payload(self.codec.encode(value), told)
 
-    def _told_type(self, envelope: Envelope) -> bytes | None:
+    def _told_type(self, envelope: RequestMetadata) -> bytes | None:
         """What tells the peer which of the types it accepts was chosen, if it left a choice."""
         setup = self.driver.connection.setup
         if len(envelope.accept) < 2 or setup is None:
             return None
         try:
-            return written(setup.metadata_mime, [(MIME_TYPE, write_mime_types(self.codec.mime))])
+            return write_items(
+                setup.metadata_mime, [(MIME_TYPE, write_mime_types(self.codec.mime))]
+            )
         except ValueError:
             return None  # this connection's metadata cannot say it
 

@@ -6,7 +6,7 @@ import ssl
 from pathlib import Path
 from typing import Any, Final
 
-from reactive_aio.rsocket import Limits, Resumption, Simple, asgi_app, serve
+from reactive_aio.rsocket import Limits, Resumption, SimpleAuth, asgi_app, serve
 from reactive_aio.tck import Outcome, Report, Terms
 from reactive_aio.tck.network.judge import NetworkJudge, chosen
 from reactive_aio.tck.network.links import Place
@@ -20,7 +20,7 @@ SOON: Final = Limits(setup_timeout=1.5, frame_timeout=1.5, max_payload=32 * 1024
 
 
 def lets_in(credentials: Any) -> bool:
-    return not isinstance(credentials, Simple) or credentials.password != "wrong"
+    return not isinstance(credentials, SimpleAuth) or credentials.password != "wrong"
 
 
 STRICT: Final[Any] = {"limits": SOON, "authenticate": lets_in, "on_error": str}

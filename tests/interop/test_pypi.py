@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from reactive_aio import from_iterable
-from reactive_aio.rsocket import SetupRejected, Simple, StreamFailed, connect, serve
+from reactive_aio.rsocket import SetupRejected, SimpleAuth, StreamFailed, connect, serve
 from reactive_aio.testing import SubscriberProbe
 from tests.interop.pypi import Payload, Tcp, composite, listen
 from tests.interop.served import Served
@@ -75,7 +75,7 @@ async def test_its_errors_come_with_their_code(theirs: str) -> None:
 
 async def test_its_server_refuses_our_credentials(theirs: str) -> None:
     # Its server says so and goes on serving (N.3): that we leave is our own doing.
-    async with await connect(theirs, credentials=Simple("me", "wrong")) as client:
+    async with await connect(theirs, credentials=SimpleAuth("me", "wrong")) as client:
         with pytest.raises(SetupRejected):
             await client.request_response(b"secret", route="tck.echo")
         assert client.closed

@@ -14,7 +14,7 @@ from reactive_aio.rsocket import (
     Limits,
     Resumption,
     SetupRejected,
-    Simple,
+    SimpleAuth,
     StreamFailed,
     connect,
     serve,
@@ -62,7 +62,7 @@ async def meeting(whom: tuple[str, str, JsPeer]) -> AsyncIterator[Meeting]:
     async with await serve(
         f"{transport}://127.0.0.1:0",
         served.router,
-        authenticate=lambda who: not isinstance(who, Simple) or who.password == "right",
+        authenticate=lambda who: not isinstance(who, SimpleAuth) or who.password == "right",
         limits=Limits(max_payload=2 * LARGE),
         on_error=str,
     ) as server:
@@ -201,7 +201,7 @@ async def test_its_errors_come_with_code_and_text(meeting: Meeting) -> None:
 
 
 async def test_its_server_refuses_our_credentials(meeting: Meeting) -> None:
-    async with await connect(meeting.theirs, credentials=Simple("me", "wrong")) as client:
+    async with await connect(meeting.theirs, credentials=SimpleAuth("me", "wrong")) as client:
         with pytest.raises(SetupRejected, match="go away"):
             await client.request_response(b"secret", route="tck.echo")
 

@@ -9,17 +9,17 @@ from reactive_aio import Flow, RetryPolicy, from_iterable
 from reactive_aio.rsocket import (
     JSON,
     Client,
+    ClientOptions,
     Lease,
     Limits,
     Resumption,
     Router,
     RouterResponder,
     Server,
-    Terms,
 )
+from reactive_aio.rsocket.client_options import client_driver
 from reactive_aio.rsocket.driver import Driver
-from reactive_aio.rsocket.reconnecting import Link
-from reactive_aio.rsocket.terms import dialled
+from reactive_aio.rsocket.reconnection import Reconnector
 from reactive_aio.rsocket.transports.memory import MemoryTransport
 
 
@@ -76,14 +76,14 @@ class Bench:
         )
         self.cuts: Iterator[Budget] = iter(cuts)
         self.ends: list[tuple[Cut, Cut]] = []
-        self.terms = Terms(resume=resume, limits=limits, lease=leases is not None)
+        self.terms = ClientOptions(resume=resume, limits=limits, lease=leases is not None)
         self.down = False
 
     async def client(self) -> Client[Any]:
         async def make() -> Driver:
-            return dialled(JSON, self.terms, None)
+            return client_driver(JSON, self.terms, None)
 
-        link = Link(make, self.dial, self.policy)
+        link = Reconnector(make, self.dial, self.policy)
         return Client(await link.first(), JSON, link=link)
 
     async def dial(self, driver: Driver) -> None:

@@ -11,9 +11,10 @@ import trustme
 from reactive_aio import Flow, from_iterable
 from reactive_aio.rsocket import (
     JSON,
-    Bearer,
-    Caller,
+    BearerToken,
     Client,
+    ClientOptions,
+    ConnectingClient,
     ConnectionLost,
     OtherCredentials,
     Request,
@@ -23,8 +24,7 @@ from reactive_aio.rsocket import (
     Router,
     Server,
     SetupRejected,
-    Simple,
-    Terms,
+    SimpleAuth,
     connect,
     loopback,
     serve,
@@ -63,9 +63,9 @@ def nothing_served() -> None:
 # -- at the door -----------------------------------------------------------------------------------
 def knows(credentials: Credentials | None) -> str | None:
     match credentials:
-        case Simple("ann", "secret"):
+        case SimpleAuth("ann", "secret"):
             return "ann"
-        case Bearer("token"):
+        case BearerToken("token"):
             return "robot"
         case OtherCredentials("x.badge", b"7"):
             return "badge 7"
@@ -76,8 +76,8 @@ def knows(credentials: Credentials | None) -> str | None:
 @pytest.mark.parametrize(
     ("credentials", "user"),
     [
-        (Simple("ann", "secret"), "ann"),
-        (Bearer("token"), "robot"),
+        (SimpleAuth("ann", "secret"), "ann"),
+        (BearerToken("token"), "robot"),
         (OtherCredentials("x.badge", b"7"), "badge 7"),
     ],
 )
@@ -85,7 +85,7 @@ def knows(credentials: Credentials | None) -> str | None:
 async def test_credentials_of_each_kind_open_the_door(
     credentials: Credentials, user: str, mime: str
 ) -> None:
-    client = Terms(metadata_mime=mime)
+    client = ClientOptions(metadata_mime=mime)
     hello: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def on_connect(peer: Any) -> None:
@@ -103,7 +103,7 @@ async def test_credentials_of_each_kind_open_the_door(
 
 
 @pytest.mark.parametrize(
-    "credentials", [None, Simple("ann", "wrong"), Bearer(""), OtherCredentials("x", b"")]
+    "credentials", [None, SimpleAuth("ann", "wrong"), BearerToken(""), OtherCredentials("x", b"")]
 )
 async def test_who_is_not_let_in_gets_nothing_and_is_closed(credentials: Any) -> None:
     async with await serve("tcp://127.0.0.1:0", router, authenticate=knows) as server:
@@ -123,11 +123,11 @@ async def test_who_is_not_let_in_gets_nothing_and_is_closed(credentials: Any) ->
 async def test_credentials_may_be_made_anew_for_each_connection() -> None:
     made = 0
 
-    async def fresh() -> Bearer:
+    async def fresh() -> BearerToken:
         nonlocal made
         made += 1
         await asyncio.sleep(0)
-        return Bearer("token")
+        return BearerToken("token")
 
     async with (
         await serve("tcp://127.0.0.1:0", router, authenticate=knows) as server,
@@ -139,7 +139,7 @@ async def test_credentials_may_be_made_anew_for_each_connection() -> None:
 
 @pytest.mark.parametrize("wrong", [b"", b"\x80\0\xffx", b"\x81\xff", b"\x05ab"])
 async def test_credentials_that_cannot_be_read_are_a_refusal(wrong: bytes) -> None:
-    client = Terms(metadata=((AUTHENTICATION, wrong),))
+    client = ClientOptions(metadata=((AUTHENTICATION, wrong),))
     async with loopback(router, codec=JSON, client=client, authenticate=knows) as requester:
         with pytest.raises(SetupRejected, match="cannot be read"):
             await requester.request_response(route="me")
@@ -164,7 +164,7 @@ async def test_a_hook_that_fails_is_a_refusal_and_its_text_stays_here() -> None:
 async def owner(request: Request) -> Any:
     await asyncio.sleep(0)
     match request.credentials:
-        case Bearer("vip"):
+        case BearerToken("vip"):
             return "vip"
         case _:
             return request.route != "me"
@@ -181,7 +181,7 @@ async def test_each_request_may_be_refused() -> None:
         await requester.fire_and_forget(1, route="me")
         assert await requester.request_stream(route="range.3").to_list(limit=3) == [0, 1, 2]
         assert served == []
-        vip = [(AUTHENTICATION, write_auth(Bearer("vip")))]
+        vip = [(AUTHENTICATION, write_auth(BearerToken("vip")))]
         assert await requester.request_response(route="me", metadata=vip) == "vip"
 
 
@@ -279,7 +279,7 @@ def authority() -> Authority:
     return Authority()
 
 
-def by_certificate(credentials: Credentials | None, caller: Caller) -> str | None:
+def by_certificate(credentials: Credentials | None, caller: ConnectingClient) -> str | None:
     assert credentials is None
     assert caller.address is not None
     certificate = caller.certificate or {}
@@ -339,7 +339,7 @@ async def test_a_session_is_given_back_only_to_the_certificate_it_began_with(
     assert server.address is not None
     async with server, Proxy("127.0.0.1", server.address.port) as proxy:
         uri = f"tls://127.0.0.1:{proxy.port}"
-        terms = Terms(resume=resume)
+        terms = ClientOptions(resume=resume)
 
         async def dial(context: ssl.SSLContext) -> Client[Any]:
             return await connect(uri, codec=JSON, ssl=context, **terms)

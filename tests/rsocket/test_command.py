@@ -16,7 +16,8 @@ import pytest
 import trustme
 
 from reactive_aio.rsocket import Router, serve
-from reactive_aio.rsocket.command import main, options, talk
+from reactive_aio.rsocket.command import execution, main
+from reactive_aio.rsocket.command.arguments import parse_arguments
 from tests.harness.quiet import Context
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +75,7 @@ def pushed(metadata):
 
 def authenticate(credentials):
     match credentials:
-        case Simple("ann", "secret") | Bearer("secret"):
+        case SimpleAuth("ann", "secret") | BearerToken("secret"):
             return "ann"
     return "nobody"
 
@@ -207,7 +208,7 @@ def test_what_nobody_answers_arrives(server: Running, command: Command) -> None:
 def test_what_fails_is_said_in_one_line(
     server: Running, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(talk, "PAUSE", 0.01)
+    monkeypatch.setattr(execution, "PAUSE", 0.01)
     for arguments, status, said in (
         ((server.uri, "--route", "full"), 1, "0x400: no seats left"),
         ((server.uri, "--route", "nowhere", "--response"), 1, "no such route"),
@@ -268,7 +269,7 @@ async def test_certificates_are_shown_and_asked_for(
     wanted = [str(files.folder / each.lower()) if each.isupper() else each for each in how.split()]
     async with await serve(f"{transport}://127.0.0.1:0", routes, ssl=files.server) as server:
         call = [server.uri, "--route", "hello", "--response", *wanted]
-        await talk.talk(await asyncio.to_thread(options.read, call))
+        await execution.execute(await asyncio.to_thread(parse_arguments, call))
     written = await asyncio.to_thread(capfd.readouterr)
     assert written.out == "hello\n"
 
@@ -278,10 +279,10 @@ async def test_a_server_that_nobody_vouches_for_is_not_talked_to(
 ) -> None:
     async with await serve("tls://127.0.0.1:0", Router(), ssl=files.server) as server:
         wish = await asyncio.to_thread(
-            options.read, [server.uri, "--cert", str(files.folder / "both")]
+            parse_arguments, [server.uri, "--cert", str(files.folder / "both")]
         )
-        with pytest.raises(talk.Failed, match="certificate"):
-            await talk.talk(wish)
+        with pytest.raises(execution.RequestFailed, match="certificate"):
+            await execution.execute(wish)
     # asyncio itself tells of a handshake that was broken off, in some versions.
     assert all("transport" in each for each in expects_loop_errors)
 

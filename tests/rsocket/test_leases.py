@@ -9,23 +9,23 @@ from reactive_aio import Flow, from_iterable, interval, just, never
 from reactive_aio.errors import TimedOut
 from reactive_aio.rsocket import (
     JSON,
+    ClientOptions,
     ConnectionLost,
     Lease,
     Limits,
-    Options,
     Request,
     Requester,
     RequestRejected,
+    ResponderOptions,
     Router,
     SetupRejected,
-    Terms,
     connect,
     loopback,
 )
 from reactive_aio.testing.probes import PublisherProbe, SubscriberProbe
 
 router = Router()
-WANTED = Terms(lease=True)
+WANTED = ClientOptions(lease=True)
 
 
 @router.route("one")
@@ -158,12 +158,12 @@ async def test_a_server_needs_leases_of_the_client_as_well() -> None:
         for _ in range(2):
             await got.put(await peer.request_response(route="name"))
 
-    serving = Options(leases=lambda _: interval(7).map(lambda _: Lease(1, ttl=100)))
+    serving = ResponderOptions(leases=lambda _: interval(7).map(lambda _: Lease(1, ttl=100)))
     async with loopback(
         router,
         codec=JSON,
         answers=answers,
-        client=Terms(lease=True, serving=serving),
+        client=ClientOptions(lease=True, serving=serving),
         leases=lambda _: never(),
         on_connect=hello,
     ):
@@ -182,7 +182,7 @@ async def test_the_publisher_of_leases_is_left_when_the_connection_ends() -> Non
 
 async def test_the_publisher_of_leases_is_left_when_there_is_no_connection() -> None:
     leases: PublisherProbe[Lease] = PublisherProbe()
-    serving = Options(leases=lambda _: leases)
+    serving = ResponderOptions(leases=lambda _: leases)
     with pytest.raises(ConnectionLost):
         await connect("tcp://127.0.0.1:1", lease=True, router=router, serving=serving)
     await leases.cancelled_once()

@@ -9,6 +9,7 @@ from reactive_aio import just, never
 from reactive_aio.rsocket import (
     BYTES,
     Client,
+    ClientOptions,
     ConnectionLost,
     Limits,
     RequestRejected,
@@ -16,11 +17,10 @@ from reactive_aio.rsocket import (
     RouterResponder,
     Server,
     StreamFailed,
-    Terms,
     loopback,
 )
+from reactive_aio.rsocket.client_options import client_driver
 from reactive_aio.rsocket.protocol.framing import Splitter
-from reactive_aio.rsocket.terms import dialled
 from reactive_aio.rsocket.transports.memory import MemoryTransport
 from reactive_aio.testing.probes import SubscriberProbe
 
@@ -73,10 +73,10 @@ class Trickle(MemoryTransport):
 
 
 async def pair(
-    terms: Terms, kind: type[MemoryTransport], limits: Limits | None = None
+    terms: ClientOptions, kind: type[MemoryTransport], limits: Limits | None = None
 ) -> tuple[Client[bytes], Server, MemoryTransport, MemoryTransport]:
     server = Server(RouterResponder(router), limits=limits, max_connections=9)
-    near = dialled(BYTES, terms, None)
+    near = client_driver(BYTES, terms, None)
     one, two = kind(near), kind(server.welcome())
     one.other, two.other = two, one
     two.driver.attach(two)
@@ -87,7 +87,7 @@ async def pair(
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("way", ["to the client", "to the server"])
 async def test_a_large_payload_on_a_slow_line_does_not_hold_up_signs_of_life(way: str) -> None:
-    terms = Terms(keepalive=3, lifetime=8)  # the payload alone takes much longer
+    terms = ClientOptions(keepalive=3, lifetime=8)  # the payload alone takes much longer
     requester, server, _, _ = await pair(terms, Trickle)
     async with server, requester:
         if way == "to the client":
@@ -112,7 +112,7 @@ class Deaf(MemoryTransport):
     ("lifetime", "cap", "noticed"), [(40, 600, 40), (3600, 60, 60)], ids=["asked for", "capped"]
 )
 async def test_a_client_that_falls_silent_is_dropped(lifetime: int, cap: int, noticed: int) -> None:
-    terms = Terms(keepalive=10, lifetime=lifetime)
+    terms = ClientOptions(keepalive=10, lifetime=lifetime)
     client, server, near, _ = await pair(terms, Deaf, Limits(max_lifetime=cap))
     async with server:
         probe: SubscriberProbe[Any] = SubscriberProbe(request=3)
@@ -129,7 +129,7 @@ async def test_a_client_that_falls_silent_is_dropped(lifetime: int, cap: int, no
 
 @pytest.mark.virtual_time
 async def test_a_server_that_falls_silent_is_dropped() -> None:
-    client, server, _, far = await pair(Terms(keepalive=10, lifetime=40), Deaf)
+    client, server, _, far = await pair(ClientOptions(keepalive=10, lifetime=40), Deaf)
     async with server, client:
         probe: SubscriberProbe[Any] = SubscriberProbe(request=3)
         client.request_stream(route="forever").subscribe(probe)

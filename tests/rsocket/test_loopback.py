@@ -12,7 +12,7 @@ from reactive_aio.rsocket import (
     BYTES,
     JSON,
     TEXT,
-    Bearer,
+    BearerToken,
     Codec,
     ConnectionLost,
     Limits,
@@ -406,7 +406,7 @@ async def test_a_channel_whose_connection_ends_cancels_its_source() -> None:
 async def test_who_is_refused_gets_nothing() -> None:
     async def check(credentials: object) -> str | None:
         await asyncio.sleep(0)
-        return "ann" if credentials == Bearer("token") else None
+        return "ann" if credentials == BearerToken("token") else None
 
     served: list[Any] = []
     routes = Router()
@@ -416,10 +416,10 @@ async def test_who_is_refused_gets_nothing() -> None:
         served.append(request.user)
         return request.user
 
-    good = loopback(routes, codec=JSON, credentials=Bearer("token"), authenticate=check)
+    good = loopback(routes, codec=JSON, credentials=BearerToken("token"), authenticate=check)
     async with good as requester:
         assert await requester.request_response(route="me") == "ann"
-    for wrong in (None, Bearer("other")):
+    for wrong in (None, BearerToken("other")):
         async with loopback(routes, credentials=wrong, authenticate=check) as refused:
             with pytest.raises(SetupRejected):
                 await refused.request_response(route="me")

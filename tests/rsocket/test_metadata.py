@@ -8,11 +8,11 @@ from hypothesis import given, strategies as st
 
 from reactive_aio.rsocket.protocol.errors import ProtocolError
 from reactive_aio.rsocket.protocol.metadata import (
-    Bearer,
+    BearerToken,
     Credentials,
-    Item,
+    MetadataItem,
     OtherCredentials,
-    Simple,
+    SimpleAuth,
     read_auth,
     read_composite,
     read_mime_types,
@@ -36,20 +36,20 @@ TEXT = st.text(max_size=40)
 
 
 def test_composite_metadata_is_written_as_drawn() -> None:
-    items = [Item(ROUTING, b"\x01a"), Item("x/y", b"zz")]
+    items = [MetadataItem(ROUTING, b"\x01a"), MetadataItem("x/y", b"zz")]
     written = write_composite(items)
     assert written.hex() == "fe0000020161" + "02782f79000002" + "7a7a"  # a length of 3, less one
     assert read_composite(written) == items
 
 
-@given(st.lists(st.builds(Item, MIME, st.binary(max_size=30)), max_size=5))
-def test_items_keep_their_order_and_content(items: list[Item]) -> None:
+@given(st.lists(st.builds(MetadataItem, MIME, st.binary(max_size=30)), max_size=5))
+def test_items_keep_their_order_and_content(items: list[MetadataItem]) -> None:
     assert read_composite(write_composite(items)) == items
 
 
 def test_what_is_not_known_is_passed_through() -> None:
-    assert read_composite(b"\xd5\x00\x00\x01x") == [Item("unknown/0x55", b"x")]
-    tracing = Item(TRACING_ZIPKIN, b"\x80" + bytes(16))
+    assert read_composite(b"\xd5\x00\x00\x01x") == [MetadataItem("unknown/0x55", b"x")]
+    tracing = MetadataItem(TRACING_ZIPKIN, b"\x80" + bytes(16))
     assert read_composite(write_composite([tracing])) == [tracing]
 
 
@@ -63,23 +63,24 @@ def test_routes_are_read_again(tags: list[str]) -> None:
 
 
 def test_credentials_are_written_as_drawn() -> None:
-    assert write_auth(Simple("me", "pw")) == b"\x80\x00\x02mepw"
-    assert write_auth(Bearer("tok")) == b"\x81tok"
+    assert write_auth(SimpleAuth("me", "pw")) == b"\x80\x00\x02mepw"
+    assert write_auth(BearerToken("tok")) == b"\x81tok"
     assert write_auth(OtherCredentials("x", b"y")) == b"\x00xy"
 
 
-@given(st.one_of(st.builds(Simple, TEXT, TEXT), st.builds(Bearer, TEXT)))
+@given(st.one_of(st.builds(SimpleAuth, TEXT, TEXT), st.builds(BearerToken, TEXT)))
 def test_credentials_are_read_again(credentials: Credentials) -> None:
     assert read_auth(write_auth(credentials)) == credentials
 
 
 def test_the_long_names_of_known_types_are_understood() -> None:
-    assert read_auth(b"\x05bearertok") == Bearer("tok")
+    assert read_auth(b"\x05bearertok") == BearerToken("tok")
     assert read_auth(b"\x04other!") == OtherCredentials("other", b"!")
 
 
 @pytest.mark.parametrize(
-    "credentials", [Simple("me", "secret"), Bearer("secret"), OtherCredentials("x", b"secret")]
+    "credentials",
+    [SimpleAuth("me", "secret"), BearerToken("secret"), OtherCredentials("x", b"secret")],
 )
 def test_secrets_are_not_shown(credentials: Credentials) -> None:
     assert "secret" not in repr(credentials)
@@ -117,10 +118,10 @@ def test_any_bytes_are_read_or_a_protocol_error(read: Callable[[bytes], Any]) ->
     "write",
     [
         lambda: write_routing("x" * 256),
-        lambda: write_composite([Item("x" * 129, b"")]),
-        lambda: write_composite([Item("", b"")]),
-        lambda: write_composite([Item("x", bytes(1 << 24))]),
-        lambda: write_auth(Simple("x" * 65536, "")),
+        lambda: write_composite([MetadataItem("x" * 129, b"")]),
+        lambda: write_composite([MetadataItem("", b"")]),
+        lambda: write_composite([MetadataItem("x", bytes(1 << 24))]),
+        lambda: write_auth(SimpleAuth("x" * 65536, "")),
     ],
 )
 def test_what_does_not_fit_is_refused(write: Callable[[], bytes]) -> None:

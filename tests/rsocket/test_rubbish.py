@@ -8,7 +8,6 @@ from hypothesis import given, settings, strategies as st
 from reactive_aio import Flow
 from reactive_aio.rsocket import JSON, Request, Router, StreamFailed, loopback
 from reactive_aio.rsocket.driver import Driver
-from reactive_aio.rsocket.envelope import DEADLINE
 from reactive_aio.rsocket.protocol.frames import Payload
 from reactive_aio.rsocket.protocol.metadata import write_composite, write_routing
 from reactive_aio.rsocket.protocol.mime import (
@@ -17,6 +16,7 @@ from reactive_aio.rsocket.protocol.mime import (
     MIME_TYPE,
     ROUTING,
 )
+from reactive_aio.rsocket.request_metadata import DEADLINE
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 
 router = Router()

@@ -20,8 +20,9 @@ from reactive_aio.rsocket import (
     MSGPACK,
     TEXT,
     ApplicationError,
+    ClientOptions,
     Codec,
-    Item,
+    MetadataItem,
     Payload,
     PayloadError,
     Request,
@@ -29,11 +30,9 @@ from reactive_aio.rsocket import (
     Requester,
     RequestInvalid,
     Router,
-    Terms,
     loopback,
     typed,
 )
-from reactive_aio.rsocket.envelope import DEADLINE, Envelopes
 from reactive_aio.rsocket.protocol.events import Elements
 from reactive_aio.rsocket.protocol.frames import Setup
 from reactive_aio.rsocket.protocol.metadata import (
@@ -49,6 +48,7 @@ from reactive_aio.rsocket.protocol.mime import (
     ROUTING,
     TRACING_ZIPKIN,
 )
+from reactive_aio.rsocket.request_metadata import DEADLINE, MetadataCache
 from reactive_aio.testing.probes import SubscriberProbe
 
 
@@ -294,9 +294,9 @@ async def test_a_request_may_have_a_type_of_its_own() -> None:
         assert await requester.request_stream([1], route="echo", codec=JSON).first() == [1]
 
 
-def types(mime: str | None, *accept: str) -> list[Item]:
-    items = [] if mime is None else [Item(MIME_TYPE, write_mime_types(mime))]
-    return [*items, Item(ACCEPT_MIME_TYPES, write_mime_types(*accept))] if accept else items
+def types(mime: str | None, *accept: str) -> list[MetadataItem]:
+    items = [] if mime is None else [MetadataItem(MIME_TYPE, write_mime_types(mime))]
+    return [*items, MetadataItem(ACCEPT_MIME_TYPES, write_mime_types(*accept))] if accept else items
 
 
 async def test_the_answer_has_the_first_acceptable_type_that_is_known() -> None:
@@ -325,13 +325,13 @@ async def test_who_leaves_a_choice_is_told_which_type_it_was() -> None:
 
         driver = requester._driver
         metadata = types("text/plain", "application/json", "text/plain")
-        metadata.append(Item(ROUTING, write_routing("echo")))
+        metadata.append(MetadataItem(ROUTING, write_routing("echo")))
         asked = Payload(b"x", write_composite(metadata))
         driver.receivers[driver.connection.request_stream(asked, 2)] = Seen()
         driver.plan()
         await turns()
         told = read_composite(came[0].metadata or b"")
-        assert told == [Item(MIME_TYPE, write_mime_types("application/json"))]
+        assert told == [MetadataItem(MIME_TYPE, write_mime_types("application/json"))]
         assert came[0].data == b'"x"'
 
 
@@ -352,7 +352,7 @@ async def test_metadata_is_read_by_handlers_and_passed_on() -> None:
             seen.append(request.item("application/x.tenant"))
             return await other.request_response(route="end", metadata=request.tracing)
 
-        trace = Item(TRACING_ZIPKIN, b"\x80\0\0\0\0\0\0\0\1")
+        trace = MetadataItem(TRACING_ZIPKIN, b"\x80\0\0\0\0\0\0\0\1")
         async with loopback(front, codec=JSON) as requester:
             tenant = ("application/x.tenant", b"me")
             await requester.request_response(route="begin", metadata=[trace, tenant])
@@ -364,12 +364,12 @@ async def test_metadata_is_pushed_to_whoever_listens() -> None:
     routes, answers = Router(), Router()
 
     @routes.on_metadata_push
-    async def pushed(metadata: tuple[Item, ...], user: Any, peer: Requester[Any]) -> None:
+    async def pushed(metadata: tuple[MetadataItem, ...], user: Any, peer: Requester[Any]) -> None:
         await got.put((metadata, user))
         peer.metadata_push(("application/x.back", b"2"))
 
     @answers.on_metadata_push
-    def pushed_back(metadata: tuple[Item, ...]) -> None:
+    def pushed_back(metadata: tuple[MetadataItem, ...]) -> None:
         got.put_nowait(metadata)
 
     with pytest.raises(ValueError, match="already"):
@@ -380,19 +380,21 @@ async def test_metadata_is_pushed_to_whoever_listens() -> None:
         routes, answers=answers, authenticate=lambda _: "ann", codec=JSON
     ) as requester:
         requester.metadata_push(("application/x.there", b"1"))
-        assert await got.get() == ((Item("application/x.there", b"1"),), "ann")
-        assert await got.get() == (Item("application/x.back", b"2"),)
+        assert await got.get() == ((MetadataItem("application/x.there", b"1"),), "ann")
+        assert await got.get() == (MetadataItem("application/x.back", b"2"),)
 
 
 async def test_without_composite_metadata_there_is_one_item() -> None:
-    async with loopback(either, codec=JSON, client=Terms(metadata_mime=ROUTING)) as requester:
+    async with loopback(
+        either, codec=JSON, client=ClientOptions(metadata_mime=ROUTING)
+    ) as requester:
         assert await requester.request_response(5, route="echo") == 5
         with pytest.raises(ValueError, match="whose metadata is"):
             await requester.request_response(5, route="echo", timeout=3)
 
 
 def test_metadata_that_is_known_is_not_read_again_and_secrets_are_not_kept() -> None:
-    envelopes, setup = Envelopes(), Setup()
+    envelopes, setup = MetadataCache(), Setup()
     for number in range(300):
         metadata = write_composite([(ROUTING, write_routing(f"r{number}"))])
         assert envelopes.read(setup, metadata).route == f"r{number}"
@@ -457,7 +459,7 @@ async def test_who_does_not_want_to_wait_longer_cancels() -> None:
 @pytest.mark.parametrize("route", ["task", "flow", "deaf"])
 async def test_the_one_who_serves_gives_up_by_itself_when_time_is_over(route: str) -> None:
     slow = Slow()
-    metadata = [Item(DEADLINE, (1500).to_bytes(4, "big"))]  # and it does not look itself
+    metadata = [MetadataItem(DEADLINE, (1500).to_bytes(4, "big"))]  # and it does not look itself
     async with loopback(slow.router, codec=JSON) as requester:
         probe: SubscriberProbe[Any] = SubscriberProbe(request=9)
         requester.request_stream(route=route, metadata=metadata).subscribe(probe)

@@ -22,7 +22,7 @@ from reactive_aio.rsocket import (
 from reactive_aio.rsocket.protocol.codec import decode
 from reactive_aio.rsocket.protocol.frames import KeepAlive
 from reactive_aio.rsocket.transports import accepting
-from reactive_aio.rsocket.transports.messages import allowed, joined, parted
+from reactive_aio.rsocket.transports.message_framing import allowed, joined, parted
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.harness.quiet import Context
 from tests.rsocket.test_transports import converse, router

@@ -14,17 +14,17 @@ from reactive_aio import Flow, from_iterable, never
 from reactive_aio.rsocket import (
     JSON,
     Address,
+    ClientOptions,
     Limits,
     Requester,
     Router,
     RouterResponder,
     Server,
-    Terms,
 )
+from reactive_aio.rsocket.client_options import client_driver
 from reactive_aio.rsocket.protocol.codec import encode
-from reactive_aio.rsocket.terms import dialled
-from reactive_aio.rsocket.transports.websocket_client import ClientWire
-from reactive_aio.rsocket.transports.websocket_server import ServerWire
+from reactive_aio.rsocket.transports.websocket_client import WebSocketClientTransport
+from reactive_aio.rsocket.transports.websocket_server import WebSocketServerTransport
 from tests.rsocket.websocket_peer import JSON_SETUP, stream
 from tests.rsocket.wire import ANY_FRAME
 
@@ -113,7 +113,7 @@ async def talk(chunks: list[bytes]) -> None:
     responder = RouterResponder(router, on_error=str)
     server = Server(responder, limits=LIMITS, max_connections=9)
     socket = Socket()
-    wire: Any = ServerWire(server.welcome(), "/", ())
+    wire: Any = WebSocketServerTransport(server.welcome(), "/", ())
     socket.wire = wire
     wire.connection_made(socket)
     for chunk in chunks:
@@ -159,8 +159,8 @@ def test_a_server_survives_any_handshake(data: bytes) -> None:
 
 async def listen_to(messages: list[bytes], answer: bytes | None) -> None:
     """A client asks for streams, and gets *messages*."""
-    driver = dialled(JSON, Terms(limits=LIMITS, router=router), None)
-    wire: Any = ClientWire(driver, Address.parse("ws://here/"))
+    driver = client_driver(JSON, ClientOptions(limits=LIMITS, router=router), None)
+    wire: Any = WebSocketClientTransport(driver, Address.parse("ws://here/"))
     socket = Socket()
     socket.wire = wire
     wire.connection_made(socket)

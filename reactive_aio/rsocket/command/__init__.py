@@ -1,8 +1,8 @@
 """The command: ``python -m reactive_aio.rsocket URI`` talks to a server, as curl does over HTTP.
 
-`options` reads the command line, `talk` does what it says, `terminal` reads and writes without
-holding up the connection. The exit status is 0 if all went well, 1 if the request or the connection
-failed, 2 if the call was wrong, and 130 after Ctrl-C.
+`arguments` reads the command line, `execution` makes the request, `terminal` reads and writes
+without blocking the event loop. The exit status is 0 on success, 1 if the request or the connection
+failed, 2 if the command line is wrong, and 130 after Ctrl-C.
 """
 
 import os
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from anyio import run
 
-from . import talk
-from .options import PROGRAM, BadCall, read
+from .arguments import PROGRAM, UsageError, parse_arguments
+from .execution import RequestFailed, execute
 
 __all__ = ("main",)
 
@@ -22,11 +22,11 @@ OK, FAILED, WRONG_CALL, INTERRUPTED = 0, 1, 2, 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line asks; the exit status."""
     try:
-        wish = read(arguments)
-        run(talk.talk, wish)
-    except BadCall as error:
+        options = parse_arguments(arguments)
+        run(execute, options)
+    except UsageError as error:
         return _tell(error, WRONG_CALL)
-    except talk.Failed as error:
+    except RequestFailed as error:
         return _tell(error, FAILED)
     except KeyboardInterrupt:
         return INTERRUPTED

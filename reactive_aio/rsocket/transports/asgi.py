@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..._core.loop import Future, Task, settled
 from ..driver import CLOSE_TIMEOUT, Driver
 from ..protocol.frames import ErrorCode
-from .messages import joined, parted
+from .message_framing import joined, parted
 
 if TYPE_CHECKING:
     from ..._core.loop import TimerHandle

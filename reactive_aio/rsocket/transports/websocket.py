@@ -13,9 +13,9 @@ from ..._core.loop import BaseTransport, SocketProtocol, TimerHandle
 from ..driver import CLOSE_TIMEOUT, Driver
 from ..protocol.flood import Flood
 from ..protocol.frames import ErrorCode
-from .messages import Message, joined, parted
+from .message_framing import Message, joined, parted
 
-__all__ = ("WebSocketWire",)
+__all__ = ("WebSocketTransport",)
 
 NORMAL: Final = 1000
 UNSUPPORTED: Final = 1003
@@ -23,7 +23,7 @@ POLICY: Final = 1008
 TOO_BIG: Final = 1009
 
 
-class WebSocketWire(SocketProtocol):
+class WebSocketTransport(SocketProtocol):
     """A socket's protocol for the loop, and a transport for its driver."""
 
     def __init__(self, driver: Driver, protocol: Any) -> None:

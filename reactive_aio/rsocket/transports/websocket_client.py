@@ -10,7 +10,7 @@ from websockets.uri import parse_uri
 
 from ..._core.loop import AbstractEventLoop, BaseTransport, Future
 from ..driver import Driver
-from .websocket import WebSocketWire
+from .websocket import WebSocketTransport
 
 if TYPE_CHECKING:
     from ..uri import Address
@@ -20,7 +20,7 @@ __all__ = ("dial",)
 _logger: Final = getLogger("reactive_aio.rsocket")
 
 
-class ClientWire(WebSocketWire):
+class WebSocketClientTransport(WebSocketTransport):
     """A connection to a server; its driver is attached when the handshake is done."""
 
     def __init__(self, driver: Driver, address: "Address") -> None:
@@ -68,7 +68,7 @@ async def dial(
     loop: AbstractEventLoop, address: "Address", driver: Driver, ssl: SSLContext | None
 ) -> None:
     """Connect *driver* to *address*."""
-    wire = ClientWire(driver, address)
+    wire = WebSocketClientTransport(driver, address)
     secure = (ssl or True) if address.secure else None
     transport, _ = await loop.create_connection(
         lambda: wire, address.host, address.port, ssl=secure

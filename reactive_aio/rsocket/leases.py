@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..spec import Publisher, Subscription
     from .driver import Driver
 
-__all__ = ("Grants", "Lease")
+__all__ = ("Lease", "LeaseGranter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Lease:
             raise ValueError(f"ttl must be from a millisecond to 24 days, not {self.ttl}")
 
 
-class Grants:
+class LeaseGranter:
     """Subscribes to leases for one connection, and grants them to its peer."""
 
     def __init__(self, driver: "Driver") -> None:

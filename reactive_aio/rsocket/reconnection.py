@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .._core.loop import Future, Task
     from .driver import Driver
 
-__all__ = ("RESUMING", "Link")
+__all__ = ("RESUMING", "Reconnector")
 
 Dial = Callable[["Driver"], Awaitable[None]]
 
@@ -26,7 +26,7 @@ RESUMING: Final = RetryPolicy(attempts=None, delay=0.05, maximum=5.0, within=360
 """How a session looks for a new transport: until its time is over."""
 
 
-class Link:
+class Reconnector:
     """What keeps one client connected. *make* makes a driver, *dial* gives it a transport."""
 
     def __init__(

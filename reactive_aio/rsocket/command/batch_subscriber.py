@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from ...spec import Subscription
     from .terminal import Progress
 
-__all__ = ("Sink",)
+__all__ = ("BatchSubscriber",)
 
 
-class Sink:
+class BatchSubscriber:
     """Holds what has come and has not been taken: never more than *n* elements."""
 
     def __init__(self, n: int, progress: "Progress") -> None:

@@ -11,10 +11,10 @@ from .protocol.connection import Connection
 from .protocol.frames import Resume
 from .protocol.resume import Sessions
 
-__all__ = ("Kept",)
+__all__ = ("ResumableSessions",)
 
 
-class Kept:
+class ResumableSessions:
     """The sessions of one server, at most 1024 of them."""
 
     def __init__(self) -> None:

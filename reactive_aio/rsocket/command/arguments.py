@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NoReturn
 
-from ..protocol.metadata import Bearer, Credentials, Item, Simple
+from ..protocol.metadata import BearerToken, Credentials, MetadataItem, SimpleAuth
 from ..uri import Address
 
-__all__ = ("PROGRAM", "STDIN", "BadCall", "Wish", "read")
+__all__ = ("PROGRAM", "STDIN", "CommandOptions", "UsageError", "parse_arguments")
 
 PROGRAM: Final = "python -m reactive_aio.rsocket"
 STDIN: Final = "-"
@@ -33,12 +33,12 @@ TEXT may be @FILE, for what a file holds. Examples:
 """
 
 
-class BadCall(Exception):
+class UsageError(Exception):
     """The command line makes no sense."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Wish:
+class CommandOptions:
     """What the command line asks for."""
 
     address: Address
@@ -49,7 +49,7 @@ class Wish:
     lines: bool
     """Whether the data are the lines of standard input."""
     mime: str
-    metadata: list[Item] = field(default_factory=list["Item"])
+    metadata: list[MetadataItem] = field(default_factory=list["MetadataItem"])
     credentials: Credentials | None = None
     timeout: float | None = None
     connect_timeout: float = 10.0
@@ -63,23 +63,23 @@ class Wish:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise BadCall(f"{message} (--help tells more)")
+        raise UsageError(f"{message} (--help tells more)")
 
 
-def read(arguments: Sequence[str] | None) -> Wish:
-    """Read the command line; raise `BadCall`."""
+def parse_arguments(arguments: Sequence[str] | None) -> CommandOptions:
+    """Read the command line; raise `UsageError`."""
     given = _parser().parse_args(arguments)
     try:
         address = Address.parse(given.uri)
     except ValueError as error:
-        raise BadCall(str(error)) from None
+        raise UsageError(str(error)) from None
     data: list[str] = given.data
     lines = STDIN in data or (given.model == "channel" and not data)
     if len(data) > 1 and (given.model != "channel" or lines):
-        raise BadCall("--data: one is enough, but for --channel, whose elements they are")
+        raise UsageError("--data: one is enough, but for --channel, whose elements they are")
     if lines and given.model != "channel":
-        raise BadCall("--data -: standard input is read for --channel only; write --data @FILE")
-    return Wish(
+        raise UsageError("--data -: standard input is read for --channel only; write --data @FILE")
+    return CommandOptions(
         address=address,
         model=given.model,
         route=given.route if given.route is not None else address.route,
@@ -187,14 +187,14 @@ def _value(option: str, text: str) -> bytes:
     try:
         return Path(text[1:]).read_bytes()
     except OSError as error:
-        raise BadCall(f"{option}: {text[1:]}: {error.strerror}") from None
+        raise UsageError(f"{option}: {text[1:]}: {error.strerror}") from None
 
 
 def _secret(text: str) -> str:
     """A password or token: its end of line, in a file, does not belong to it."""
     if text.startswith("$"):
         if text[1:] not in os.environ:
-            raise BadCall(f"--auth: there is no variable {text[1:]} in the environment")
+            raise UsageError(f"--auth: there is no variable {text[1:]} in the environment")
         return os.environ[text[1:]]
     return _value("--auth", text).decode("utf-8", "surrogateescape").rstrip("\r\n")
 
@@ -203,33 +203,33 @@ def _credentials(text: str) -> Credentials:
     kind, _, rest = text.partition(":")
     user, colon, password = rest.partition(":")
     if kind == "bearer" and rest:
-        return Bearer(_secret(rest))
+        return BearerToken(_secret(rest))
     if kind == "simple" and user and colon:
-        return Simple(user, _secret(password))
-    raise BadCall("--auth: write simple:USER:PASSWORD or bearer:TOKEN")
+        return SimpleAuth(user, _secret(password))
+    raise UsageError("--auth: write simple:USER:PASSWORD or bearer:TOKEN")
 
 
-def _item(text: str) -> Item:
+def _item(text: str) -> MetadataItem:
     mime, equals, rest = text.partition("=")
     if not equals or not re.fullmatch(r"[\x21-\x7e]+", mime):
-        raise BadCall(f"--metadata: write MIME=TEXT, not {text!r}")
-    return Item(mime, _value("--metadata", rest))
+        raise UsageError(f"--metadata: write MIME=TEXT, not {text!r}")
+    return MetadataItem(mime, _value("--metadata", rest))
 
 
 def _tls(address: Address, given: argparse.Namespace) -> ssl.SSLContext | None:
     files: tuple[Path | None, ...] = (given.ca, given.cert, given.key)
     if not address.secure:
         if any(files) or given.insecure:
-            raise BadCall("certificates are for tls:// and wss://")
+            raise UsageError("certificates are for tls:// and wss://")
         return None
     if given.key is not None and given.cert is None:
-        raise BadCall("--key: write --cert as well")
+        raise UsageError("--key: write --cert as well")
     try:
         context = ssl.create_default_context(cafile=given.ca)
         if given.cert is not None:
             context.load_cert_chain(given.cert, given.key)
     except OSError as error:
-        raise BadCall(f"certificates: {error}") from None
+        raise UsageError(f"certificates: {error}") from None
     if given.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

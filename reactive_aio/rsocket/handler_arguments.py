@@ -12,7 +12,7 @@ from uuid import UUID
 from ..flow import Flow
 from .payloads import JSON, MSGPACK, PayloadError, readable, typed
 
-__all__ = ("Convert", "converter", "hints", "parameters", "reader")
+__all__ = ("Convert", "converter", "hints", "reader", "signature_parameters")
 
 Convert = Callable[[str], Any]
 Decode = Callable[[bytes], Any]
@@ -31,7 +31,7 @@ _SCALARS: Final[dict[Any, tuple[type, ...]]] = {
 }
 
 
-def parameters(function: Callable[..., Any]) -> dict[str, Parameter]:
+def signature_parameters(function: Callable[..., Any]) -> dict[str, Parameter]:
     """By name; annotations are not looked at, as some may not be resolvable."""
     if sys.version_info >= (3, 14):
         from annotationlib import Format

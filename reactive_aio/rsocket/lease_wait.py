@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import TimedOut
 from .driver import lost_error
-from .envelope import DEADLINE_PASSED
 from .exchange import Inflow
 from .protocol.errors import NoLease, RequestCanceled, StreamFailed
+from .request_metadata import DEADLINE_PASSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 from .._core.duration import Duration, seconds
 from .driver import Driver
-from .envelope import written
 from .payloads import Codec
 from .protocol.connection import Connection
 from .protocol.frames import Payload, Setup
 from .protocol.limits import Limits
-from .protocol.metadata import Credentials, Item, write_auth
+from .protocol.metadata import Credentials, MetadataItem, write_auth
 from .protocol.mime import AUTHENTICATION, COMPOSITE_METADATA
-from .responder import CODECS, Options, RouterResponder
+from .request_metadata import write_items
+from .responder import CODECS, ResponderOptions, RouterResponder
 from .routing import Router
 
 if TYPE_CHECKING:
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
     from .protocol.resume import Resumption
 
-__all__ = ("Terms", "dialled", "shown")
+__all__ = ("ClientOptions", "client_driver", "resolve_credentials")
 
 
-class Terms(TypedDict, total=False):
+class ClientOptions(TypedDict, total=False):
     """How a client connects."""
 
     credentials: "Credentials | Callable[[], Any] | None"
-    """What is shown to the server, or a function that returns it, anew for each connection; it may
-    be a coroutine function."""
+    """The client's credentials, or a function, possibly a coroutine function, that returns them.
+    The function is called once for each connection."""
     keepalive: Duration
     """How often it says that it lives: every 20 seconds."""
     lifetime: Duration
@@ -37,63 +37,67 @@ class Terms(TypedDict, total=False):
     """What the connection may cost."""
     router: Router | None
     """What serves the requests of the server."""
-    serving: Options
+    serving: ResponderOptions
     """How *router* serves."""
     lease: bool
-    """Whether requests, in both directions, need leases. `Options.leases` are granted."""
+    """Whether requests, in both directions, need leases. `ResponderOptions.leases` are granted."""
     resume: "Resumption | None"
     """Whether, and how long, the session outlives its transport."""
     metadata_mime: str
     """The type of metadata where it is not to be composite: for old servers."""
-    metadata: "tuple[Item | tuple[str, bytes], ...]"
+    metadata: "tuple[MetadataItem | tuple[str, bytes], ...]"
     """More metadata for the SETUP."""
     data: bytes
     """Data for the SETUP."""
 
 
-_KNOWN: Final = Terms.__annotations__.keys()
+_KNOWN: Final = ClientOptions.__annotations__.keys()
 
 
-async def shown(terms: Terms) -> Credentials | None:
-    """The credentials of *terms*, asked for if they are a function."""
-    credentials = terms.get("credentials")
+async def resolve_credentials(options: ClientOptions) -> Credentials | None:
+    """The credentials of *options*, asked for if they are a function."""
+    credentials = options.get("credentials")
     if not callable(credentials):
         return credentials
     made = credentials()
     return cast("Credentials | None", await made if isawaitable(made) else made)
 
 
-def dialled(codec: Codec[Any], terms: Terms, credentials: Credentials | None) -> Driver:
+def client_driver(
+    codec: Codec[Any], options: ClientOptions, credentials: Credentials | None
+) -> Driver:
     """A client's driver, to be attached to a transport."""
-    if wrong := terms.keys() - _KNOWN:
+    if wrong := options.keys() - _KNOWN:
         raise TypeError(f"unknown {', '.join(sorted(wrong))}; known are {', '.join(_KNOWN)}")
-    items = list(terms.get("metadata", ()))
+    items = list(options.get("metadata", ()))
     if credentials is not None:
         items.insert(0, (AUTHENTICATION, write_auth(credentials)))
-    mime = terms.get("metadata_mime", COMPOSITE_METADATA)
+    mime = options.get("metadata_mime", COMPOSITE_METADATA)
     setup = Setup(
-        keepalive=max(1, int(seconds(terms.get("keepalive", 20.0), "keepalive") * 1000)),
-        lifetime=max(1, int(seconds(terms.get("lifetime", 90.0), "lifetime") * 1000)),
+        keepalive=max(1, int(seconds(options.get("keepalive", 20.0), "keepalive") * 1000)),
+        lifetime=max(1, int(seconds(options.get("lifetime", 90.0), "lifetime") * 1000)),
         metadata_mime=mime,
         data_mime=codec.mime,
-        payload=Payload(terms.get("data", b""), written(mime, items)),
-        lease=terms.get("lease", False),
+        payload=Payload(options.get("data", b""), write_items(mime, items)),
+        lease=options.get("lease", False),
     )
-    limits, resume = terms.get("limits"), terms.get("resume")
+    limits, resume = options.get("limits"), options.get("resume")
 
     def make(now: float) -> Connection:
         return Connection(setup, now, limits=limits, resumption=resume)
 
-    router = terms.get("router")
+    router = options.get("router")
     if router is None:
         return Driver(make)
-    responder = RouterResponder(router, **_serving(codec, terms.get("serving", Options())))
+    responder = RouterResponder(
+        router, **_serving(codec, options.get("serving", ResponderOptions()))
+    )
     driver = Driver(make, responder)
     responder.begin(driver)
     return driver
 
 
-def _serving(codec: Codec[Any], options: Options) -> Options:
+def _serving(codec: Codec[Any], options: ResponderOptions) -> ResponderOptions:
     """*options*, by which a type of this connection alone can be read as well."""
     if codec.mime in CODECS:
         return options

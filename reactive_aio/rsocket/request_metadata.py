@@ -10,7 +10,7 @@ from .protocol.errors import ProtocolError
 from .protocol.frames import Setup
 from .protocol.metadata import (
     Credentials,
-    Item,
+    MetadataItem,
     read_auth,
     read_composite,
     read_mime_types,
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 __all__ = (
     "DEADLINE",
     "DEADLINE_PASSED",
-    "Envelope",
-    "Envelopes",
-    "credentials_in",
-    "items_of",
-    "within",
-    "written",
+    "MetadataCache",
+    "RequestMetadata",
+    "deadline_item",
+    "find_credentials",
+    "read_items",
+    "write_items",
 )
 
 DEADLINE: Final = "application/x.reactive-aio.deadline.v0"
@@ -45,10 +45,10 @@ DEADLINE_PASSED: Final = b"the deadline has passed"
 _MOST: Final = 2**32 - 1
 
 
-class Envelope(NamedTuple):
+class RequestMetadata(NamedTuple):
     """The metadata of one request, read."""
 
-    items: tuple[Item, ...] = ()
+    items: tuple[MetadataItem, ...] = ()
     route: str = ""
     mime: str | None = None
     """The type of the data, if it is not that of the connection."""
@@ -58,21 +58,21 @@ class Envelope(NamedTuple):
     """How many seconds the one who asks will wait."""
 
 
-def within(seconds: float) -> Item:
+def deadline_item(seconds: float) -> MetadataItem:
     """The item that says: the answer is wanted within *seconds*."""
-    return Item(DEADLINE, min(max(1, round(seconds * 1000)), _MOST).to_bytes(4, "big"))
+    return MetadataItem(DEADLINE, min(max(1, round(seconds * 1000)), _MOST).to_bytes(4, "big"))
 
 
-def items_of(setup: Setup | None, metadata: bytes | None) -> tuple[Item, ...]:
+def read_items(setup: Setup | None, metadata: bytes | None) -> tuple[MetadataItem, ...]:
     """The items in *metadata*; one of the connection's type where it is not composite."""
     if not metadata or setup is None:
         return ()
     if setup.metadata_mime == COMPOSITE_METADATA:
         return tuple(read_composite(metadata))
-    return (Item(setup.metadata_mime, metadata),)
+    return (MetadataItem(setup.metadata_mime, metadata),)
 
 
-def written(mime: str, items: "Iterable[Item | tuple[str, bytes]]") -> bytes | None:
+def write_items(mime: str, items: "Iterable[MetadataItem | tuple[str, bytes]]") -> bytes | None:
     """The metadata of a connection of type *mime* that says *items*."""
     if mime == COMPOSITE_METADATA:
         return write_composite(items) or None
@@ -86,7 +86,7 @@ def written(mime: str, items: "Iterable[Item | tuple[str, bytes]]") -> bytes | N
     return contents[0] if contents else None
 
 
-def credentials_in(items: "Iterable[Item]") -> Credentials | None:
+def find_credentials(items: "Iterable[MetadataItem]") -> Credentials | None:
     """The first credentials among *items*; raises `ProtocolError` if they make no sense."""
     for mime, content in items:
         if mime == AUTHENTICATION:
@@ -94,7 +94,7 @@ def credentials_in(items: "Iterable[Item]") -> Credentials | None:
     return None
 
 
-def _read(items: tuple[Item, ...]) -> Envelope:
+def _read(items: tuple[MetadataItem, ...]) -> RequestMetadata:
     route, mime, timeout = "", None, None
     accept: tuple[str, ...] = ()
     for kind, content in items:
@@ -109,14 +109,14 @@ def _read(items: tuple[Item, ...]) -> Envelope:
             if len(content) != 4:
                 raise ProtocolError(f"a deadline of {len(content)} bytes, not of 4")
             timeout = int.from_bytes(content, "big") / 1000
-    return Envelope(items, route, mime, accept, timeout)
+    return RequestMetadata(items, route, mime, accept, timeout)
 
 
 _KEPT: Final = 256
 _SMALL: Final = 256
 
 
-class Envelopes:
+class MetadataCache:
     """Reads metadata, and knows what it has read: most requests for a route say the same.
 
     At most 256 of up to 256 bytes are kept, and none with credentials.
@@ -125,20 +125,20 @@ class Envelopes:
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, bytes], Envelope] = {}
+        self._known: dict[tuple[str, bytes], RequestMetadata] = {}
 
     def knows(self, setup: Setup, metadata: bytes | None) -> bool:
         """Whether that has been read, and is kept."""
         return not metadata or (setup.metadata_mime, metadata) in self._known
 
-    def read(self, setup: Setup | None, metadata: bytes | None) -> Envelope:
+    def read(self, setup: Setup | None, metadata: bytes | None) -> RequestMetadata:
         if not metadata or setup is None:
             return _NONE
         key = setup.metadata_mime, metadata
         known = self._known.get(key)
         if known is not None:
             return known
-        envelope = _read(items_of(setup, metadata))
+        envelope = _read(read_items(setup, metadata))
         secret = any(mime == AUTHENTICATION for mime, _ in envelope.items)
         if len(metadata) <= _SMALL and not secret:
             if len(self._known) >= _KEPT:
@@ -147,4 +147,4 @@ class Envelopes:
         return envelope
 
 
-_NONE: Final = Envelope()
+_NONE: Final = RequestMetadata()

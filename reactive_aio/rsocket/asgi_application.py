@@ -3,10 +3,10 @@
 from collections.abc import MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from .responder import Options, RouterResponder
+from .responder import ResponderOptions, RouterResponder
 from .server import Server
 from .transports.asgi import AsgiTransport, Receive, Send
-from .transports.messages import allowed
+from .transports.message_framing import allowed
 
 if TYPE_CHECKING:
     from .protocol.limits import Limits
@@ -107,7 +107,7 @@ def asgi_app(
     limits: "Limits | None" = None,
     resume: "Resumption | None" = None,
     max_connections: int = 1024,
-    **options: Unpack[Options],
+    **options: Unpack[ResponderOptions],
 ) -> AsgiApp:
     """Make an application of ASGI that serves by *router*, over the WebSockets that come to it.
 
