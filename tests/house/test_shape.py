@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = sorted((ROOT / "reactive_aio").rglob("*.py"))
-LONGEST_FILE = 400
+LONGEST_FILE = 600
 LONGEST_FUNCTION = 40  # lines of code, without the docstring
 # Words of other houses for what the specification has a word for.
 FOREIGN = re.compile(
