@@ -61,7 +61,7 @@ class ShortWay:
         if setup is None:
             return None
         found = self._learn(setup, metadata)
-        if self._responder.envelopes.knows(setup, metadata):
+        if self._responder.envelopes.holds(setup, metadata):
             known = self.known(setup)
             if len(known) >= _KEPT:
                 known.clear()
@@ -75,10 +75,10 @@ class ShortWay:
             if responder.hooks.authorize is not None or envelope.timeout is not None:
                 return None
             found = responder.router.find(envelope.route)
-            if found is None or not found[0].plain or len(envelope.accept) > 1:
+            if found is None or not found[0].needs_only_data or len(envelope.accept) > 1:
                 return None
             handler, texts = found
             read, written = responder.choose(setup, envelope)
-            return Plain(handler.by_data(read, handler.values(texts)), written.encode)
+            return Plain(handler.bind(read, handler.route_arguments(texts)), written.encode)
         except (ProtocolError, RequestInvalid):  # it is refused on the long way
             return None

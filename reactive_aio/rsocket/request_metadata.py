@@ -1,7 +1,7 @@
-"""What stands beside a request's data: its route, credentials, types, deadline, and the rest.
+"""The metadata of a request: route, credentials, MIME types, deadline and other items.
 
-The deadline is an item of our own: how many milliseconds the one who asks will wait, as a 32-bit
-number. A duration, because two machines' clocks differ.
+The deadline is an item of our own: the number of milliseconds that the requester waits for the
+response, as a 32-bit number. It is a duration because the clocks of two machines differ.
 """
 
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -41,30 +41,31 @@ __all__ = (
 
 DEADLINE: Final = "application/x.reactive-aio.deadline.v0"
 DEADLINE_PASSED: Final = b"the deadline has passed"
-"""What the CANCELED error of a request says whose time is over."""
-_MOST: Final = 2**32 - 1
+"""The text of the CANCELED error of a request whose deadline has passed."""
+_MAX_MILLISECONDS: Final = 2**32 - 1
 
 
 class RequestMetadata(NamedTuple):
-    """The metadata of one request, read."""
+    """The metadata of one request, decoded."""
 
     items: tuple[MetadataItem, ...] = ()
     route: str = ""
     mime: str | None = None
-    """The type of the data, if it is not that of the connection."""
+    """The type of the data, if it differs from that of the connection."""
     accept: tuple[str, ...] = ()
-    """The types that the answer may have."""
+    """The acceptable types of the response."""
     timeout: float | None = None
-    """How many seconds the one who asks will wait."""
+    """The number of seconds that the requester waits."""
 
 
 def deadline_item(seconds: float) -> MetadataItem:
-    """The item that says: the answer is wanted within *seconds*."""
-    return MetadataItem(DEADLINE, min(max(1, round(seconds * 1000)), _MOST).to_bytes(4, "big"))
+    """The item for a requester that waits *seconds* for the response."""
+    milliseconds = min(max(1, round(seconds * 1000)), _MAX_MILLISECONDS)
+    return MetadataItem(DEADLINE, milliseconds.to_bytes(4, "big"))
 
 
 def read_items(setup: Setup | None, metadata: bytes | None) -> tuple[MetadataItem, ...]:
-    """The items in *metadata*; one of the connection's type where it is not composite."""
+    """The items in *metadata*; a single one of the connection's type unless that is composite."""
     if not metadata or setup is None:
         return ()
     if setup.metadata_mime == COMPOSITE_METADATA:
@@ -73,7 +74,7 @@ def read_items(setup: Setup | None, metadata: bytes | None) -> tuple[MetadataIte
 
 
 def write_items(mime: str, items: "Iterable[MetadataItem | tuple[str, bytes]]") -> bytes | None:
-    """The metadata of a connection of type *mime* that says *items*."""
+    """Encode *items* for a connection whose metadata is of type *mime*."""
     if mime == COMPOSITE_METADATA:
         return write_composite(items) or None
     contents: list[bytes] = []
@@ -87,7 +88,7 @@ def write_items(mime: str, items: "Iterable[MetadataItem | tuple[str, bytes]]") 
 
 
 def find_credentials(items: "Iterable[MetadataItem]") -> Credentials | None:
-    """The first credentials among *items*; raises `ProtocolError` if they make no sense."""
+    """The first credentials among *items*; raises `ProtocolError` if they are malformed."""
     for mime, content in items:
         if mime == AUTHENTICATION:
             return read_auth(content)
@@ -112,39 +113,38 @@ def _read(items: tuple[MetadataItem, ...]) -> RequestMetadata:
     return RequestMetadata(items, route, mime, accept, timeout)
 
 
-_KEPT: Final = 256
-_SMALL: Final = 256
+_NO_METADATA: Final = RequestMetadata()
+_MAX_ENTRIES: Final = 256
+_MAX_ENTRY_SIZE: Final = 256
 
 
 class MetadataCache:
-    """Reads metadata, and knows what it has read: most requests for a route say the same.
+    """Decodes metadata and caches the results: most requests for a route carry the same bytes.
 
-    At most 256 of up to 256 bytes are kept, and none with credentials.
+    It keeps up to 256 entries of up to 256 bytes each, and none with credentials.
     """
 
-    __slots__ = ("_known",)
+    __slots__ = ("_entries",)
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, bytes], RequestMetadata] = {}
+        self._entries: dict[tuple[str, bytes], RequestMetadata] = {}
 
-    def knows(self, setup: Setup, metadata: bytes | None) -> bool:
-        """Whether that has been read, and is kept."""
-        return not metadata or (setup.metadata_mime, metadata) in self._known
+    def holds(self, setup: Setup, metadata: bytes | None) -> bool:
+        """Whether *metadata* is empty or cached."""
+        return not metadata or (setup.metadata_mime, metadata) in self._entries
 
     def read(self, setup: Setup | None, metadata: bytes | None) -> RequestMetadata:
+        """Decode *metadata*; raise `ProtocolError` if it is malformed."""
         if not metadata or setup is None:
-            return _NONE
+            return _NO_METADATA
         key = setup.metadata_mime, metadata
-        known = self._known.get(key)
-        if known is not None:
-            return known
-        envelope = _read(read_items(setup, metadata))
-        secret = any(mime == AUTHENTICATION for mime, _ in envelope.items)
-        if len(metadata) <= _SMALL and not secret:
-            if len(self._known) >= _KEPT:
-                self._known.clear()
-            self._known[key] = envelope
-        return envelope
-
-
-_NONE: Final = RequestMetadata()
+        cached = self._entries.get(key)
+        if cached is not None:
+            return cached
+        decoded = _read(read_items(setup, metadata))
+        is_secret = any(mime == AUTHENTICATION for mime, _ in decoded.items)
+        if len(metadata) <= _MAX_ENTRY_SIZE and not is_secret:
+            if len(self._entries) >= _MAX_ENTRIES:
+                self._entries.clear()
+            self._entries[key] = decoded
+        return decoded

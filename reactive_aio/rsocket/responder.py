@@ -115,7 +115,7 @@ class RouterResponder:
     async def _judge(self, driver: Driver, setup: Setup) -> None:
         user: Any = None
         try:
-            user = await self.hooks.who(connecting_client(driver, setup))
+            user = await self.hooks.identify(connecting_client(driver, setup))
         except ProtocolError:
             driver.reject("the credentials cannot be read")
             return
@@ -224,7 +224,7 @@ class RouterResponder:
 
     def pushed(self, driver: Driver, metadata: bytes) -> None:
         """Metadata for the whole connection; what cannot be read, or is too much, is dropped."""
-        if self.router.pushed is None or not self.take_place():
+        if self.router.metadata_push is None or not self.take_place():
             return
         task: Coroutine[Any, Any, None] = self._push(driver, metadata)
         spawned = driver.spawn(task, "rsocket: metadata push")
@@ -242,7 +242,8 @@ class RouterResponder:
             return
         try:
             peer = Requester(driver, self.codec(setup))
-            result = self.router.push(metadata=items, user=driver.user, peer=peer)
+            push: Any = self.router.metadata_push
+            result = push(metadata=items, user=driver.user, peer=peer)
             if isawaitable(result):
                 await result
         except Exception as error:

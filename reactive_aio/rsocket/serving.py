@@ -101,12 +101,12 @@ class Served:
         if found is None:
             raise RequestInvalid(ErrorCode.INVALID, b"there is no such route")
         handler, texts = found
-        values = handler.values(texts)
-        decode = handler.decode_by(self.data_codec)
+        values = handler.route_arguments(texts)
+        decode = handler.decoder(self.data_codec)
         request._decode = decode
         if request.model is Model.CHANNEL:
             request._open = partial(self._incoming, decode)
-            if not handler.incoming:
+            if not handler.takes_incoming:
                 self.driver.connection.cancel(self.stream_id)
         else:
             request._open = partial(_alone, request)
@@ -135,7 +135,7 @@ class Served:
         await self._await(self._after_permission())
 
     async def _after_permission(self) -> Any:
-        await self.responder.hooks.permit(self.request)
+        await self.responder.hooks.check(self.request)
         result = self._call()
         return await result if isawaitable(result) else result
 

@@ -23,7 +23,7 @@ MAY_BLOCK = {
         "listen"
     },  # looks whether the path of a Unix socket is free
     # They have waited until they need not wait; a file makes nobody wait for long.
-    "/reactive_aio/rsocket/command/terminal.py": {"lines", "write"},
+    "/reactive_aio/rsocket/command/terminal.py": {"read_lines", "write"},
 }
 # A thread may hold a lock for the few instructions that the lock is for, and lose the processor
 # just then. Who holds it longer waits for something.

@@ -156,8 +156,8 @@ def test_a_stream_is_shown_line_by_line_under_the_demand_that_was_asked_for(
     server.says("asked 2")
     status, out, err = command(f"{server.uri}?route=range.9999&n=7", "--take", "3", "--progress")
     assert (status, out) == (0, "0\n1\n2\n")
-    assert err.startswith("asked for 7")
-    assert "3 came" in err
+    assert err.startswith("requested 7")
+    assert "received 3" in err
     server.says("asked 3")  # no more than can be of use
 
 
@@ -208,7 +208,7 @@ def test_what_nobody_answers_arrives(server: Running, command: Command) -> None:
 def test_what_fails_is_said_in_one_line(
     server: Running, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execution, "PAUSE", 0.01)
+    monkeypatch.setattr(execution, "RETRY_DELAY", 0.01)
     for arguments, status, said in (
         ((server.uri, "--route", "full"), 1, "0x400: no seats left"),
         ((server.uri, "--route", "nowhere", "--response"), 1, "no such route"),
@@ -222,7 +222,7 @@ def test_what_fails_is_said_in_one_line(
         ((server.uri, "--auth", "basic:x"), 2, "simple:USER:PASSWORD"),
         ((server.uri, "--auth", "bearer:$NOWHERE"), 2, "no variable NOWHERE"),
         ((server.uri, "--metadata", "x"), 2, "MIME=TEXT"),
-        ((server.uri, "--data", "a", "--data", "b"), 2, "one is enough"),
+        ((server.uri, "--data", "a", "--data", "b"), 2, "only --channel takes"),
         ((server.uri, "--data", "-"), 2, "for --channel only"),
         ((server.uri, "--insecure"), 2, "tls:// and wss://"),
         (("tls://there:1", "--ca", "/nowhere/at/all"), 2, "certificates"),

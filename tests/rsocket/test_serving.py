@@ -398,12 +398,12 @@ def test_metadata_that_is_known_is_not_read_again_and_secrets_are_not_kept() -> 
     for number in range(300):
         metadata = write_composite([(ROUTING, write_routing(f"r{number}"))])
         assert envelopes.read(setup, metadata).route == f"r{number}"
-    assert len(envelopes._known) < 300
-    before = len(envelopes._known)
+    assert len(envelopes._entries) < 300
+    before = len(envelopes._entries)
     secret = write_composite([(AUTHENTICATION, b"\x81token")])
     assert envelopes.read(setup, secret).items[0].content == b"\x81token"
     envelopes.read(setup, write_composite([("application/x.long", bytes(300))]))
-    assert len(envelopes._known) == before
+    assert len(envelopes._entries) == before
 
 
 # -- deadlines -------------------------------------------------------------------------------------

@@ -54,8 +54,8 @@ def test_what_an_address_says(prefix: str, uri: str, address: Address, text: str
     parsed = Address.parse(prefix + uri)
     assert parsed == address
     assert str(parsed) == (uri if text is None else text)
-    assert parsed.secure is (address.transport in ("tls", "wss"))
-    assert parsed.web is (address.transport in ("ws", "wss"))
+    assert parsed.is_secure is (address.transport in ("tls", "wss"))
+    assert parsed.is_websocket is (address.transport in ("ws", "wss"))
 
 
 @pytest.mark.parametrize(

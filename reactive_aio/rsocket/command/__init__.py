@@ -1,6 +1,6 @@
 """The command: ``python -m reactive_aio.rsocket URI`` talks to a server, as curl does over HTTP.
 
-`arguments` reads the command line, `execution` makes the request, `terminal` reads and writes
+`arguments` parses the command line, `execution` makes the request, `terminal` reads and writes
 without blocking the event loop. The exit status is 0 on success, 1 if the request or the connection
 failed, 2 if the command line is wrong, and 130 after Ctrl-C.
 """
@@ -16,18 +16,17 @@ from .execution import RequestFailed, execute
 
 __all__ = ("main",)
 
-OK, FAILED, WRONG_CALL, INTERRUPTED = 0, 1, 2, 130
+OK, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line asks; the exit status."""
+    """Run the command and return its exit status."""
     try:
-        options = parse_arguments(arguments)
-        run(execute, options)
+        run(execute, parse_arguments(arguments))
     except UsageError as error:
-        return _tell(error, WRONG_CALL)
+        return _report(error, WRONG_USAGE)
     except RequestFailed as error:
-        return _tell(error, FAILED)
+        return _report(error, FAILED)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # as in `… | head`
@@ -36,6 +35,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return OK
 
 
-def _tell(error: Exception, status: int) -> int:
+def _report(error: Exception, status: int) -> int:
     sys.stderr.write(f"{PROGRAM}: {' '.join(str(error).split())}\n")
     return status

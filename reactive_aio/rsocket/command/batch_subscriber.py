@@ -1,4 +1,4 @@
-"""The subscriber of the command: it asks for more when what has come has been written."""
+"""The subscriber of the command: it requests elements as it writes those received."""
 
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
@@ -13,57 +13,57 @@ __all__ = ("BatchSubscriber",)
 
 
 class BatchSubscriber:
-    """Holds what has come and has not been taken: never more than *n* elements."""
+    """Buffers the elements that are not written yet: never more than *request_n*."""
 
-    def __init__(self, n: int, progress: "Progress") -> None:
-        self._n = n
+    def __init__(self, request_n: int, progress: "Progress") -> None:
+        self._request_n = request_n
         self._progress = progress
-        self._held: list[bytes] = []
+        self._buffer: list[bytes] = []
         self._subscription: Subscription | None = None
-        self._over = False
+        self._is_done = False
         self._error: BaseException | None = None
-        self._news = Event()
+        self._changed = Event()
 
     async def batches(self) -> AsyncIterator[list[bytes]]:
-        """What has come, until the end; raises the error of a failure, behind what came before."""
+        """Yield the elements as they come; at the end, raise the error of a failure."""
         while True:
-            await self._news.wait()
-            self._news = Event()
-            batch, self._held = self._held, []
+            await self._changed.wait()
+            self._changed = Event()
+            batch, self._buffer = self._buffer, []
             if batch:
                 yield batch
-                self._progress.came(len(batch))
-                self._ask(len(batch))
+                self._progress.add_received(len(batch))
+                self._request(len(batch))
             elif self._error is not None:
                 raise self._error
-            elif self._over:
+            elif self._is_done:
                 return
-            if self._over:
-                self._news.set()
+            if self._is_done:
+                self._changed.set()
 
     def cancel(self) -> None:
-        if self._subscription is not None and not self._over:
-            self._over = True
+        if self._subscription is not None and not self._is_done:
+            self._is_done = True
             self._subscription.cancel()
 
-    def _ask(self, n: int) -> None:
-        if self._subscription is not None and not self._over:
-            self._progress.asked(n)
+    def _request(self, n: int) -> None:
+        if self._subscription is not None and not self._is_done:
+            self._progress.add_requested(n)
             self._subscription.request(n)
 
-    # -- the publisher -----------------------------------------------------------------------------
+    # -- the subscriber ----------------------------------------------------------------------------
     def on_subscribe(self, subscription: "Subscription", /) -> None:
         self._subscription = subscription
-        self._ask(self._n)
+        self._request(self._request_n)
 
     def on_next(self, element: bytes, /) -> None:
-        self._held.append(element)
-        self._news.set()
+        self._buffer.append(element)
+        self._changed.set()
 
     def on_error(self, error: BaseException, /) -> None:
-        self._over, self._error = True, error
-        self._news.set()
+        self._is_done, self._error = True, error
+        self._changed.set()
 
     def on_complete(self) -> None:
-        self._over = True
-        self._news.set()
+        self._is_done = True
+        self._changed.set()

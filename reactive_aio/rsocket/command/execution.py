@@ -1,4 +1,4 @@
-"""Does what the command line asks for."""
+"""Connect, make the request of the command line, and write the response."""
 
 import sys
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +11,7 @@ from ..payloads import Codec
 from ..protocol.errors import ConnectionLost, StreamFailed
 from ..protocol.resume import Resumption
 from .batch_subscriber import BatchSubscriber
-from .terminal import Progress, lines, write
+from .terminal import Progress, read_lines, write
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 
 __all__ = ("RequestFailed", "execute")
 
-PAUSE: Final = 1.0
-"""Between two attempts to connect."""
+RETRY_DELAY: Final = 1.0
+"""Seconds between two attempts to connect."""
 
 
 class RequestFailed(Exception):
-    """What was asked for did not come."""
+    """The connection or the request failed."""
 
 
 async def execute(options: "CommandOptions") -> None:
-    """Connect, ask, show the answer."""
+    """Connect, send the request, write the response."""
     try:
         async with await _connect(options) as client:
-            await _ask(options, client)
+            await _request(options, client)
     except (ReactiveError, OSError, ValueError) as error:
         if isinstance(error, BrokenPipeError):
             raise
-        raise RequestFailed(_told(error)) from error
+        raise RequestFailed(_message(error)) from error
 
 
 async def _connect(options: "CommandOptions") -> "Client[bytes]":
-    left = options.retry or 1
+    attempts = options.retry or 1
     while True:
         try:
             return await connect(
@@ -52,46 +52,49 @@ async def _connect(options: "CommandOptions") -> "Client[bytes]":
                 resume=Resumption() if options.resume else None,
             )
         except ConnectionLost:
-            left -= 1
-            if not left:
+            attempts -= 1
+            if not attempts:
                 raise
-            await sleep(PAUSE)
+            await sleep(RETRY_DELAY)
 
 
-async def _ask(options: "CommandOptions", client: "Client[bytes]") -> None:
+async def _request(options: "CommandOptions", client: "Client[bytes]") -> None:
     data = options.data[0] if options.data else None
-    about: Any = {"route": options.route, "metadata": options.metadata}
+    common: Any = {"route": options.route, "metadata": options.metadata}
     if options.model == "fnf":
-        await client.fire_and_forget(data, **about)
-    elif options.model == "push":
+        await client.fire_and_forget(data, **common)
+        return
+    if options.model == "push":
         client.metadata_push(*options.metadata)
-    elif options.model == "response":
+        return
+    common["timeout"] = options.timeout
+    if options.model == "response":
         try:
-            answer = await client.request_response(data, timeout=options.timeout, **about)
+            response = await client.request_response(data, **common)
         except EmptyFlow:
             return
-        await write(_shown(options.show, [answer]))
+        await write(_formatted(options.show, [response]))
     elif options.model == "channel":
-        source = lines() if options.lines else options.data
-        await _show(options, client.request_channel(source, timeout=options.timeout, **about))
+        source = read_lines() if options.reads_stdin else [each or b"" for each in options.data]
+        await _show(options, client.request_channel(source, **common))
     else:
-        await _show(options, client.request_stream(data, timeout=options.timeout, **about))
+        await _show(options, client.request_stream(data, **common))
 
 
 async def _show(options: "CommandOptions", flow: "Flow[bytes]") -> None:
-    """Write the elements as they come; more are asked for when those have been written."""
+    """Write the elements as they come; request more once they are written."""
     progress = Progress(sys.stderr, shown=options.progress)
-    subscriber = BatchSubscriber(options.n, progress)
+    subscriber = BatchSubscriber(options.request_n, progress)
     (flow if options.take is None else flow.take(options.take)).subscribe(subscriber)
     try:
         async for batch in subscriber.batches():
-            await write(_shown(options.show, batch))
+            await write(_formatted(options.show, batch))
     finally:
         subscriber.cancel()
         progress.end()
 
 
-def _shown(show: str, elements: "list[bytes]") -> bytes:
+def _formatted(show: str, elements: "list[bytes]") -> bytes:
     if show == "raw":
         return b"".join(elements)
     line = bytes.hex if show == "hex" else _text
@@ -102,7 +105,7 @@ def _text(element: bytes) -> str:
     return element.decode("utf-8", "backslashreplace")
 
 
-def _told(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     if isinstance(error, StreamFailed) and not error.data:
         return str(error).rstrip(": ")
     return str(error)

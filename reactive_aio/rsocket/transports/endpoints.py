@@ -22,9 +22,9 @@ async def dial(
     loop: AbstractEventLoop, address: "Address", driver: "Driver", ssl: SSLContext | None
 ) -> None:
     """Connect *driver* to *address*."""
-    if ssl is not None and not address.secure:
+    if ssl is not None and not address.is_secure:
         raise ValueError(f"{address}: write tls:// or wss:// if there is to be TLS")
-    connect: Any = _web("client").dial if address.web else tcp.dial
+    connect: Any = _web("client").dial if address.is_websocket else tcp.dial
     await connect(loop, address, driver, ssl)
 
 
@@ -36,13 +36,13 @@ async def listen(
     origins: Sequence[str] = (),
 ) -> "Listener":
     """Listen at *address*; *welcome* makes the driver of each connection."""
-    if address.secure and ssl is None:
+    if address.is_secure and ssl is None:
         raise ValueError(f"{address}: a server needs an ssl context, with its certificate")
-    if ssl is not None and not address.secure:
+    if ssl is not None and not address.is_secure:
         raise ValueError(f"{address}: write tls:// or wss:// if there is to be TLS")
     if isinstance(origins, str):
         raise TypeError("origins must be a list of origins, not one str")
-    if not address.web:
+    if not address.is_websocket:
         if origins:
             raise ValueError(f"{address}: origins are those of web pages; write ws:// or wss://")
         return await tcp.listen(loop, address, welcome, ssl)

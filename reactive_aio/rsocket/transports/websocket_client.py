@@ -69,7 +69,7 @@ async def dial(
 ) -> None:
     """Connect *driver* to *address*."""
     wire = WebSocketClientTransport(driver, address)
-    secure = (ssl or True) if address.secure else None
+    secure = (ssl or True) if address.is_secure else None
     transport, _ = await loop.create_connection(
         lambda: wire, address.host, address.port, ssl=secure
     )
