@@ -6,7 +6,7 @@ what went up and down, in order and with times, and `draw` makes a picture of it
 
     puppet, probe = PublisherProbe[int](), SubscriberProbe[int](2)
     flow(puppet).subscribe(probe)
-    await puppet.requested_at_least(2)
+    await puppet.expect_request(2)
     puppet.emit(1)
     assert await probe.next_element() == 1
     await probe.expect_nothing()
@@ -81,21 +81,21 @@ class SubscriberProbe(Generic[T]):
     @property
     def elements(self) -> list[T]:
         """The elements received."""
-        return self.signals[:-1] if self.ended else list(self.signals)
+        return self.signals[:-1] if self.is_terminated else list(self.signals)
 
     @property
-    def ended(self) -> bool:
+    def is_terminated(self) -> bool:
         """Whether a terminal signal has come."""
         return self._ended.is_set()
 
     @property
-    def completed(self) -> bool:
-        return self.ended and self.signals[-1] == COMPLETE
+    def is_completed(self) -> bool:
+        return self.is_terminated and self.signals[-1] == COMPLETE
 
     @property
     def error(self) -> BaseException | None:
         """The exception of on_error, if that has come."""
-        last = self.signals[-1] if self.ended else None
+        last = self.signals[-1] if self.is_terminated else None
         return last if isinstance(last, BaseException) else None
 
     # -- waiting -----------------------------------------------------------------------------------
@@ -104,25 +104,25 @@ class SubscriberProbe(Generic[T]):
         await self._ended.wait()
         return self.signals
 
-    async def received(self, count: int) -> list[Any]:
+    async def wait_for_signals(self, count: int) -> list[Any]:
         """Wait until *count* signals have come, or the terminal one; return all signals."""
-        while len(self.signals) < count and not self.ended:  # noqa: ASYNC110 - one turn at a time
+        while len(self.signals) < count and not self.is_terminated:  # noqa: ASYNC110 - one turn at a time
             await asyncio.sleep(0)
         return self.signals
 
-    async def came(self, condition: Callable[[], object], within: float = WITHIN) -> bool:
+    async def wait_until(self, condition: Callable[[], object], within: float = WITHIN) -> bool:
         """Wait until *condition* holds, which signals change; False when it does not in time."""
         return await self._changes.until(condition, within)
 
-    async def subscribed(self, *, within: float = WITHIN) -> Subscription:
+    async def expect_subscription(self, *, within: float = WITHIN) -> Subscription:
         """Wait for on_subscribe; return the subscription."""
-        if not await self.came(lambda: self.subscriptions, within):
+        if not await self.wait_until(lambda: self.subscriptions, within):
             raise self.failure(f"on_subscribe did not come within {within:g} s (rule 1.9)")
         return self.subscription
 
     async def next_signal(self, *, within: float = WITHIN) -> Entry:
         """Wait for the next signal that was not waited for before."""
-        if not await self.came(lambda: len(self.entries) > self._read, within):
+        if not await self.wait_until(lambda: len(self.entries) > self._read, within):
             raise self.failure(f"no signal came within {within:g} s")
         self._read += 1
         return self.entries[self._read - 1]
@@ -225,7 +225,7 @@ class PublisherProbe(Generic[T]):
         self.journal: Journal = Journal()
         self.requested: int = 0
         self.requests: list[int] = []
-        self.cancelled: int = 0
+        self.cancel_count: int = 0
         self.emitted: int = 0
         self.subscribers: list[Subscriber[T]] = []
         self._under_way: set[asyncio.Future[None]] = set()
@@ -259,7 +259,7 @@ class PublisherProbe(Generic[T]):
 
     def cancel(self) -> None:
         self.journal.note(Kind.CANCEL)
-        self.cancelled += 1
+        self.cancel_count += 1
         self._changes.changed()
 
     # -- by hand -----------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ class PublisherProbe(Generic[T]):
         self.emitted += 1
 
     # -- waiting -----------------------------------------------------------------------------------
-    async def subscribed(self, count: int = 1, *, within: float = WITHIN) -> Subscriber[T]:
+    async def expect_subscriber(self, count: int = 1, *, within: float = WITHIN) -> Subscriber[T]:
         """Wait until *count* have subscribed; return the latest."""
         await self._must(
             lambda: len(self.subscribers) >= count,
@@ -305,24 +305,24 @@ class PublisherProbe(Generic[T]):
         )
         return self.subscriber
 
-    async def requested_at_least(self, n: int, *, within: float = WITHIN) -> None:
+    async def expect_request(self, n: int, *, within: float = WITHIN) -> None:
         """Wait until *n* elements have been requested, in all."""
         words = lambda: f"{n} must be requested; {self.requested} were"  # noqa: E731
         await self._must(lambda: self.requested >= n, words, within)
 
-    async def cancelled_once(self, *, within: float = WITHIN, turns: int = TURNS) -> None:
+    async def expect_cancel(self, *, within: float = WITHIN, turns: int = TURNS) -> None:
         """Wait for cancel(), and some turns more: it must not come twice."""
-        await self._must(lambda: self.cancelled, lambda: "cancel() must come", within)
+        await self._must(lambda: self.cancel_count, lambda: "cancel() must come", within)
         await pass_time(turns)
-        if self.cancelled > 1:
-            words = f"cancel() must come once; it came {self.cancelled} times"
+        if self.cancel_count > 1:
+            words = f"cancel() must come once; it came {self.cancel_count} times"
             raise failure(self.journal, words)
 
     async def expect_nothing(self, *, turns: int = TURNS, seconds: float = 0.0) -> None:
         """Wait some turns of the loop and so many seconds: nothing must be asked meanwhile."""
-        already = len(self.requests) + self.cancelled
+        already = len(self.requests) + self.cancel_count
         await pass_time(turns, seconds)
-        if len(self.requests) + self.cancelled > already:
+        if len(self.requests) + self.cancel_count > already:
             raise failure(self.journal, "nothing was expected from downstream")
 
     async def _must(

@@ -273,16 +273,16 @@ class _Trial(Generic[T]):
         self.probe.subscribed_to(self._make())
 
     def leave(self) -> None:
-        if self.probe.subscriptions and not self.probe.ended and not self._over:
+        if self.probe.subscriptions and not self.probe.is_terminated and not self._over:
             self.probe.cancel()
 
     async def subscribed(self) -> None:
-        if not await self.probe.came(lambda: self.probe.subscriptions, self.within):
+        if not await self.probe.wait_until(lambda: self.probe.subscriptions, self.within):
             raise Unexpected(f"on_subscribe did not come within {self.within:g} s")
 
     async def signal(self, wanted: str) -> Entry:
         await self.subscribed()
-        if not await self.probe.came(lambda: self.probe.unread, self.within):
+        if not await self.probe.wait_until(lambda: self.probe.unread, self.within):
             raise Unexpected(f"{wanted} was expected, and nothing came within {self.within:g} s")
         return await self.probe.next_signal()
 
@@ -321,7 +321,7 @@ class _Trial(Generic[T]):
 
     async def goes_on(self, seconds: float) -> None:
         await self.subscribed()
-        if await self.probe.came(lambda: self.probe.ended, seconds):
+        if await self.probe.wait_until(lambda: self.probe.is_terminated, seconds):
             entry = next(each for each in self.probe.entries if each.kind is not Kind.ON_NEXT)
             raise Unexpected(f"no end was expected for {seconds:g} s, and {entry} came", entry)
         while self.probe.unread:

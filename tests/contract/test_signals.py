@@ -100,7 +100,7 @@ async def test_what_a_plain_method_returns_is_awaited_if_it_can_be(shape: Shape)
     await subscriber.end()
     await turns()
     assert subscriber.elements == list(range(7))
-    assert subscriber.completed
+    assert subscriber.is_completed
 
 
 async def test_what_cannot_be_awaited_means_nothing() -> None:

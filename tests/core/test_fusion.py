@@ -293,7 +293,7 @@ def walked(elements: Iterator[Any]) -> list[Any]:
 async def asked_from_outside(flow: Flow[int]) -> list[Any]:
     probe = SubscriberProbe[int]().subscribed_to(flow)
     asked = 0
-    while not probe.ended:
+    while not probe.is_terminated:
         probe.request(1)
         asked += 1
         for _ in range(1 if flow.chain.pulled else 12):

@@ -56,11 +56,11 @@ async def test_its_server_sends_what_we_ask_for_and_no_more(theirs: str) -> None
     async with await connect(theirs) as client:
         probe: SubscriberProbe[bytes] = SubscriberProbe(request=2)
         client.request_stream(route="tck.stream.10").subscribe(probe)
-        await probe.received(2)
+        await probe.wait_for_signals(2)
         await client.request_response(b"?", route="tck.echo")
         assert len(probe.elements) == 2
         probe.request(3)
-        await probe.received(5)
+        await probe.wait_for_signals(5)
         await client.request_response(b"?", route="tck.echo")
         assert probe.elements == [b"%d" % each for each in range(5)]
         probe.cancel()

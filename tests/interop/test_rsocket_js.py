@@ -165,12 +165,12 @@ async def test_its_server_sends_what_we_ask_for_and_no_more(meeting: Meeting) ->
     async with await connect(meeting.theirs) as client:
         probe: SubscriberProbe[bytes] = SubscriberProbe(request=2)
         client.request_stream(route="tck.stream.10").subscribe(probe)
-        await probe.received(2)
+        await probe.wait_for_signals(2)
         # What it was asked for later is answered: what was sent before has come.
         await client.request_response(b"?", route="tck.echo")
         assert len(probe.elements) == 2
         probe.request(3)
-        await probe.received(5)
+        await probe.wait_for_signals(5)
         await client.request_response(b"?", route="tck.echo")
         assert probe.elements == [b"%d" % each for each in range(5)]
         probe.cancel()
@@ -250,7 +250,7 @@ async def test_our_client_resumes_a_session_at_its_server(alpha: JsPeer) -> None
     ):
         probe: SubscriberProbe[bytes] = SubscriberProbe(request=5)
         client.request_stream(route="tck.stream.10").subscribe(probe)
-        await probe.received(5)
+        await probe.wait_for_signals(5)
         proxy.cut()
         probe.request(6)
         await probe.end()

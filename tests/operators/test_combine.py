@@ -110,7 +110,7 @@ class TestConcat:
         flow: Flow[int] = r.concat(first, second)
         probe = SubscriberProbe[int](5).subscribed_to(flow)
         probe.cancel()
-        assert first.cancelled == 1
+        assert first.cancel_count == 1
         assert not second.subscribers
 
     async def test_ten_thousand_sources_do_not_recurse(self) -> None:
@@ -174,10 +174,10 @@ class TestMerge:
         # A foreign publisher stands behind a guard that asks for as much.
         assert a.requested == 4
         a.emit(1, 2, 3, 4)
-        await probe.received(2)
+        await probe.wait_for_signals(2)
         assert a.requested == 4, "two of four wait here"
         probe.request(1)
-        await probe.received(3)
+        await probe.wait_for_signals(3)
         await asyncio.sleep(0)
         assert a.requested == 7, "three quarters have been processed"
 
@@ -199,8 +199,8 @@ class TestMerge:
         a.emit(1)
         b.emit(2)
         a.fail(Failed())
-        await probe.received(1)
-        assert b.cancelled == 1
+        await probe.wait_for_signals(1)
+        assert b.cancel_count == 1
         assert probe.signals == [1]
         probe.request(5)
         await probe.end()
@@ -228,7 +228,7 @@ class TestMerge:
         probe = SubscriberProbe[int](MANY).subscribed_to(flow)
         a.emit(1, 2, 3)
         b.emit(4)
-        await probe.received(5)
+        await probe.wait_for_signals(5)
         a.complete()
         assert await probe.end() == [1, 2, 3, 4, 9, "|"]
 

@@ -285,7 +285,7 @@ class TestTasks:
         flow = slow(range(6)).map_async(who, concurrency=concurrency)
         probe = SubscriberProbe[str](2).subscribed_to(flow)
         NAME.reset(token)
-        await probe.received(2)
+        await probe.wait_for_signals(2)
         probe.request(9)
         assert set((await probe.end())[:-1]) == {"me"}
 

@@ -63,9 +63,9 @@ async def test_no_combination_of_size_and_demand_stalls(size: int, first: int, t
     """3.8: what was lent counts as held only until it has been consumed."""
     for made in (flow_range(40), from_async(lambda: counting(40), name="counting")):
         subscriber = SubscriberProbe[int](first).subscribed_to(made.boundary(size))
-        await asyncio.wait_for(subscriber.received(first), 5)
+        await asyncio.wait_for(subscriber.wait_for_signals(first), 5)
         subscriber.request(then)
-        await asyncio.wait_for(subscriber.received(first + then), 5)
+        await asyncio.wait_for(subscriber.wait_for_signals(first + then), 5)
         assert subscriber.signals == list(range(first + then))
         subscriber.cancel()
         await turns()
@@ -144,7 +144,7 @@ async def test_a_slow_subscriber_slows_upstream_down() -> None:
 
     subscriber = AsyncSubscriberProbe[int](UNBOUNDED, turns=3)
     from_pull(numbers, name="numbers").boundary(5).subscribe(subscriber)
-    while not subscriber.ended:
+    while not subscriber.is_terminated:
         assert pulled - len(subscriber.signals) <= 5 + 1
         await asyncio.sleep(0)
     assert subscriber.elements == list(range(1, 31))

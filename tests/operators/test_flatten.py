@@ -103,7 +103,7 @@ class TestConcurrency:
         outer.emit(0, 1)
         inner[0].emit(7)
         inner[0].complete()
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         await asyncio.sleep(0)
         assert outer.requested == 3
         outer.emit(2)
@@ -138,7 +138,7 @@ class TestErrors:
         await probe.end()
         assert probe.elements == [5]
         assert isinstance(probe.error, Failed)
-        assert (outer.cancelled, one.cancelled) == (1, 1)
+        assert (outer.cancel_count, one.cancel_count) == (1, 1)
 
     async def test_what_cannot_be_read_as_a_flow_fails_it_by_name(self) -> None:
         flow = r.just(1).flat_map(lambda _: "text")
@@ -190,7 +190,7 @@ class TestHolding:
     async def test_a_place_that_was_reserved_in_vain_is_given_to_the_next(self) -> None:
         flow = r.range(6).flat_map(lambda x: slow([x]) if x % 2 else r.just(x), concurrency=2)
         probe = SubscriberProbe[int](1).subscribed_to(flow)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         probe.request(MANY)
         assert sorted((await probe.end())[:-1]) == list(range(6))
 
@@ -209,7 +209,7 @@ class TestHolding:
         await asyncio.sleep(0)
         assert not inner.subscribers, "seven of eight elements are on their way down"
         release.set()
-        await probe.received(7)
+        await probe.wait_for_signals(7)
         await asyncio.sleep(0)
         assert inner.requested == 4
         probe.cancel()
@@ -218,7 +218,7 @@ class TestHolding:
         read: list[int] = []
         flow = r.just(1).flat_map(lambda _: r.range(100).do_on_next(read.append))
         probe = SubscriberProbe[int](3).subscribed_to(flow)
-        await probe.received(3)
+        await probe.wait_for_signals(3)
         assert read == [0, 1, 2]
         probe.cancel()
 
@@ -260,8 +260,8 @@ class TestHolding:
         source: PublisherProbe[int] = PublisherProbe()
         flow = r.from_publisher(source).flat_map(inner)
         probe = SubscriberProbe[int](2).subscribed_to(flow)
-        await source.requested_at_least(2)
+        await source.expect_request(2)
         source.emit(1, 2)
         source.complete()
-        await probe.received(3)
+        await probe.wait_for_signals(3)
         assert probe.signals == [1, 2, "|"]

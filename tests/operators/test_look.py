@@ -162,7 +162,7 @@ async def test_a_subscriber_that_cancels(feed: str) -> None:
     }[feed]()
     flow = watched(watched(source, log, "above").map(str), log, "below")
     probe = SubscriberProbe[str](1).subscribed_to(flow)
-    await probe.received(1)
+    await probe.wait_for_signals(1)
     probe.cancel()
     assert log == ["below cancelled", "below cancel", "above cancelled", "above cancel"]
     probe.cancel()

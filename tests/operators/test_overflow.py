@@ -75,7 +75,7 @@ class TestAll:
         await asyncio.sleep(0)
         assert foreign.requested >= 256
         probe.cancel()
-        assert foreign.cancelled == 1
+        assert foreign.cancel_count == 1
 
     @EVERY
     async def test_what_has_demand_goes_through(self, operator: Operator) -> None:
@@ -133,7 +133,7 @@ class TestBuffer:
         foreign = PublisherProbe[int]()
         probe = await started(r.from_publisher(foreign).on_backpressure_buffer(3), 1)
         foreign.emit(*range(5))
-        assert foreign.cancelled == 1
+        assert foreign.cancel_count == 1
         probe.request(9)
         assert probe.elements == [0, 1, 2, 3]
         assert isinstance(probe.error, Overflow)
@@ -188,7 +188,7 @@ class TestDrop:
         probe = await started(flow, 1)
         foreign.emit(0, 1)
         assert isinstance(probe.error, ZeroDivisionError)
-        assert foreign.cancelled == 1
+        assert foreign.cancel_count == 1
 
     def test_on_drop_must_be_a_function(self) -> None:
         with pytest.raises(TypeError, match="on_drop"):
@@ -230,7 +230,7 @@ async def test_nothing_is_pulled_any_more_when_it_has_overflowed(bound: int) -> 
     pulled: list[int] = []
     flow = r.range(1000).do_on_next(pulled.append).on_backpressure_buffer(bound)
     probe = SubscriberProbe[int](1).subscribed_to(flow)
-    await probe.received(1)
+    await probe.wait_for_signals(1)
     await asyncio.sleep(0)
     probe.request(1000)
     assert isinstance((await probe.end())[-1], Overflow)

@@ -53,7 +53,7 @@ class TestThen:
         if stage:
             publishers[0].complete()
         probe.cancel()
-        assert publishers[stage].cancelled == 1
+        assert publishers[stage].cancel_count == 1
 
     def test_what_cannot_be_read_as_a_flow_is_refused_at_once(self) -> None:
         with pytest.raises(TypeError, match="then: 5"):

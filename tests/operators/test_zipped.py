@@ -69,7 +69,7 @@ async def test_the_others_are_cancelled_when_no_pair_is_possible_any_more() -> N
     b.emit(2)
     await probe.end()
     assert probe.signals == [(1, 2), "|"]
-    assert b.cancelled == 1
+    assert b.cancel_count == 1
 
 
 async def test_an_empty_source_ends_it_at_once() -> None:
@@ -78,7 +78,7 @@ async def test_an_empty_source_ends_it_at_once() -> None:
     flow = r.zip(empty.boundary(1), b)
     probe = SubscriberProbe[tuple[int, int]](3).subscribed_to(flow)
     assert await probe.end() == ["|"]
-    assert b.cancelled == 1
+    assert b.cancel_count == 1
 
 
 async def test_each_source_is_asked_for_the_demand_within_the_bound() -> None:
@@ -91,7 +91,7 @@ async def test_each_source_is_asked_for_the_demand_within_the_bound() -> None:
     a.emit(1, 2, 3, 4)
     assert (a.requested, b.requested) == (4, 4)
     b.emit(1)
-    await probe.received(1)
+    await probe.wait_for_signals(1)
     assert (a.requested, b.requested) == (5, 5)
 
 

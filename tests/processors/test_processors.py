@@ -272,7 +272,7 @@ class TestFed:
         hot, first, second = kind(), PublisherProbe[int](), PublisherProbe[int]()
         first.subscribe(hot)
         second.subscribe(hot)
-        assert (first.cancelled, second.cancelled) == (0, 1)
+        assert (first.cancel_count, second.cancel_count) == (0, 1)
         probe = SubscriberProbe[int](1).subscribed_to(hot)
         first.emit(1)
         assert probe.signals == [1]
@@ -281,13 +281,13 @@ class TestFed:
         foreign, hot = PublisherProbe[int](), kind()
         foreign.subscribe(hot)
         hot.complete()
-        assert foreign.cancelled == 1
+        assert foreign.cancel_count == 1
 
     async def test_a_publisher_of_an_ended_one_is_cancelled(self, kind: Kind) -> None:
         foreign, hot = PublisherProbe[int](), kind()
         hot.complete()
         foreign.subscribe(hot)
-        assert foreign.cancelled == 1
+        assert foreign.cancel_count == 1
 
     async def test_more_than_was_asked_for_fails_it_rule_1_1(self, kind: Kind) -> None:
         foreign, hot = PublisherProbe[int](), kind(2)
@@ -317,7 +317,7 @@ class TestUnicast:
         hot.try_emit(1)
         probe.cancel()
         assert (hot.try_emit(1), hot.emit_threadsafe(2)) == (Emission.ENDED, Emission.ENDED)
-        assert foreign.cancelled == 1
+        assert foreign.cancel_count == 1
         assert hot.stats().dropped == {"discarded": 1}
 
     async def test_overflowing_before_the_subscriber_comes_fails_behind_what_is_held(self) -> None:
@@ -401,7 +401,7 @@ class TestMulticast:
         foreign, hot = PublisherProbe[int](), MulticastProcessor[int](2)
         foreign.subscribe(hot)
         SubscriberProbe[int](1).subscribed_to(hot).cancel()
-        assert foreign.cancelled == 0
+        assert foreign.cancel_count == 0
         probe = SubscriberProbe[int](9).subscribed_to(hot)
         foreign.emit(1)
         assert probe.signals == [1]

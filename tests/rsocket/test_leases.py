@@ -177,7 +177,7 @@ async def test_the_publisher_of_leases_is_left_when_the_connection_ends() -> Non
         router, codec=JSON, client=WANTED, leases=lambda _: leases, limits=Limits()
     ):
         await turns()
-    await leases.cancelled_once()
+    await leases.expect_cancel()
 
 
 async def test_the_publisher_of_leases_is_left_when_there_is_no_connection() -> None:
@@ -185,7 +185,7 @@ async def test_the_publisher_of_leases_is_left_when_there_is_no_connection() -> 
     serving = ResponderOptions(leases=lambda _: leases)
     with pytest.raises(ConnectionLost):
         await connect("tcp://127.0.0.1:1", lease=True, router=router, serving=serving)
-    await leases.cancelled_once()
+    await leases.expect_cancel()
 
 
 @pytest.mark.parametrize(("requests", "ttl"), [(0, 1), (2**31, 1), (1, 0), (1, 2**31)])

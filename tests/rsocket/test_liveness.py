@@ -117,7 +117,7 @@ async def test_a_client_that_falls_silent_is_dropped(lifetime: int, cap: int, no
     async with server:
         probe: SubscriberProbe[Any] = SubscriberProbe(request=3)
         client.request_stream(route="forever").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         assert isinstance(near, Deaf)
         near.lossy = True
         await asyncio.sleep(noticed - 1)
@@ -133,7 +133,7 @@ async def test_a_server_that_falls_silent_is_dropped() -> None:
     async with server, client:
         probe: SubscriberProbe[Any] = SubscriberProbe(request=3)
         client.request_stream(route="forever").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         assert isinstance(far, Deaf)
         far.lossy = True
         await probe.end()

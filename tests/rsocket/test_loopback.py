@@ -398,7 +398,7 @@ async def test_a_channel_whose_connection_ends_cancels_its_source() -> None:
     assert probe.elements == [2]
     await requester.aclose()
     await turns()
-    await source.cancelled_once()
+    await source.expect_cancel()
     assert isinstance(probe.error, ConnectionLost)
 
 

@@ -118,12 +118,12 @@ async def test_a_session_waits_for_its_client_no_longer_than_it_was_told() -> No
     async with bench.server, await bench.client() as client:
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         client.request_stream(route="one").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         bench.down = True
         bench.lose()
         await turns()
         assert bench.server.connections == 1
-        assert not probe.ended
+        assert not probe.is_terminated
         await probe.end()
         assert isinstance(probe.error, ConnectionLost)
         assert asyncio.get_running_loop().time() == pytest.approx(30, abs=6)
@@ -139,7 +139,7 @@ async def test_a_session_that_is_not_known_any_more_is_rejected_and_a_new_one_be
     async with bench.server, await bench.client() as client:
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         client.request_stream(route="one").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         bench.lose()
         await probe.end()
         assert isinstance(probe.error, ResumeRejected)
@@ -170,7 +170,7 @@ async def test_who_closes_a_session_that_waits_ends_it() -> None:
         client = await bench.client()
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         client.request_stream(route="one").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         bench.down = True
         bench.lose()
         await turns()
@@ -205,11 +205,11 @@ async def test_a_server_that_does_not_know_the_old_transport_is_lost_takes_the_n
     async with bench.server, await bench.client() as client:
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         client.request_stream(route="n").subscribe(probe)
-        await probe.received(5)
+        await probe.wait_for_signals(5)
         near, far = bench.ends[0]
         lose_silently(near, far)
         probe.request(5)
-        assert await probe.came(lambda: probe.elements == [*range(10)])
+        assert await probe.wait_until(lambda: probe.elements == [*range(10)])
         assert len(bench.ends) == 2
         assert bench.server.connections == 1
         await turns()
@@ -282,7 +282,7 @@ async def test_without_a_session_what_is_open_fails_and_the_client_connects_agai
     async with bench.server, await bench.client() as client:
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         client.request_stream(route="one").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         bench.down = True
         bench.lose()
         await probe.end()

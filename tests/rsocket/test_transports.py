@@ -204,7 +204,7 @@ async def test_the_address_says_route_and_demand() -> None:
     ):
         probe: SubscriberProbe[int] = SubscriberProbe(request=1)
         requester.request_stream().subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         for _ in range(50):
             await asyncio.sleep(0)
         assert sum(requested) == 20
@@ -265,7 +265,7 @@ async def test_a_client_that_vanishes_cancels_what_was_served_for_it() -> None:
         requester = await connect(server.uri, codec=JSON)
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         requester.request_stream(route="n").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         requester._driver.abort()
         await cancelled.wait()
         await probe.end()
@@ -280,7 +280,7 @@ async def test_a_server_that_goes_fails_what_is_open() -> None:
     async with await connect(server.uri, codec=JSON) as requester:
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         requester.request_stream(route="n").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         await server.aclose()
         await probe.end()
         assert isinstance(probe.error, ConnectionLost)

@@ -152,7 +152,7 @@ async def test_a_client_that_leaves_cancels_what_was_served_for_it(way: str) -> 
         requester = await connect(server.uri, codec=JSON)
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         requester.request_stream(route="n").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         if way == "abort":
             requester._driver.abort()
         else:
@@ -171,7 +171,7 @@ async def test_a_subscriber_that_cancels_is_heard() -> None:
     ):
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         requester.request_stream(route="n").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         probe.cancel()
         await cancelled.wait()
         assert server.connections == 1
@@ -184,7 +184,7 @@ async def test_a_server_that_goes_fails_what_is_open() -> None:
     async with await connect(server.uri, codec=JSON) as requester:
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         requester.request_stream(route="n").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         await server.aclose()
         await probe.end()
         assert isinstance(probe.error, ConnectionLost)
@@ -204,7 +204,7 @@ async def test_the_address_says_path_route_and_demand() -> None:
         async with await connect(uri, codec=JSON) as requester:
             probe: SubscriberProbe[str] = SubscriberProbe(request=1)
             requester.request_stream().subscribe(probe)
-            await probe.received(1)
+            await probe.wait_for_signals(1)
             assert probe.elements == ["ACME"]
             for _ in range(50):
                 await asyncio.sleep(0)

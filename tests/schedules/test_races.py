@@ -48,7 +48,7 @@ async def test_a_subscriber_that_cancels_while_it_is_served_from_a_thread() -> N
     probe = CancelsAtOnce(10).subscribed_to(processor)
     for n in EMITTED:
         assert processor.emit_threadsafe(n)
-    await probe.received(1)
+    await probe.wait_for_signals(1)
     assert probe.signals == [1]
     stats = processor.stats()
     assert (stats.accepted, dict(stats.dropped)) == (1, {"discarded": 2})
@@ -66,7 +66,7 @@ async def test_a_subscriber_that_completes_its_source_while_it_is_served_from_a_
     probe = CompletesAtOnce(10).subscribed_to(create(emitters.append, bound=4, overflow="buffer"))
     for n in EMITTED:
         assert emitters[0].emit_threadsafe(n)
-    assert await probe.received(4) == [1, 2, 3, "|"]
+    assert await probe.wait_for_signals(4) == [1, 2, 3, "|"]
 
 
 async def test_a_producer_that_waits_is_not_refused_because_a_thread_was_quicker() -> None:
@@ -79,7 +79,7 @@ async def test_a_producer_that_waits_is_not_refused_because_a_thread_was_quicker
     assert not task.done()
     probe = SubscriberProbe[int](3).subscribed_to(processor)
     assert await task is Emission.ACCEPTED
-    assert await probe.received(3) == EMITTED
+    assert await probe.wait_for_signals(3) == EMITTED
 
 
 async def test_a_producer_that_waits_goes_on_when_the_last_subscriber_has_left() -> None:

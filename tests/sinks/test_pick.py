@@ -55,7 +55,7 @@ class TestDemand:
         await asyncio.sleep(0)
         assert foreign.requests == [1]
         foreign.emit(7)
-        assert foreign.cancelled == 1
+        assert foreign.cancel_count == 1
         assert await task == 7
 
     async def test_first_of_a_filtered_flow_asks_for_one_after_another(self) -> None:
@@ -103,7 +103,7 @@ class TestDemand:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert foreign.cancelled == 1
+        assert foreign.cancel_count == 1
 
     async def test_an_error_before_the_element_is_raised(self) -> None:
         with pytest.raises(OSError, match="no"):

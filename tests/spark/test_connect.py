@@ -339,7 +339,7 @@ async def test_cancelling_frees_the_server_at_once(
     probe.cancel()
     assert time.perf_counter() - began < 0.5, "cancel() returns at once"
     assert await server.freed() < 5
-    assert not probe.ended
+    assert not probe.is_terminated
 
 
 async def test_break_frees_the_server(flowing: Flowing, server: Server) -> None:
@@ -393,7 +393,7 @@ async def test_cancelling_one_subscription_leaves_the_other(
     one.cancel()
     await asyncio.sleep(LONG_ENOUGH)
     assert len(await server.active()) == 1
-    assert not other.ended
+    assert not other.is_terminated
     other.cancel()
     await server.freed()
 

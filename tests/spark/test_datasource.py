@@ -263,7 +263,7 @@ async def test_what_is_written_arrives_under_demand(spark: "SparkSession") -> No
         probe.request(1000)
         await probe.end()
         await writing
-        assert probe.completed
+        assert probe.is_completed
         assert sorted(probe.elements) == [(number, f"n{number}") for number in range(100)]
 
 

@@ -173,7 +173,7 @@ async def test_cancelling_frees_the_running_job(observe: Observe, make: Make) ->
     probe.cancel()
     assert time.perf_counter() - began < 0.5, "cancel() returns at once"
     assert await freed(observed) < 2
-    assert not probe.ended
+    assert not probe.is_terminated
 
 
 async def test_break_frees_the_running_job(observe: Observe) -> None:
@@ -296,7 +296,7 @@ async def test_cancelling_one_subscription_leaves_the_other(observe: Observe) ->
     one.cancel()
     await asyncio.sleep(LONG_ENOUGH)
     assert len(await observed.active()) == 1
-    assert not other.ended
+    assert not other.is_terminated
     other.cancel()
     await freed(observed)
 

@@ -243,7 +243,7 @@ async def test_what_is_told_may_cancel(spark: "SparkSession") -> None:
     probe = SubscriberProbe[Any](1, again=1).subscribed_to(flow)
     await until(lambda: probe.elements)
     await asyncio.sleep(2 * EVERY)
-    assert not probe.ended
+    assert not probe.is_terminated
 
 
 async def test_it_is_called_in_the_context_of_the_subscriber(spark: "SparkSession") -> None:

@@ -51,7 +51,7 @@ class TestNoFalseAlarm:
     ) -> None:
         async with no_leaks():
             probe = SubscriberProbe[Any](1).subscribed_to(make())
-            await probe.received(1)
+            await probe.wait_for_signals(1)
             probe.cancel()
 
     async def test_what_the_test_has_at_hand_is_no_leak(self) -> None:

@@ -31,11 +31,11 @@ class TestSubscriber:
     async def test_waits_for_on_subscribe(self) -> None:
         probe = SubscriberProbe[int]()
         asyncio.get_running_loop().call_soon(numbers(1).subscribe, probe)
-        assert await probe.subscribed() is probe.subscription
+        assert await probe.expect_subscription() is probe.subscription
 
     async def test_writes_down_both_directions(self) -> None:
         probe = SubscriberProbe[int](1, again=1).subscribed_to(numbers(9))
-        await probe.received(2)
+        await probe.wait_for_signals(2)
         probe.cancel()
         assert [str(entry) for entry in probe.journal.entries[:6]] == [
             "subscribe()",
@@ -67,7 +67,7 @@ class TestSubscriber:
         with pytest.raises(
             AssertionError, match=r"on_subscribe did not come within 1 s \(rule 1\.9\)"
         ):
-            await SubscriberProbe[int]().subscribed(within=1)
+            await SubscriberProbe[int]().expect_subscription(within=1)
 
     async def test_a_signal_where_nothing_was_expected_is_a_failure(self) -> None:
         probe = SubscriberProbe[str](1).subscribed_to(from_iterable("ab"))
@@ -91,7 +91,7 @@ class TestPublisher:
     async def test_emits_what_is_asked_for_and_knows_what_is_outstanding(self) -> None:
         puppet, probe = PublisherProbe[int](), SubscriberProbe[str](2)
         to_flow(puppet).map(str).subscribe(probe)
-        await puppet.requested_at_least(2)
+        await puppet.expect_request(2)
         puppet.emit(1)
         assert await probe.next_element() == "1"
         assert puppet.outstanding == puppet.requested - 1
@@ -105,30 +105,30 @@ class TestPublisher:
     async def test_waits_until_somebody_subscribes(self) -> None:
         puppet, probe = PublisherProbe[int](), SubscriberProbe[int]()
         asyncio.get_running_loop().call_soon(puppet.subscribe, probe)
-        assert await puppet.subscribed() is probe
+        assert await puppet.expect_subscriber() is probe
 
     @pytest.mark.virtual_time
     async def test_says_what_was_not_asked(self) -> None:
         puppet, probe = PublisherProbe[int](), SubscriberProbe[int](2)
         with pytest.raises(AssertionError, match="1 must subscribe; 0 did within 3 s"):
-            await puppet.subscribed(within=3)
+            await puppet.expect_subscriber(within=3)
         puppet.subscribe(probe)
         with pytest.raises(AssertionError) as caught:
-            await puppet.requested_at_least(5)
+            await puppet.expect_request(5)
         assert lines(caught)[0] == "5 must be requested; 2 were within 5 s"
         assert lines(caught)[2].startswith("demand   ")
         with pytest.raises(AssertionError, match=r"cancel\(\) must come within 5 s"):
-            await puppet.cancelled_once()
+            await puppet.expect_cancel()
 
     async def test_one_cancellation_is_enough(self) -> None:
         puppet, probe = PublisherProbe[int](), SubscriberProbe[int](2)
         puppet.subscribe(probe)
         await puppet.expect_nothing()
         probe.cancel()
-        await puppet.cancelled_once()
+        await puppet.expect_cancel()
         probe.cancel()
         with pytest.raises(AssertionError, match="it came 2 times"):
-            await puppet.cancelled_once()
+            await puppet.expect_cancel()
 
     async def test_demand_where_none_was_expected_is_a_failure(self) -> None:
         puppet, probe = PublisherProbe[int](), SubscriberProbe[int]()
@@ -151,7 +151,7 @@ class TestPublisher:
         puppet, probe = PublisherProbe[int](), AsyncSubscriberProbe[int](9)
         flow = to_flow(puppet)
         flow.subscribe(probe)
-        await puppet.requested_at_least(2)
+        await puppet.expect_request(2)
         await puppet.send(1, 2)
         assert [await probe.next_element(), await probe.next_element()] == [1, 2]
         probe.cancel()
@@ -162,4 +162,4 @@ async def test_who_waits_is_woken_from_another_thread() -> None:
     puppet.subscribe(probe)
     thread = threading.Thread(target=probe.request, args=(3,))
     asyncio.get_running_loop().call_later(0.01, thread.start)
-    await puppet.requested_at_least(3)
+    await puppet.expect_request(3)

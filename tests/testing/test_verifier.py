@@ -88,12 +88,12 @@ class TestPuppets:
     async def test_it_is_cancelled_after_a_failure(self) -> None:
         puppet = PublisherProbe[int]()
         await failure(expect(puppet).call(lambda: puppet.emit(1)).next(2).complete())
-        assert puppet.cancelled == 1
+        assert puppet.cancel_count == 1
 
     async def test_it_is_cancelled_once(self) -> None:
         puppet = PublisherProbe[int]()
         await expect(puppet).cancel()
-        assert puppet.cancelled == 1
+        assert puppet.cancel_count == 1
 
     @pytest.mark.parametrize(
         ("steps", "words"),
