@@ -1,4 +1,4 @@
-"""RSocket inside a web application: `asgi_app` makes what Starlette, FastAPI and others mount."""
+"""RSocket inside a web application: `asgi_app` makes an application for Starlette, FastAPI …"""
 
 from collections.abc import MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Unpack
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from .responder import ResponderOptions, RouterResponder
 from .server import Server
 from .transports.asgi import AsgiTransport, Receive, Send
-from .transports.message_framing import allowed
+from .transports.message_framing import is_origin_allowed
 
 if TYPE_CHECKING:
     from .protocol.limits import Limits
@@ -20,10 +20,10 @@ Scope = MutableMapping[str, Any]
 
 
 class AsgiApp:
-    """An application of ASGI 3 that speaks RSocket over WebSocket, and nothing else.
+    """An ASGI 3 application that serves RSocket over WebSocket.
 
-    It needs no server of its own and no library. Close it with the application that it is mounted
-    in; on its own, it closes when the server shuts down.
+    Mounted in another application, it is to be closed by that application; otherwise it closes when
+    the server shuts down.
     """
 
     def __init__(self, server: Server, origins: Sequence[str]) -> None:
@@ -34,37 +34,37 @@ class AsgiApp:
 
     @property
     def connections(self) -> int:
-        """How many there are."""
+        """The number of open connections."""
         return self._server.connections
 
     @property
-    def refused(self) -> int:
-        """How many connections there were too many."""
-        return self._server.refused
+    def refused_connections(self) -> int:
+        """The number of connections refused because too many were open."""
+        return self._server.refused_connections
 
     async def aclose(self) -> None:
-        """Let nobody in any more, and end all connections with the streams that are open."""
+        """Refuse new connections and close all connections with their open streams."""
         await self._server.aclose()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]
         if kind == "websocket":
-            await self._converse(scope, receive, send)
+            await self._serve_websocket(scope, receive, send)
         elif kind == "http":
-            await _answer(send, "http", 426, b"RSocket is spoken over WebSocket here\n")
+            await _respond(send, "http", 426, b"RSocket is spoken over WebSocket here\n")
         elif kind == "lifespan":
-            await self._live(receive, send)
+            await self._serve_lifespan(receive, send)
         else:
             raise ValueError(f"RSocket is spoken over WebSocket, not over {kind!r}")
 
-    async def _converse(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
         headers = {
             name.decode("latin-1").lower(): value.decode("latin-1")
             for name, value in scope["headers"]
         }
         origin = headers.get("origin")
-        if not allowed(origin, headers.get("host"), self._origins):
+        if not is_origin_allowed(origin, headers.get("host"), self._origins):
             reason = f"pages of {origin} may not connect; asgi_app(origins=…) says whose may\n"
             await _refuse(scope, send, 403, reason.encode())
             return
@@ -77,7 +77,7 @@ class AsgiApp:
             name = RSOCKET if RSOCKET in offered else None
             await transport.run({"type": "websocket.accept", "subprotocol": name})
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _serve_lifespan(self, receive: Receive, send: Send) -> None:
         while (message := await receive())["type"] != "lifespan.shutdown":
             await send({"type": f"{message['type']}.complete"})
         await self.aclose()
@@ -86,12 +86,12 @@ class AsgiApp:
 
 async def _refuse(scope: Scope, send: Send, status: int, reason: bytes) -> None:
     if "websocket.http.response" in (scope.get("extensions") or {}):
-        await _answer(send, "websocket.http", status, reason)
+        await _respond(send, "websocket.http", status, reason)
     else:
         await send({"type": "websocket.close", "code": 1008, "reason": reason.decode().strip()})
 
 
-async def _answer(send: Send, kind: str, status: int, text: bytes) -> None:
+async def _respond(send: Send, kind: str, status: int, text: bytes) -> None:
     headers = [(b"content-type", b"text/plain; charset=utf-8"),
                (b"content-length", b"%d" % len(text))]  # fmt: skip
     if status == 426:
@@ -109,7 +109,7 @@ def asgi_app(
     max_connections: int = 1024,
     **options: Unpack[ResponderOptions],
 ) -> AsgiApp:
-    """Make an application of ASGI that serves by *router*, over the WebSockets that come to it.
+    """Make an ASGI application that serves *router* over WebSocket.
 
     ::
 
@@ -117,7 +117,7 @@ def asgi_app(
         app.mount("/rsocket", asgi_app(router))          # clients connect to ws://…/rsocket/
 
     Web pages of the same host and port may connect, and those of *origins*, such as
-    ``https://shop.example``; ``*`` stands for all. All else is as in `serve`.
+    ``https://shop.example``; ``*`` allows all. All other options are as in `serve`.
     """
     responder = RouterResponder(router, **options)
     server = Server(

@@ -162,7 +162,7 @@ def _by_msgspec(msgspec: Any, kind: Any, mime: str) -> Decode:
         try:
             return decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise PayloadError(f"the data is no {_name(kind)}: {error}") from None
+            raise PayloadError(f"the data is not a valid {_name(kind)}: {error}") from None
 
     return decoded
 
@@ -181,7 +181,7 @@ def _by_pydantic(pydantic: Any, kind: Any, mime: str) -> Decode:
         except pydantic.ValidationError as error:
             first = error.errors(include_url=False, include_context=False)[:5]
             told = "; ".join(f"{'.'.join(map(str, e['loc'])) or '$'}: {e['msg']}" for e in first)
-            raise PayloadError(f"the data is no {_name(kind)}: {told}") from None
+            raise PayloadError(f"the data is not a valid {_name(kind)}: {told}") from None
 
     return decoded
 

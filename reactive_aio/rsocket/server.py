@@ -46,8 +46,8 @@ class Server:
     ) -> None:
         self.address: Address | None = None
         """Where it listens; None if it does not."""
-        self.refused: int = 0
-        """How many connections there were too many."""
+        self.refused_connections: int = 0
+        """The number of connections refused because too many were open."""
         self._responder = responder
         self._limits = limits
         self._most = max_connections
@@ -76,7 +76,7 @@ class Server:
         driver = Driver(self._make, self._responder)
         driver.returns_only = self._full()
         if self._closing or (driver.returns_only and not self._may_return()):
-            self.refused += 1
+            self.refused_connections += 1
             driver.abort()
             return driver
         driver.on_lost = self._drivers.discard

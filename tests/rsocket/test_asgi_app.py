@@ -134,7 +134,7 @@ async def test_one_connection_too_many_is_refused() -> None:
     async with running(app) as place, await connect(f"ws://{place}", codec=JSON) as first:
         with pytest.raises(ConnectionLost, match=r"503.*too many"):
             await connect(f"ws://{place}")
-        assert app.refused == 1
+        assert app.refused_connections == 1
         assert await first.request_response(2, route="twice") == 4
 
 

@@ -229,7 +229,7 @@ async def test_sessions_that_wait_do_not_keep_their_clients_out() -> None:
         for client in clients:
             assert await client.request_response(route="two") == 2
         assert bench.server.connections == 3
-        assert bench.server.refused == 0
+        assert bench.server.refused_connections == 0
         for client in clients:
             await client.aclose()
 

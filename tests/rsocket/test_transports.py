@@ -185,7 +185,7 @@ async def test_one_connection_too_many_ends_at_once() -> None:
         async with await connect(server.uri, codec=JSON) as second:
             with pytest.raises(ConnectionLost):
                 await second.request_response(1, route="twice")
-        assert server.refused == 1
+        assert server.refused_connections == 1
         assert await first.request_response(1, route="twice") == 2
 
 

@@ -22,7 +22,11 @@ from reactive_aio.rsocket import (
 from reactive_aio.rsocket.protocol.codec import decode
 from reactive_aio.rsocket.protocol.frames import KeepAlive
 from reactive_aio.rsocket.transports import accepting
-from reactive_aio.rsocket.transports.message_framing import allowed, joined, parted
+from reactive_aio.rsocket.transports.message_framing import (
+    is_origin_allowed,
+    join_messages,
+    split_messages,
+)
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.harness.quiet import Context
 from tests.rsocket.test_transports import converse, router
@@ -86,7 +90,7 @@ async def test_who_does_not_agree_on_tls_does_not_count(
         with contextlib.suppress(ConnectionError):
             await reader.read()  # up to the end
         writer.close()
-        assert (server.connections, server.refused) == (0, 0)
+        assert (server.connections, server.refused_connections) == (0, 0)
         if said:
             async with await connect(server.uri, codec=JSON, ssl=there) as requester:
                 assert await requester.request_response(2, route="twice") == 4
@@ -125,7 +129,7 @@ async def test_keepalives_are_exchanged(monkeypatch: pytest.MonkeyPatch) -> None
 
         monkeypatch.setattr(requester._driver, "received", hear)
         for _ in range(3):
-            [answer] = [decode(frame) for frame in parted(await came.get())]
+            [answer] = [decode(frame) for frame in split_messages(await came.get())]
             assert isinstance(answer, KeepAlive)
             assert not answer.respond
 
@@ -231,7 +235,7 @@ async def test_without_websockets_the_extra_is_named(
 # -- parts -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("messages", [[], [b"abcdef"], [b"a" * 6, b"b" * 70_000, b"", b"c" * 6]])
 def test_frames_are_put_together_and_taken_apart(messages: list[bytes]) -> None:
-    assert parted(joined(messages)) == messages
+    assert split_messages(join_messages(messages)) == messages
 
 
 @pytest.mark.parametrize(
@@ -254,4 +258,4 @@ def test_frames_are_put_together_and_taken_apart(messages: list[bytes]) -> None:
 def test_which_pages_may_connect(
     origin: str | None, host: str | None, origins: Iterable[str], may: bool
 ) -> None:
-    assert allowed(origin, host, origins) is may
+    assert is_origin_allowed(origin, host, origins) is may

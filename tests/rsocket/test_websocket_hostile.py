@@ -350,7 +350,7 @@ async def test_one_connection_too_many_ends_at_once() -> None:
         async with Peer(server.uri) as second:  # the first has not even shaken hands
             with contextlib.suppress(ConnectionError):
                 assert await second.reader.read() == b""
-        assert server.refused == 1
+        assert server.refused_connections == 1
         await first.shake_hands()
         first.send(SETUP, stream("letters", 9))
         await letters_come(first)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..._core.loop import Future, Task, settled
 from ..driver import CLOSE_TIMEOUT, Driver
 from ..protocol.frames import ErrorCode
-from .message_framing import joined, parted
+from .message_framing import join_messages, split_messages
 
 if TYPE_CHECKING:
     from ..._core.loop import TimerHandle
@@ -48,7 +48,7 @@ class AsgiTransport:
     def write(self, data: bytes, /) -> None:
         if self._closing or self.aborted:
             return
-        messages = parted(data)
+        messages = split_messages(data)
         self._written += messages
         self._size += len(data)
         if self._size >= HIGH and not self._paused:
@@ -122,7 +122,7 @@ class AsgiTransport:
                 elif len(data) > self._limit:
                     self._fail(TOO_BIG, "the message is too long")
                 elif not self._closing:
-                    self.driver.received(joined([data]))
+                    self.driver.received(join_messages([data]))
         finally:
             self._leave()
 

@@ -1,27 +1,27 @@
-"""Transports that keep messages apart: there, a message is a frame, without its length.
+"""Frames as messages: a WebSocket message is a frame without its length prefix.
 
-The connection is the same as on TCP; lengths are put on and taken off at the transport. What came
-in one piece thus reaches the connection in one piece, which reads runs of elements fastest.
+The connection is the same as over TCP; the transport adds and removes the length prefixes. Frames
+that arrive in one piece reach the connection in one piece, which reads runs of elements fastest.
 """
 
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-__all__ = ("Message", "allowed", "joined", "parted")
+__all__ = ("Message", "is_origin_allowed", "join_messages", "split_messages")
 
 Message = bytes | bytearray | memoryview
 
 
-def joined(messages: Iterable[Message]) -> bytes:
-    """Frames as a stream of bytes has them."""
+def join_messages(messages: Iterable[Message]) -> bytes:
+    """The frames in *messages* as a byte stream, each with its length prefix."""
     pieces: list[Message] = []
     for message in messages:
         pieces += (len(message).to_bytes(3, "big"), message)
     return b"".join(pieces)
 
 
-def parted(data: bytes) -> list[bytes]:
-    """The frames in *data*, which holds whole ones only."""
+def split_messages(data: bytes) -> list[bytes]:
+    """The frames in *data*, which holds whole frames only, without their length prefixes."""
     messages: list[bytes] = []
     at, end = 0, len(data)
     while at < end:
@@ -31,11 +31,11 @@ def parted(data: bytes) -> list[bytes]:
     return messages
 
 
-def allowed(origin: str | None, host: str | None, origins: Iterable[str]) -> bool:
+def is_origin_allowed(origin: str | None, host: str | None, origins: Iterable[str]) -> bool:
     """Whether a page of *origin* may connect to *host*.
 
-    A browser lets any page connect to anywhere, with the cookies of there and past the firewall,
-    and leaves it to the server to look at the origin. Programs other than browsers name none.
+    A browser lets any page connect to any server, with the cookies of that server and from inside
+    the firewall; the server has to check the origin. Programs other than browsers send none.
     """
     if origin is None or "*" in (known := {*origins}) or origin in known:
         return True

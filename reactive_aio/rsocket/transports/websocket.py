@@ -13,7 +13,7 @@ from ..._core.loop import BaseTransport, SocketProtocol, TimerHandle
 from ..driver import CLOSE_TIMEOUT, Driver
 from ..protocol.flood import Flood
 from ..protocol.frames import ErrorCode
-from .message_framing import Message, joined, parted
+from .message_framing import Message, join_messages, split_messages
 
 __all__ = ("WebSocketTransport",)
 
@@ -58,7 +58,7 @@ class WebSocketTransport(SocketProtocol):
                 self.shake_hands(event)
         if messages:
             self._stranger = False
-            self.driver.received(joined(messages))
+            self.driver.received(join_messages(messages))
         elif self._stranger:
             self._unread += len(data)
             if self._unread > 2 * self._limits.max_setup:
@@ -97,7 +97,7 @@ class WebSocketTransport(SocketProtocol):
     def write(self, data: bytes, /) -> None:
         protocol = self._protocol
         if protocol.state is State.OPEN:
-            for message in parted(data):
+            for message in split_messages(data):
                 protocol.send_binary(message)
             self._socket.write(b"".join(protocol.data_to_send()))
 

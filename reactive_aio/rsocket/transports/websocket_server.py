@@ -13,7 +13,7 @@ from websockets.typing import Subprotocol
 from ..._core.loop import AbstractEventLoop, BaseTransport
 from ..driver import Driver
 from .accepting import accept
-from .message_framing import allowed
+from .message_framing import is_origin_allowed
 from .websocket import WebSocketTransport
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class WebSocketServerTransport(WebSocketTransport):
             return self._answering.reject(HTTPStatus.NOT_FOUND, message)
         origin, host = (", ".join(request.headers.get_all(each)) or None
                         for each in ("Origin", "Host"))  # fmt: skip
-        if not allowed(origin, host, self._origins):
+        if not is_origin_allowed(origin, host, self._origins):
             message = f"pages of {origin} may not connect; serve(origins=…) says whose may\n"
             return self._answering.reject(HTTPStatus.FORBIDDEN, message)
         return self._answering.accept(request)
