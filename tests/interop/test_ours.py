@@ -12,8 +12,8 @@ from reactive_aio.tck.network.judge import NetworkJudge, chosen
 from reactive_aio.tck.network.links import Place
 from reactive_aio.tck.network.offer import Offer
 from tests.interop.offer import offering
-from tests.rsocket.test_admission import Authority
 from tests.rsocket.test_asgi_app import mounted_in_starlette, running
+from tests.rsocket.test_auth import Authority
 
 PATIENT: Final = Terms(come=20.0, come_again=20.0, quiet=0.02)
 SOON: Final = Limits(setup_timeout=1.5, frame_timeout=1.5, max_payload=32 * 1024 * 1024)
@@ -51,22 +51,22 @@ async def test_all_laws_of_the_wire_hold_over_tcp() -> None:
 
 
 # What differs is the transport: one kind of loop is enough for these.
-def test_they_hold_over_unix_sockets(tmp_path: Path) -> None:
+def test_all_laws_of_the_wire_hold_over_unix_sockets(tmp_path: Path) -> None:
     holds(asyncio.run(judged(f"unix://{tmp_path}/socket")), *MESSAGES)
 
 
-def test_they_hold_over_websocket() -> None:
+def test_all_laws_of_the_wire_hold_over_websocket() -> None:
     report = asyncio.run(judged("ws://127.0.0.1:0/rsocket"))
     holds(report, "wire34_wants_the_rest_of_a_frame_soon")
 
 
-def test_they_hold_over_tls() -> None:
+def test_all_laws_of_the_wire_hold_over_tls() -> None:
     authority = Authority()
     uri = "tls://127.0.0.1:0"
     holds(asyncio.run(judged(uri, ssl=authority.server, trusted=authority.nobody)), *MESSAGES)
 
 
-def test_they_hold_inside_a_web_application() -> None:
+def test_all_laws_of_the_wire_hold_in_an_asgi_application() -> None:
     async def run() -> Report:
         async with running(mounted_in_starlette(asgi_app(offering(), **STRICT))) as where:
             return await judge(f"ws://{where}/rsocket/")
@@ -74,13 +74,13 @@ def test_they_hold_inside_a_web_application() -> None:
     holds(asyncio.run(run()), "wire34_wants_the_rest_of_a_frame_soon")
 
 
-async def test_sessions_are_resumed_where_that_is_on() -> None:
+async def test_the_laws_of_resumption_hold() -> None:
     report = await judged("tcp://127.0.0.1:0", "N.4", resume=Resumption())
     assert report["wire4_grants_or_refuses_to_resume"].outcome is Outcome.PASS, str(report)
     assert report.ok, str(report)
 
 
-async def test_what_is_too_large_is_refused_and_harms_nobody() -> None:
+async def test_oversized_payloads_are_refused() -> None:
     async with await serve("tcp://127.0.0.1:0", offering()) as server:
         report = await judge(server.uri, "N.31", "N.32")
     assert report.having(Outcome.FAIL) == [], str(report)

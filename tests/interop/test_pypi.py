@@ -52,7 +52,7 @@ async def test_our_client_uses_every_model(theirs: str) -> None:
         assert await echo.to_list(limit=20) == letters
 
 
-async def test_its_server_sends_what_we_ask_for_and_no_more(theirs: str) -> None:
+async def test_its_server_sends_what_we_request_and_no_more(theirs: str) -> None:
     async with await connect(theirs) as client:
         probe: SubscriberProbe[bytes] = SubscriberProbe(request=2)
         client.request_stream(route="tck.stream.10").subscribe(probe)
@@ -66,7 +66,7 @@ async def test_its_server_sends_what_we_ask_for_and_no_more(theirs: str) -> None
         probe.cancel()
 
 
-async def test_its_errors_come_with_their_code(theirs: str) -> None:
+async def test_its_errors_arrive_with_their_code(theirs: str) -> None:
     async with await connect(theirs) as client:
         with pytest.raises(StreamFailed) as caught:
             await client.request_response(route="no such route")
@@ -81,7 +81,7 @@ async def test_its_server_refuses_our_credentials(theirs: str) -> None:
         assert client.closed
 
 
-async def test_half_a_megabyte_goes_there_in_fragments(theirs: str) -> None:
+async def test_half_a_megabyte_is_sent_in_fragments(theirs: str) -> None:
     # Not more than 16 MiB: without fragments of its own its answer is damaged beyond that (N.31).
     data = bytes(range(256)) * 2000
     async with await connect(theirs) as client:
@@ -120,7 +120,7 @@ async def test_its_client_uses_every_model(served: tuple[Served, Any]) -> None:
     assert await asyncio.wait_for(seen.forgotten.get(), 20) == b"never mind"
 
 
-async def test_it_is_told_errors_of_the_protocol(served: tuple[Served, Any]) -> None:
+async def test_it_receives_errors_of_the_protocol(served: tuple[Served, Any]) -> None:
     _, client = served
     # Not those of applications, from 0x301 on: it does not read them, and waits for ever (N.43).
     for route in ("fail", "no.such.route"):
@@ -129,7 +129,7 @@ async def test_it_is_told_errors_of_the_protocol(served: tuple[Served, Any]) -> 
         assert "secret" not in str(caught.value)
 
 
-async def test_it_puts_our_fragments_together(served: tuple[Served, Any]) -> None:
+async def test_it_reassembles_our_fragments(served: tuple[Served, Any]) -> None:
     _, client = served
     answer = await Awaitable_(client).request_response(asking("large.300000"))
     assert len(answer.data) == 300_000

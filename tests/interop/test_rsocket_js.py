@@ -22,7 +22,7 @@ from reactive_aio.rsocket import (
 from reactive_aio.testing import SubscriberProbe
 from tests.interop.node import JsPeer
 from tests.interop.served import Served
-from tests.rsocket.cutting import Proxy
+from tests.rsocket.cut_transport import Proxy
 
 MIB: Final = 1024 * 1024
 LARGE: Final = 17 * MIB
@@ -81,19 +81,19 @@ async def test_its_client_uses_every_model(meeting: Meeting) -> None:
     assert (told["elements"], told["end"]) == (["A", "B", "C", "D"], "complete")
 
 
-async def test_its_demand_is_what_our_publisher_is_asked_for(meeting: Meeting) -> None:
+async def test_its_demand_reaches_our_publisher(meeting: Meeting) -> None:
     told = await meeting.ask("stream 2 3 1 cancel", "counted.100")
     assert told["elements"] == [str(each) for each in range(6)]
     assert meeting.served.requests == [2, 3, 1]
     assert await asyncio.wait_for(meeting.served.ended.get(), 20) == "cancelled"
 
 
-async def test_all_that_it_can_ask_for_is_taken_as_much(meeting: Meeting) -> None:
+async def test_its_maximum_demand_is_unbounded_demand(meeting: Meeting) -> None:
     told = await meeting.ask(f"stream {2**31 - 1}", "counted.1000")
     assert (told["count"], told["end"]) == (1000, "complete")
 
 
-async def test_our_demand_is_what_its_channel_is_asked_for(meeting: Meeting) -> None:
+async def test_our_demand_reaches_its_channel(meeting: Meeting) -> None:
     told = await meeting.ask("channel 3", "both", data="a", rest=["b", "c"])
     assert told["elements"] == ["A", "B", "C"]
     assert sum(meeting.served.requests) == 3
@@ -101,7 +101,7 @@ async def test_our_demand_is_what_its_channel_is_asked_for(meeting: Meeting) -> 
         assert told["asked"] == 2  # the first element came with the request
 
 
-async def test_it_is_told_errors_with_their_codes_and_no_secrets(meeting: Meeting) -> None:
+async def test_it_receives_errors_with_their_codes_and_without_secrets(meeting: Meeting) -> None:
     for code in (0x202, 0x301, 0x7FFFFFFF):
         told = await meeting.ask("stream 5", f"refuse.{code}")
         assert (told["elements"], told["end"]) == (["1"], f"error {code}")
@@ -112,7 +112,7 @@ async def test_it_is_told_errors_with_their_codes_and_no_secrets(meeting: Meetin
     assert (await meeting.ask("response", "no.such.route"))["end"] == f"error {0x204}"
 
 
-async def test_it_is_refused_by_its_credentials_and_served_nothing(meeting: Meeting) -> None:
+async def test_wrong_credentials_are_refused(meeting: Meeting) -> None:
     told = await meeting.ask("fnf", "forget", data="secret", user=["me", "wrong"])
     told = await meeting.ask("response", "echo", data="secret", user=["me", "wrong"])
     assert told["end"].startswith(("closed", "error", "no connection")), told
@@ -133,16 +133,16 @@ async def test_composite_metadata_arrives_item_by_item(meeting: Meeting) -> None
     assert "application/x.mine=b'mine'" in told["elements"][0]
 
 
-async def test_it_serves_what_we_ask_back(meeting: Meeting) -> None:
+async def test_it_serves_our_requests(meeting: Meeting) -> None:
     assert (await meeting.ask("response", "back"))["elements"] == ["you said hello"]
 
 
-async def test_it_puts_our_fragments_together(meeting: Meeting) -> None:
+async def test_it_reassembles_our_fragments(meeting: Meeting) -> None:
     told = await meeting.ask("response", f"large.{3 * MIB}")
     assert (told["bytes"], told["end"]) == (3 * MIB, "complete")
 
 
-async def test_we_put_its_fragments_together(meeting: Meeting) -> None:
+async def test_we_reassemble_its_fragments(meeting: Meeting) -> None:
     # 0.0.27 cannot cut what it sends: a frame is all it has.
     cut = {"fragment": 1000} if meeting.line == "alpha" else {}
     told = await meeting.ask("response", "size", size=300_000, **cut)
@@ -161,7 +161,7 @@ async def test_our_client_uses_every_model(meeting: Meeting) -> None:
         assert await echo.to_list(limit=50) == letters
 
 
-async def test_its_server_sends_what_we_ask_for_and_no_more(meeting: Meeting) -> None:
+async def test_its_server_sends_what_we_request_and_no_more(meeting: Meeting) -> None:
     async with await connect(meeting.theirs) as client:
         probe: SubscriberProbe[bytes] = SubscriberProbe(request=2)
         client.request_stream(route="tck.stream.10").subscribe(probe)
@@ -177,7 +177,7 @@ async def test_its_server_sends_what_we_ask_for_and_no_more(meeting: Meeting) ->
         assert await client.request_response(b"on", route="tck.echo") == b"on"
 
 
-async def test_an_endless_stream_is_left_half_way(meeting: Meeting) -> None:
+async def test_an_endless_stream_is_cancelled(meeting: Meeting) -> None:
     async with await connect(meeting.theirs) as client:
         count = 0
         async with client.request_stream(route="tck.endless").stream() as elements:
@@ -189,7 +189,7 @@ async def test_an_endless_stream_is_left_half_way(meeting: Meeting) -> None:
         assert await client.request_response(b"on", route="tck.echo") == b"on"
 
 
-async def test_its_errors_come_with_code_and_text(meeting: Meeting) -> None:
+async def test_its_errors_arrive_with_code_and_text(meeting: Meeting) -> None:
     async with await connect(meeting.theirs) as client:
         with pytest.raises(StreamFailed, match="refused no such route") as caught:
             await client.request_response(route="no such route")
@@ -206,7 +206,7 @@ async def test_its_server_refuses_our_credentials(meeting: Meeting) -> None:
             await client.request_response(b"secret", route="tck.echo")
 
 
-async def test_it_gets_our_metadata_item_by_item(meeting: Meeting) -> None:
+async def test_it_receives_our_metadata_item_by_item(meeting: Meeting) -> None:
     async with await connect(meeting.theirs) as client:
         seen = await client.request_response(
             route="tck.metadata", metadata=(("text/plain", b"plain"), ("x/mine", b"mine"))
@@ -216,7 +216,7 @@ async def test_it_gets_our_metadata_item_by_item(meeting: Meeting) -> None:
     assert b"\x06x/mine"[1:] in seen
 
 
-async def test_a_payload_in_fragments_comes_back(meeting: Meeting) -> None:
+async def test_a_fragmented_payload_is_echoed(meeting: Meeting) -> None:
     data = bytes(range(256)) * 2000
     small = Limits(mtu=5000)
     async with await connect(meeting.theirs, limits=small, codec=BYTES) as client:
@@ -225,7 +225,7 @@ async def test_a_payload_in_fragments_comes_back(meeting: Meeting) -> None:
 
 # -- what only one of them can ---------------------------------------------------------------------
 @pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_more_than_a_frame_holds(alpha: JsPeer, transport: str) -> None:
+async def test_payloads_larger_than_a_frame_are_echoed(alpha: JsPeer, transport: str) -> None:
     """In fragments, 1.0.0-alpha.3 sends and takes more than 16 MiB; 0.0.27 does not cut."""
     served, limits = Served(), Limits(max_payload=2 * LARGE)
     async with await serve(f"{transport}://127.0.0.1:0", served.router, limits=limits) as server:

@@ -51,7 +51,7 @@ PYPI: Final = {
 }
 
 
-def test_the_known_faults_of_pypis_rsocket_are_found() -> None:
+def test_the_known_faults_of_rsocket_py_are_found() -> None:
     """That it was set up need not be, credentials, 16 MiB, demand, errors: see decision 0012."""
     port = free_port()
     command = [sys.executable, "-m", "tests.interop.pypi", str(port)]
@@ -62,7 +62,7 @@ def test_the_known_faults_of_pypis_rsocket_are_found() -> None:
 
 
 @pytest.mark.parametrize(("line", "dies"), [("alpha", True), ("legacy", False)])
-def test_rsocket_js_keeps_demand_and_does_not_bear_nonsense(
+def test_rsocket_js_honors_demand_and_fails_on_malformed_frames(
     line: str, dies: bool, rsocket_js: Packages, rsocket_js_legacy: Packages,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

@@ -86,7 +86,7 @@ async def test_all_models_under_uvicorn(mount: Callable[[AsgiApp], Any]) -> None
 # The first is what uvicorn takes in its older versions.
 @pytest.mark.filterwarnings("ignore")  # it says that it is old
 @pytest.mark.parametrize("ws", ["websockets", "websockets-sansio"])
-async def test_a_client_that_leaves_cancels_what_was_served_for_it(ws: str) -> None:
+async def test_a_disconnect_cancels_the_streams_of_the_client(ws: str) -> None:
     cancelled = asyncio.Event()
     app = asgi_app(endless(cancelled))
     async with running(app, ws=ws) as place:
@@ -100,7 +100,7 @@ async def test_a_client_that_leaves_cancels_what_was_served_for_it(ws: str) -> N
         await emptied(app)
 
 
-async def test_an_application_that_closes_ends_its_connections() -> None:
+async def test_closing_the_application_closes_its_connections() -> None:
     cancelled = asyncio.Event()
     app = asgi_app(endless(cancelled))
     async with running(mounted_in_starlette(app)) as place:
@@ -117,7 +117,7 @@ async def test_an_application_that_closes_ends_its_connections() -> None:
         await requester.aclose()
 
 
-async def test_a_server_that_shuts_down_ends_its_connections() -> None:
+async def test_a_server_shutdown_closes_the_connections() -> None:
     cancelled = asyncio.Event()
     async with running(asgi_app(endless(cancelled))) as place:
         requester = await connect(f"ws://{place}/", codec=JSON)
@@ -138,14 +138,14 @@ async def test_one_connection_too_many_is_refused() -> None:
         assert await first.request_response(2, route="twice") == 4
 
 
-async def test_a_browser_is_told_that_it_is_no_page() -> None:
+async def test_an_http_request_is_refused() -> None:
     async with running(asgi_app(router)) as place, httpx.AsyncClient() as client:
         answer = await client.get(f"http://{place}/")
         assert answer.status_code == 426
         assert "WebSocket" in answer.text
 
 
-async def test_a_peer_that_wants_everything_and_reads_nothing_costs_little() -> None:
+async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little() -> None:
     made = 0
     routes = Router()
 
@@ -248,7 +248,9 @@ async def test_messages_are_frames() -> None:
         ({"bytes": bytes(999)}, 1009),
     ],
 )
-async def test_what_is_wrong_is_said_and_the_end(message: Message, code: int) -> None:
+async def test_a_violation_is_reported_and_closes_the_connection(
+    message: Message, code: int
+) -> None:
     peer = await Connection(asgi_app(routes, limits=Limits(max_frame=998))).accepted()
     peer.say("receive", bytes=SETUP)
     peer.say("receive", **message)
@@ -257,7 +259,7 @@ async def test_what_is_wrong_is_said_and_the_end(message: Message, code: int) ->
     await peer.task
 
 
-async def test_a_message_that_is_no_frame_ends_the_connection_with_an_error() -> None:
+async def test_a_malformed_frame_fails_the_connection() -> None:
     peer = await Connection(asgi_app(routes)).accepted()
     peer.say("receive", bytes=b"")
     assert isinstance(await peer.frame(), Error)
@@ -265,14 +267,14 @@ async def test_a_message_that_is_no_frame_ends_the_connection_with_an_error() ->
     await peer.task
 
 
-async def test_a_setup_that_does_not_come_is_not_awaited() -> None:
+async def test_a_missing_setup_closes_the_connection() -> None:
     peer = await Connection(asgi_app(routes, limits=Limits(setup_timeout=0.02))).accepted()
     assert isinstance(await peer.frame(), Error)
     assert (await peer.hear())["type"] == "websocket.close"
     await peer.task
 
 
-async def test_a_server_that_takes_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_does_not_send_is_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asgi, "CLOSE_TIMEOUT", 0.02)
     peer = await Connection(asgi_app(routes)).accepted()
     peer.open.clear()
@@ -280,7 +282,7 @@ async def test_a_server_that_takes_nothing_is_left(monkeypatch: pytest.MonkeyPat
     await peer.task
 
 
-async def test_a_server_that_has_lost_the_client_ends_the_connection() -> None:
+async def test_a_lost_client_closes_the_connection() -> None:
     cancelled = asyncio.Event()
     peer = await Connection(app := asgi_app(endless(cancelled))).accepted()
 
@@ -297,7 +299,7 @@ async def test_a_server_that_has_lost_the_client_ends_the_connection() -> None:
     assert app.connections == 0
 
 
-async def test_other_errors_of_the_server_reach_the_server() -> None:
+async def test_other_errors_of_the_asgi_server_are_raised_to_it() -> None:
     peer = await Connection(app := asgi_app(routes)).accepted()
 
     async def broken(_: Message) -> None:
@@ -312,7 +314,7 @@ async def test_other_errors_of_the_server_reach_the_server() -> None:
     assert app.connections == 0
 
 
-async def test_a_server_that_gives_up_cancels_everything() -> None:
+async def test_a_cancelled_asgi_call_cancels_everything() -> None:
     cancelled = asyncio.Event()
     peer = await Connection(app := asgi_app(endless(cancelled))).accepted()
     peer.say("receive", bytes=JSON_SETUP)
@@ -326,7 +328,7 @@ async def test_a_server_that_gives_up_cancels_everything() -> None:
 
 
 @pytest.mark.parametrize("extensions", [None, {"websocket.http.response": {}}])
-async def test_pages_of_other_places_need_to_be_known(extensions: Any) -> None:
+async def test_pages_of_other_origins_are_refused_unless_listed(extensions: Any) -> None:
     app = asgi_app(routes, origins=["https://shop.example"])
     host = (b"host", b"here.example")
     for origin, may in [
@@ -345,7 +347,7 @@ async def test_pages_of_other_places_need_to_be_known(extensions: Any) -> None:
         await peer.task
 
 
-async def test_a_client_that_asks_for_rsocket_by_name_gets_it() -> None:
+async def test_the_subprotocol_rsocket_is_negotiated() -> None:
     for offered, chosen in [([], None), (["graphql"], None), (["graphql", "rsocket"], "rsocket")]:
         peer = Connection(asgi_app(routes), subprotocols=offered)
         assert (await peer.hear())["subprotocol"] == chosen
@@ -353,7 +355,7 @@ async def test_a_client_that_asks_for_rsocket_by_name_gets_it() -> None:
         await peer.task
 
 
-async def test_what_it_is_not_made_for() -> None:
+async def test_other_scopes_are_refused() -> None:
     with pytest.raises(TypeError, match="list of origins"):
         asgi_app(routes, origins="https://shop.example")
     peer = Connection(asgi_app(routes), type="webtransport")

@@ -136,7 +136,7 @@ async def rests(page: Page) -> int:
     return await number(page, "arrived")
 
 
-async def test_a_person_subscribes_changes_the_rate_and_cancels(chromium: str) -> None:
+async def test_a_user_subscribes_changes_the_rate_and_cancels(chromium: str) -> None:
     async with program("examples/rsocket_page.py", "--port", "0") as served:
         url = (await says(served, r"http://\S+"))[0]
         async with page_in(chromium) as page:
@@ -181,7 +181,7 @@ async def test_a_person_subscribes_changes_the_rate_and_cancels(chromium: str) -
             await says(served, "HOOLI: cancelled")
 
 
-async def test_the_page_may_come_from_elsewhere_if_the_server_says_so(chromium: str) -> None:
+async def test_the_page_may_have_another_origin_if_the_server_lists_it(chromium: str) -> None:
     async with (
         program("examples/rsocket_page.py", "--port", "0") as served,
         page_in(chromium) as page,

@@ -145,7 +145,7 @@ def command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
 
 
 # -- what it shows ---------------------------------------------------------------------------------
-def test_a_stream_is_shown_line_by_line_under_the_demand_that_was_asked_for(
+def test_a_stream_is_written_line_by_line_under_the_given_demand(
     server: Running, command: Command
 ) -> None:
     assert command(server.uri, "--route", "range.5", "--request-n", "2") == (
@@ -196,7 +196,7 @@ def test_a_channel_sends_data_or_the_lines_of_standard_input(
         assert command(*channel, "--data", "-") == (0, "C\nD\n", "")
 
 
-def test_what_nobody_answers_arrives(server: Running, command: Command) -> None:
+def test_fire_and_forget_and_metadata_push_arrive(server: Running, command: Command) -> None:
     forget = (server.uri, "--fnf", "--route", "log", "--data", "x")
     assert command(*forget, "--metadata", "application/x.id=7") == (0, "", "")
     server.says("log x b'7'")
@@ -205,7 +205,7 @@ def test_what_nobody_answers_arrives(server: Running, command: Command) -> None:
 
 
 # -- what fails ------------------------------------------------------------------------------------
-def test_what_fails_is_said_in_one_line(
+def test_an_error_is_reported_in_one_line(
     server: Running, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(execution, "RETRY_DELAY", 0.01)
@@ -261,7 +261,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
 @pytest.mark.parametrize(
     "how", ["--ca CA --cert BOTH", "--ca CA --cert CERT --key KEY", "--insecure --cert BOTH"]
 )
-async def test_certificates_are_shown_and_asked_for(
+async def test_client_and_server_certificates_are_verified(
     files: Files, transport: str, how: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     routes = Router()
@@ -274,7 +274,7 @@ async def test_certificates_are_shown_and_asked_for(
     assert written.out == "hello\n"
 
 
-async def test_a_server_that_nobody_vouches_for_is_not_talked_to(
+async def test_an_untrusted_server_is_refused(
     files: Files, expects_loop_errors: list[Context]
 ) -> None:
     async with await serve("tls://127.0.0.1:0", Router(), ssl=files.server) as server:
@@ -309,7 +309,7 @@ def test_ctrl_c_cancels_the_stream(server: Running) -> None:
     server.says("cancelled")
 
 
-def test_a_reader_that_has_seen_enough_ends_it(server: Running) -> None:
+def test_a_closed_output_pipe_ends_the_command(server: Running) -> None:
     with started(server.uri, "--route", "range.1000000") as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -49,7 +49,7 @@ async def turns(count: int = 20) -> None:
 
 
 @pytest.mark.virtual_time
-async def test_requests_wait_for_a_lease_and_go_in_their_order() -> None:
+async def test_requests_wait_for_a_lease_and_are_sent_in_order() -> None:
     leases = interval(10).map(lambda _: Lease(2, ttl=100))
     clock = asyncio.get_running_loop().time
     came: list[tuple[int, float]] = []
@@ -87,7 +87,7 @@ async def test_all_models_wait_for_a_lease() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_the_next_lease_is_asked_for_when_one_is_used_up_or_has_run_out() -> None:
+async def test_the_next_lease_is_requested_when_one_is_used_up_or_expired() -> None:
     asked: list[int] = []
     leases = from_iterable(Lease(1, ttl=10) for _ in range(9)).do_on_request(asked.append)
     async with loopback(router, codec=JSON, client=WANTED, leases=lambda _: leases) as requester:
@@ -99,7 +99,7 @@ async def test_the_next_lease_is_asked_for_when_one_is_used_up_or_has_run_out() 
 
 
 @pytest.mark.virtual_time
-async def test_who_waits_for_a_lease_waits_no_longer_than_it_wants() -> None:
+async def test_the_timeout_includes_the_wait_for_a_lease() -> None:
     async with loopback(router, codec=JSON, client=WANTED, leases=lambda _: never()) as requester:
         with pytest.raises(TimedOut, match="within 3 s"):
             await requester.request_response(route="one", timeout=3)
@@ -108,7 +108,7 @@ async def test_who_waits_for_a_lease_waits_no_longer_than_it_wants() -> None:
         assert requester._driver.waiting == []
 
 
-async def test_the_end_of_the_connection_ends_the_waiting() -> None:
+async def test_the_end_of_the_connection_fails_requests_that_wait_for_a_lease() -> None:
     requester = loopback(router, codec=JSON, client=WANTED, leases=lambda _: never())
     asks = (
         requester.request_response(route="one"),
@@ -136,14 +136,14 @@ async def test_a_request_without_a_lease_is_rejected() -> None:
             await requester.request_response(route="one")
 
 
-async def test_a_server_that_grants_none_turns_such_clients_away() -> None:
+async def test_a_server_without_leases_refuses_clients_that_require_them() -> None:
     async with loopback(router, codec=JSON, client=WANTED) as requester:
         with pytest.raises(SetupRejected, match="no leases"):
             await requester.request_stream(route="range.3").to_list(limit=3)
 
 
 @pytest.mark.virtual_time
-async def test_a_server_needs_leases_of_the_client_as_well() -> None:
+async def test_requests_of_the_server_need_leases_of_the_client() -> None:
     answers = Router()
     asked: list[float] = []
 
@@ -171,7 +171,7 @@ async def test_a_server_needs_leases_of_the_client_as_well() -> None:
     assert asked == [7, 14]
 
 
-async def test_the_publisher_of_leases_is_left_when_the_connection_ends() -> None:
+async def test_the_lease_publisher_is_cancelled_when_the_connection_ends() -> None:
     leases: PublisherProbe[Lease] = PublisherProbe()
     async with loopback(
         router, codec=JSON, client=WANTED, leases=lambda _: leases, limits=Limits()
@@ -180,7 +180,7 @@ async def test_the_publisher_of_leases_is_left_when_the_connection_ends() -> Non
     await leases.expect_cancel()
 
 
-async def test_the_publisher_of_leases_is_left_when_there_is_no_connection() -> None:
+async def test_the_lease_publisher_is_cancelled_when_connecting_fails() -> None:
     leases: PublisherProbe[Lease] = PublisherProbe()
     serving = ResponderOptions(leases=lambda _: leases)
     with pytest.raises(ConnectionLost):
@@ -189,6 +189,6 @@ async def test_the_publisher_of_leases_is_left_when_there_is_no_connection() -> 
 
 
 @pytest.mark.parametrize(("requests", "ttl"), [(0, 1), (2**31, 1), (1, 0), (1, 2**31)])
-def test_a_lease_that_says_nothing_is_refused(requests: int, ttl: float) -> None:
+def test_an_invalid_lease_is_refused(requests: int, ttl: float) -> None:
     with pytest.raises(ValueError, match=r"requests|ttl"):
         Lease(requests, ttl)

@@ -49,7 +49,7 @@ def forever() -> Any:
 
 
 @pytest.mark.parametrize("way", ["to the client", "to the server"])
-async def test_a_large_payload_does_not_hold_up_other_streams(way: str) -> None:
+async def test_a_large_payload_does_not_delay_other_streams(way: str) -> None:
     async with loopback(router) as requester:
         if way == "to the client":
             work = requester.request_response(route=f"large.{12 * MIB}")
@@ -86,7 +86,7 @@ async def pair(
 
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("way", ["to the client", "to the server"])
-async def test_a_large_payload_on_a_slow_line_does_not_hold_up_signs_of_life(way: str) -> None:
+async def test_a_large_payload_on_a_slow_line_does_not_delay_keepalive(way: str) -> None:
     terms = ClientOptions(keepalive=3, lifetime=8)  # the payload alone takes much longer
     requester, server, _, _ = await pair(terms, Trickle)
     async with server, requester:
@@ -111,7 +111,7 @@ class Deaf(MemoryTransport):
 @pytest.mark.parametrize(
     ("lifetime", "cap", "noticed"), [(40, 600, 40), (3600, 60, 60)], ids=["asked for", "capped"]
 )
-async def test_a_client_that_falls_silent_is_dropped(lifetime: int, cap: int, noticed: int) -> None:
+async def test_a_silent_client_is_disconnected(lifetime: int, cap: int, noticed: int) -> None:
     terms = ClientOptions(keepalive=10, lifetime=lifetime)
     client, server, near, _ = await pair(terms, Deaf, Limits(max_lifetime=cap))
     async with server:
@@ -128,7 +128,7 @@ async def test_a_client_that_falls_silent_is_dropped(lifetime: int, cap: int, no
 
 
 @pytest.mark.virtual_time
-async def test_a_server_that_falls_silent_is_dropped() -> None:
+async def test_a_silent_server_is_disconnected() -> None:
     client, server, _, far = await pair(ClientOptions(keepalive=10, lifetime=40), Deaf)
     async with server, client:
         probe: SubscriberProbe[Any] = SubscriberProbe(request=3)
@@ -142,7 +142,7 @@ async def test_a_server_that_falls_silent_is_dropped() -> None:
 
 
 @pytest.mark.parametrize("mtu", [64, 1000])
-async def test_no_frame_is_longer_than_was_said(mtu: int) -> None:
+async def test_no_frame_is_longer_than_the_mtu(mtu: int) -> None:
     splitter, lengths = Splitter(), list[int]()
     async with loopback(router, limits=Limits(mtu=mtu)) as requester:
         transport: Any = requester._driver._transport
@@ -162,7 +162,7 @@ async def test_no_frame_is_longer_than_was_said(mtu: int) -> None:
     assert len(rest) >= 5000 // mtu
 
 
-async def test_limits_of_one_connection_are_the_applications_choice() -> None:
+async def test_limits_apply_to_one_connection() -> None:
     limits = Limits(max_payload=1000, max_streams=2)
     async with loopback(router, limits=limits) as requester:
         with pytest.raises(StreamFailed):

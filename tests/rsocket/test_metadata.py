@@ -35,7 +35,7 @@ MIME = st.sampled_from(sorted(WELL_KNOWN)) | ASCII
 TEXT = st.text(max_size=40)
 
 
-def test_composite_metadata_is_written_as_drawn() -> None:
+def test_composite_metadata_is_encoded_as_in_the_specification() -> None:
     items = [MetadataItem(ROUTING, b"\x01a"), MetadataItem("x/y", b"zz")]
     written = write_composite(items)
     assert written.hex() == "fe0000020161" + "02782f79000002" + "7a7a"  # a length of 3, less one
@@ -47,33 +47,33 @@ def test_items_keep_their_order_and_content(items: list[MetadataItem]) -> None:
     assert read_composite(write_composite(items)) == items
 
 
-def test_what_is_not_known_is_passed_through() -> None:
+def test_unknown_mime_types_are_kept() -> None:
     assert read_composite(b"\xd5\x00\x00\x01x") == [MetadataItem("unknown/0x55", b"x")]
     tracing = MetadataItem(TRACING_ZIPKIN, b"\x80" + bytes(16))
     assert read_composite(write_composite([tracing])) == [tracing]
 
 
-def test_routes_are_written_as_drawn() -> None:
+def test_routes_are_encoded_as_in_the_specification() -> None:
     assert write_routing("ab", "ü") == b"\x02ab\x02\xc3\xbc"
 
 
 @given(st.lists(st.text(max_size=60), max_size=4))
-def test_routes_are_read_again(tags: list[str]) -> None:
+def test_routes_round_trip(tags: list[str]) -> None:
     assert read_routing(write_routing(*tags)) == tags
 
 
-def test_credentials_are_written_as_drawn() -> None:
+def test_credentials_are_encoded_as_in_the_specification() -> None:
     assert write_auth(SimpleAuth("me", "pw")) == b"\x80\x00\x02mepw"
     assert write_auth(BearerToken("tok")) == b"\x81tok"
     assert write_auth(OtherCredentials("x", b"y")) == b"\x00xy"
 
 
 @given(st.one_of(st.builds(SimpleAuth, TEXT, TEXT), st.builds(BearerToken, TEXT)))
-def test_credentials_are_read_again(credentials: Credentials) -> None:
+def test_credentials_round_trip(credentials: Credentials) -> None:
     assert read_auth(write_auth(credentials)) == credentials
 
 
-def test_the_long_names_of_known_types_are_understood() -> None:
+def test_known_types_may_be_spelled_out() -> None:
     assert read_auth(b"\x05bearertok") == BearerToken("tok")
     assert read_auth(b"\x04other!") == OtherCredentials("other", b"!")
 
@@ -87,11 +87,11 @@ def test_secrets_are_not_shown(credentials: Credentials) -> None:
 
 
 @given(st.lists(MIME, max_size=5))
-def test_mime_types_are_read_again(names: list[str]) -> None:
+def test_mime_types_round_trip(names: list[str]) -> None:
     assert read_mime_types(write_mime_types(*names)) == names
 
 
-def test_the_numbers_are_those_of_the_protocol() -> None:
+def test_the_ids_of_mime_types_are_those_of_the_specification() -> None:
     assert WELL_KNOWN["application/avro"] == 0x00
     assert WELL_KNOWN["application/json"] == 0x05
     assert WELL_KNOWN["image/png"] == 0x1B
@@ -103,7 +103,7 @@ def test_the_numbers_are_those_of_the_protocol() -> None:
 
 
 @pytest.mark.parametrize("read", [read_composite, read_routing, read_auth, read_mime_types])
-def test_any_bytes_are_read_or_a_protocol_error(read: Callable[[bytes], Any]) -> None:
+def test_any_bytes_are_decoded_or_raise_a_protocol_error(read: Callable[[bytes], Any]) -> None:
     @given(st.binary(max_size=40))
     def check(data: bytes) -> None:
         try:

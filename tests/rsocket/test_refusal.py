@@ -9,7 +9,7 @@ from reactive_aio.rsocket.protocol.frames import Error, Payload, RequestFnf
 from .wire import read, wire
 
 
-async def test_who_is_refused_reads_why_though_it_has_sent_more_than_was_read() -> None:
+async def test_a_refused_client_reads_the_reason_despite_unread_data() -> None:
     """Closing a socket with bytes that were not read would reset it."""
     judging, more_has_come = asyncio.Event(), asyncio.Event()
 

@@ -22,7 +22,7 @@ from reactive_aio.rsocket import (
 from reactive_aio.testing.probes import SubscriberProbe
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 
-from .cutting import WHOLE, Bench, Budget, Cut, Proxy, converse, talkative
+from .cut_transport import WHOLE, Bench, Budget, Cut, Proxy, converse, talkative
 
 SMALL = Limits(mtu=64)  # so that there are fragments to be cut
 ROUTES = ("range", "slow", "plus", "large", "log 0", "log 1", "log 2")
@@ -60,7 +60,7 @@ SETUP_LENGTH = 150  # more than what may not be cut: before SETUP has come there
 
 
 @pytest.mark.parametrize("side", [0, 1], ids=["from the client", "from the server"])
-def test_a_transport_may_be_cut_behind_any_byte(side: int) -> None:
+def test_a_session_survives_a_cut_after_any_byte(side: int) -> None:
     begin = SETUP_LENGTH if side == 0 else 0
     for at in range(begin, (sizes()[side] or 0) - 10, STEP):
         used = run((at, None) if side == 0 else (None, at))
@@ -69,7 +69,7 @@ def test_a_transport_may_be_cut_behind_any_byte(side: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 900)), max_size=12))
-def test_transports_may_be_cut_again_and_again(cuts: list[tuple[int, int]]) -> None:
+def test_a_session_survives_many_cuts(cuts: list[tuple[int, int]]) -> None:
     budgets: list[Budget] = [(at, None) if side % 2 else (None, at) for side, at in cuts]
     if budgets and budgets[0][0] is not None:
         budgets[0] = (max(budgets[0][0], SETUP_LENGTH), None)
@@ -113,7 +113,7 @@ async def turns(count: int = 30) -> None:
 
 
 @pytest.mark.virtual_time
-async def test_a_session_waits_for_its_client_no_longer_than_it_was_told() -> None:
+async def test_a_session_expires_after_its_timeout() -> None:
     bench = Bench(numbers(), resume=Resumption(timeout=30))
     async with bench.server, await bench.client() as client:
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
@@ -132,7 +132,7 @@ async def test_a_session_waits_for_its_client_no_longer_than_it_was_told() -> No
 
 
 @pytest.mark.virtual_time
-async def test_a_session_that_is_not_known_any_more_is_rejected_and_a_new_one_begins() -> None:
+async def test_an_expired_session_is_rejected_and_the_client_reconnects() -> None:
     policy = RetryPolicy(attempts=5, delay=40, jitter=0)
     bench = Bench(numbers(), resume=Resumption(timeout=30), policy=policy)
     bench.terms["resume"] = Resumption(timeout=300)  # the client is more patient
@@ -148,7 +148,7 @@ async def test_a_session_that_is_not_known_any_more_is_rejected_and_a_new_one_be
 
 
 @pytest.mark.virtual_time
-async def test_what_is_not_kept_any_more_ends_the_session() -> None:
+async def test_a_full_resume_buffer_ends_the_session() -> None:
     resume = Resumption(timeout=30, max_store=200)
     bench = Bench(numbers(), resume=resume)
     async with bench.server, await bench.client() as client:
@@ -164,7 +164,7 @@ async def test_what_is_not_kept_any_more_ends_the_session() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_who_closes_a_session_that_waits_ends_it() -> None:
+async def test_closing_a_suspended_session_ends_it() -> None:
     bench = Bench(numbers(), resume=Resumption(timeout=30))
     async with bench.server:
         client = await bench.client()
@@ -182,7 +182,7 @@ async def test_who_closes_a_session_that_waits_ends_it() -> None:
     assert bench.server.connections == 0
 
 
-async def test_a_token_opens_only_its_own_session() -> None:
+async def test_a_token_resumes_only_its_own_session() -> None:
     bench = Bench(numbers(), resume=Resumption())
     async with bench.server, await bench.client() as one, await bench.client() as two:
         first, second = (each._driver.connection.setup for each in (one, two))
@@ -200,7 +200,7 @@ def lose_silently(near: Cut, far: Cut) -> None:
 
 
 @pytest.mark.virtual_time
-async def test_a_server_that_does_not_know_the_old_transport_is_lost_takes_the_new_one() -> None:
+async def test_a_session_resumes_before_the_server_notices_the_loss() -> None:
     bench = Bench(numbers(), resume=Resumption())
     async with bench.server, await bench.client() as client:
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
@@ -217,7 +217,7 @@ async def test_a_server_that_does_not_know_the_old_transport_is_lost_takes_the_n
 
 
 @pytest.mark.virtual_time
-async def test_sessions_that_wait_do_not_keep_their_clients_out() -> None:
+async def test_suspended_sessions_do_not_count_as_connections() -> None:
     bench = Bench(numbers(), resume=Resumption())
     bench.server._most = 3
     async with bench.server:
@@ -235,7 +235,7 @@ async def test_sessions_that_wait_do_not_keep_their_clients_out() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_a_server_that_is_full_gives_sessions_back_and_begins_none() -> None:
+async def test_a_full_server_resumes_sessions_but_accepts_no_new_ones() -> None:
     bench = Bench(numbers(), resume=Resumption())
     bench.server._most = 1
     async with bench.server, await bench.client() as client:
@@ -250,7 +250,7 @@ async def test_a_server_that_is_full_gives_sessions_back_and_begins_none() -> No
 
 
 @pytest.mark.virtual_time
-async def test_a_session_that_is_dropped_at_once_waits_longer_each_time() -> None:
+async def test_repeated_cuts_increase_the_reconnect_delay() -> None:
     bench = Bench(numbers(), [WHOLE, *[(1, None)] * 8], resume=Resumption(timeout=60))
     async with bench.server, await bench.client() as client:
         assert await client.request_response(route="two") == 2
@@ -261,7 +261,7 @@ async def test_a_session_that_is_dropped_at_once_waits_longer_each_time() -> Non
 
 
 @pytest.mark.virtual_time
-async def test_leases_end_with_the_transport_and_are_granted_anew() -> None:
+async def test_leases_end_with_the_transport_and_are_granted_again() -> None:
     granted: list[int] = []
     leases = from_iterable(Lease(2, ttl=1000) for _ in range(9)).do_on_request(granted.append)
     bench = Bench(numbers(), resume=Resumption(), leases=leases)
@@ -276,7 +276,7 @@ async def test_leases_end_with_the_transport_and_are_granted_anew() -> None:
 
 # -- clients that connect again --------------------------------------------------------------------
 @pytest.mark.virtual_time
-async def test_without_a_session_what_is_open_fails_and_the_client_connects_again() -> None:
+async def test_without_a_session_open_requests_fail_and_the_client_reconnects() -> None:
     bench = Bench(numbers(), policy=RetryPolicy(attempts=5, delay=2, factor=2, jitter=0))
     clock = asyncio.get_running_loop().time
     async with bench.server, await bench.client() as client:
@@ -306,7 +306,7 @@ async def test_without_a_session_what_is_open_fails_and_the_client_connects_agai
         assert await client.request_response(route="two") == 2
 
 
-async def test_a_client_finds_the_server_that_was_started_again() -> None:
+async def test_a_client_reconnects_to_a_restarted_server() -> None:
     server = await serve("tcp://127.0.0.1:0", numbers())
     policy = RetryPolicy(attempts=1000, delay=0.01, factor=1)
     async with await connect(server.uri, codec=JSON, retry=policy) as client:
@@ -320,7 +320,7 @@ async def test_a_client_finds_the_server_that_was_started_again() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_a_client_gives_up_when_its_policy_says_so() -> None:
+async def test_a_client_stops_reconnecting_as_its_policy_says() -> None:
     bench = Bench(numbers(), policy=RetryPolicy(attempts=3, delay=1, jitter=0))
     async with bench.server, await bench.client() as client:
         bench.down = True
@@ -335,7 +335,7 @@ async def test_a_client_gives_up_when_its_policy_says_so() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_a_server_that_takes_and_drops_is_not_called_in_a_loop() -> None:
+async def test_a_server_that_drops_connections_is_retried_with_delays() -> None:
     bench = Bench(
         numbers(),
         [WHOLE, *[(1, None)] * 5],
@@ -356,7 +356,7 @@ def again(error: BaseException) -> bool:
 
 
 @pytest.mark.virtual_time
-async def test_who_was_refused_does_not_try_again() -> None:
+async def test_a_refused_client_does_not_reconnect() -> None:
     bench = Bench(numbers(), policy=RetryPolicy(attempts=6, delay=1, only=again))
     bench.server._responder.hooks.authenticate = lambda _: None  # type: ignore[attr-defined]
     async with bench.server, await bench.client() as client:
@@ -367,7 +367,7 @@ async def test_who_was_refused_does_not_try_again() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_to_close_a_client_that_waits_ends_its_waiting() -> None:
+async def test_closing_a_client_ends_its_wait_for_a_connection() -> None:
     bench = Bench(numbers(), policy=RetryPolicy(attempts=3, delay=100, jitter=0))
     async with bench.server:
         client = await bench.client()

@@ -90,7 +90,7 @@ async def test_tls_with_certificates_on_both_sides(certificate: Path) -> None:
         await converse(requester)
 
 
-async def test_tls_refuses_a_server_that_nobody_vouches_for(
+async def test_tls_refuses_an_untrusted_server(
     certificate: Path, expects_loop_errors: list[Context]
 ) -> None:
     here = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -124,14 +124,14 @@ async def test_a_byte_stream_that_ends_ends_the_connection() -> None:
 
 
 # -- what cannot be reached ------------------------------------------------------------------------
-async def test_nobody_there() -> None:
+async def test_a_refused_connection_fails() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(ConnectionLost, match="tcp://127"):
         await connect(f"tcp://127.0.0.1:{port}")
 
 
-async def test_a_server_that_never_answers_is_given_up() -> None:
+async def test_a_connection_attempt_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:  # the kernel connects, nobody shakes hands
         port = deaf.getsockname()[1]
         with pytest.raises(ConnectionLost, match="no connection within"):
@@ -152,7 +152,7 @@ async def test_a_server_that_never_answers_is_given_up() -> None:
         (lambda: connect(Nothing(), retry=3), "need a URI"),
     ],
 )
-async def test_an_address_that_makes_no_sense(make: Callable[[], Any], message: str) -> None:
+async def test_invalid_addresses_are_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         await make()
 
@@ -168,7 +168,7 @@ class Nothing(anyio.abc.ByteStream):
     async def aclose(self) -> None: ...
 
 
-async def test_a_term_that_nobody_knows_is_refused() -> None:
+async def test_an_unknown_option_is_refused() -> None:
     unknown: Any = {"keep_alive": 3}
     with pytest.raises(TypeError, match="unknown keep_alive"):
         await connect("tcp://127.0.0.1:1", **unknown)
@@ -190,7 +190,7 @@ async def test_one_connection_too_many_ends_at_once() -> None:
 
 
 # -- the address -----------------------------------------------------------------------------------
-async def test_the_address_says_route_and_demand() -> None:
+async def test_the_address_sets_route_and_prefetch() -> None:
     requested: list[int] = []
     routes = Router()
 
@@ -212,7 +212,7 @@ async def test_the_address_says_route_and_demand() -> None:
 
 
 # -- peers that go, and peers that do not read -----------------------------------------------------
-async def test_what_was_asked_for_before_leaving_is_still_done() -> None:
+async def test_fire_and_forget_completes_after_the_client_disconnects() -> None:
     got: list[str] = []
     routes = Router()
 
@@ -230,7 +230,7 @@ async def test_what_was_asked_for_before_leaving_is_still_done() -> None:
         assert got == ["one", "two"]
 
 
-async def test_a_server_that_goes_waits_for_nobody() -> None:
+async def test_closing_the_server_cancels_handlers() -> None:
     begun, cancelled = asyncio.Event(), asyncio.Event()
     routes = Router()
 
@@ -249,7 +249,7 @@ async def test_a_server_that_goes_waits_for_nobody() -> None:
     assert cancelled.is_set()
 
 
-async def test_a_client_that_vanishes_cancels_what_was_served_for_it() -> None:
+async def test_an_aborted_client_cancels_its_streams_on_the_server() -> None:
     cancelled = asyncio.Event()
     routes = Router()
 
@@ -273,7 +273,7 @@ async def test_a_client_that_vanishes_cancels_what_was_served_for_it() -> None:
         await requester.aclose()
 
 
-async def test_a_server_that_goes_fails_what_is_open() -> None:
+async def test_closing_the_server_fails_open_requests() -> None:
     routes = Router()
     routes.route("n")(lambda: just(1).concat_with(never()))
     server = await serve("tcp://127.0.0.1:0", routes)
@@ -291,7 +291,7 @@ def peak() -> int:
 
 
 @pytest.mark.parametrize("size", [10, 1000, 100_000])
-async def test_a_peer_that_wants_everything_and_reads_nothing_costs_little(size: int) -> None:
+async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little(size: int) -> None:
     made = 0
     routes = Router()
 

@@ -57,7 +57,7 @@ async def test_tls_with_certificates_on_both_sides(certificate: Path) -> None:
         await converse(requester)
 
 
-async def test_tls_refuses_a_server_that_nobody_vouches_for(
+async def test_tls_refuses_an_untrusted_server(
     certificate: Path, expects_loop_errors: list[Context]
 ) -> None:
     here = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -70,7 +70,7 @@ async def test_tls_refuses_a_server_that_nobody_vouches_for(
 
 @pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\n\r\n"], ids=["silent", "no TLS"])
 @pytest.mark.parametrize("scheme", ["tls", "wss"])
-async def test_who_does_not_agree_on_tls_does_not_count(
+async def test_a_failed_tls_handshake_does_not_count_as_a_connection(
     scheme: str,
     said: bytes,
     certificate: Path,
@@ -150,7 +150,7 @@ def endless(cancelled: asyncio.Event) -> Router:
 
 
 @pytest.mark.parametrize("way", ["aclose", "abort"])
-async def test_a_client_that_leaves_cancels_what_was_served_for_it(way: str) -> None:
+async def test_a_disconnect_cancels_the_streams_of_the_client(way: str) -> None:
     cancelled = asyncio.Event()
     async with await serve("ws://127.0.0.1:0", endless(cancelled)) as server:
         requester = await connect(server.uri, codec=JSON)
@@ -167,7 +167,7 @@ async def test_a_client_that_leaves_cancels_what_was_served_for_it(way: str) -> 
         await requester.aclose()
 
 
-async def test_a_subscriber_that_cancels_is_heard() -> None:
+async def test_a_cancellation_reaches_the_server() -> None:
     cancelled = asyncio.Event()
     async with (
         await serve("ws://127.0.0.1:0", endless(cancelled)) as server,
@@ -181,7 +181,7 @@ async def test_a_subscriber_that_cancels_is_heard() -> None:
         assert server.connections == 1
 
 
-async def test_a_server_that_goes_fails_what_is_open() -> None:
+async def test_closing_the_server_fails_open_requests() -> None:
     routes = Router()
     routes.route("n")(lambda: just(1).concat_with(never()))
     server = await serve("ws://127.0.0.1:0", routes)
@@ -195,7 +195,7 @@ async def test_a_server_that_goes_fails_what_is_open() -> None:
 
 
 # -- demand ----------------------------------------------------------------------------------------
-async def test_the_address_says_path_route_and_demand() -> None:
+async def test_the_address_sets_path_route_and_prefetch() -> None:
     requested: list[int] = []
     routes = Router()
 
@@ -218,9 +218,7 @@ async def test_the_address_says_path_route_and_demand() -> None:
 
 # -- the extra -------------------------------------------------------------------------------------
 @pytest.mark.parametrize("side", ["client", "server"])
-async def test_without_websockets_the_extra_is_named(
-    side: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_missing_extra_is_named(side: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     for name in [each for each in sys.modules if each.partition(".")[0] == "websockets"]:
@@ -234,7 +232,7 @@ async def test_without_websockets_the_extra_is_named(
 
 # -- parts -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("messages", [[], [b"abcdef"], [b"a" * 6, b"b" * 70_000, b"", b"c" * 6]])
-def test_frames_are_put_together_and_taken_apart(messages: list[bytes]) -> None:
+def test_messages_are_joined_and_split(messages: list[bytes]) -> None:
     assert split_messages(join_messages(messages)) == messages
 
 
@@ -255,7 +253,7 @@ def test_frames_are_put_together_and_taken_apart(messages: list[bytes]) -> None:
         ("null", "here", ["null"], True),
     ],
 )
-def test_which_pages_may_connect(
+def test_origins_are_checked(
     origin: str | None, host: str | None, origins: Iterable[str], may: bool
 ) -> None:
     assert is_origin_allowed(origin, host, origins) is may

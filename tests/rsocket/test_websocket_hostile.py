@@ -53,7 +53,7 @@ async def letters_come(peer: Peer) -> None:
 
 
 # -- what is within the rules ----------------------------------------------------------------------
-async def test_messages_may_come_in_several_frames_with_pings_between() -> None:
+async def test_fragmented_messages_may_be_interleaved_with_pings() -> None:
     async with await serving() as server, Peer(server.uri) as peer:
         await peer.shake_hands()
         peer.frame(Opcode.BINARY, SETUP[:5], fin=False)
@@ -81,7 +81,7 @@ async def test_bytes_may_be_cut_anywhere() -> None:
         await letters_come(peer)
 
 
-async def test_a_client_that_asks_for_rsocket_by_name_gets_it() -> None:
+async def test_the_subprotocol_rsocket_is_negotiated() -> None:
     async with await serving() as server, Peer(server.uri) as peer:
         peer.protocol.available_subprotocols = ["graphql", "rsocket"]  # type: ignore[list-item]
         await peer.shake_hands()
@@ -153,7 +153,7 @@ WRONG: list[tuple[Callable[[Peer], None], int]] = [
 
 @pytest.mark.parametrize("set_up", [True, False], ids=["after SETUP", "before SETUP"])
 @pytest.mark.parametrize(("wrong", "code"), WRONG, ids=lambda each: getattr(each, "__name__", each))
-async def test_the_server_says_what_is_wrong_and_closes(
+async def test_a_violation_closes_with_its_code(
     wrong: Callable[[Peer], None], code: int, set_up: bool
 ) -> None:
     limits = Limits(max_frame=10_000, max_useless=100)
@@ -167,7 +167,7 @@ async def test_the_server_says_what_is_wrong_and_closes(
     assert server.connections == 0
 
 
-async def test_what_comes_behind_a_mistake_is_not_heard() -> None:
+async def test_messages_after_a_violation_are_ignored() -> None:
     async with await serving() as server, Peer(server.uri) as peer:
         await peer.shake_hands()
         peer.writer.write(b"")
@@ -183,7 +183,7 @@ async def test_what_comes_behind_a_mistake_is_not_heard() -> None:
         assert not [each for each in peer.came if each.opcode is Opcode.BINARY]
 
 
-async def test_a_stranger_may_not_send_much_before_its_first_message_is_whole() -> None:
+async def test_an_unfinished_first_message_is_limited() -> None:
     limits = Limits(max_setup=1000)
     async with await serving(limits=limits) as server, Peer(server.uri) as peer:
         await peer.shake_hands()
@@ -192,7 +192,7 @@ async def test_a_stranger_may_not_send_much_before_its_first_message_is_whole() 
 
 
 @pytest.mark.parametrize("message", [b"", b"abc", bytes(6), SETUP[:-1], bytes(70_000)])
-async def test_a_message_that_is_no_frame_ends_the_connection_with_an_error(message: bytes) -> None:
+async def test_a_malformed_frame_fails_the_connection(message: bytes) -> None:
     async with await serving() as server, Peer(server.uri) as peer:
         await peer.shake_hands()
         peer.send(message)
@@ -203,7 +203,7 @@ async def test_a_message_that_is_no_frame_ends_the_connection_with_an_error(mess
 
 
 # -- slow peers ------------------------------------------------------------------------------------
-async def test_a_handshake_that_does_not_come_is_not_awaited() -> None:
+async def test_a_missing_handshake_closes_the_connection() -> None:
     async with await serving(limits=Limits(setup_timeout=0.02)) as server, Peer(server.uri) as peer:
         peer.writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n")
         answer = await peer.reader.read()
@@ -212,7 +212,7 @@ async def test_a_handshake_that_does_not_come_is_not_awaited() -> None:
         await gone(server)
 
 
-async def test_neither_is_a_setup() -> None:
+async def test_a_missing_setup_closes_the_connection() -> None:
     async with await serving(limits=Limits(setup_timeout=0.02)) as server, Peer(server.uri) as peer:
         await peer.shake_hands()
         frame = await peer.hear()
@@ -222,7 +222,7 @@ async def test_neither_is_a_setup() -> None:
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["pieces", "one frame"])
-async def test_neither_is_the_rest_of_a_message(
+async def test_an_unfinished_message_closes_the_connection(
     whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(websocket, "CLOSE_TIMEOUT", 0.02)  # no leave can be taken amid a message
@@ -243,7 +243,7 @@ async def test_neither_is_the_rest_of_a_message(
         assert (await peer.closed()).code == 1000
 
 
-async def test_what_is_slow_but_in_time_is_taken() -> None:
+async def test_a_slow_message_within_the_timeout_is_accepted() -> None:
     async with await serving() as server, Peer(server.uri) as peer:
         await peer.shake_hands()
         peer.frame(Opcode.BINARY, SETUP[:9], fin=False)
@@ -259,7 +259,7 @@ async def test_what_is_slow_but_in_time_is_taken() -> None:
         assert wire._half is None
 
 
-async def test_a_peer_that_does_not_take_leave_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unfinished_closing_handshake_is_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(websocket, "CLOSE_TIMEOUT", 0.02)
     async with await serving() as server, Peer(server.uri) as peer:
         await peer.shake_hands()
@@ -270,7 +270,7 @@ async def test_a_peer_that_does_not_take_leave_is_left(monkeypatch: pytest.Monke
         await gone(server)
 
 
-async def test_a_server_that_closes_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_closing_the_server_is_bounded_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(websocket, "CLOSE_TIMEOUT", 0.02)
     async with Peer((server := await serving()).uri) as peer:
         await peer.shake_hands()
@@ -298,7 +298,7 @@ async def gone(server: Server) -> None:
 
 # -- peers that do not read ------------------------------------------------------------------------
 @pytest.mark.parametrize("size", [10, 1000, 100_000])
-async def test_a_peer_that_wants_everything_and_reads_nothing_costs_little(size: int) -> None:
+async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little(size: int) -> None:
     made = 0
     plenty = Router()
 
@@ -329,7 +329,7 @@ async def test_a_peer_that_wants_everything_and_reads_nothing_costs_little(size:
         driver.abort()
 
 
-async def test_a_peer_that_pings_and_reads_nothing_is_cut_off() -> None:
+async def test_a_peer_that_pings_and_reads_nothing_is_aborted() -> None:
     limits = Limits(max_useless=10**6, max_backlog=50_000)
     async with await serving(limits=limits) as server, Peer(server.uri) as peer:
         await peer.shake_hands()
@@ -365,7 +365,7 @@ async def test_one_connection_too_many_ends_at_once() -> None:
         (b"\x00\x00\x31\x00\x00\x00\x00", b""),  # RSocket over TCP: no HTTP at all
     ],
 )
-async def test_what_is_no_websocket_is_told_so(request_: bytes, status: bytes) -> None:
+async def test_an_http_request_without_upgrade_is_refused(request_: bytes, status: bytes) -> None:
     async with await serving() as server, Peer(server.uri) as peer:
         peer.writer.write(request_)
         peer.writer.write_eof()
@@ -383,7 +383,7 @@ async def test_what_is_no_websocket_is_told_so(request_: bytes, status: bytes) -
         (["*"], "https://evil.example", 101),
     ],
 )
-async def test_pages_of_other_places_need_to_be_known(
+async def test_pages_of_other_origins_are_refused_unless_listed(
     origins: list[str], origin: str, status: int
 ) -> None:
     async with await serving(origins=origins) as server, Peer(server.uri) as peer:
@@ -400,7 +400,7 @@ async def test_pages_of_other_places_need_to_be_known(
         ("wss://127.0.0.1:0", {}, ValueError, "certificate"),
     ],
 )
-async def test_options_that_make_no_sense(
+async def test_invalid_options_are_refused(
     uri: str, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -477,7 +477,7 @@ def leaves(server: Rogue) -> None:
         (leaves, 1001, "closed"),
     ],
 )
-async def test_the_client_closes_and_its_streams_fail(
+async def test_a_violation_by_the_server_fails_the_streams_of_the_client(
     act: Callable[[Rogue], None], code: int, says: str
 ) -> None:
     server = Rogue(act)
@@ -507,14 +507,14 @@ async def test_the_client_closes_and_its_streams_fail(
         (b"", "no WebSocket there"),
     ],
 )
-async def test_a_server_without_websocket_is_told_of(answer: bytes, says: str) -> None:
+async def test_a_server_without_websocket_is_reported(answer: bytes, says: str) -> None:
     async with rogue(Rogue(lambda _: None, answer=answer)) as uri:
         with pytest.raises(ConnectionLost, match=says) as caught:
             await connect(uri)
         assert uri in str(caught.value)
 
 
-async def test_a_server_that_never_answers_is_given_up() -> None:
+async def test_a_connection_attempt_times_out() -> None:
     async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         assert not (await reader.read()).endswith(b"?")
         writer.close()
@@ -525,14 +525,14 @@ async def test_a_server_that_never_answers_is_given_up() -> None:
             await connect(f"ws://127.0.0.1:{port}", timeout=0.05)
 
 
-async def test_nobody_there() -> None:
+async def test_a_refused_connection_fails() -> None:
     async with await serving() as server:
         uri = server.uri
     with pytest.raises(ConnectionLost, match="ws://127"):
         await connect(uri)
 
 
-async def test_elements_that_came_before_a_mistake_are_delivered() -> None:
+async def test_elements_before_a_violation_are_delivered() -> None:
     def act(server: Rogue) -> None:
         frame = PayloadFrame(1, Payload(b"x"), True, False, False)
 

@@ -33,7 +33,7 @@ from reactive_aio.rsocket.protocol.metadata import Credentials, write_auth
 from reactive_aio.rsocket.protocol.mime import AUTHENTICATION, ROUTING
 from tests.harness.quiet import Context
 
-from .cutting import Bench, Proxy
+from .cut_transport import Bench, Proxy
 
 served: list[str] = []
 router = Router()
@@ -82,7 +82,7 @@ def knows(credentials: Credentials | None) -> str | None:
     ],
 )
 @pytest.mark.parametrize("mime", ["message/x.rsocket.composite-metadata.v0", AUTHENTICATION])
-async def test_credentials_of_each_kind_open_the_door(
+async def test_each_type_of_credentials_authenticates_the_client(
     credentials: Credentials, user: str, mime: str
 ) -> None:
     client = ClientOptions(metadata_mime=mime)
@@ -105,7 +105,7 @@ async def test_credentials_of_each_kind_open_the_door(
 @pytest.mark.parametrize(
     "credentials", [None, SimpleAuth("ann", "wrong"), BearerToken(""), OtherCredentials("x", b"")]
 )
-async def test_who_is_not_let_in_gets_nothing_and_is_closed(credentials: Any) -> None:
+async def test_a_refused_client_gets_an_error_and_is_closed(credentials: Any) -> None:
     async with await serve("tcp://127.0.0.1:0", router, authenticate=knows) as server:
         assert server.address is not None
         async with await connect(server.uri, codec=JSON, credentials=credentials) as client:
@@ -120,7 +120,7 @@ async def test_who_is_not_let_in_gets_nothing_and_is_closed(credentials: Any) ->
         assert served == []
 
 
-async def test_credentials_may_be_made_anew_for_each_connection() -> None:
+async def test_a_credentials_function_is_called_for_each_connection() -> None:
     made = 0
 
     async def fresh() -> BearerToken:
@@ -138,14 +138,14 @@ async def test_credentials_may_be_made_anew_for_each_connection() -> None:
 
 
 @pytest.mark.parametrize("wrong", [b"", b"\x80\0\xffx", b"\x81\xff", b"\x05ab"])
-async def test_credentials_that_cannot_be_read_are_a_refusal(wrong: bytes) -> None:
+async def test_malformed_credentials_are_refused(wrong: bytes) -> None:
     client = ClientOptions(metadata=((AUTHENTICATION, wrong),))
     async with loopback(router, codec=JSON, client=client, authenticate=knows) as requester:
         with pytest.raises(SetupRejected, match="cannot be read"):
             await requester.request_response(route="me")
 
 
-async def test_a_hook_that_fails_is_a_refusal_and_its_text_stays_here() -> None:
+async def test_a_failing_hook_refuses_and_its_text_is_not_sent() -> None:
     errors: list[BaseException] = []
 
     async def check(credentials: object) -> bool:
@@ -185,7 +185,7 @@ async def test_each_request_may_be_refused() -> None:
         assert await requester.request_response(route="me", metadata=vip) == "vip"
 
 
-async def test_what_does_not_exist_is_told_only_to_those_who_may_know() -> None:
+async def test_an_unknown_route_is_reported_only_after_authorization() -> None:
     async with loopback(router, codec=JSON, authorize=lambda _: False) as requester:
         with pytest.raises(RequestRejected):
             await requester.request_response(route="nowhere")
@@ -194,7 +194,7 @@ async def test_what_does_not_exist_is_told_only_to_those_who_may_know() -> None:
             await requester.request_response(route="nowhere")
 
 
-async def test_a_plain_authorization_sees_data_and_metadata() -> None:
+async def test_a_synchronous_authorization_sees_data_and_metadata() -> None:
     def small(request: Request) -> bool:
         assert request.item(ROUTING) is not None
         return len(request.data) < 5
@@ -206,7 +206,7 @@ async def test_a_plain_authorization_sees_data_and_metadata() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_authorization_that_takes_too_long_is_a_refusal() -> None:
+async def test_a_slow_authorization_refuses_the_request() -> None:
     async def think(request: Request) -> bool:
         await asyncio.Event().wait()
         return True
@@ -217,7 +217,7 @@ async def test_authorization_that_takes_too_long_is_a_refusal() -> None:
         assert asyncio.get_running_loop().time() == pytest.approx(3)
 
 
-async def test_who_leaves_while_being_judged_is_forgotten() -> None:
+async def test_a_cancelled_request_cancels_its_authorization() -> None:
     begun, ended = asyncio.Event(), asyncio.Event()
 
     async def think(request: Request) -> bool:
@@ -295,13 +295,15 @@ async def verified(request: pytest.FixtureRequest, authority: Authority) -> Asyn
         yield server
 
 
-async def test_a_certificate_says_who_the_client_is(verified: Server, authority: Authority) -> None:
+async def test_a_certificate_authenticates_the_client(
+    verified: Server, authority: Authority
+) -> None:
     context = authority.ann
     async with await connect(verified.uri, codec=JSON, ssl=context) as client:
         assert await client.request_response(route="me") == "ann"
 
 
-async def test_a_client_without_a_certificate_is_not_heard(
+async def test_a_client_without_a_certificate_is_refused(
     verified: Server, authority: Authority, expects_loop_errors: list[Context]
 ) -> None:
     async def ask(context: ssl.SSLContext) -> None:
@@ -316,7 +318,7 @@ async def test_a_client_without_a_certificate_is_not_heard(
     assert all("transport" in each for each in expects_loop_errors)
 
 
-async def test_a_server_must_be_vouched_for_under_the_name_by_which_it_is_called(
+async def test_the_certificate_must_match_the_host_name(
     authority: Authority, expects_loop_errors: list[Context]
 ) -> None:
     async with await serve("tls://127.0.0.1:0", router, ssl=authority.elsewhere) as server:
@@ -330,7 +332,7 @@ async def test_a_server_must_be_vouched_for_under_the_name_by_which_it_is_called
     assert all("transport" in each for each in expects_loop_errors)
 
 
-async def test_a_session_is_given_back_only_to_the_certificate_it_began_with(
+async def test_a_session_resumes_only_with_its_first_certificate(
     authority: Authority, expects_loop_errors: list[Context]
 ) -> None:
     context = authority.verifies
@@ -362,7 +364,7 @@ async def test_a_session_is_given_back_only_to_the_certificate_it_began_with(
     assert all("transport" in each for each in expects_loop_errors)
 
 
-async def test_one_who_knows_no_token_gets_no_session() -> None:
+async def test_an_unknown_token_resumes_nothing() -> None:
     bench = Bench(router, resume=Resumption())
     async with bench.server, await bench.client() as client:
         await client.request_response(route="range.1")

@@ -85,6 +85,6 @@ async def bother(payloads: list[Payload]) -> None:
 
 @settings(max_examples=100)
 @given(st.lists(st.builds(Payload, data, metadata), max_size=4))
-def test_rubbish_is_answered(payloads: list[Payload]) -> None:
+def test_malformed_requests_get_a_response(payloads: list[Payload]) -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         runner.run(bother(payloads))

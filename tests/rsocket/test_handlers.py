@@ -79,7 +79,7 @@ class Side(Enum):
 
 
 # -- parameters of a route -------------------------------------------------------------------------
-async def test_what_stands_in_braces_is_given_as_the_type_that_is_asked_for() -> None:
+async def test_route_parameters_are_converted_to_their_annotations() -> None:
     routes = Router()
     got: list[Any] = []
 
@@ -100,7 +100,7 @@ async def test_what_stands_in_braces_is_given_as_the_type_that_is_asked_for() ->
             await requester.request_response(route=f"all.1.1/true.keep.{key.hex}.a.1")
 
 
-def test_what_cannot_be_asked_for_is_refused_when_it_is_registered() -> None:
+def test_unsupported_annotations_are_refused_at_registration() -> None:
     def listed(n: list[int]) -> None: ...
     def unknown(n: int) -> None: ...
 
@@ -127,7 +127,7 @@ def test_what_cannot_be_asked_for_is_refused_when_it_is_registered() -> None:
         ("{x}a{y}", "{z}"),
     ],
 )
-def test_routes_that_both_fit_are_refused(one: str, two: str) -> None:
+def test_overlapping_routes_are_refused(one: str, two: str) -> None:
     def serves(**names: str) -> None: ...
 
     router = Router()
@@ -137,7 +137,7 @@ def test_routes_that_both_fit_are_refused(one: str, two: str) -> None:
     del serves
 
 
-def test_routes_that_never_both_fit_stand_side_by_side() -> None:
+def test_routes_that_do_not_overlap_are_accepted() -> None:
     router = Router()
     for pattern in ("a.{x}", "b.{x}", "a.{x}.{y}", "{x}/{y}", "a.b"):
         router.route(pattern)(lambda x="", y="": 1)
@@ -182,7 +182,7 @@ def number(payload: int = 7) -> int:
     return payload
 
 
-async def test_a_payload_is_read_into_the_class_that_the_handler_asks_for() -> None:
+async def test_a_payload_is_decoded_into_its_annotated_class() -> None:
     async with loopback(typing, codec=JSON) as requester:
         ask = requester.request_response
         assert await ask({"symbol": "A", "count": 2}, route="order") == {"symbol": "A", "total": 5}
@@ -214,7 +214,7 @@ async def test_a_payload_is_read_into_the_class_that_the_handler_asks_for() -> N
         ("number", True, "bool, not int"),
     ],
 )
-async def test_a_payload_that_is_none_of_that_class_is_an_invalid_request(
+async def test_a_payload_that_does_not_fit_its_class_is_an_invalid_request(
     route: str, payload: Any, says: str
 ) -> None:
     async with loopback(typing, codec=JSON) as requester:
@@ -225,7 +225,7 @@ async def test_a_payload_that_is_none_of_that_class_is_an_invalid_request(
                 await requester.request_channel([payload], route="orders").to_list(limit=1)
 
 
-async def test_a_payload_that_is_not_what_its_type_says_is_an_invalid_request() -> None:
+async def test_a_payload_of_the_wrong_scalar_type_is_an_invalid_request() -> None:
     raw = Codec("application/json", bytes, bytes)
     async with loopback(typing, codec=raw) as requester:
         with pytest.raises(RequestInvalid, match="JSON"):
@@ -237,7 +237,7 @@ async def test_a_payload_that_is_not_what_its_type_says_is_an_invalid_request() 
             await requester.request_response(b"{}", route="order")
 
 
-async def test_what_a_codec_of_somebody_else_says_stays_at_home() -> None:
+async def test_the_error_of_a_custom_codec_is_not_sent_to_the_peer() -> None:
     def fail(data: bytes) -> Any:
         raise ValueError("the key is swordfish")
 
@@ -248,7 +248,7 @@ async def test_what_a_codec_of_somebody_else_says_stays_at_home() -> None:
             await ask.request_response(b"x", route="number")
 
 
-async def test_message_pack_is_read_into_classes_as_well() -> None:
+async def test_message_pack_is_decoded_into_classes() -> None:
     async with loopback(typing, codec=MSGPACK) as requester:
         answer = await requester.request_response(
             Order("A", 2), route="order", codec=typed(Bill, MSGPACK)
@@ -257,7 +257,7 @@ async def test_message_pack_is_read_into_classes_as_well() -> None:
         assert await requester.request_response(route="number") == 7
 
 
-def test_a_typed_codec_reads_what_fits_and_refuses_what_does_not() -> None:
+def test_a_typed_codec_refuses_data_that_does_not_fit() -> None:
     assert typed(Order).decode(b'{"symbol":"A","count":1}') == Order("A", 1)
     assert typed(dict[str, int]).decode(b'{"a":1}') == {"a": 1}
     assert typed(Order | None).decode(b"") is None  # type: ignore[arg-type]  # a union is no type
@@ -269,7 +269,7 @@ def test_a_typed_codec_reads_what_fits_and_refuses_what_does_not() -> None:
         JSON.encode(object())
 
 
-def test_a_package_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "msgspec", None)
@@ -286,7 +286,7 @@ def echo(payload: Any) -> Any:
     return payload
 
 
-async def test_a_request_may_have_a_type_of_its_own() -> None:
+async def test_a_request_may_use_another_codec() -> None:
     async with loopback(either) as requester:
         assert await requester.request_response(b"x", route="echo") == b"x"
         assert await requester.request_response({"a": 1}, route="echo", codec=JSON) == {"a": 1}
@@ -299,7 +299,7 @@ def types(mime: str | None, *accept: str) -> list[MetadataItem]:
     return [*items, MetadataItem(ACCEPT_MIME_TYPES, write_mime_types(*accept))] if accept else items
 
 
-async def test_the_answer_has_the_first_acceptable_type_that_is_known() -> None:
+async def test_the_response_has_the_first_acceptable_type_that_is_supported() -> None:
     async with loopback(either) as requester:
         metadata = types("application/json", "image/png", "text/plain", "application/json")
         answer = await requester.request_response(b'"x"', route="echo", metadata=metadata)
@@ -311,7 +311,7 @@ async def test_the_answer_has_the_first_acceptable_type_that_is_known() -> None:
             await requester.request_response(b"x", route="echo", metadata=types("image/png"))
 
 
-async def test_who_leaves_a_choice_is_told_which_type_it_was() -> None:
+async def test_the_response_names_its_type_if_several_are_acceptable() -> None:
     async with loopback(either) as requester:
         came: list[Payload] = []
 
@@ -336,7 +336,7 @@ async def test_who_leaves_a_choice_is_told_which_type_it_was() -> None:
 
 
 # -- metadata --------------------------------------------------------------------------------------
-async def test_metadata_is_read_by_handlers_and_passed_on() -> None:
+async def test_handlers_read_metadata_and_forward_it() -> None:
     behind, front = Router(), Router()
     seen: list[Any] = []
 
@@ -359,7 +359,7 @@ async def test_metadata_is_read_by_handlers_and_passed_on() -> None:
     assert seen == [b"me", (trace,)]
 
 
-async def test_metadata_is_pushed_to_whoever_listens() -> None:
+async def test_metadata_push_calls_the_registered_function() -> None:
     got: asyncio.Queue[Any] = asyncio.Queue()
     routes, answers = Router(), Router()
 
@@ -384,7 +384,7 @@ async def test_metadata_is_pushed_to_whoever_listens() -> None:
         assert await got.get() == (MetadataItem("application/x.back", b"2"),)
 
 
-async def test_without_composite_metadata_there_is_one_item() -> None:
+async def test_without_composite_metadata_a_request_has_one_item() -> None:
     async with loopback(
         either, codec=JSON, client=ClientOptions(metadata_mime=ROUTING)
     ) as requester:
@@ -393,7 +393,7 @@ async def test_without_composite_metadata_there_is_one_item() -> None:
             await requester.request_response(5, route="echo", timeout=3)
 
 
-def test_metadata_that_is_known_is_not_read_again_and_secrets_are_not_kept() -> None:
+def test_decoded_metadata_is_cached_without_credentials() -> None:
     envelopes, setup = MetadataCache(), Setup()
     for number in range(300):
         metadata = write_composite([(ROUTING, write_routing(f"r{number}"))])
@@ -438,7 +438,7 @@ class Slow:
 
 
 @pytest.mark.virtual_time
-async def test_who_does_not_want_to_wait_longer_cancels() -> None:
+async def test_a_timeout_cancels_the_request() -> None:
     slow = Slow()
     clock = asyncio.get_running_loop().time
     async with loopback(slow.router, codec=JSON) as requester:
@@ -457,7 +457,7 @@ async def test_who_does_not_want_to_wait_longer_cancels() -> None:
 
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("route", ["task", "flow", "deaf"])
-async def test_the_one_who_serves_gives_up_by_itself_when_time_is_over(route: str) -> None:
+async def test_the_responder_enforces_the_deadline_by_itself(route: str) -> None:
     slow = Slow()
     metadata = [MetadataItem(DEADLINE, (1500).to_bytes(4, "big"))]  # and it does not look itself
     async with loopback(slow.router, codec=JSON) as requester:
@@ -470,7 +470,7 @@ async def test_the_one_who_serves_gives_up_by_itself_when_time_is_over(route: st
 
 
 @pytest.mark.virtual_time
-async def test_a_request_that_ends_in_time_stops_the_clock() -> None:
+async def test_a_request_that_ends_in_time_cancels_its_timer() -> None:
     async with loopback(either, codec=JSON, authorize=lambda _: True) as requester:
         assert await requester.request_response(1, route="echo", timeout=1) == 1
         assert await requester.request_stream(1, route="echo", timeout=1).to_list(limit=2) == [1]
@@ -478,7 +478,7 @@ async def test_a_request_that_ends_in_time_stops_the_clock() -> None:
         assert await requester.request_response(1, route="echo") == 1
 
 
-async def test_a_deadline_that_makes_no_sense_is_an_invalid_request() -> None:
+async def test_a_malformed_deadline_is_an_invalid_request() -> None:
     async with loopback(either, codec=JSON) as requester:
         with pytest.raises(RequestInvalid, match="a deadline of 3 bytes"):
             await requester.request_response(1, route="echo", metadata=[(DEADLINE, b"abc")])
@@ -488,7 +488,7 @@ async def test_a_deadline_that_makes_no_sense_is_an_invalid_request() -> None:
 
 # -- errors ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("code", [0x201, 0x301, 0xFFFFFFFE])
-async def test_an_error_of_the_application_arrives_as_it_is(code: int) -> None:
+async def test_an_application_error_arrives_unchanged(code: int) -> None:
     routes = Router()
 
     @routes.route("fails")
@@ -512,12 +512,12 @@ async def test_an_error_of_the_application_arrives_as_it_is(code: int) -> None:
 
 
 @pytest.mark.parametrize("code", [0, 0x101, 0x202, 0x300, 0xFFFFFFFF])
-def test_codes_of_the_protocol_are_not_the_applications(code: int) -> None:
+def test_an_application_error_may_not_use_codes_of_the_protocol(code: int) -> None:
     with pytest.raises(ValueError, match="0x301"):
         ApplicationError(code)
 
 
-async def test_the_server_may_ask_whoever_has_connected() -> None:
+async def test_the_server_may_send_requests_to_a_new_client() -> None:
     got: asyncio.Queue[Any] = asyncio.Queue()
     answers = Router()
     answers.route("name")(lambda: "ann")
@@ -529,7 +529,7 @@ async def test_the_server_may_ask_whoever_has_connected() -> None:
         assert await got.get() == "ann"
 
 
-async def test_bytes_are_given_as_they_came() -> None:
+async def test_bytes_are_delivered_unchanged() -> None:
     routes = Router()
 
     @routes.route("raw")
