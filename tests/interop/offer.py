@@ -1,4 +1,4 @@
-"""What the network kit wants offered, by this library's server: see docs/protocol.md."""
+"""The routes that the network kit requires, served by this library: see docs/protocol.md."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -11,8 +11,8 @@ from reactive_aio.rsocket import Model, Payload, Request, Requester, Router, Str
 __all__ = ("offering",)
 
 
-class Asked:
-    """A subscriber that follows a script: what it gets, and how that ends."""
+class ScriptedSubscriber:
+    """A subscriber that follows a script and reports the elements and the end."""
 
     def __init__(self, words: list[str], done: Any) -> None:
         self.words = words
@@ -36,7 +36,7 @@ class Asked:
         self.end("complete")
 
     def step(self) -> None:
-        """The next number; or all that is left, from the first ``cancel`` on."""
+        """Take the next number; after the first ``cancel``, all remaining words."""
         cancelled = False
         while self.words and (cancelled or self.count == self.due):
             word = self.words.pop(0)
@@ -55,13 +55,13 @@ class Asked:
 
 
 async def follow(peer: Requester[bytes], script: str) -> bytes:
-    """Do what *script* says; what has come of it."""
+    """Run *script* and return its report."""
     what, *words = script.split()
     if what in ("stream", "twice"):
         done: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         stream = peer.request_stream(route="tck.answer")
         for _ in range(2 if what == "twice" else 1):
-            stream.subscribe(Asked(list(words), done))
+            stream.subscribe(ScriptedSubscriber(list(words), done))
         return await done
     try:
         element = await peer.request_response(route="tck.answer")
@@ -73,7 +73,7 @@ async def follow(peer: Requester[bytes], script: str) -> bytes:
 
 
 def offering() -> Router:
-    """A router with all routes of the kit."""
+    """A router with all routes of the network kit."""
     router = Router()
 
     @router.route("tck.echo")

@@ -1,4 +1,4 @@
-"""What this library serves to clients of other libraries, and what it notes down of them."""
+"""The routes that this library serves to other clients, and a record of their use."""
 
 import asyncio
 from typing import Any
@@ -6,21 +6,21 @@ from typing import Any
 from reactive_aio import Flow, from_iterable
 from reactive_aio.rsocket import Payload, Request, Router, StreamFailed
 
-__all__ = ("Served",)
+__all__ = ("RecordingRoutes",)
 
 
-class Served:
-    """A router, and what its handlers have seen."""
+class RecordingRoutes:
+    """A router whose handlers record their calls."""
 
     def __init__(self) -> None:
         self.requests: list[int] = []
-        """What was requested of `counted`, piece by piece."""
-        self.ended: asyncio.Queue[str] = asyncio.Queue()
-        """How it ended."""
+        """The demand on `counted`."""
+        self.ends: asyncio.Queue[str] = asyncio.Queue()
+        """The ends of `counted`."""
         self.forgotten: asyncio.Queue[bytes] = asyncio.Queue()
-        """What came as fire-and-forget."""
+        """The fire-and-forget payloads."""
         self.received: list[bytes] = []
-        """What came on `swallow`."""
+        """The elements of `swallow`."""
         self.router = router = Router()
         router.route("counted.{n}")(self.counted)
         router.route("forget")(self.forget)
@@ -48,7 +48,7 @@ class Served:
             from_iterable(range(int(n)))
             .map(lambda each: b"%d" % each)
             .do_on_request(self.requests.append)
-            .do_finally(self.ended.put_nowait)
+            .do_finally(self.ends.put_nowait)
         )
 
     async def forget(self, payload: bytes) -> None:
@@ -69,7 +69,7 @@ class Served:
 
     def failing(self, code: int) -> Flow[bytes]:
         def raise_(_: int) -> bytes:
-            raise StreamFailed(code, b"as was asked for")
+            raise StreamFailed(code, b"as requested")
 
         return from_iterable([0]).map(raise_)
 

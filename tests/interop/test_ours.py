@@ -1,4 +1,4 @@
-"""This library's server keeps every rule of the wire, over each transport."""
+"""This library's server follows every rule of the wire, over each transport."""
 
 import asyncio
 import os
@@ -50,7 +50,7 @@ async def test_all_laws_of_the_wire_hold_over_tcp() -> None:
     holds(await judged("tcp://127.0.0.1:0"), *MESSAGES)
 
 
-# What differs is the transport: one kind of loop is enough for these.
+# Only the transport differs: one event loop is enough.
 def test_all_laws_of_the_wire_hold_over_unix_sockets(tmp_path: Path) -> None:
     holds(asyncio.run(judged(f"unix://{tmp_path}/socket")), *MESSAGES)
 
@@ -63,7 +63,7 @@ def test_all_laws_of_the_wire_hold_over_websocket() -> None:
 def test_all_laws_of_the_wire_hold_over_tls() -> None:
     authority = Authority()
     uri = "tls://127.0.0.1:0"
-    holds(asyncio.run(judged(uri, ssl=authority.server, trusted=authority.nobody)), *MESSAGES)
+    holds(asyncio.run(judged(uri, ssl=authority.server, trusted=authority.anonymous)), *MESSAGES)
 
 
 def test_all_laws_of_the_wire_hold_in_an_asgi_application() -> None:

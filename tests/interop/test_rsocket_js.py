@@ -1,4 +1,4 @@
-"""rsocket-js, in both its lines: its clients at our server, our client at its servers."""
+"""rsocket-js, both versions: its clients with our server, our client with its servers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ from reactive_aio.rsocket import (
 )
 from reactive_aio.testing import SubscriberProbe
 from tests.interop.node import JsPeer
-from tests.interop.served import Served
+from tests.interop.served import RecordingRoutes
 from tests.rsocket.cut_transport import Proxy
 
 MIB: Final = 1024 * 1024
@@ -32,12 +32,12 @@ TRANSPORTS: Final = ("tcp", "ws")
 
 @dataclass
 class Meeting:
-    """A peer and a transport; for its client, our server."""
+    """A peer, a transport, and our server for its client."""
 
     line: str
     transport: str
     peer: JsPeer
-    served: Served
+    served: RecordingRoutes
     ours: str
 
     @property
@@ -45,20 +45,20 @@ class Meeting:
         return self.peer.uri(self.transport)
 
     async def ask(self, script: str, route: str = "", **command: Any) -> Any:
-        """What the client in Node tells of *script*."""
+        """The report of the client in Node about *script*."""
         return await self.peer.ask(self.ours, script, route=route, **command)
 
 
 @pytest.fixture(params=[f"{line} {each}" for line in LINES for each in TRANSPORTS])
-def whom(request: pytest.FixtureRequest) -> tuple[str, str, JsPeer]:
+def combination(request: pytest.FixtureRequest) -> tuple[str, str, JsPeer]:
     line, transport = request.param.split()
     return line, transport, request.getfixturevalue(line)
 
 
 @pytest_asyncio.fixture
-async def meeting(whom: tuple[str, str, JsPeer]) -> AsyncIterator[Meeting]:
-    line, transport, peer = whom
-    served = Served()
+async def meeting(combination: tuple[str, str, JsPeer]) -> AsyncIterator[Meeting]:
+    line, transport, peer = combination
+    served = RecordingRoutes()
     async with await serve(
         f"{transport}://127.0.0.1:0",
         served.router,
@@ -72,65 +72,65 @@ async def meeting(whom: tuple[str, str, JsPeer]) -> AsyncIterator[Meeting]:
 # -- its clients, our server -----------------------------------------------------------------------
 async def test_its_client_uses_every_model(meeting: Meeting) -> None:
     assert (await meeting.ask("response", "echo", data="hello"))["elements"] == ["hello"]
-    assert (await meeting.ask("response", "echo"))["count"] == 1  # an empty element is one
-    told = await meeting.ask("stream 100", "counted.3")
-    assert (told["elements"], told["end"]) == (["0", "1", "2"], "complete")
+    assert (await meeting.ask("response", "echo"))["count"] == 1  # an empty element counts
+    report = await meeting.ask("stream 100", "counted.3")
+    assert (report["elements"], report["end"]) == (["0", "1", "2"], "complete")
     await meeting.ask("fnf", "forget", data="never mind")
     assert await asyncio.wait_for(meeting.served.forgotten.get(), 20) == b"never mind"
-    told = await meeting.ask("channel 10", "both", data="a", rest=["b", "c", "d"])
-    assert (told["elements"], told["end"]) == (["A", "B", "C", "D"], "complete")
+    report = await meeting.ask("channel 10", "both", data="a", rest=["b", "c", "d"])
+    assert (report["elements"], report["end"]) == (["A", "B", "C", "D"], "complete")
 
 
 async def test_its_demand_reaches_our_publisher(meeting: Meeting) -> None:
-    told = await meeting.ask("stream 2 3 1 cancel", "counted.100")
-    assert told["elements"] == [str(each) for each in range(6)]
+    report = await meeting.ask("stream 2 3 1 cancel", "counted.100")
+    assert report["elements"] == [str(each) for each in range(6)]
     assert meeting.served.requests == [2, 3, 1]
-    assert await asyncio.wait_for(meeting.served.ended.get(), 20) == "cancelled"
+    assert await asyncio.wait_for(meeting.served.ends.get(), 20) == "cancelled"
 
 
 async def test_its_maximum_demand_is_unbounded_demand(meeting: Meeting) -> None:
-    told = await meeting.ask(f"stream {2**31 - 1}", "counted.1000")
-    assert (told["count"], told["end"]) == (1000, "complete")
+    report = await meeting.ask(f"stream {2**31 - 1}", "counted.1000")
+    assert (report["count"], report["end"]) == (1000, "complete")
 
 
 async def test_our_demand_reaches_its_channel(meeting: Meeting) -> None:
-    told = await meeting.ask("channel 3", "both", data="a", rest=["b", "c"])
-    assert told["elements"] == ["A", "B", "C"]
+    report = await meeting.ask("channel 3", "both", data="a", rest=["b", "c"])
+    assert report["elements"] == ["A", "B", "C"]
     assert sum(meeting.served.requests) == 3
-    if "asked" in told:
-        assert told["asked"] == 2  # the first element came with the request
+    if "asked" in report:
+        assert report["asked"] == 2  # the first element came with the request
 
 
 async def test_it_receives_errors_with_their_codes_and_without_secrets(meeting: Meeting) -> None:
     for code in (0x202, 0x301, 0x7FFFFFFF):
-        told = await meeting.ask("stream 5", f"refuse.{code}")
-        assert (told["elements"], told["end"]) == (["1"], f"error {code}")
-        assert "as was asked for" in told["message"]
-    told = await meeting.ask("response", "fail")
-    assert told["end"] == f"error {0x201}"
-    assert "secret" not in told["message"]
+        report = await meeting.ask("stream 5", f"refuse.{code}")
+        assert (report["elements"], report["end"]) == (["1"], f"error {code}")
+        assert "as requested" in report["message"]
+    report = await meeting.ask("response", "fail")
+    assert report["end"] == f"error {0x201}"
+    assert "secret" not in report["message"]
     assert (await meeting.ask("response", "no.such.route"))["end"] == f"error {0x204}"
 
 
 async def test_wrong_credentials_are_refused(meeting: Meeting) -> None:
-    told = await meeting.ask("fnf", "forget", data="secret", user=["me", "wrong"])
-    told = await meeting.ask("response", "echo", data="secret", user=["me", "wrong"])
-    assert told["end"].startswith(("closed", "error", "no connection")), told
-    assert not told.get("elements")
+    report = await meeting.ask("fnf", "forget", data="secret", user=["me", "wrong"])
+    report = await meeting.ask("response", "echo", data="secret", user=["me", "wrong"])
+    assert report["end"].startswith(("closed", "error", "no connection")), report
+    assert not report.get("elements")
     assert meeting.served.forgotten.empty()
-    told = await meeting.ask("response", "echo", data="come in", user=["me", "right"])
-    assert told["elements"] == ["come in"]
+    report = await meeting.ask("response", "echo", data="come in", user=["me", "right"])
+    assert report["elements"] == ["come in"]
 
 
 async def test_composite_metadata_arrives_item_by_item(meeting: Meeting) -> None:
     items = {"text/plain": "plain", "application/x.mine": "mine"}
-    told = await meeting.ask("response", "seen", metadata=items)
-    assert told["end"] == "complete", told
-    [seen] = told["elements"]
+    report = await meeting.ask("response", "seen", metadata=items)
+    assert report["end"] == "complete", report
+    [seen] = report["elements"]
     assert "message/x.rsocket.routing.v0=b'\\x04seen'" in seen
     assert "text/plain=b'plain'" in seen
-    told = await meeting.ask("response", "seen", metadata={"application/x.mine": "mine"})
-    assert "application/x.mine=b'mine'" in told["elements"][0]
+    report = await meeting.ask("response", "seen", metadata={"application/x.mine": "mine"})
+    assert "application/x.mine=b'mine'" in report["elements"][0]
 
 
 async def test_it_serves_our_requests(meeting: Meeting) -> None:
@@ -138,15 +138,15 @@ async def test_it_serves_our_requests(meeting: Meeting) -> None:
 
 
 async def test_it_reassembles_our_fragments(meeting: Meeting) -> None:
-    told = await meeting.ask("response", f"large.{3 * MIB}")
-    assert (told["bytes"], told["end"]) == (3 * MIB, "complete")
+    report = await meeting.ask("response", f"large.{3 * MIB}")
+    assert (report["bytes"], report["end"]) == (3 * MIB, "complete")
 
 
 async def test_we_reassemble_its_fragments(meeting: Meeting) -> None:
-    # 0.0.27 cannot cut what it sends: a frame is all it has.
+    # 0.0.27 does not fragment what it sends: one frame is the maximum.
     cut = {"fragment": 1000} if meeting.line == "alpha" else {}
-    told = await meeting.ask("response", "size", size=300_000, **cut)
-    assert told["elements"] == ["300000"]
+    report = await meeting.ask("response", "size", size=300_000, **cut)
+    assert report["elements"] == ["300000"]
 
 
 # -- our client, its servers -----------------------------------------------------------------------
@@ -166,7 +166,7 @@ async def test_its_server_sends_what_we_request_and_no_more(meeting: Meeting) ->
         probe: SubscriberProbe[bytes] = SubscriberProbe(request=2)
         client.request_stream(route="tck.stream.10").subscribe(probe)
         await probe.wait_for_signals(2)
-        # What it was asked for later is answered: what was sent before has come.
+        # A later request was answered: all that was sent before has arrived.
         await client.request_response(b"?", route="tck.echo")
         assert len(probe.elements) == 2
         probe.request(3)
@@ -223,22 +223,22 @@ async def test_a_fragmented_payload_is_echoed(meeting: Meeting) -> None:
         assert await client.request_response(data, route="tck.echo") == data
 
 
-# -- what only one of them can ---------------------------------------------------------------------
+# -- features of one version -----------------------------------------------------------------------
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_payloads_larger_than_a_frame_are_echoed(alpha: JsPeer, transport: str) -> None:
-    """In fragments, 1.0.0-alpha.3 sends and takes more than 16 MiB; 0.0.27 does not cut."""
-    served, limits = Served(), Limits(max_payload=2 * LARGE)
+    """1.0.0-alpha.3 sends and accepts more than 16 MiB in fragments; 0.0.27 does not fragment."""
+    served, limits = RecordingRoutes(), Limits(max_payload=2 * LARGE)
     async with await serve(f"{transport}://127.0.0.1:0", served.router, limits=limits) as server:
-        told = await alpha.ask(server.uri, "response", route="size", size=LARGE, fragment=4 * MIB)
-        assert told["elements"] == [str(LARGE)]
+        report = await alpha.ask(server.uri, "response", route="size", size=LARGE, fragment=4 * MIB)
+        assert report["elements"] == [str(LARGE)]
 
 
 async def test_its_client_resumes_a_session_at_our_server(alpha: JsPeer) -> None:
-    served = Served()
+    served = RecordingRoutes()
     async with await serve("tcp://127.0.0.1:0", served.router, resume=Resumption()) as server:
-        told = await alpha.ask(server.uri, "stream 5 drop 5", route="counted.10", resume=True)
-    assert told["end"] == "complete", told
-    assert told["elements"] == [str(each) for each in range(10)]
+        report = await alpha.ask(server.uri, "stream 5 drop 5", route="counted.10", resume=True)
+    assert report["end"] == "complete", report
+    assert report["elements"] == [str(each) for each in range(10)]
     assert served.requests == [5, 5]
 
 

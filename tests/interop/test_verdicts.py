@@ -1,4 +1,4 @@
-"""What the network kit says of other people's servers: known faults, and what is well."""
+"""The verdicts of the network kit on other servers: known faults and conformance."""
 
 import socket
 import sys
@@ -29,7 +29,7 @@ def judged(port: int, command: list[str], *laws: str) -> Report:
 
 
 def broken(report: Report) -> dict[str, str]:
-    """Of each rule that is broken, what the first law to see it says."""
+    """For each broken rule, the report of the first law that fails."""
     found: dict[str, str] = {}
     for verdict in report:
         if verdict.fails:
@@ -52,7 +52,7 @@ PYPI: Final = {
 
 
 def test_the_known_faults_of_rsocket_py_are_found() -> None:
-    """That it was set up need not be, credentials, 16 MiB, demand, errors: see decision 0012."""
+    """Missing SETUP, credentials, 16 MiB, demand, errors: see decision 0012."""
     port = free_port()
     command = [sys.executable, "-m", "tests.interop.pypi", str(port)]
     report = judged(port, command, *PYPI)
@@ -73,7 +73,7 @@ def test_rsocket_js_honors_demand_and_fails_on_malformed_frames(
     cut_short = "wire2_refuses_a_setup_that_is_cut_short"
     rules = (cut_short, "N.14", "N.15", "N.16", "N.20", "N.21", "N.38", "N.44")
     report = judged(port, command, *rules)
-    # One client's 15 bytes are the end of the process, and of all others' connections.
+    # 15 bytes of one client end the process and the connections of all others.
     assert report[cut_short].broken == ("N.13" if dies else "N.2"), str(report[cut_short])
     kept = {"N.14", "N.15", "N.16", "N.20", "N.21", "N.38"}
     assert not kept & broken(report).keys(), str(report)

@@ -1,4 +1,4 @@
-"""Transports that are cut after so many bytes, and clients that are given another one."""
+"""Transports that are cut after a number of bytes, and clients that reconnect."""
 
 import asyncio
 from collections import Counter
@@ -24,7 +24,7 @@ from reactive_aio.rsocket.transports.memory import MemoryTransport
 
 
 class Cut(MemoryTransport):
-    """One end, which takes *budget* bytes, passes them on, and ends both."""
+    """One end, which delivers *budget* bytes and then closes both ends."""
 
     def __init__(self, driver: Driver, budget: int | None) -> None:
         super().__init__(driver)
@@ -43,12 +43,12 @@ class Cut(MemoryTransport):
 
 
 Budget = tuple[int | None, int | None]
-"""How many bytes go from the client, and from the server, before the transport is lost."""
+"""The number of bytes from the client, and from the server, before the transport is lost."""
 WHOLE: Budget = (None, None)
 
 
 class Bench:
-    """A server, and clients whose transports are cut one after the other as *cuts* say."""
+    """A server, and clients whose transports are cut one after the other by *cuts*."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Bench:
     async def dial(self, driver: Driver) -> None:
         await asyncio.sleep(0)
         if self.down:
-            raise ConnectionRefusedError("nobody there")
+            raise ConnectionRefusedError("connection refused")
         there, back = next(self.cuts, WHOLE)
         near, far = Cut(driver, there), Cut(self.server.welcome(), back)
         near.other, far.other = far, near
@@ -98,13 +98,13 @@ class Bench:
         driver.attach(near)
 
     def lose(self) -> None:
-        """The transport there is now is lost."""
+        """Close the current transport."""
         self.ends[-1][0].close()
 
 
 # -- a conversation in which every element counts --------------------------------------------------
 def talkative() -> tuple[Router, Counter[str]]:
-    """Routes, and how often each was called."""
+    """Routes that count their calls."""
     router = Router()
     calls: Counter[str] = Counter()
 
@@ -143,7 +143,7 @@ def talkative() -> tuple[Router, Counter[str]]:
 
 
 async def converse(client: Client[Any]) -> None:
-    """A bit of everything at once; whatever is lost or comes twice fails."""
+    """Use every interaction model at once; fail if an element is lost or duplicated."""
     text = "".join(map(str, range(60)))
     stream = client.request_stream(route="range.30").boundary(4).to_list(limit=99)
     slow = client.request_stream(route="slow.9").boundary(2).to_list(limit=99)
@@ -163,9 +163,9 @@ async def converse(client: Client[Any]) -> None:
     assert doubled == [0, 2, 4, None, None, None]
 
 
-# -- the same over sockets -------------------------------------------------------------------------
+# -- sockets ---------------------------------------------------------------------------------------
 class Proxy:
-    """Stands between a client and a server, and can cut what goes through it."""
+    """Forwards between a client and a server, and can cut the connection."""
 
     def __init__(self, host: str, port: int) -> None:
         self._to = host, port
@@ -188,7 +188,7 @@ class Proxy:
             await asyncio.wait(self._moves)
 
     def cut(self) -> None:
-        """Whoever is connected is so no more, without a farewell."""
+        """Abort all connections."""
         while self._open:
             self._open.pop().transport.abort()
 

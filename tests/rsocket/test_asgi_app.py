@@ -1,4 +1,4 @@
-"""RSocket mounted in a web application: under uvicorn, and under a server that obeys the test."""
+"""RSocket in an ASGI application: under uvicorn, and under a scripted server."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ Message = MutableMapping[str, Any]
 
 @contextlib.asynccontextmanager
 async def running(app: Any, **options: Any) -> AsyncGenerator[str]:
-    """The application *app* under uvicorn; gives ``host:port``."""
+    """Run *app* under uvicorn; yield ``host:port``."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
         config = uvicorn.Config(app, log_level="warning", **options)
@@ -83,8 +83,8 @@ async def test_all_models_under_uvicorn(mount: Callable[[AsgiApp], Any]) -> None
         await emptied(app)
 
 
-# The first is what uvicorn takes in its older versions.
-@pytest.mark.filterwarnings("ignore")  # it says that it is old
+# The first is the default of older versions of uvicorn.
+@pytest.mark.filterwarnings("ignore")  # it is deprecated
 @pytest.mark.parametrize("ws", ["websockets", "websockets-sansio"])
 async def test_a_disconnect_cancels_the_streams_of_the_client(ws: str) -> None:
     cancelled = asyncio.Event()
@@ -176,26 +176,28 @@ async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little() 
             transport: Any = driver._transport
             held.append(driver.connection.queued + transport._size)
         assert max(held) < 1024 * 1024
-        assert (made - len(probe.elements)) * 1000 < 16 * 1024 * 1024  # most of it in the kernel
+        assert (
+            made - len(probe.elements)
+        ) * 1000 < 16 * 1024 * 1024  # most of it in buffers of the kernel
         requester._driver.abort()
         await requester.aclose()
 
 
 async def emptied(app: AsgiApp) -> None:
-    """The connections of *app* have ended, which may take the server a moment."""
+    """Wait until the connections of *app* have ended."""
     for driver in [*app._server._drivers]:
         await driver.aclose()
     assert app.connections == 0
 
 
-# -- a server that does as it is told --------------------------------------------------------------
+# -- a scripted server -----------------------------------------------------------------------------
 class Connection:
-    """One connection to an application of ASGI, by hand."""
+    """One connection to an ASGI application; the test sends each message."""
 
     def __init__(self, app: AsgiApp, **scope: Any) -> None:
         self.toward: asyncio.Queue[Message] = asyncio.Queue()
         self.back: asyncio.Queue[Message] = asyncio.Queue()
-        self.open = asyncio.Event()  # whether the server takes more
+        self.open = asyncio.Event()  # set while the server accepts messages
         self.open.set()
         scope = {"type": "websocket", "path": "/", "headers": [], "subprotocols": [], **scope}
         self.task = asyncio.ensure_future(app(scope, self.toward.get, self.send))
@@ -208,16 +210,16 @@ class Connection:
         await self.open.wait()
         self.back.put_nowait(message)
 
-    async def hear(self) -> Message:
+    async def receive(self) -> Message:
         return await self.back.get()
 
     async def accepted(self) -> "Connection":
-        message = await self.hear()
+        message = await self.receive()
         assert message["type"] == "websocket.accept"
         return self
 
     async def frame(self) -> Any:
-        return decode((await self.hear())["bytes"])
+        return decode((await self.receive())["bytes"])
 
 
 routes = Router()
@@ -254,7 +256,7 @@ async def test_a_violation_is_reported_and_closes_the_connection(
     peer = await Connection(asgi_app(routes, limits=Limits(max_frame=998))).accepted()
     peer.say("receive", bytes=SETUP)
     peer.say("receive", **message)
-    closing = await peer.hear()
+    closing = await peer.receive()
     assert (closing["type"], closing["code"]) == ("websocket.close", code)
     await peer.task
 
@@ -263,14 +265,14 @@ async def test_a_malformed_frame_fails_the_connection() -> None:
     peer = await Connection(asgi_app(routes)).accepted()
     peer.say("receive", bytes=b"")
     assert isinstance(await peer.frame(), Error)
-    assert (await peer.hear())["code"] == 1000
+    assert (await peer.receive())["code"] == 1000
     await peer.task
 
 
 async def test_a_missing_setup_closes_the_connection() -> None:
     peer = await Connection(asgi_app(routes, limits=Limits(setup_timeout=0.02))).accepted()
     assert isinstance(await peer.frame(), Error)
-    assert (await peer.hear())["type"] == "websocket.close"
+    assert (await peer.receive())["type"] == "websocket.close"
     await peer.task
 
 
@@ -337,7 +339,7 @@ async def test_pages_of_other_origins_are_refused_unless_listed(extensions: Any)
         (b"https://evil.example", False),
     ]:
         peer = Connection(app, headers=[host, (b"origin", origin)], extensions=extensions)
-        first = await peer.hear()
+        first = await peer.receive()
         assert (first["type"] == "websocket.accept") is may
         if not may and extensions:
             assert first["status"] == 403
@@ -350,7 +352,7 @@ async def test_pages_of_other_origins_are_refused_unless_listed(extensions: Any)
 async def test_the_subprotocol_rsocket_is_negotiated() -> None:
     for offered, chosen in [([], None), (["graphql"], None), (["graphql", "rsocket"], "rsocket")]:
         peer = Connection(asgi_app(routes), subprotocols=offered)
-        assert (await peer.hear())["subprotocol"] == chosen
+        assert (await peer.receive())["subprotocol"] == chosen
         peer.say("disconnect")
         await peer.task
 

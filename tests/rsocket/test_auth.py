@@ -1,4 +1,4 @@
-"""Who is let in, who may ask for what, and certificates on both sides."""
+"""Authentication, authorization, and certificates on both sides."""
 
 import asyncio
 import ssl
@@ -23,17 +23,20 @@ from reactive_aio.rsocket import (
     Resumption,
     Router,
     Server,
+    Setup,
     SetupRejected,
     SimpleAuth,
     connect,
     loopback,
     serve,
 )
+from reactive_aio.rsocket.protocol.frames import Error, Payload, RequestFnf
 from reactive_aio.rsocket.protocol.metadata import Credentials, write_auth
 from reactive_aio.rsocket.protocol.mime import AUTHENTICATION, ROUTING
 from tests.harness.quiet import Context
 
 from .cut_transport import Bench, Proxy
+from .wire import read, wire
 
 served: list[str] = []
 router = Router()
@@ -60,7 +63,7 @@ def nothing_served() -> None:
     served.clear()
 
 
-# -- at the door -----------------------------------------------------------------------------------
+# -- authentication --------------------------------------------------------------------------------
 def knows(credentials: Credentials | None) -> str | None:
     match credentials:
         case SimpleAuth("ann", "secret"):
@@ -115,7 +118,7 @@ async def test_a_refused_client_gets_an_error_and_is_closed(credentials: Any) ->
             await forgotten
             with pytest.raises(SetupRejected):
                 await client.request_stream(route="range.3").to_list(limit=3)
-        while server.connections:  # noqa: ASYNC110 - the socket's end takes a few turns
+        while server.connections:  # noqa: ASYNC110 - closing the socket takes a few iterations
             await asyncio.sleep(0.001)
         assert served == []
 
@@ -160,7 +163,31 @@ async def test_a_failing_hook_refuses_and_its_text_is_not_sent() -> None:
     assert isinstance(errors[0], RuntimeError)
 
 
-# -- each request ----------------------------------------------------------------------------------
+async def test_a_refused_client_reads_the_reason_despite_unread_data() -> None:
+    """Closing a socket with unread data would reset it."""
+    is_called, all_sent = asyncio.Event(), asyncio.Event()
+
+    async def refuse(_: Any) -> bool:
+        is_called.set()
+        await all_sent.wait()
+        return False
+
+    async with await serve("tcp://127.0.0.1:0", Router(), authenticate=refuse) as server:
+        assert server.address is not None
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.address.port)
+        writer.write(wire(Setup()))
+        await is_called.wait()
+        for number in range(50):
+            writer.write(wire(RequestFnf(2 * number + 1, Payload(bytes(10_000)))))
+            await asyncio.sleep(0)
+        all_sent.set()
+        [error] = [each for each in read(await reader.read()) if isinstance(each, Error)]
+        assert error.data == b"authentication failed"
+        writer.close()
+        await writer.wait_closed()
+
+
+# -- authorization ---------------------------------------------------------------------------------
 async def owner(request: Request) -> Any:
     await asyncio.sleep(0)
     match request.credentials:
@@ -244,7 +271,7 @@ def shows(context: ssl.SSLContext, certificate: trustme.LeafCert) -> None:
 
 
 class Authority:
-    """A certificate authority of our own, and contexts of those who have its certificates."""
+    """A certificate authority, and TLS contexts with certificates that it issued."""
 
     def __init__(self) -> None:
         self.ca = trustme.CA()
@@ -253,7 +280,7 @@ class Authority:
         self.verifies = self._server("localhost", "127.0.0.1")
         self._trust(self.verifies)
         self.verifies.verify_mode = ssl.CERT_REQUIRED
-        self.nobody = self._client(None)
+        self.anonymous = self._client(None)
         self.ann = self._client(self.ca.issue_cert(common_name="ann"))
         self.eve = self._client(self.ca.issue_cert(common_name="eve"))
         self.stranger = self._client(trustme.CA().issue_cert(common_name="ann"))
@@ -310,11 +337,11 @@ async def test_a_client_without_a_certificate_is_refused(
         async with await connect(verified.uri, codec=JSON, ssl=context) as client:
             await client.request_response(route="me")
 
-    for context in (authority.nobody, authority.stranger):
+    for context in (authority.anonymous, authority.stranger):
         with pytest.raises(ConnectionLost):
             await ask(context)
     assert served == []
-    # asyncio itself tells of a handshake that was broken off, in some versions.
+    # Some versions of asyncio report an aborted handshake.
     assert all("transport" in each for each in expects_loop_errors)
 
 
@@ -323,10 +350,10 @@ async def test_the_certificate_must_match_the_host_name(
 ) -> None:
     async with await serve("tls://127.0.0.1:0", router, ssl=authority.elsewhere) as server:
         with pytest.raises(ConnectionLost, match="certificate"):
-            await connect(server.uri, ssl=authority.nobody)
+            await connect(server.uri, ssl=authority.anonymous)
     async with (
         await serve("tls://127.0.0.1:0", router, ssl=authority.server) as server,
-        await connect(server.uri, codec=JSON, ssl=authority.nobody) as client,
+        await connect(server.uri, codec=JSON, ssl=authority.anonymous) as client,
     ):
         assert await client.request_response(route="range.1") == 0
     assert all("transport" in each for each in expects_loop_errors)
@@ -360,7 +387,7 @@ async def test_a_session_resumes_only_with_its_first_certificate(
                 await eve.request_response(route="me")
             assert await ann.request_stream(route="range.3").to_list(limit=3) == [0, 1, 2]
 
-    # asyncio itself tells of a handshake that was cut in two.
+    # asyncio reports a handshake that was cut.
     assert all("transport" in each for each in expects_loop_errors)
 
 

@@ -1,4 +1,4 @@
-"""The command: what it shows, what it says when it fails, and its exit status."""
+"""The command: its output, its error messages and its exit status."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ from tests.harness.quiet import Context
 
 ROOT = Path(__file__).parents[2]
 
-# A process of its own, as a server is; it says where it listens, and what happens.
+# The server, in a process of its own; it writes its address and its events.
 SERVER = """
 import asyncio, json, sys
 from reactive_aio import from_iterable, just, never
@@ -35,7 +35,7 @@ def say(*what):
 
 @routes.route("range.{n}")
 def count(n: int):
-    return from_iterable(range(n)).map(str).do_on_request(lambda n: say("asked", n))
+    return from_iterable(range(n)).map(str).do_on_request(lambda n: say("requested", n))
 
 @routes.route("wait")
 def wait():
@@ -77,7 +77,7 @@ def authenticate(credentials):
     match credentials:
         case SimpleAuth("ann", "secret") | BearerToken("secret"):
             return "ann"
-    return "nobody"
+    return "anonymous"
 
 async def main():
     async with await serve("tcp://127.0.0.1:0", routes, authenticate=authenticate) as server:
@@ -89,7 +89,7 @@ asyncio.run(main())
 
 
 class Running:
-    """The server, and what it says."""
+    """The server process, and the lines that it writes."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdout is not None
@@ -104,7 +104,7 @@ class Running:
             self._said.put(line.strip())
 
     def says(self, wanted: str) -> None:
-        """Wait until it says so."""
+        """Wait until it writes *wanted*."""
         while self._said.get(timeout=50) != wanted:
             pass
 
@@ -133,7 +133,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """The command, in this process: its exit status, and what it wrote."""
+    """Run the command in this process; its exit status, output and errors."""
     monkeypatch.setenv("SECRET", "secret")
 
     def run(*arguments: str) -> tuple[int, str, str]:
@@ -144,7 +144,7 @@ def command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
     return run
 
 
-# -- what it shows ---------------------------------------------------------------------------------
+# -- output ----------------------------------------------------------------------------------------
 def test_a_stream_is_written_line_by_line_under_the_given_demand(
     server: Running, command: Command
 ) -> None:
@@ -153,12 +153,12 @@ def test_a_stream_is_written_line_by_line_under_the_given_demand(
         "0\n1\n2\n3\n4\n",
         "",
     )
-    server.says("asked 2")
+    server.says("requested 2")
     status, out, err = command(f"{server.uri}?route=range.9999&n=7", "--take", "3", "--progress")
     assert (status, out) == (0, "0\n1\n2\n")
     assert err.startswith("requested 7")
     assert "received 3" in err
-    server.says("asked 3")  # no more than can be of use
+    server.says("requested 3")  # no more than --take needs
 
 
 def test_the_other_models_and_their_options(
@@ -175,7 +175,7 @@ def test_the_other_models_and_their_options(
     (tmp_path / "token").write_text("secret\n")
     for auth in ("simple:ann:secret", "bearer:$SECRET", f"bearer:@{tmp_path}/token"):
         assert command(*ask, "me", "--auth", auth) == (0, "ann\n", "")
-    assert command(*ask, "me") == (0, "nobody\n", "")
+    assert command(*ask, "me") == (0, "anonymous\n", "")
     assert command(*ask, "nothing") == (0, "", "")
 
 
@@ -204,7 +204,7 @@ def test_fire_and_forget_and_metadata_push_arrive(server: Running, command: Comm
     server.says("push 8")
 
 
-# -- what fails ------------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------
 def test_an_error_is_reported_in_one_line(
     server: Running, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,7 +237,7 @@ def test_an_error_is_reported_in_one_line(
 # -- certificates ----------------------------------------------------------------------------------
 @dataclass
 class Files:
-    """Where certificates are, and a server's context that wants to see one."""
+    """A folder of certificates, and a server context that requires client certificates."""
 
     folder: Path
     server: ssl.SSLContext
@@ -283,11 +283,11 @@ async def test_an_untrusted_server_is_refused(
         )
         with pytest.raises(execution.RequestFailed, match="certificate"):
             await execution.execute(wish)
-    # asyncio itself tells of a handshake that was broken off, in some versions.
+    # Some versions of asyncio report an aborted handshake.
     assert all("transport" in each for each in expects_loop_errors)
 
 
-# -- in a process of its own -----------------------------------------------------------------------
+# -- the command in a process of its own -----------------------------------------------------------
 def started(*arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-X", "dev", "-m", "reactive_aio.rsocket", *arguments],
@@ -298,7 +298,7 @@ def started(*arguments: str) -> "subprocess.Popen[str]":
     )
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT to be sent there")
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent there")
 def test_ctrl_c_cancels_the_stream(server: Running) -> None:
     with started(server.uri, "--route", "wait") as process:
         assert process.stdout is not None

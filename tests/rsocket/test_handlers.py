@@ -1,4 +1,4 @@
-"""What handlers are given and what becomes of it: data, metadata, types, deadlines, errors."""
+"""Handlers: arguments, payload types, metadata, deadlines, errors."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -104,7 +104,7 @@ def test_unsupported_annotations_are_refused_at_registration() -> None:
     def listed(n: list[int]) -> None: ...
     def unknown(n: int) -> None: ...
 
-    unknown.__annotations__["n"] = "Nowhere"  # imported for type checkers alone, say
+    unknown.__annotations__["n"] = "Nowhere"  # as if imported for type checkers alone
 
     with pytest.raises(TypeError, match=r"route 'a.\{n\}': n cannot be of type .*Decimal"):
         Router().route("a.{n}")(listed)
@@ -148,7 +148,7 @@ def test_routes_that_do_not_overlap_are_accepted() -> None:
     assert router.find("a/b") is not None
 
 
-# -- payloads of classes ---------------------------------------------------------------------------
+# -- typed payloads --------------------------------------------------------------------------------
 typing = Router()
 
 
@@ -205,11 +205,11 @@ async def test_a_payload_is_decoded_into_its_annotated_class() -> None:
 @pytest.mark.parametrize(
     ("route", "payload", "says"),
     [
-        ("order", {"symbol": "A"}, "no Order: .*count"),
-        ("order", None, "no Order"),
-        ("bill", {"symbol": "A", "total": "x"}, "no Bill: total: "),
-        ("point", {"x": 1}, "no Point: .*y"),
-        ("many", [1], "no list"),
+        ("order", {"symbol": "A"}, "not a valid Order: .*count"),
+        ("order", None, "not a valid Order"),
+        ("bill", {"symbol": "A", "total": "x"}, "not a valid Bill: total: "),
+        ("point", {"x": 1}, "not a valid Point: .*y"),
+        ("many", [1], "not a valid list"),
         ("number", "x", "str, not int"),
         ("number", True, "bool, not int"),
     ],
@@ -221,7 +221,7 @@ async def test_a_payload_that_does_not_fit_its_class_is_an_invalid_request(
         with pytest.raises(RequestInvalid, match=says):
             await requester.request_response(payload, route=route)
         if route == "order" and payload:
-            with pytest.raises(RequestInvalid, match="no Order"):
+            with pytest.raises(RequestInvalid, match="not a valid Order"):
                 await requester.request_channel([payload], route="orders").to_list(limit=1)
 
 
@@ -230,7 +230,7 @@ async def test_a_payload_of_the_wrong_scalar_type_is_an_invalid_request() -> Non
     async with loopback(typing, codec=raw) as requester:
         with pytest.raises(RequestInvalid, match="JSON"):
             await requester.request_response(b"{", route="number")
-        with pytest.raises(RequestInvalid, match="no Order"):
+        with pytest.raises(RequestInvalid, match="not a valid Order"):
             await requester.request_response(b"{", route="order")
     async with loopback(typing) as requester:
         with pytest.raises(RequestInvalid, match="must be application/json or application/msgpack"):
@@ -260,8 +260,8 @@ async def test_message_pack_is_decoded_into_classes() -> None:
 def test_a_typed_codec_refuses_data_that_does_not_fit() -> None:
     assert typed(Order).decode(b'{"symbol":"A","count":1}') == Order("A", 1)
     assert typed(dict[str, int]).decode(b'{"a":1}') == {"a": 1}
-    assert typed(Order | None).decode(b"") is None  # type: ignore[arg-type]  # a union is no type
-    with pytest.raises(PayloadError, match="no Bill"):
+    assert typed(Order | None).decode(b"") is None  # type: ignore[arg-type]  # not a type
+    with pytest.raises(PayloadError, match="not a valid Bill"):
         typed(Bill).decode(b'{"symbol":1}')
     with pytest.raises(ValueError, match="JSON or MSGPACK"):
         typed(Order, TEXT)
@@ -277,7 +277,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         MSGPACK.encode(1)
 
 
-# -- types of one stream ---------------------------------------------------------------------------
+# -- codecs of one request -------------------------------------------------------------------------
 either = Router()
 
 
@@ -408,11 +408,11 @@ def test_decoded_metadata_is_cached_without_credentials() -> None:
 
 # -- deadlines -------------------------------------------------------------------------------------
 class Slow:
-    """A router whose handlers end when they are told to, or never."""
+    """A router whose handlers never end by themselves."""
 
     def __init__(self) -> None:
         self.router = Router()
-        self.ended: list[str] = []
+        self.ended_handlers: list[str] = []
         self.seen: list[float | None] = []
         self.router.route("task")(self.task)
         self.router.route("flow")(self.flow)
@@ -423,18 +423,18 @@ class Slow:
         try:
             await asyncio.Event().wait()
         finally:
-            self.ended.append("task")
+            self.ended_handlers.append("task")
         return 1
 
     def flow(self, request: Request) -> Flow[int]:
-        return just(1).concat_with(never()).do_on_cancel(lambda: self.ended.append("flow"))
+        return just(1).concat_with(never()).do_on_cancel(lambda: self.ended_handlers.append("flow"))
 
     async def deaf(self, request: Request) -> AsyncIterator[int]:
         try:
             yield 1
             await asyncio.Event().wait()
         finally:
-            self.ended.append("deaf")
+            self.ended_handlers.append("deaf")
 
 
 @pytest.mark.virtual_time
@@ -452,21 +452,21 @@ async def test_a_timeout_cancels_the_request() -> None:
         with pytest.raises(TimedOut):
             await requester.request_channel([1, 2], route="deaf", timeout=3).to_list(limit=9)
         await turns()
-        assert slow.ended == ["task", "flow", "deaf"]
+        assert slow.ended_handlers == ["task", "flow", "deaf"]
 
 
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("route", ["task", "flow", "deaf"])
 async def test_the_responder_enforces_the_deadline_by_itself(route: str) -> None:
     slow = Slow()
-    metadata = [MetadataItem(DEADLINE, (1500).to_bytes(4, "big"))]  # and it does not look itself
+    metadata = [MetadataItem(DEADLINE, (1500).to_bytes(4, "big"))]  # the client does not enforce it
     async with loopback(slow.router, codec=JSON) as requester:
         probe: SubscriberProbe[Any] = SubscriberProbe(request=9)
         requester.request_stream(route=route, metadata=metadata).subscribe(probe)
         await probe.end()
         assert isinstance(probe.error, RequestCanceled)
         assert probe.error.data == b"the deadline has passed"
-        assert slow.ended == [route]
+        assert slow.ended_handlers == [route]
 
 
 @pytest.mark.virtual_time

@@ -1,4 +1,4 @@
-"""Leases: requests wait until the other side allows them, and are refused without."""
+"""Leases: requests wait for a lease, and are refused without one."""
 
 import asyncio
 from typing import Any
@@ -131,7 +131,7 @@ async def test_a_request_without_a_lease_is_rejected() -> None:
         held = requester._driver.connection.requests.held
         assert held is not None
         await requester.request_response(route="one")
-        held.grant(5, 100, requester._driver.door.now())  # it believes so
+        held.grant(5, 100, requester._driver.door.now())  # the client assumes a lease
         with pytest.raises(RequestRejected, match="no lease"):
             await requester.request_response(route="one")
 

@@ -1,4 +1,4 @@
-"""Large payloads hold up nobody, and who falls silent is noticed on both sides."""
+"""Large payloads do not delay other frames, and both sides detect a silent peer."""
 
 import asyncio
 from typing import Any
@@ -63,8 +63,8 @@ async def test_a_large_payload_does_not_delay_other_streams(way: str) -> None:
         assert len(await task) in (12 * MIB, 8)
 
 
-class Trickle(MemoryTransport):
-    """Passes on what was written once a second: some 64 KiB."""
+class SlowTransport(MemoryTransport):
+    """Delivers once a second what was written: about 64 KiB."""
 
     def _plan(self) -> None:
         if not self._planned and not self.gone:
@@ -73,10 +73,10 @@ class Trickle(MemoryTransport):
 
 
 async def pair(
-    terms: ClientOptions, kind: type[MemoryTransport], limits: Limits | None = None
+    options: ClientOptions, kind: type[MemoryTransport], limits: Limits | None = None
 ) -> tuple[Client[bytes], Server, MemoryTransport, MemoryTransport]:
     server = Server(RouterResponder(router), limits=limits, max_connections=9)
-    near = client_driver(BYTES, terms, None)
+    near = client_driver(BYTES, options, None)
     one, two = kind(near), kind(server.welcome())
     one.other, two.other = two, one
     two.driver.attach(two)
@@ -87,8 +87,8 @@ async def pair(
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("way", ["to the client", "to the server"])
 async def test_a_large_payload_on_a_slow_line_does_not_delay_keepalive(way: str) -> None:
-    terms = ClientOptions(keepalive=3, lifetime=8)  # the payload alone takes much longer
-    requester, server, _, _ = await pair(terms, Trickle)
+    options = ClientOptions(keepalive=3, lifetime=8)  # the payload takes much longer
+    requester, server, _, _ = await pair(options, SlowTransport)
     async with server, requester:
         if way == "to the client":
             assert len(await requester.request_response(route=f"large.{6 * MIB}")) == 6 * MIB
@@ -97,8 +97,8 @@ async def test_a_large_payload_on_a_slow_line_does_not_delay_keepalive(way: str)
         assert asyncio.get_running_loop().time() > 40
 
 
-class Deaf(MemoryTransport):
-    """Passes on what is written until it is told to lose all of it."""
+class Lossy(MemoryTransport):
+    """Delivers what is written, until `lossy` is set."""
 
     lossy = False
 
@@ -109,16 +109,16 @@ class Deaf(MemoryTransport):
 
 @pytest.mark.virtual_time
 @pytest.mark.parametrize(
-    ("lifetime", "cap", "noticed"), [(40, 600, 40), (3600, 60, 60)], ids=["asked for", "capped"]
+    ("lifetime", "cap", "noticed"), [(40, 600, 40), (3600, 60, 60)], ids=["requested", "capped"]
 )
 async def test_a_silent_client_is_disconnected(lifetime: int, cap: int, noticed: int) -> None:
-    terms = ClientOptions(keepalive=10, lifetime=lifetime)
-    client, server, near, _ = await pair(terms, Deaf, Limits(max_lifetime=cap))
+    options = ClientOptions(keepalive=10, lifetime=lifetime)
+    client, server, near, _ = await pair(options, Lossy, Limits(max_lifetime=cap))
     async with server:
         probe: SubscriberProbe[Any] = SubscriberProbe(request=3)
         client.request_stream(route="forever").subscribe(probe)
         await probe.wait_for_signals(1)
-        assert isinstance(near, Deaf)
+        assert isinstance(near, Lossy)
         near.lossy = True
         await asyncio.sleep(noticed - 1)
         assert server.connections == 1
@@ -129,12 +129,12 @@ async def test_a_silent_client_is_disconnected(lifetime: int, cap: int, noticed:
 
 @pytest.mark.virtual_time
 async def test_a_silent_server_is_disconnected() -> None:
-    client, server, _, far = await pair(ClientOptions(keepalive=10, lifetime=40), Deaf)
+    client, server, _, far = await pair(ClientOptions(keepalive=10, lifetime=40), Lossy)
     async with server, client:
         probe: SubscriberProbe[Any] = SubscriberProbe(request=3)
         client.request_stream(route="forever").subscribe(probe)
         await probe.wait_for_signals(1)
-        assert isinstance(far, Deaf)
+        assert isinstance(far, Lossy)
         far.lossy = True
         await probe.end()
         assert isinstance(probe.error, ConnectionLost)
@@ -156,7 +156,7 @@ async def test_no_frame_is_longer_than_the_mtu(mtu: int) -> None:
 
         transport.other.driver.received = look
         assert await requester.request_response(bytes(5000), route="size") == b"5000"
-    setup, *rest = lengths  # the first alone cannot be cut
+    setup, *rest = lengths  # SETUP cannot be fragmented
     assert setup > 64
     assert max(rest) <= mtu
     assert len(rest) >= 5000 // mtu

@@ -1,4 +1,4 @@
-"""Both ends in one process, by the whole protocol: the four models, errors, ends, time."""
+"""Client and server in memory: interaction models, demand, errors, closing, timeouts."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -56,7 +56,7 @@ def plus(incoming: Flow[int]) -> Flow[int]:
 
 @router.route("nothing")
 def nothing() -> None:
-    """Answers without an element."""
+    """Complete without an element."""
 
 
 @router.route("secret")
@@ -80,7 +80,7 @@ async def back(request: Request) -> Any:
     return await request.peer.request_response(21, route="twice")
 
 
-# -- the four models -------------------------------------------------------------------------------
+# -- interaction models ----------------------------------------------------------------------------
 async def test_a_stream_is_a_flow() -> None:
     async with loopback(router, codec=JSON) as requester:
         flow = requester.request_stream(route="range.1000")
@@ -351,7 +351,7 @@ async def test_a_source_that_fails_fails_the_channel_on_both_sides() -> None:
             await requester.request_channel(source.skip(1), route="plus").to_list(limit=9)
 
 
-# -- the end ---------------------------------------------------------------------------------------
+# -- closing ---------------------------------------------------------------------------------------
 async def test_closing_the_requester_cancels_its_streams_on_the_server() -> None:
     ended: list[str] = []
     routes = Router()
@@ -439,7 +439,7 @@ async def test_a_slow_authentication_refuses_the_client() -> None:
         assert asyncio.get_running_loop().time() < 10
 
 
-# -- time ------------------------------------------------------------------------------------------
+# -- keepalive -------------------------------------------------------------------------------------
 @pytest.mark.virtual_time
 async def test_a_connection_without_requests_stays_alive() -> None:
     async with loopback(router, codec=JSON) as requester:
@@ -452,14 +452,14 @@ async def test_a_silent_peer_is_disconnected() -> None:
     requester = loopback(router, codec=JSON)
     server = getattr(requester, "_server")  # noqa: B009
     await requester.request_response(4, route="twice")
-    server.received = str  # it hears nothing, and says nothing, from now on
+    server.received = str  # from now on it receives and sends nothing
     with pytest.raises(ConnectionLost, match="no sign of life"):
         await requester.request_response(4, route="twice")
     assert asyncio.get_running_loop().time() >= 80
     await requester.aclose()
 
 
-# -- the gate --------------------------------------------------------------------------------------
+# -- backpressure ----------------------------------------------------------------------------------
 async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little() -> None:
     made = 0
     size = 1000

@@ -1,4 +1,4 @@
-"""Whatever stands in the data and metadata of a request, it is answered, and nothing breaks."""
+"""A request gets a response whatever its data and metadata contain."""
 
 import asyncio
 from typing import Any
@@ -80,7 +80,7 @@ async def bother(payloads: list[Payload]) -> None:
                 driver.connection.fire_and_forget(payload)
                 driver.plan()
             assert await requester.request_response([1], route="n.1") == [1, [1]]
-    assert errors == []  # all of it is the asker's fault, none the application's
+    assert errors == []  # every failure is the requester's fault
 
 
 @settings(max_examples=100)

@@ -1,4 +1,4 @@
-"""Composite metadata, routes, credentials, MIME types: as drawn, and whatever the bytes."""
+"""Composite metadata, routes, credentials and MIME types: encoded, decoded, malformed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +38,7 @@ TEXT = st.text(max_size=40)
 def test_composite_metadata_is_encoded_as_in_the_specification() -> None:
     items = [MetadataItem(ROUTING, b"\x01a"), MetadataItem("x/y", b"zz")]
     written = write_composite(items)
-    assert written.hex() == "fe0000020161" + "02782f79000002" + "7a7a"  # a length of 3, less one
+    assert written.hex() == "fe0000020161" + "02782f79000002" + "7a7a"  # the length 3, minus one
     assert read_composite(written) == items
 
 

@@ -1,4 +1,4 @@
-"""The protocol knows no event loop, and what drives it may be anything."""
+"""The protocol needs no event loop."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Addresses, routes and payload codecs: what is read from texts."""
+"""Addresses, routes and payload codecs."""
 
 from typing import Any
 

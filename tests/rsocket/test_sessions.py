@@ -1,4 +1,4 @@
-"""Sessions outlive their transports: whatever is cut, nothing is lost and nothing comes twice."""
+"""Sessions outlive their transports: wherever they are cut, nothing is lost or duplicated."""
 
 import asyncio
 from functools import cache
@@ -24,18 +24,18 @@ from reactive_aio.testing.virtual_time import VirtualTimeLoop
 
 from .cut_transport import WHOLE, Bench, Budget, Cut, Proxy, converse, talkative
 
-SMALL = Limits(mtu=64)  # so that there are fragments to be cut
+SMALL = Limits(mtu=64)  # so that payloads are sent in fragments
 ROUTES = ("range", "slow", "plus", "large", "log 0", "log 1", "log 2")
 ONCE = dict.fromkeys(ROUTES, 1) | {"twice": 3}
 
 
 async def talk(*cuts: Budget) -> list[Budget]:
-    """Converse over transports that are cut so; how many bytes each has moved."""
+    """Converse over transports with these cuts; return the bytes that each transferred."""
     router, calls = talkative()
     bench = Bench(router, cuts, resume=Resumption(), limits=SMALL)
     async with bench.server, await bench.client() as client:
         await converse(client)
-        for _ in range(1000):  # what nobody answers may be on its way
+        for _ in range(1000):  # fire-and-forget requests may be in transit
             if calls.total() >= sum(ONCE.values()):
                 break
             await asyncio.sleep(0)
@@ -50,13 +50,13 @@ def run(*cuts: Budget) -> list[Budget]:
 
 @cache
 def sizes() -> Budget:
-    """How many bytes go in each direction when nothing is cut."""
+    """The number of bytes in each direction without a cut."""
     [whole] = run()
     return whole
 
 
-STEP = 7  # 1 in full; frames are of all lengths, so that any place in one of them is hit
-SETUP_LENGTH = 150  # more than what may not be cut: before SETUP has come there is no session
+STEP = 7  # 1 tests every byte; frames of many lengths hit all positions anyway
+SETUP_LENGTH = 150  # longer than SETUP: before SETUP is received there is no session
 
 
 @pytest.mark.parametrize("side", [0, 1], ids=["from the client", "from the server"])
@@ -98,7 +98,7 @@ async def test_sessions_outlive_sockets(transport: str) -> None:
             assert await client.request_response(4, route="twice") == 8
 
 
-# -- what may go wrong -----------------------------------------------------------------------------
+# -- failures --------------------------------------------------------------------------------------
 def numbers() -> Router:
     router = Router()
     router.route("n")(lambda: from_iterable(range(10**6)))
@@ -135,7 +135,7 @@ async def test_a_session_expires_after_its_timeout() -> None:
 async def test_an_expired_session_is_rejected_and_the_client_reconnects() -> None:
     policy = RetryPolicy(attempts=5, delay=40, jitter=0)
     bench = Bench(numbers(), resume=Resumption(timeout=30), policy=policy)
-    bench.terms["resume"] = Resumption(timeout=300)  # the client is more patient
+    bench.terms["resume"] = Resumption(timeout=300)  # the client waits longer than the server
     async with bench.server, await bench.client() as client:
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         client.request_stream(route="one").subscribe(probe)
@@ -156,7 +156,7 @@ async def test_a_full_resume_buffer_ends_the_session() -> None:
         client.request_stream(route="n").subscribe(probe)
         near, far = bench.ends[-1]
         far.resume_reading()
-        near.pause_reading()  # what the server sends is under way, and more than it keeps
+        near.pause_reading()  # more is in transit than the server buffers
         await turns()
         near.abort()
         await probe.end()
@@ -178,7 +178,7 @@ async def test_closing_a_suspended_session_ends_it() -> None:
         await probe.end()
         assert isinstance(probe.error, ConnectionLost)
         assert client.closed
-        assert bench.server.connections == 1  # it does not know
+        assert bench.server.connections == 1  # the server has not noticed
     assert bench.server.connections == 0
 
 
@@ -193,7 +193,7 @@ async def test_a_token_resumes_only_its_own_session() -> None:
 
 
 def lose_silently(near: Cut, far: Cut) -> None:
-    """The cable is cut: the client hears of it, the server does not."""
+    """Cut the connection: the client notices, the server does not."""
     near.other = far.other = None
     near._closing = True
     near._end()
@@ -257,7 +257,7 @@ async def test_repeated_cuts_increase_the_reconnect_delay() -> None:
         bench.lose()
         assert await client.request_response(route="two") == 2
         assert len(bench.ends) == 10
-        assert asyncio.get_running_loop().time() > 4  # 0.05, 0.1, 0.2 … seconds, or half of that
+        assert asyncio.get_running_loop().time() > 4  # 0.05, 0.1, 0.2 … seconds, or half as long
 
 
 @pytest.mark.virtual_time
@@ -271,10 +271,10 @@ async def test_leases_end_with_the_transport_and_are_granted_again() -> None:
         for _ in range(3):
             assert await client.request_response(route="two") == 2
         assert len(bench.ends) == 2
-        assert granted == [1, 1, 1]  # at first, after the loss, and when two had been used
+        assert granted == [1, 1, 1]  # at first, after the loss, and when two were used up
 
 
-# -- clients that connect again --------------------------------------------------------------------
+# -- clients that reconnect ------------------------------------------------------------------------
 @pytest.mark.virtual_time
 async def test_without_a_session_open_requests_fail_and_the_client_reconnects() -> None:
     bench = Bench(numbers(), policy=RetryPolicy(attempts=5, delay=2, factor=2, jitter=0))
@@ -292,7 +292,7 @@ async def test_without_a_session_open_requests_fail_and_the_client_reconnects() 
         assert clock() == 0
         assert not client.closed
         waiting = asyncio.create_task(client.ready())
-        await asyncio.sleep(7)  # tried after 2, then after 4 more
+        await asyncio.sleep(7)  # attempts after 2 and after 4 more
         assert not waiting.done()
         bench.down = False
         await waiting
@@ -301,7 +301,7 @@ async def test_without_a_session_open_requests_fail_and_the_client_reconnects() 
         bench.lose()
         await turns()
         began = clock()
-        await client.ready()  # all begins anew
+        await client.ready()  # the attempts start over
         assert clock() - began == pytest.approx(2)
         assert await client.request_response(route="two") == 2
 

@@ -1,4 +1,4 @@
-"""The same over sockets and byte streams; and peers that go, or that do not read."""
+"""Sockets and byte streams; peers that disconnect or do not read."""
 
 import asyncio
 import resource
@@ -49,7 +49,7 @@ def plus(incoming: Flow[int]) -> Flow[int]:
 
 
 async def converse(requester: Requester[Any]) -> None:
-    """A bit of everything."""
+    """Use every interaction model."""
     assert await requester.request_response(4, route="twice") == 8
     stream = requester.request_stream(route="range.5000").to_list(limit=5000)
     channel = requester.request_channel(range(5000), route="plus").to_list(limit=5000)
@@ -99,7 +99,7 @@ async def test_tls_refuses_an_untrusted_server(
         with pytest.raises(ConnectionLost, match="certificate"):
             await connect(server.uri)
 
-    # asyncio itself tells of a handshake that was broken off, in some versions.
+    # Some versions of asyncio report an aborted handshake.
     assert all("transport" in each for each in expects_loop_errors)
 
 
@@ -123,7 +123,7 @@ async def test_a_byte_stream_that_ends_ends_the_connection() -> None:
             await requester.request_response(4, route="twice")
 
 
-# -- what cannot be reached ------------------------------------------------------------------------
+# -- unreachable servers ---------------------------------------------------------------------------
 async def test_a_refused_connection_fails() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -132,7 +132,7 @@ async def test_a_refused_connection_fails() -> None:
 
 
 async def test_a_connection_attempt_times_out() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as deaf:  # the kernel connects, nobody shakes hands
+    with socket.create_server(("127.0.0.1", 0)) as deaf:  # connects, without a response
         port = deaf.getsockname()[1]
         with pytest.raises(ConnectionLost, match="no connection within"):
             await connect(f"tls://127.0.0.1:{port}", timeout=0.05)
@@ -158,7 +158,7 @@ async def test_invalid_addresses_are_refused(make: Callable[[], Any], message: s
 
 
 class Nothing(anyio.abc.ByteStream):
-    """A stream that is not there."""
+    """A stream that does nothing."""
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
         raise anyio.EndOfStream
@@ -211,7 +211,7 @@ async def test_the_address_sets_route_and_prefetch() -> None:
         probe.cancel()
 
 
-# -- peers that go, and peers that do not read -----------------------------------------------------
+# -- peers that disconnect or do not read ----------------------------------------------------------
 async def test_fire_and_forget_completes_after_the_client_disconnects() -> None:
     got: list[str] = []
     routes = Router()
@@ -317,7 +317,7 @@ async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little(si
             before = peak()
             await loop.sock_sendall(rude, wish.data_to_send())
             seen = -1
-            while seen != made or not made:  # until the kernel takes no more
+            while seen != made or not made:  # until the kernel accepts no more
                 seen = made
                 for _ in range(200):
                     await asyncio.sleep(0)
@@ -326,4 +326,4 @@ async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little(si
             transport: Any = driver._transport
             held = driver.connection.queued + transport.get_write_buffer_size()
             assert size <= held < 1024 * 1024
-            assert made * size < 16 * 1024 * 1024  # most of it in the kernel
+            assert made * size < 16 * 1024 * 1024  # most of it in buffers of the kernel

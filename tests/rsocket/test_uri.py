@@ -1,4 +1,4 @@
-"""Addresses: what can be written, what it means, and what is said of all else."""
+"""Addresses: parsing, writing, and the errors of invalid ones."""
 
 import re
 

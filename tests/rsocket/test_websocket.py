@@ -1,4 +1,4 @@
-"""RSocket over WebSocket, both ends ours."""
+"""RSocket over WebSocket, with our client and server."""
 
 import asyncio
 import contextlib
@@ -88,7 +88,7 @@ async def test_a_failed_tls_handshake_does_not_count_as_a_connection(
         reader, writer = await asyncio.open_connection("127.0.0.1", server.address.port)
         writer.write(said)
         with contextlib.suppress(ConnectionError):
-            await reader.read()  # up to the end
+            await reader.read()  # until the connection is closed
         writer.close()
         assert (server.connections, server.refused_connections) == (0, 0)
         if said:
@@ -96,7 +96,7 @@ async def test_a_failed_tls_handshake_does_not_count_as_a_connection(
                 assert await requester.request_response(2, route="twice") == 4
                 assert server.connections == 1
 
-    # asyncio itself tells of a handshake that came to nothing.
+    # asyncio reports a failed handshake.
     assert all("transport" in each for each in expects_loop_errors)
 
 
@@ -123,18 +123,18 @@ async def test_keepalives_are_exchanged(monkeypatch: pytest.MonkeyPatch) -> None
     ):
         received = requester._driver.received
 
-        def hear(data: bytes) -> None:
+        def receive(data: bytes) -> None:
             came.put_nowait(data)
             received(data)
 
-        monkeypatch.setattr(requester._driver, "received", hear)
+        monkeypatch.setattr(requester._driver, "received", receive)
         for _ in range(3):
             [answer] = [decode(frame) for frame in split_messages(await came.get())]
             assert isinstance(answer, KeepAlive)
             assert not answer.respond
 
 
-# -- leaving ---------------------------------------------------------------------------------------
+# -- disconnecting ---------------------------------------------------------------------------------
 def endless(cancelled: asyncio.Event) -> Router:
     routes = Router()
 
@@ -239,7 +239,7 @@ def test_messages_are_joined_and_split(messages: list[bytes]) -> None:
 @pytest.mark.parametrize(
     ("origin", "host", "origins", "may"),
     [
-        (None, "here:80", [], True),  # no browser
+        (None, "here:80", [], True),  # not a browser
         ("http://here:8000", "here:8000", [], True),
         ("https://Here", "here", [], True),
         ("http://here:8001", "here:8000", [], False),

@@ -1,4 +1,4 @@
-"""What may come over a WebSocket, and what may not: servers and clients that break its rules."""
+"""WebSocket input within and against the rules, from clients and from servers."""
 
 import asyncio
 import contextlib
@@ -41,10 +41,10 @@ async def serving(**options: Any) -> Server:
 
 
 async def letters_come(peer: Peer) -> None:
-    """What was asked for by `stream("letters", …)` is heard."""
+    """Receive the elements requested by `stream("letters", …)`."""
     came = b""
     while True:
-        frame = await peer.hear()
+        frame = await peer.receive()
         assert isinstance(frame, PayloadFrame)
         came += frame.payload.data
         if frame.complete:
@@ -52,7 +52,7 @@ async def letters_come(peer: Peer) -> None:
     assert came == b"abc"
 
 
-# -- what is within the rules ----------------------------------------------------------------------
+# -- within the rules ------------------------------------------------------------------------------
 async def test_fragmented_messages_may_be_interleaved_with_pings() -> None:
     async with await serving() as server, Peer(server.uri) as peer:
         await peer.shake_hands()
@@ -96,7 +96,7 @@ async def test_compression_is_not_offered() -> None:
         assert "Sec-WebSocket-Extensions" not in peer.answer.headers
 
 
-# -- what is not -----------------------------------------------------------------------------------
+# -- against the rules -----------------------------------------------------------------------------
 def text(peer: Peer) -> None:
     peer.frame(Opcode.TEXT, b"hello")
 
@@ -124,7 +124,7 @@ def unmasked(peer: Peer) -> None:
 
 
 def odd(peer: Peer) -> None:
-    peer.writer.write(b"\x8b\x80\x00\x00\x00\x00")  # an opcode that there is not
+    peer.writer.write(b"\x8b\x80\x00\x00\x00\x00")  # an unknown opcode
 
 
 def many_pings(peer: Peer) -> None:
@@ -196,7 +196,7 @@ async def test_a_malformed_frame_fails_the_connection(message: bytes) -> None:
     async with await serving() as server, Peer(server.uri) as peer:
         await peer.shake_hands()
         peer.send(message)
-        frame = await peer.hear()
+        frame = await peer.receive()
         assert isinstance(frame, Error)
         assert frame.code == ErrorCode.INVALID_SETUP
         assert (await peer.closed()).code == 1000
@@ -215,7 +215,7 @@ async def test_a_missing_handshake_closes_the_connection() -> None:
 async def test_a_missing_setup_closes_the_connection() -> None:
     async with await serving(limits=Limits(setup_timeout=0.02)) as server, Peer(server.uri) as peer:
         await peer.shake_hands()
-        frame = await peer.hear()
+        frame = await peer.receive()
         assert isinstance(frame, Error)
         assert frame.code == ErrorCode.INVALID_SETUP
         assert (await peer.closed()).code == 1000
@@ -225,7 +225,7 @@ async def test_a_missing_setup_closes_the_connection() -> None:
 async def test_an_unfinished_message_closes_the_connection(
     whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(websocket, "CLOSE_TIMEOUT", 0.02)  # no leave can be taken amid a message
+    monkeypatch.setattr(websocket, "CLOSE_TIMEOUT", 0.02)  # no close frame fits inside a message
     limits = Limits(frame_timeout=0.02)
     async with await serving(limits=limits) as server, Peer(server.uri) as peer:
         await peer.shake_hands()
@@ -236,7 +236,7 @@ async def test_an_unfinished_message_closes_the_connection(
             peer.frame(Opcode.PING, b"")
         else:
             peer.writer.write(b"\x82\xe4" + bytes(50))
-        frame = await peer.hear()
+        frame = await peer.receive()
         assert isinstance(frame, Error)
         assert frame.code == ErrorCode.CONNECTION_ERROR
         assert b"did not come in time" in frame.data
@@ -275,7 +275,7 @@ async def test_closing_the_server_is_bounded_in_time(monkeypatch: pytest.MonkeyP
     async with Peer((server := await serving()).uri) as peer:
         await peer.shake_hands()
         peer.send(SETUP)
-        await server.aclose()  # nobody reads at the other end
+        await server.aclose()  # the peer does not read
         assert server.connections == 0
 
 
@@ -344,10 +344,10 @@ async def test_a_peer_that_pings_and_reads_nothing_is_aborted() -> None:
         await ended
 
 
-# -- who is not let in -----------------------------------------------------------------------------
+# -- refused connections ---------------------------------------------------------------------------
 async def test_one_connection_too_many_ends_at_once() -> None:
     async with await serving(max_connections=1) as server, Peer(server.uri) as first:
-        async with Peer(server.uri) as second:  # the first has not even shaken hands
+        async with Peer(server.uri) as second:  # the first has not finished its handshake
             with contextlib.suppress(ConnectionError):
                 assert await second.reader.read() == b""
         assert server.refused_connections == 1
@@ -361,8 +361,8 @@ async def test_one_connection_too_many_ends_at_once() -> None:
     [
         (b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", b"426"),
         (b"GET /elsewhere HTTP/1.1\r\nHost: here\r\n\r\n", b"404"),
-        (b"POST / HTTP/1.1\r\nHost: here\r\n\r\n", b""),  # some versions of websockets answer
-        (b"\x00\x00\x31\x00\x00\x00\x00", b""),  # RSocket over TCP: no HTTP at all
+        (b"POST / HTTP/1.1\r\nHost: here\r\n\r\n", b""),  # some versions of websockets respond
+        (b"\x00\x00\x31\x00\x00\x00\x00", b""),  # RSocket over TCP instead of HTTP
     ],
 )
 async def test_an_http_request_without_upgrade_is_refused(request_: bytes, status: bytes) -> None:
@@ -409,14 +409,14 @@ async def test_invalid_options_are_refused(
 
 # -- servers that break the rules ------------------------------------------------------------------
 class Rogue:
-    """A server of WebSockets that does as it is told."""
+    """A scripted WebSocket server."""
 
     def __init__(self, act: Callable[["Rogue"], None], *, answer: bytes | None = None) -> None:
         self._act = act
         self._answer = answer
         self.protocol = ServerProtocol()
         self.writer: Any = None
-        self.ended = asyncio.Event()
+        self.done = asyncio.Event()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.writer = writer
@@ -434,7 +434,7 @@ class Rogue:
             await reader.readuntil(b"\r\n\r\n")
             writer.write(self._answer)
         writer.close()
-        self.ended.set()
+        self.done.set()
 
     def flush(self) -> None:
         data = self.protocol.data_to_send()
@@ -488,7 +488,7 @@ async def test_a_violation_by_the_server_fails_the_streams_of_the_client(
             await probe.end()
             assert isinstance(probe.error, ConnectionLost)
             assert says in str(probe.error)
-        await server.ended.wait()
+        await server.done.wait()
         close = server.protocol.close_rcvd
         assert close is not None
         assert close.code == code
