@@ -3,11 +3,11 @@
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._core.demand import positive
-from .._core.inline import describe
-from .._core.window import Window
-from .._core.workers import Workers
-from ..stage import Inline, from_push
+from .._core.compiler.inline import describe
+from .._core.demand import require_demand
+from .._core.queues.reorder_buffer import ReorderBuffer
+from .._core.upstreams.worker_pool import WorkerPool
+from ..stage import InlineStage, from_push
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -17,7 +17,7 @@ __all__ = ("filter_async", "map_async")
 T = TypeVar("T")
 R = TypeVar("R")
 
-_MAP = Inline(
+_MAP = InlineStage(
     "map_async",
     params=("mapper",),
     each="""
@@ -27,7 +27,7 @@ _MAP = Inline(
     """,
 )
 
-_FILTER = Inline(
+_FILTER = InlineStage(
     "filter_async",
     params=("predicate",),
     each="""
@@ -65,7 +65,7 @@ def map_async(
     Holds: nothing one at a time; else 2 × *concurrency* elements, counting those at work.
     Rules: 1.1, 1.3, 3.5
     """
-    if positive(concurrency) == 1:
+    if require_demand(concurrency) == 1:
         return source.via(_MAP, mapper)
     return _concurrent(source, mapper, False, "map_async", concurrency, ordered)
 
@@ -96,7 +96,7 @@ def filter_async(
     Holds: nothing one at a time; else 2 × *concurrency* elements, counting those at work.
     Rules: 1.1, 1.3, 3.5
     """
-    if positive(concurrency) == 1:
+    if require_demand(concurrency) == 1:
         return source.via(_FILTER, predicate)
     return _concurrent(source, predicate, True, "filter_async", concurrency, ordered)
 
@@ -110,8 +110,8 @@ def _concurrent(
     ordered: bool,
 ) -> "Flow[Any]":
     return from_push(
-        lambda inlet: Workers(
-            inlet, source, function, keeps, Window[Any](concurrency, ordered=ordered)
+        lambda downstream: WorkerPool(
+            downstream, source, function, keeps, ReorderBuffer[Any](concurrency, ordered=ordered)
         ),
         name=f"{name}({describe(function)}, concurrency={concurrency})",
         holds=2 * concurrency,

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._core.arguments import whole
-from .._core.coordinator import Arm, Coordinator
-from ..stage import Inlet, from_push
+from .._core.arguments import require_int
+from .._core.upstreams.coordinator import Coordinator, InnerSubscriber
+from ..stage import Downstream, from_push
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -36,14 +36,14 @@ def boundary(source: "Flow[T]", size: int = 256, *, refill: float = 0.75) -> "Fl
     Holds: *size* elements.
     Rules: 1.1, 3.4
     """
-    size = whole("boundary", "size", size, least=1)
+    size = require_int("boundary", "size", size, least=1)
     if not 0 < refill <= 1:
         raise ValueError(
             f"boundary: refill must be a part of size, above 0 and at most 1: {refill}"
         )
 
-    def open(inlet: Inlet[T]) -> "Subscription":
-        return _Boundary(inlet, source, size, max(1, int(size * refill)))
+    def open(downstream: Downstream[T]) -> "Subscription":
+        return _Boundary(downstream, source, size, max(1, int(size * refill)))
 
     return from_push(
         open, name=f"boundary({size})", holds=size, checked=True, upstreams=(source,), window=size
@@ -53,8 +53,8 @@ def boundary(source: "Flow[T]", size: int = 256, *, refill: float = 0.75) -> "Fl
 class _Boundary(Coordinator[T]):
     """Lends chunks downstream: what is lent counts as held until more is asked for."""
 
-    def __init__(self, inlet: Inlet[T], source: "Flow[T]", size: int, mark: int) -> None:
-        super().__init__(inlet)
+    def __init__(self, downstream: Downstream[T], source: "Flow[T]", size: int, mark: int) -> None:
+        super().__init__(downstream)
         self._source = source
         self._size = size
         self._mark = mark
@@ -64,49 +64,49 @@ class _Boundary(Coordinator[T]):
         # nothing can overtake anything, so that the trampoline would only cost time.
         self.submit = _at_once
 
-    def started(self) -> None:
-        self._arm: Arm[T] = self.arm(self._source)
+    def on_start(self) -> None:
+        self._inner: InnerSubscriber[T] = self.subscribe_to(self._source)
         self._freed = self._size
         self._refill()
 
-    def demanded(self) -> None:
-        self.consumed()
+    def on_demand(self) -> None:
+        self.on_processed()
         self._lend()
 
-    def consumed(self) -> None:
+    def on_processed(self) -> None:
         self._freed += self._lent
         self._lent = 0
         self._refill()
 
     def _refill(self) -> None:
-        if self._freed >= self._mark and not self._arm.ended:
+        if self._freed >= self._mark and not self._inner.is_done:
             freed, self._freed = self._freed, 0
             self._lending = True
-            self.door.soon(self._request, freed)
+            self.loop_handle.call_soon(self._request, freed)
 
     def _request(self, n: int) -> None:
         """Let a synchronous upstream produce in this turn, and hand over when it has returned."""
-        self._arm.request(n)
+        self._inner.request(n)
         self._lend()
 
-    def arrived(self, arm: Arm[Any]) -> None:
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         if not self._lending:
             self._lending = True
-            self.door.soon(self._lend)
+            self.loop_handle.call_soon(self._lend)
 
-    def completed(self, arm: Arm[Any]) -> None:
-        self._arm = arm  # which may have ended while it was subscribed to
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        self._inner = inner  # which may have ended while it was subscribed to
         self._lend()
 
-    def failed(self, arm: Arm[Any], error: BaseException) -> None:
-        self.completed(arm)
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        self.on_inner_complete(inner)
 
     def _lend(self) -> None:
         self._lending = False
-        chunk = self._arm.take(min(self.demand.outstanding, self._size))
+        chunk = self._inner.take(min(self.demand.outstanding, self._size))
         self._lent += len(chunk)
         self.emit(chunk)
-        self.finish_after(self._arm)
+        self.end_with(self._inner)
 
 
 def _at_once(decision: Callable[..., object], *args: object) -> None:

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, TypeVar
 
-from .._core.arguments import element as checked
-from ..stage import Inline
+from .._core.arguments import require_element as checked
+from ..stage import InlineStage
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -13,14 +13,14 @@ __all__ = ("default_if_empty", "start_with")
 T = TypeVar("T")
 R = TypeVar("R")
 
-_START_WITH = Inline("start_with", params=("elements",), begin="emit each $elements")
+_START_WITH = InlineStage("start_with", params=("elements",), before="emit each $elements")
 
-_DEFAULT = Inline(
+_DEFAULT = InlineStage(
     "default_if_empty",
     params=("element",),
-    start="$empty = True",
+    setup="$empty = True",
     each="$empty = False",
-    end="""
+    after="""
     if $empty:
         emit $element
     """,

@@ -5,14 +5,14 @@ from itertools import chain, islice
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from .._core.arm import Arm
-from .._core.demand import positive
-from .._core.heads import Inlet, is_spent
-from .._core.inline import describe
-from .._core.joining import Joining
-from .._core.pace import SLICE, pace, perf_counter
+from .._core.compiler.chain_sources import Downstream, is_spent
+from .._core.compiler.inline import describe
+from .._core.demand import require_demand
+from .._core.time_slice import TimeSlice
+from .._core.upstreams.inner_subscriber import InnerSubscriber
+from .._core.upstreams.merging import MergingCoordinator
 from ..coerce import Source, to_flow
-from ..stage import from_push
+from ..stage import from_push, pull
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -53,27 +53,27 @@ def flat_map(
     Holds: *concurrency* × *prefetch* elements, and *concurrency* of the source.
     Rules: 1.1, 1.3, 1.7
     """
-    concurrency, prefetch = positive(concurrency), positive(prefetch)
+    concurrency, prefetch = require_demand(concurrency), require_demand(prefetch)
     return from_push(
-        lambda inlet: _FlatMap(inlet, source, mapper, concurrency, prefetch),
+        lambda downstream: _FlatMap(downstream, source, mapper, concurrency, prefetch),
         name=f"flat_map({describe(mapper)}, concurrency={concurrency})",
         holds=concurrency * (prefetch + 1),
         upstreams=(source,),
     )
 
 
-class _FlatMap(Joining[Any]):
+class _FlatMap(MergingCoordinator[Any]):
     """Arms for the inner sources that must be waited for; the others are pulled, one at a time."""
 
     def __init__(
         self,
-        inlet: Inlet[Any],
+        downstream: Downstream[Any],
         source: "Flow[Any]",
         mapper: Callable[[Any], Source[Any]],
         concurrency: int,
         prefetch: int,
     ) -> None:
-        super().__init__(inlet, prefetch)
+        super().__init__(downstream, prefetch)
         self._source = source
         self._mapper = mapper
         self._concurrency = concurrency
@@ -81,39 +81,41 @@ class _FlatMap(Joining[Any]):
         """The last of the sources that are pulled."""
         self._pulled: Iterator[Any] | None = None
         """It, and those that follow as long as there are any."""
-        self._account: Arm[Any] = Arm(self)  # under which the ledger knows what was pulled
-        self._account.ended = True  # nobody is to be asked for more
+        self._account: InnerSubscriber[Any] = InnerSubscriber(
+            self
+        )  # under which the ledger knows what was pulled
+        self._account.is_done = True  # nobody is to be asked for more
         self._pending: Flow[Any] | None = None
         """One that must be waited for, and has not been put to work yet."""
         self._reserved = 0  # elements that are being pulled
         self._pull_first = self._sending = False
         self._opened = 0
         self._batch = 8
-        self.late, self.looked, self.until = False, 0.0, 0.0  # for `pace`
+        self._time_slice = TimeSlice()
 
     # -- decisions --------------------------------------------------------------------------------
-    def started(self) -> None:
-        self._outer: Arm[Any] = self.arm(self._source)
+    def on_start(self) -> None:
+        self._outer: InnerSubscriber[Any] = self.subscribe_to(self._source)
 
-    def noticed(self, arm: Arm[Any]) -> None:
-        if arm is self._outer:
+    def on_arrival(self, inner: InnerSubscriber[Any]) -> None:
+        if inner is self._outer:
             self._again()
         else:
-            super().noticed(arm)
+            super().on_arrival(inner)
 
-    def completed(self, arm: Arm[Any]) -> None:
-        if arm is self._outer:
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        if inner is self._outer:
             self.send()
         else:
-            super().completed(arm)
+            super().on_inner_complete(inner)
 
-    def failed(self, arm: Arm[Any], error: BaseException) -> None:
-        if arm is self._outer:
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        if inner is self._outer:
             self.send()  # it has failed when what it sent before has had its turn
         else:
-            super().failed(arm, error)
+            super().on_inner_error(inner, error)
 
-    def stopped(self) -> None:
+    def on_stop(self) -> None:
         self._let_go()
 
     # -- acts -------------------------------------------------------------------------------------
@@ -125,8 +127,7 @@ class _FlatMap(Joining[Any]):
 
     def send(self) -> None:
         self._sending = False
-        self.looked = perf_counter()
-        self.until, self.late = self.looked + SLICE, False
+        self._time_slice.start_slice()
         self._ready()
         room = self.demand.outstanding
         # Who comes first alternates, so that neither can keep the other waiting for ever.
@@ -142,9 +143,9 @@ class _FlatMap(Joining[Any]):
         super().halt(error)
         self._let_go()
 
-    def account(self, arm: Arm[Any]) -> None:
-        if arm is not self._outer:
-            super().account(arm)
+    def account(self, inner: InnerSubscriber[Any]) -> None:
+        if inner is not self._outer:
+            super().account(inner)
 
     def finish(self) -> None:
         outer = self._outer
@@ -152,7 +153,7 @@ class _FlatMap(Joining[Any]):
             self._pulled = None  # what follows is begun anew; if nothing does, it is over
         if self._pulled is not None or self._pending is not None:
             return
-        if outer.elements or not outer.ended:
+        if outer.elements or not outer.is_done:
             return
         if outer.error is not None and not self.errors:
             self.halt(outer.error)
@@ -161,7 +162,7 @@ class _FlatMap(Joining[Any]):
     def _open(self) -> Iterator[Any] | None:
         """Make sources of the elements at hand; return the first that is to be pulled."""
         outer = self._outer
-        while not self.errors and not self.closed:
+        while not self.errors and not self.is_closed:
             if self._pending is not None and not self._admit(self._pending):
                 break
             free = self._concurrency - self._busy()
@@ -175,8 +176,8 @@ class _FlatMap(Joining[Any]):
                     self._inner = cast("Iterator[Any]", iter(inner))
                     return self._inner
                 flow: Flow[Any] = to_flow(inner, name="flat_map")
-                if flow.chain.pulled:
-                    self._inner = flow.chain.iterate()
+                if flow.chain.is_pullable:
+                    self._inner = pull(flow)
                     return self._inner
                 self._pending = flow
             except Exception as error:
@@ -187,7 +188,11 @@ class _FlatMap(Joining[Any]):
         """Take up to *at_most* elements of synchronous sources, within the bound."""
         chunk: list[Any] = []
         at_most = self._reserved = min(at_most, self._spare())
-        while self._ready() and at_most > (before := len(chunk)) and not self.late:
+        while (
+            self._ready()
+            and at_most > (before := len(chunk))
+            and not self._time_slice.is_slice_over
+        ):
             piece = min(at_most - before, self._batch)
             try:
                 chunk.extend(islice(self._pulled or (), piece))  # keeps what came before an error
@@ -195,17 +200,19 @@ class _FlatMap(Joining[Any]):
                 self.halt(error)
             if len(chunk) - before < piece:
                 self._pulled = None
-            self._batch = pace(self, self._batch)
+            self._batch = self._time_slice.next_batch_size(self._batch)
         self._reserved = 0
         if chunk:
             self.ledger.passed(self._account, len(chunk))
-        if self.late or (self._pending is not None and self._spare() >= self.prefetch):
+        if self._time_slice.is_slice_over or (
+            self._pending is not None and self._spare() >= self.prefetch
+        ):
             self._again()  # the executor gives everybody else a turn in between
         return chunk
 
     def _busy(self) -> int:
         """How many of the sources that must be waited for are at work."""
-        return len(self.arms) - (self._outer in self.arms)
+        return len(self.inners) - (self._outer in self.inners)
 
     def _spare(self) -> int:
         """How many elements the bound allows besides those that these may send."""
@@ -229,9 +236,9 @@ class _FlatMap(Joining[Any]):
     def _must_rest(self) -> bool:
         """Whether time is over; sources without elements never come back to `_pull`."""
         self._opened += 1
-        if not self._opened & 63 and perf_counter() >= self.until:
-            self.late = True
-        return self.late
+        if not self._opened & 63:
+            self._time_slice.check_slice()
+        return self._time_slice.is_slice_over
 
     def _let_go(self) -> None:
         inner: Any = self._inner

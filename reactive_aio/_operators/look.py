@@ -8,8 +8,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from .._core.arguments import plain, whole
-from ..stage import Inline
+from .._core.arguments import require_int, require_sync_callable
+from ..stage import InlineStage
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -26,44 +26,44 @@ __all__ = (
 
 T = TypeVar("T")
 
-_ON_NEXT = Inline("do_on_next", params=("callback",), each="$callback(x)")
+_ON_NEXT = InlineStage("do_on_next", params=("callback",), each="$callback(x)")
 
-_ON_COMPLETE = Inline(
+_ON_COMPLETE = InlineStage(
     "do_on_complete",
     params=("callback",),
-    over="""
+    on_end="""
     if how == "completed":
         $callback()
     """,
 )
 
-_ON_ERROR = Inline(
+_ON_ERROR = InlineStage(
     "do_on_error",
     params=("callback",),
-    over="""
+    on_end="""
     if how == "failed":
         $callback(error)
     """,
 )
 
-_ON_CANCEL = Inline(
+_ON_CANCEL = InlineStage(
     "do_on_cancel",
     params=("callback",),
-    over="""
+    on_end="""
     if how == "cancelled":
         $callback()
     """,
 )
 
-_FINALLY = Inline("do_finally", params=("callback",), over="$callback(how)")
+_FINALLY = InlineStage("do_finally", params=("callback",), on_end="$callback(how)")
 
-_ON_REQUEST = Inline("do_on_request", params=("callback",), asked="callback")
+_ON_REQUEST = InlineStage("do_on_request", params=("callback",), on_request="callback")
 
-_LOG = Inline(
+_LOG = InlineStage(
     "log",
     params=("name", "logger", "level"),
     each='$logger.log($level, "%s: on_next(%r)", $name, x)',
-    over="""
+    on_end="""
     if how == "completed":
         $logger.log($level, "%s: on_complete", $name)
     elif how == "failed":
@@ -92,7 +92,7 @@ def do_on_next(source: "Flow[T]", callback: Callable[[T], object]) -> "Flow[T]":
     Holds: nothing.
     Rules: 1.4
     """
-    plain("do_on_next", "callback", callback, _NOT_AWAITED)
+    require_sync_callable("do_on_next", "callback", callback, _NOT_AWAITED)
     return source.via(_ON_NEXT, callback)
 
 
@@ -112,7 +112,7 @@ def do_on_complete(source: "Flow[T]", callback: Callable[[], object]) -> "Flow[T
     Holds: nothing.
     Rules: 1.4, 1.5
     """
-    plain("do_on_complete", "callback", callback, _NOT_AWAITED)
+    require_sync_callable("do_on_complete", "callback", callback, _NOT_AWAITED)
     return source.via(_ON_COMPLETE, callback)
 
 
@@ -133,7 +133,7 @@ def do_on_error(source: "Flow[T]", callback: Callable[[BaseException], object]) 
     Holds: nothing.
     Rules: 1.4
     """
-    plain("do_on_error", "callback", callback, _NOT_AWAITED)
+    require_sync_callable("do_on_error", "callback", callback, _NOT_AWAITED)
     return source.via(_ON_ERROR, callback)
 
 
@@ -157,7 +157,7 @@ def do_on_cancel(source: "Flow[T]", callback: Callable[[], object]) -> "Flow[T]"
     Holds: nothing.
     Rules: 3.12
     """
-    plain("do_on_cancel", "callback", callback, _NOT_AWAITED)
+    require_sync_callable("do_on_cancel", "callback", callback, _NOT_AWAITED)
     return source.via(_ON_CANCEL, callback)
 
 
@@ -181,7 +181,7 @@ def do_on_request(source: "Flow[T]", callback: Callable[[int], object]) -> "Flow
     Holds: nothing.
     Rules: 3.2, 3.9
     """
-    plain("do_on_request", "callback", callback, _NOT_AWAITED)
+    require_sync_callable("do_on_request", "callback", callback, _NOT_AWAITED)
     return source.via(_ON_REQUEST, callback)
 
 
@@ -212,7 +212,7 @@ def do_finally(
     Holds: nothing.
     Rules: 1.4, 1.7, 3.12
     """
-    plain("do_finally", "callback", callback, _NOT_AWAITED)
+    require_sync_callable("do_finally", "callback", callback, _NOT_AWAITED)
     return source.via(_FINALLY, callback)
 
 
@@ -242,7 +242,7 @@ def log(
     Holds: nothing.
     Rules: 1.4
     """
-    whole("log", "level", level)
+    require_int("log", "level", level)
     to = logging.getLogger(logger) if isinstance(logger, str) else logger
     flow: Flow[Any] = source.via(_LOG, name, to, level)
     if not requests:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._core.chain import Chain
-from .._core.heads import AsyncHead, PullHead, PushHead
+from .._core.compiler.chain import Chain
+from .._core.compiler.chain_sources import AsyncSource, PullSource, PushSource
 
 if TYPE_CHECKING:
     from ..stage import Fluent
@@ -51,11 +51,11 @@ def bound(source: "Fluent[Any]") -> Bound:
 
 
 def _held(chain: Chain) -> Iterator[tuple[str, int | None]]:
-    for upstream in chain.head.upstreams:
+    for upstream in chain.source.upstreams:
         yield from _held(upstream.chain)
-    if chain.head.holds != 0:
-        yield chain.head.name, chain.head.holds
-    for each in chain.applied:
+    if chain.source.holds != 0:
+        yield chain.source.name, chain.source.holds
+    for each in chain.stages:
         if each.holds != 0:
             yield str(each), each.holds
 
@@ -70,30 +70,30 @@ def explain(source: "Fluent[Any]", *, code: bool = False) -> str:
 
 
 def _lines(chain: Chain, code: bool, *, last: bool = False) -> Iterator[str]:
-    head = chain.head
+    head = chain.source
     several = len(head.upstreams) > 1
     for upstream in head.upstreams:
         for number, line in enumerate(_lines(upstream.chain, code)):
             yield ("├ " if number == 0 else "│ ") + line if several else line
-    stages = " → ".join(map(str, chain.applied))
-    if isinstance(head, PushHead) and head.upstreams:
+    stages = " → ".join(map(str, chain.stages))
+    if isinstance(head, PushSource) and head.upstreams:
         yield f"║ {head.name}{_size(head.holds)}"
         if not stages and not last:
             return
         yield f"island ({_way(chain)}): {stages or 'delivery'}"
     else:
-        yield f"island ({_way(chain)}): {chain.stretch()}"
-    if isinstance(head, PushHead) and head.about is not None:
+        yield f"island ({_way(chain)}): {chain.island_text()}"
+    if isinstance(head, PushSource) and head.about is not None:
         yield from ("    " + line for line in head.about().splitlines())
     if code:
-        text = chain.loop("task" if chain.awaits else "sync", "call").source
+        text = chain.compiled_loop("task" if chain.awaits else "sync", "call").source
         yield from ("    " + line for line in text.splitlines())
 
 
 def _way(chain: Chain) -> str:
     if chain.awaits:
         return "one task"
-    feed = {PullHead: "pulled", PushHead: "pushed", AsyncHead: "awaited"}[type(chain.head)]
+    feed = {PullSource: "pulled", PushSource: "pushed", AsyncSource: "awaited"}[type(chain.source)]
     return f"one loop, {feed}"
 
 

@@ -3,11 +3,16 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._core.coordinator import Arm, Coordinator
 from .._core.demand import UNBOUNDED
-from .._core.outlet import Outlet
-from .._core.queues import BoundedQueue, Policy, bounded, policy
-from ..stage import Inlet, from_push
+from .._core.queues.bounded_queue import (
+    BoundedQueue,
+    OverflowPolicy,
+    require_capacity,
+    require_policy,
+)
+from .._core.queues.output_buffer import OutputBuffer
+from .._core.upstreams.coordinator import Coordinator, InnerSubscriber
+from ..stage import Downstream, from_push
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -24,7 +29,7 @@ def on_backpressure_buffer(
     source: "Flow[T]",
     bound: int,
     *,
-    overflow: Policy = "fail",
+    overflow: OverflowPolicy = "fail",
     on_drop: Callable[[T], object] | None = None,
 ) -> "Flow[T]":
     """Hold elements that were not asked for, *bound* of them at most.
@@ -49,7 +54,7 @@ def on_backpressure_buffer(
     Rules: 1.1, 2.8
     """
     name = "on_backpressure_buffer"
-    bound, overflow = bounded(bound, name), policy(overflow, name)
+    bound, overflow = require_capacity(bound, name), require_policy(overflow, name)
     if overflow == "buffer":
         raise ValueError(
             f"{name}: overflow='buffer' would refuse elements that cannot be given back; "
@@ -115,7 +120,7 @@ def on_backpressure_latest(
 def _backpressured(
     source: "Flow[T]",
     bound: int,
-    overflow: Policy,
+    overflow: OverflowPolicy,
     on_drop: Callable[[T], object] | None,
     name: str,
     *,
@@ -125,8 +130,8 @@ def _backpressured(
     if on_drop is not None and not callable(on_drop):
         raise TypeError(f"{name}: on_drop must be a function of an element, not {on_drop!r}")
 
-    def open(inlet: Inlet[T]) -> "Subscription":
-        return _Backpressured(inlet, source, BoundedQueue(bound, overflow), name, on_drop)
+    def open(downstream: Downstream[T]) -> "Subscription":
+        return _Backpressured(downstream, source, BoundedQueue(bound, overflow), name, on_drop)
 
     return from_push(open, name=name, holds=holds, checked=True, upstreams=(source,), window=window)
 
@@ -140,51 +145,53 @@ class _Backpressured(Coordinator[T]):
 
     def __init__(
         self,
-        inlet: Inlet[T],
+        downstream: Downstream[T],
         source: "Flow[T]",
         queue: BoundedQueue[T],
         name: str,
         on_drop: Callable[[T], object] | None,
     ) -> None:
-        super().__init__(inlet)
+        super().__init__(downstream)
         self._source = source
         self._on_drop = on_drop
-        self.outlet = Outlet(inlet, queue, name, room=_nothing, gone=self._overflowed)
+        self.outlet = OutputBuffer(downstream, queue, name, room=_nothing, gone=self._overflowed)
 
     # -- downstream -------------------------------------------------------------------------------
     def request(self, n: int, /) -> None:
         if not self._started:
             self._started = True
-            self.door.soon(self._begin)
+            self.loop_handle.call_soon(self._begin)
         self.outlet.request(n)
 
     def processed(self) -> None:
         self.outlet.processed()
 
     def _begin(self) -> None:
-        if not self.closed:
-            arm: Arm[T] = Arm(self)
-            arm.fill = self._take  # one by one: a batch of elements would be held by nobody's leave
-            self.arms[arm] = None
-            arm.request(UNBOUNDED)
-            arm.subscribe(self._source)
+        if not self.is_closed:
+            inner: InnerSubscriber[T] = InnerSubscriber(self)
+            inner.append = (
+                self._take
+            )  # one by one: a batch of elements would be held by nobody's leave
+            self.inners[inner] = None
+            inner.request(UNBOUNDED)
+            inner.subscribe(self._source)
 
-    def stopped(self) -> None:
+    def on_stop(self) -> None:
         self.outlet.cancel()
 
     def fail(self, error: BaseException) -> None:
         """Stop upstream, and fail behind what is held."""
-        for arm in self.arms:
-            arm.cancel()
+        for inner in self.inners:
+            inner.cancel()
         self.outlet.end(error)
 
-    def _overflowed(self, _: Outlet[T]) -> None:
-        for arm in self.arms:
-            arm.cancel()
+    def _overflowed(self, _: OutputBuffer[T]) -> None:
+        for inner in self.inners:
+            inner.cancel()
 
     # -- upstream ---------------------------------------------------------------------------------
-    def arrived(self, arm: Arm[Any]) -> None:
-        for element in arm.take(len(arm.elements)):
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        for element in inner.take(len(inner.elements)):
             self._take(element)
 
     def _take(self, element: T) -> None:
@@ -192,12 +199,12 @@ class _Backpressured(Coordinator[T]):
         if self._on_drop is not None and decision.dropped is not None:
             self._on_drop(decision.dropped)
 
-    def completed(self, arm: Arm[Any]) -> None:
-        self.arrived(arm)
-        self.outlet.end(arm.error)
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        self.on_elements(inner)
+        self.outlet.end(inner.error)
 
-    def failed(self, arm: Arm[Any], error: BaseException) -> None:
-        self.completed(arm)
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        self.on_inner_complete(inner)
 
 
 def _nothing() -> None:

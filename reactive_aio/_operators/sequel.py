@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._core.inline import Inline, describe
-from .._core.relay import Relay
+from .._core.compiler.inline import InlineStage, describe
+from .._core.upstreams.forwarding import ForwardingCoordinator
 from ..coerce import WINDOW, Source, to_flow
-from ..stage import Inlet, from_push
+from ..stage import Downstream, from_push
 
 if TYPE_CHECKING:
-    from .._core.arm import Arm
+    from .._core.upstreams.inner_subscriber import InnerSubscriber
     from ..flow import Flow
     from ..spec import Subscription
 
@@ -16,7 +16,7 @@ __all__ = ("then",)
 
 R = TypeVar("R")
 
-_IGNORE = Inline("ignore", each="drop")
+_IGNORE = InlineStage("ignore", each="drop")
 
 
 def then(source: "Flow[object]", successor: Source[R]) -> "Flow[R]":
@@ -41,8 +41,8 @@ def then(source: "Flow[object]", successor: Source[R]) -> "Flow[R]":
     """
     following = to_flow(successor, name="then")
 
-    def open(inlet: Inlet[R]) -> "Subscription":
-        return _Then(inlet, source, following)
+    def open(downstream: Downstream[R]) -> "Subscription":
+        return _Then(downstream, source, following)
 
     return from_push(
         open,
@@ -54,26 +54,28 @@ def then(source: "Flow[object]", successor: Source[R]) -> "Flow[R]":
     )
 
 
-class _Then(Relay[R]):
+class _Then(ForwardingCoordinator[R]):
     """Runs the source to its end, and relays the successor."""
 
-    def __init__(self, inlet: Inlet[R], source: "Flow[object]", following: "Flow[R]") -> None:
-        super().__init__(inlet)
+    def __init__(
+        self, downstream: Downstream[R], source: "Flow[object]", following: "Flow[R]"
+    ) -> None:
+        super().__init__(downstream)
         self._source = source
         self._following = following
 
-    def started(self) -> None:
-        self.arm(self._source.via(_IGNORE), request=1)
+    def on_start(self) -> None:
+        self.subscribe_to(self._source.via(_IGNORE), request=1)
 
-    def completed(self, arm: "Arm[Any]") -> None:
-        if arm is self.upstream:
-            super().completed(arm)
+    def on_inner_complete(self, inner: "InnerSubscriber[Any]") -> None:
+        if inner is self.upstream:
+            super().on_inner_complete(inner)
         else:
-            self.drop(arm)
+            self.release(inner)
             self.attach(self._following)
 
-    def failed(self, arm: "Arm[Any]", error: BaseException) -> None:
-        if arm is self.upstream:
-            super().failed(arm, error)
+    def on_inner_error(self, inner: "InnerSubscriber[Any]", error: BaseException) -> None:
+        if inner is self.upstream:
+            super().on_inner_error(inner, error)
         else:
             self.fail(error)

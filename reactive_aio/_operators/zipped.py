@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from .._core.arm import Arm
-from .._core.coordinator import Coordinator
-from .._core.demand import positive
-from .._core.heads import Inlet
+from .._core.compiler.chain_sources import Downstream
+from .._core.demand import require_demand
+from .._core.upstreams.coordinator import Coordinator
+from .._core.upstreams.inner_subscriber import InnerSubscriber
 from ..coerce import Source, to_flow
-from ..stage import from_pull, from_push
+from ..stage import from_pull, from_push, pull
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -129,14 +129,14 @@ def zip_with(
 
 
 def _zip(flows: "list[Flow[Any]]", strict: bool, prefetch: int, name: str) -> "Flow[Any]":
-    prefetch = positive(prefetch)
+    prefetch = require_demand(prefetch)
     name, upstreams = f"{name}({len(flows)} sources)", tuple(flows)
-    if all(flow.chain.pulled for flow in flows):
+    if all(flow.chain.is_pullable for flow in flows):
         return from_pull(
             partial(_pulled, upstreams, strict), name=name, checked=True, upstreams=upstreams
         )
     return from_push(
-        lambda inlet: _Zip(inlet, upstreams, strict, prefetch),
+        lambda downstream: _Zip(downstream, upstreams, strict, prefetch),
         name=name,
         holds=prefetch * len(flows),
         checked=True,
@@ -145,7 +145,7 @@ def _zip(flows: "list[Flow[Any]]", strict: bool, prefetch: int, name: str) -> "F
 
 
 def _pulled(flows: "tuple[Flow[Any], ...]", strict: bool) -> Iterator[Any]:
-    iterators = [flow.chain.iterate() for flow in flows]
+    iterators = [pull(flow) for flow in flows]
     zipped = zip_iterators(*iterators, strict=strict)
     generators = [each for each in iterators if hasattr(each, "close")]
     return _closing(zipped, generators) if generators else zipped
@@ -162,65 +162,67 @@ def _closing(zipped: Iterator[Any], generators: list[Any]) -> Iterator[Any]:
 class _Zip(Coordinator[tuple[Any, ...]]):
     def __init__(
         self,
-        inlet: Inlet[tuple[Any, ...]],
+        downstream: Downstream[tuple[Any, ...]],
         flows: "tuple[Flow[Any], ...]",
         strict: bool,
         prefetch: int,
     ) -> None:
-        super().__init__(inlet)
+        super().__init__(downstream)
         self._flows = flows
         self._strict = strict
         self._prefetch = prefetch
-        self._sides: list[Arm[Any]] = []
+        self._sides: list[InnerSubscriber[Any]] = []
 
     # -- decisions --------------------------------------------------------------------------------
-    def started(self) -> None:
-        self._sides = [self.arm(flow) for flow in self._flows]
+    def on_start(self) -> None:
+        self._sides = [self.subscribe_to(flow) for flow in self._flows]
 
-    def demanded(self) -> None:
+    def on_demand(self) -> None:
         """Ask every source for as many as there is demand for, within the bound."""
-        lent = self.handed - self.settled
+        lent = self.emitted - self.processed_count
         wanted = min(self.demand.outstanding, self._prefetch - lent)
-        for arm in self._sides:
-            if (missing := wanted - arm.outstanding) > 0:
-                arm.request(missing)
+        for inner in self._sides:
+            if (missing := wanted - inner.outstanding) > 0:
+                inner.request(missing)
 
-    def consumed(self) -> None:
-        self.demanded()
+    def on_processed(self) -> None:
+        self.on_demand()
 
-    def arrived(self, arm: Arm[Any]) -> None:
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         self._pair()
 
-    def completed(self, arm: Arm[Any]) -> None:
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
         self._pair()
 
-    def failed(self, arm: Arm[Any], error: BaseException) -> None:
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         self._pair()
 
     # -- acts -------------------------------------------------------------------------------------
     def _pair(self) -> None:
-        ready = min(len(arm.elements) for arm in self._sides)
+        ready = min(len(inner.elements) for inner in self._sides)
         if ready:
-            self.emit(list(zip_iterators(*(arm.take(ready) for arm in self._sides), strict=True)))
-        used_up = [arm for arm in self._sides if arm.ended and not arm.elements]
-        if not used_up or self.closed:
+            self.emit(
+                list(zip_iterators(*(inner.take(ready) for inner in self._sides), strict=True))
+            )
+        used_up = [inner for inner in self._sides if inner.is_done and not inner.elements]
+        if not used_up or self.is_closed:
             return
-        for arm in used_up:
-            if arm.error is not None:
-                self.fail(arm.error)
+        for inner in used_up:
+            if inner.error is not None:
+                self.fail(inner.error)
                 return
         if not self._strict or len(used_up) == len(self._sides):
             self.complete()
         else:
             self._probe(used_up)
 
-    def _probe(self, used_up: list[Arm[Any]]) -> None:
+    def _probe(self, used_up: list[InnerSubscriber[Any]]) -> None:
         """Strict: the others must have ended as well, so each is asked for one element more."""
-        for arm in self._sides:
-            if arm.elements:
-                short, long = self._sides.index(used_up[0]) + 1, self._sides.index(arm) + 1
+        for inner in self._sides:
+            if inner.elements:
+                short, long = self._sides.index(used_up[0]) + 1, self._sides.index(inner) + 1
                 self.fail(ValueError(f"zip: source {short} is shorter than source {long}"))
                 return
-        for arm in self._sides:
-            if not arm.outstanding:
-                arm.request(1)
+        for inner in self._sides:
+            if not inner.outstanding:
+                inner.request(1)

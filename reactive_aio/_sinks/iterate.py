@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, cast
 
-from .._core.batched import Batched
-from .._core.chain import Chain
-from .._core.demand import positive
-from .._core.fusion import TURN
-from .._core.loop import Door, Future, turn
-from .._core.pace import SLICE, perf_counter
+from .._core.compiler.chain import Chain
+from .._core.compiler.loop_compiler import TURN
+from .._core.demand import require_demand
+from .._core.loop import Future, LoopHandle, report, yield_to_loop
+from .._core.subscription.bulk_subscriber import BulkSubscriber
+from .._core.time_slice import TimeSlice
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -39,7 +39,7 @@ def iterate(source: "Fluent[T]") -> AsyncIterator[T]:
     Rules: 1.3, 2.1, 2.6
     """
     chain = source.chain
-    if not chain.pulled:
+    if not chain.is_pullable:
         return Stream(source, 1)
     if sys.version_info >= (3, 12):  # async generators have become slow; a class has not
         return _Pulled(chain)
@@ -57,23 +57,22 @@ def stream(source: "Fluent[T]", *, prefetch: int = 1) -> "Stream[T]":
 
     *prefetch* elements are requested ahead, and at most that many are held.
     """
-    return Stream(source, positive(prefetch))
+    return Stream(source, require_demand(prefetch))
 
 
-class Pace:
-    """The time slice of an iterator; its turns are taken in the consumer's task."""
+class ConsumerSlice(TimeSlice):
+    """The time slice of an iterator, which yields to the event loop in the consumer's task."""
 
-    __slots__ = ("late", "looked", "until")
+    __slots__ = ()
 
     def __init__(self) -> None:
-        self.late = False
-        self.looked = perf_counter()
-        self.until = self.looked + SLICE
+        super().__init__()
+        self.start_slice()
 
-    async def turn(self) -> None:
-        await turn()
-        self.looked = perf_counter()
-        self.until = self.looked + SLICE
+    async def yield_slice(self) -> None:
+        """Yield to the event loop, and start a slice."""
+        await yield_to_loop()
+        self.start_slice()
 
 
 def _generate(chain: Chain) -> AsyncIterator[Any]:
@@ -83,7 +82,7 @@ def _generate(chain: Chain) -> AsyncIterator[Any]:
     made; asyncio's would close it a turn later, in another task. A synchronous island can be
     closed on the spot.
     """
-    generator = chain.run("agen", Pace())
+    generator = chain.run("agen", ConsumerSlice(), report)
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(firstiter=None, finalizer=_close_now)
     try:
@@ -103,11 +102,11 @@ def _close_now(generator: Any) -> None:
 class _Pulled:
     """The island as a class with ``__anext__``; dropping it closes the source."""
 
-    __slots__ = ("_elements", "_pace")
+    __slots__ = ("_elements", "_time_slice")
 
     def __init__(self, chain: Chain) -> None:
-        self._pace = Pace()
-        self._elements = chain.run("turns", self._pace)
+        self._time_slice = ConsumerSlice()
+        self._elements = chain.run("turns", self._time_slice, report)
 
     def __aiter__(self) -> "_Pulled":
         return self
@@ -116,7 +115,7 @@ class _Pulled:
         try:
             for element in self._elements:
                 if element is TURN:
-                    await self._pace.turn()
+                    await self._time_slice.yield_slice()
                     continue
                 return element
         except StopAsyncIteration as error:
@@ -167,31 +166,44 @@ class Stream(Generic[T]):
         self._receiver.leave()
 
 
-class _Receiver(Batched, Generic[T]):
+class _Receiver(BulkSubscriber, Generic[T]):
     """The subscriber behind a stream: holds at most *prefetch* elements."""
 
-    __slots__ = ("_ahead", "_door", "_elements", "_ended", "_error", "_left", "_pace",
-                 "_prefetch", "_source", "_subscription", "_waiter", "fill", "told")  # fmt: skip
+    __slots__ = (
+        "_ahead",
+        "_elements",
+        "_ended",
+        "_error",
+        "_left",
+        "_loop_handle",
+        "_prefetch",
+        "_source",
+        "_subscription",
+        "_time_slice",
+        "_waiter",
+        "append",
+        "is_notified",
+    )  # fmt: skip
 
     def __init__(self, source: "Fluent[T]", prefetch: int) -> None:
         self._source: Fluent[T] | None = source
         self._prefetch = prefetch
         self._elements: deque[T] = deque()
-        self.fill = self._elements.append
-        self.told = False
+        self.append = self._elements.append
+        self.is_notified = False
         self._ahead = 0  # requested, and not given to the consumer yet
         self._ended = False
         self._error: BaseException | None = None
         self._subscription: Subscription | None = None
         self._waiter: Future[Any] | None = None
-        self._pace = Pace()
+        self._time_slice = ConsumerSlice()
         self._left = _LOOK
 
     # -- the consumer's side ----------------------------------------------------------------------
     async def next(self) -> T:
         source, self._source = self._source, None
         if source is not None:
-            self._door = Door("async for")
+            self._loop_handle = LoopHandle("async for")
             source.subscribe(self)
         self._left -= 1
         if self._left < 0:
@@ -202,15 +214,15 @@ class _Receiver(Batched, Generic[T]):
             waiter = self._ask()
             if waiter is not None:
                 await waiter
-                self._pace.until = perf_counter() + SLICE
+                self._time_slice.start_slice()
         self._ahead -= 1
         return self._elements.popleft()
 
     async def _fair(self) -> None:
         """A source that always has something at hand must not keep the loop from others."""
         self._left = _LOOK
-        if perf_counter() >= self._pace.until:
-            await self._pace.turn()
+        if self._time_slice.check_slice():
+            await self._time_slice.yield_slice()
 
     async def _end(self) -> NoReturn:
         subscription, self._subscription = self._subscription, None
@@ -235,7 +247,7 @@ class _Receiver(Batched, Generic[T]):
             self._subscription.request(need)
         if self._elements or self._ended:
             return None
-        self._waiter = self._door.future()
+        self._waiter = self._loop_handle.create_future()
         return self._waiter
 
     async def aclose(self) -> None:

@@ -6,12 +6,12 @@ the flow's own loop, in the consumer's task where that loop is synchronous.
 
 from typing import TYPE_CHECKING, Any, Final
 
-from .._core.batched import Batched
-from .._core.chain import Chain
+from .._core.compiler.chain import Chain
+from .._core.compiler.loop_compiler import TURN
 from .._core.demand import UNBOUNDED
-from .._core.fusion import TURN
-from .._core.loop import CancelledError, Door, Future
-from .iterate import Pace
+from .._core.loop import CancelledError, Future, LoopHandle, report
+from .._core.subscription.bulk_subscriber import BulkSubscriber
+from .iterate import ConsumerSlice
 
 if TYPE_CHECKING:
     from ..spec import Subscription
@@ -28,19 +28,19 @@ async def outcome(flow: "Fluent[Any]", request: int = UNBOUNDED) -> Any:
 
     It requests *request* elements, and cancels once it has one.
     """
-    if flow.chain.pulled:
+    if flow.chain.is_pullable:
         return await _pulled(flow.chain)
     return await _Outcome(flow).get(request)
 
 
 async def _pulled(chain: Chain) -> Any:
-    pace = Pace()
-    elements = chain.run("turns", pace)
+    time_slice = ConsumerSlice()
+    elements = chain.run("turns", time_slice, report)
     try:
         for element in elements:
             if element is not TURN:
                 return element
-            await pace.turn()
+            await time_slice.yield_slice()
     except Exception as error:
         chain.annotate(error)
         raise
@@ -49,17 +49,17 @@ async def _pulled(chain: Chain) -> Any:
     return NOTHING
 
 
-class _Outcome(Batched):
+class _Outcome(BulkSubscriber):
     """A subscriber that wants one element."""
 
-    __slots__ = ("_elements", "_error", "_flow", "_request", "_subscription", "_waiter", "fill")
+    __slots__ = ("_elements", "_error", "_flow", "_request", "_subscription", "_waiter", "append")
 
     def __init__(self, flow: "Fluent[Any]") -> None:
         self._flow = flow
         self._elements: list[Any] = []
-        self.fill = self._elements.append
+        self.append = self._elements.append
         self._subscription: Subscription | None = None
-        self._waiter: Future[None] = Door("a terminal operator").future()
+        self._waiter: Future[None] = LoopHandle("a terminal operator").create_future()
         self._error: BaseException | None = None
         self._request = 0
 

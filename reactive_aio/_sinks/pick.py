@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, overload
 
-from .._core.arguments import plain, whole
-from .._core.inline import Inline
+from .._core.arguments import require_int, require_sync_callable
+from .._core.compiler.inline import InlineStage
 from ..errors import EmptyFlow, TooManyElements
 from .outcome import NOTHING, outcome
 
@@ -27,14 +27,14 @@ C = TypeVar("C", bound=_Comparable)
 _MISSING: Final[Any] = object()
 _FIRST_MAP_ASYNC = "use map_async before it"
 
-_LAST = Inline(
+_LAST = InlineStage(
     "last",
-    start="$kept = None",
+    setup="$kept = None",
     each="""
     $kept = x
     drop
     """,
-    end="""
+    after="""
     if $kept is not None:
         emit $kept
     """,
@@ -45,26 +45,26 @@ def several() -> TooManyElements:
     return TooManyElements("single: the flow has more than one element; use first(), or filter it")
 
 
-_SINGLE = Inline(
+_SINGLE = InlineStage(
     "single",
     uses=(several,),
-    start="$kept = None",
+    setup="$kept = None",
     each="""
     if $kept is not None:
         raise several()
     $kept = x
     drop
     """,
-    end="""
+    after="""
     if $kept is not None:
         emit $kept
     """,
 )
 
-_ELEMENT_AT = Inline(
+_ELEMENT_AT = InlineStage(
     "element_at",
     params=("index",),
-    start="$left = $index",
+    setup="$left = $index",
     each="""
     if $left:
         $left -= 1
@@ -73,10 +73,10 @@ _ELEMENT_AT = Inline(
     """,
 )
 
-_LEAST = Inline(
+_LEAST = InlineStage(
     "min",
     params=("key",),
-    start="$kept = $rank = None",
+    setup="$kept = $rank = None",
     each="""
     $new = x if $key is None else $key(x)
     if $kept is None or $new < $rank:
@@ -84,16 +84,16 @@ _LEAST = Inline(
         $rank = $new
     drop
     """,
-    end="""
+    after="""
     if $kept is not None:
         emit $kept
     """,
 )
 
-_GREATEST = Inline(
+_GREATEST = InlineStage(
     "max",
     params=("key",),
-    start="$kept = $rank = None",
+    setup="$kept = $rank = None",
     each="""
     $new = x if $key is None else $key(x)
     if $kept is None or $rank < $new:
@@ -101,21 +101,21 @@ _GREATEST = Inline(
         $rank = $new
     drop
     """,
-    end="""
+    after="""
     if $kept is not None:
         emit $kept
     """,
 )
 
-_SUM = Inline(
+_SUM = InlineStage(
     "sum",
     params=("start",),
-    start="$total = $start",
+    setup="$total = $start",
     each="""
     $total = $total + x
     drop
     """,
-    end="emit $total",
+    after="emit $total",
 )
 
 
@@ -193,7 +193,7 @@ async def element_at(source: "Fluent[Any]", index: int, *, default: Any = _MISSI
     Holds: nothing.
     Rules: 2.1, 3.4
     """
-    whole("element_at", "index", index)
+    require_int("element_at", "index", index)
     found = await outcome(source.via(_ELEMENT_AT, index), 1)
     return _or(source, default, found, f"element_at({index})")
 
@@ -224,7 +224,7 @@ async def min(
     Rules: 2.1
     """
     if key is not None:
-        plain("min", "key", key, _FIRST_MAP_ASYNC)
+        require_sync_callable("min", "key", key, _FIRST_MAP_ASYNC)
     return _or(source, default, await outcome(source.via(_LEAST, key, holds=1)), "min")
 
 
@@ -254,7 +254,7 @@ async def max(
     Rules: 2.1
     """
     if key is not None:
-        plain("max", "key", key, _FIRST_MAP_ASYNC)
+        require_sync_callable("max", "key", key, _FIRST_MAP_ASYNC)
     return _or(source, default, await outcome(source.via(_GREATEST, key, holds=1)), "max")
 
 

@@ -4,13 +4,19 @@ from collections.abc import Awaitable, Callable
 from inspect import isawaitable, iscoroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from .._core.gate import Gate
-from .._core.inline import describe
-from .._core.loop import CancelledError, Door, Task, settled
-from .._core.outlet import Outlet
-from .._core.queues import BoundedQueue, Emission, Policy, bounded, policy
+from .._core.compiler.inline import describe
+from .._core.loop import CancelledError, LoopHandle, Task, wait_settled
+from .._core.queues.bounded_queue import (
+    BoundedQueue,
+    Emission,
+    OverflowPolicy,
+    require_capacity,
+    require_policy,
+)
+from .._core.queues.hot_emitter import HotEmitter
+from .._core.queues.output_buffer import OutputBuffer
 from ..errors import Interrupted, NotAnElement
-from ..stage import Inlet, from_push
+from ..stage import Downstream, from_push
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -23,7 +29,7 @@ T = TypeVar("T")
 def create(
     emitter: Callable[["Emitter[T]"], object],
     *,
-    overflow: Policy = "fail",
+    overflow: OverflowPolicy = "fail",
     bound: int = 256,
 ) -> "Flow[T]":
     """Emit what a function hands to its `Emitter`, as it pleases.
@@ -52,11 +58,11 @@ def create(
     """
     if not callable(emitter):
         raise TypeError(f"create: emitter must be a function of an Emitter, not {emitter!r}")
-    overflow, bound = policy(overflow, "create"), bounded(bound, "create")
+    overflow, bound = require_policy(overflow, "create"), require_capacity(bound, "create")
     name = f"create({describe(emitter)})"
 
-    def open(inlet: Inlet[T]) -> "_Created[T]":
-        return _Created(inlet, emitter, name, bound, overflow)
+    def open(downstream: Downstream[T]) -> "_Created[T]":
+        return _Created(downstream, emitter, name, bound, overflow)
 
     latest = overflow == "latest"
     holds = bound + (2 if latest else bound)
@@ -68,7 +74,7 @@ class Emitter(Generic[T]):
 
     __slots__ = ("_gate", "_made")
 
-    def __init__(self, made: "_Created[T]", gate: Gate[T]) -> None:
+    def __init__(self, made: "_Created[T]", gate: HotEmitter[T]) -> None:
         self._made = made
         self._gate = gate
 
@@ -120,20 +126,24 @@ class Emitter(Generic[T]):
 class _Created(Generic[T]):
     """One subscription of a created flow."""
 
-    __slots__ = ("_callbacks", "_emitter", "_gone", "_task", "door", "gate", "outlet")
+    __slots__ = ("_callbacks", "_emitter", "_gone", "_task", "gate", "loop_handle", "outlet")
 
     def __init__(
         self,
-        inlet: Inlet[T],
+        downstream: Downstream[T],
         emitter: Callable[[Emitter[T]], object],
         name: str,
         bound: int,
-        overflow: Policy,
+        overflow: OverflowPolicy,
     ) -> None:
-        self.door: Door = Door(name)
+        self.loop_handle: LoopHandle = LoopHandle(name)
         queue: BoundedQueue[T] = BoundedQueue(bound, overflow)
-        self.outlet: Outlet[T] = Outlet(inlet, queue, name, room=self._room, gone=self._left)
-        self.gate: Gate[T] = Gate(name, bound, self._deliver, self._full, self._finish, self.door)
+        self.outlet: OutputBuffer[T] = OutputBuffer(
+            downstream, queue, name, room=self._room, gone=self._left
+        )
+        self.gate: HotEmitter[T] = HotEmitter(
+            name, bound, self._deliver, self._full, self._finish, self.loop_handle
+        )
         self._emitter: Callable[[Emitter[T]], object] | None = emitter
         self._callbacks: list[Callable[[], object]] = []
         self._gone = False
@@ -154,8 +164,8 @@ class _Created(Generic[T]):
 
     async def aclose(self) -> None:
         self.cancel()
-        if self._task is not None and not self.door.inside(self._task):
-            await settled(self._task)
+        if self._task is not None and not self.loop_handle.is_current_task(self._task):
+            await wait_settled(self._task)
 
     # -- the function of the user -----------------------------------------------------------------
     def _start(self, emitter: Callable[[Emitter[T]], object]) -> None:
@@ -165,7 +175,7 @@ class _Created(Generic[T]):
             self._failed(error)
             return
         if isawaitable(work):
-            self._task = self.door.spawn(self._await(work), self.outlet.name)
+            self._task = self.loop_handle.create_task(self._await(work), self.outlet.name)
             self._task.add_done_callback(lambda _: work.close() if iscoroutine(work) else None)
             if self.gate.ended:
                 self._stop()
@@ -183,7 +193,7 @@ class _Created(Generic[T]):
 
     def _failed(self, error: Exception) -> None:
         if self.gate.ended:
-            self.door.report("an error of an emitter after the end of its flow", error)
+            self.loop_handle.report("an error of an emitter after the end of its flow", error)
         else:
             self.gate.end(error)
 
@@ -208,7 +218,7 @@ class _Created(Generic[T]):
             self._task.cancel()
 
     # -- nobody wants elements any more -----------------------------------------------------------
-    def _left(self, _: Outlet[T]) -> None:
+    def _left(self, _: OutputBuffer[T]) -> None:
         self._gone = True
         self._emitter = None
         self.gate.shut()
@@ -227,4 +237,4 @@ class _Created(Generic[T]):
         try:
             callback()
         except Exception as error:
-            self.door.report(f"on_cancel({describe(callback)}) raised", error)
+            self.loop_handle.report(f"on_cancel({describe(callback)}) raised", error)

@@ -5,7 +5,7 @@ has a producers' side: ``try_emit`` for who cannot wait, ``await emit`` for who 
 ``emit_threadsafe`` for other threads. It belongs to the event loop on which it is used first.
 """
 
-from .._core.queues import Emission
+from .._core.queues.bounded_queue import Emission
 from .hot import ProcessorStats
 from .multicast import MulticastProcessor
 from .unicast import UnicastProcessor

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .._core.arm import Arm
-from .._core.gate import Gate
-from .._core.queues import Emission
+from .._core.queues.bounded_queue import Emission
+from .._core.queues.hot_emitter import HotEmitter
+from .._core.upstreams.inner_subscriber import InnerSubscriber
 
 if TYPE_CHECKING:
-    from .._core.loop import Door
+    from .._core.loop import LoopHandle
 
 __all__ = ("Feed",)
 
@@ -18,44 +18,44 @@ T = TypeVar("T")
 class Feed(Generic[T]):
     """What a publisher sends a processor; elements that are refused wait in the arm."""
 
-    __slots__ = ("_gate", "_passing", "_refill", "arm", "door", "submit")
+    __slots__ = ("_gate", "_passing", "_refill", "inner", "loop_handle", "submit")
 
-    def __init__(self, gate: Gate[T], refill: "Callable[[Feed[T]], object]") -> None:
+    def __init__(self, gate: HotEmitter[T], refill: "Callable[[Feed[T]], object]") -> None:
         self._gate = gate
         self._refill = refill
         self._passing = False
-        self.door: Door = gate.door
+        self.loop_handle: LoopHandle = gate.loop_handle
         self.submit: Callable[..., object] = _at_once
-        self.arm: Arm[T] = Arm(self)
+        self.inner: InnerSubscriber[T] = InnerSubscriber(self)
 
     def pass_on(self) -> None:
         """Emit what has come, until it is refused; then end as the publisher did."""
-        arm = self.arm
+        inner = self.inner
         if self._passing:
             return  # a subscriber that is being served asks for more
         self._passing = True
         try:
-            while arm.elements:
-                if self._gate.try_emit(arm.elements[0]) is Emission.REFUSED:
+            while inner.elements:
+                if self._gate.try_emit(inner.elements[0]) is Emission.REFUSED:
                     return
-                arm.take(1)
+                inner.take(1)
         finally:
             self._passing = False
-        if arm.ended:
-            self._gate.end(arm.error)
+        if inner.is_done:
+            self._gate.end(inner.error)
         else:
             self._refill(self)
 
-    def noticed(self, arm: Arm[Any]) -> None:
+    def on_arrival(self, inner: InnerSubscriber[Any]) -> None:
         self.pass_on()
 
-    def arrived(self, arm: Arm[Any]) -> None:
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         self.pass_on()
 
-    def completed(self, arm: Arm[Any]) -> None:
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
         self.pass_on()
 
-    def failed(self, arm: Arm[Any], error: BaseException) -> None:
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         self.pass_on()
 
 

@@ -5,11 +5,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from .._core.chain import Chain
-from .._core.gate import Gate
-from .._core.heads import Inlet, PushHead
-from .._core.outlet import Outlet
-from .._core.queues import DISCARDED, BoundedQueue, Emission, Policy, bounded, policy
+from .._core.compiler.chain import Chain
+from .._core.compiler.chain_sources import Downstream, PushSource
+from .._core.queues.bounded_queue import (
+    DISCARDED,
+    BoundedQueue,
+    Emission,
+    OverflowPolicy,
+    require_capacity,
+    require_policy,
+)
+from .._core.queues.hot_emitter import HotEmitter
+from .._core.queues.output_buffer import OutputBuffer
 from ..errors import NotAnElement
 from ..flow import Flow
 from ..spec import Subscription
@@ -49,22 +56,26 @@ class Hot(Flow[T]):
     __slots__ = ("_accepted", "_bound", "_dropped", "_ended", "_error", "_feed", "_gate",
                  "_highest", "_name", "_overflow", "_refused", "_waiting")  # fmt: skip
 
-    def __init__(self, bound: int = 256, *, overflow: Policy = "buffer", name: str = "") -> None:
+    def __init__(
+        self, bound: int = 256, *, overflow: OverflowPolicy = "buffer", name: str = ""
+    ) -> None:
         kind = type(self).__name__
         self._name = name or kind
-        self._bound = bounded(bound, kind)
-        self._overflow: Policy = policy(overflow, kind)
+        self._bound = require_capacity(bound, kind)
+        self._overflow: OverflowPolicy = require_policy(overflow, kind)
         latest = overflow == "latest"
         holds = 2 if latest else bound
-        head = PushHead(
+        head = PushSource(
             self._name,
-            cast("Callable[[Inlet[Any]], Subscription]", self._attach),
+            cast("Callable[[Downstream[Any]], Subscription]", self._attach),
             holds=holds + 2 * bound,
             checked=True,
             window=int(latest),
         )
         super().__init__(Chain(head))
-        self._gate: Gate[T] = Gate(self._name, bound, self._deliver, self._full, self._finish)
+        self._gate: HotEmitter[T] = HotEmitter(
+            self._name, bound, self._deliver, self._full, self._finish
+        )
         self._feed: Feed[T] | None = None
         self._ended = False
         self._error: BaseException | None = None
@@ -105,7 +116,7 @@ class Hot(Flow[T]):
     async def subscribed(self, count: int = 1) -> None:
         """Wait until there are *count* subscribers, or the processor has ended."""
         if len(self._outlets()) < count and not self._gate.ended:
-            waiter: Future[None] = self._gate.door.future()
+            waiter: Future[None] = self._gate.loop_handle.create_future()
             self._waiting.append((count, waiter))
             await waiter
 
@@ -134,54 +145,54 @@ class Hot(Flow[T]):
     # -- a subscriber to the publisher that feeds it ----------------------------------------------
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """Be fed by a publisher; a second one is cancelled (rule 2.5)."""
-        self._fed().arm.on_subscribe(subscription)
+        self._fed().inner.on_subscribe(subscription)
 
     def on_next(self, element: T, /) -> None:
         """Take an element of the publisher; it is asked for as many as there is room for."""
-        self._fed().arm.on_next(element)
+        self._fed().inner.on_next(element)
 
     def on_error(self, error: BaseException, /) -> None:
         """Fail with the publisher, behind its elements (rule 4.2)."""
-        self._fed().arm.on_error(error)
+        self._fed().inner.on_error(error)
 
     def on_complete(self) -> None:
         """Complete with the publisher, behind its elements."""
-        self._fed().arm.on_complete()
+        self._fed().inner.on_complete()
 
     def _fed(self) -> "Feed[T]":
         feed = self._feed
         if feed is None:
             feed = self._feed = Feed(self._gate, self._refill)
             if self._gate.ended:
-                feed.arm.cancel()
+                feed.inner.cancel()
             if any(outlet.demand for outlet in self._outlets()):
                 self._refill(feed)
         return feed
 
     def _refill(self, feed: "Feed[T]") -> None:
         """Let the publisher send as much as the slowest subscriber has room for."""
-        if feed.arm.outstanding * 4 > self._bound or not self._outlets():
+        if feed.inner.outstanding * 4 > self._bound or not self._outlets():
             return  # a good part is still on its way, or nobody is there
         held = max((len(queue) + queue.lent for queue in self._queues()), default=0)
-        missing = self._bound - held - feed.arm.outstanding
+        missing = self._bound - held - feed.inner.outstanding
         if missing * 4 >= self._bound:
-            feed.arm.request(missing)
+            feed.inner.request(missing)
 
     # -- subscribers: one or many ------------------------------------------------------------------
-    def _outlets(self) -> tuple[Outlet[T], ...]:
+    def _outlets(self) -> tuple[OutputBuffer[T], ...]:
         """Those who are there; each kind of processor keeps them in its own way."""
         raise NotImplementedError
 
     def _queues(self) -> list[BoundedQueue[T]]:
         return [outlet.queue for outlet in self._outlets()]
 
-    def _attach(self, inlet: Inlet[T]) -> Subscription:
+    def _attach(self, downstream: Downstream[T]) -> Subscription:
         """Take a subscriber in, or refuse it; each kind of processor has its own way."""
         raise NotImplementedError
 
-    def _outlet(self, inlet: Inlet[T], queue: BoundedQueue[T]) -> Outlet[T]:
-        _ = self._gate.door  # from now on it belongs to this loop
-        outlet = Outlet(inlet, queue, self._name, room=self._room, gone=self._left)
+    def _outlet(self, downstream: Downstream[T], queue: BoundedQueue[T]) -> OutputBuffer[T]:
+        _ = self._gate.loop_handle  # from now on it belongs to this loop
+        outlet = OutputBuffer(downstream, queue, self._name, room=self._room, gone=self._left)
         if self._ended:
             outlet.end(self._error)
         return outlet
@@ -193,7 +204,7 @@ class Hot(Flow[T]):
             if not waits[1].done():
                 waits[1].set_result(None)
 
-    def _left(self, outlet: Outlet[T]) -> None:
+    def _left(self, outlet: OutputBuffer[T]) -> None:
         """A subscriber is gone; whether others are left, each kind of processor knows."""
         raise NotImplementedError
 
@@ -217,7 +228,7 @@ class Hot(Flow[T]):
     def _finish(self, error: BaseException | None) -> None:
         self._ended, self._error = True, error
         if self._feed is not None:
-            self._feed.arm.cancel()
+            self._feed.inner.cancel()
         for outlet in self._outlets():
             outlet.end(error)
         self._let_go()

@@ -2,9 +2,9 @@
 
 from typing import Final, TypeVar
 
-from .._core.heads import Inlet
-from .._core.outlet import Outlet
-from .._core.queues import BoundedQueue, Emission, Policy
+from .._core.compiler.chain_sources import Downstream
+from .._core.queues.bounded_queue import BoundedQueue, Emission, OverflowPolicy
+from .._core.queues.output_buffer import OutputBuffer
 from ..spec import Subscription
 from .hot import Hot
 
@@ -49,22 +49,24 @@ class MulticastProcessor(Hot[T]):
 
     __slots__ = ("_emitting", "_subscribers")
 
-    def __init__(self, bound: int = 256, *, overflow: Policy = "buffer", name: str = "") -> None:
+    def __init__(
+        self, bound: int = 256, *, overflow: OverflowPolicy = "buffer", name: str = ""
+    ) -> None:
         super().__init__(bound, overflow=overflow, name=name)
-        self._subscribers: tuple[Outlet[T], ...] = ()
+        self._subscribers: tuple[OutputBuffer[T], ...] = ()
         self._emitting = False
 
-    def _outlets(self) -> tuple[Outlet[T], ...]:
+    def _outlets(self) -> tuple[OutputBuffer[T], ...]:
         return self._subscribers
 
-    def _attach(self, inlet: Inlet[T]) -> Subscription:
-        outlet = self._outlet(inlet, BoundedQueue(self._bound, self._overflow))
+    def _attach(self, downstream: Downstream[T]) -> Subscription:
+        outlet = self._outlet(downstream, BoundedQueue(self._bound, self._overflow))
         if not self._ended:
             self._subscribers = (*self._subscribers, outlet)
             self._joined()
         return outlet
 
-    def _left(self, outlet: Outlet[T]) -> None:
+    def _left(self, outlet: OutputBuffer[T]) -> None:
         self._subscribers = tuple(each for each in self._subscribers if each is not outlet)
         self._dropped += outlet.queue.dropped
         self._highest = max(self._highest, outlet.queue.highest)

@@ -2,9 +2,9 @@
 
 from typing import TypeVar
 
-from .._core.heads import Inlet
-from .._core.outlet import Outlet
-from .._core.queues import BoundedQueue, Emission, Policy
+from .._core.compiler.chain_sources import Downstream
+from .._core.queues.bounded_queue import BoundedQueue, Emission, OverflowPolicy
+from .._core.queues.output_buffer import OutputBuffer
 from ..errors import AlreadySubscribed, Overflow
 from ..spec import Subscription
 from .hot import Hot
@@ -44,35 +44,37 @@ class UnicastProcessor(Hot[T]):
 
     __slots__ = ("_one", "_queue", "_served")
 
-    def __init__(self, bound: int = 256, *, overflow: Policy = "buffer", name: str = "") -> None:
+    def __init__(
+        self, bound: int = 256, *, overflow: OverflowPolicy = "buffer", name: str = ""
+    ) -> None:
         super().__init__(bound, overflow=overflow, name=name)
         self._queue: BoundedQueue[T] = BoundedQueue(bound, overflow)
-        self._one: Outlet[T] | None = None
+        self._one: OutputBuffer[T] | None = None
         self._served = False
 
-    def _outlets(self) -> tuple[Outlet[T], ...]:
+    def _outlets(self) -> tuple[OutputBuffer[T], ...]:
         return () if self._one is None else (self._one,)
 
     def _queues(self) -> list[BoundedQueue[T]]:
         return [self._queue]
 
-    def _attach(self, inlet: Inlet[T]) -> Subscription:
+    def _attach(self, downstream: Downstream[T]) -> Subscription:
         if self._served:
             raise AlreadySubscribed(
                 f"rule 1.11: {self._name} serves one subscriber, and has one or had one; "
                 "for several, use MulticastProcessor"
             )
         self._served = True
-        self._one = outlet = self._outlet(inlet, self._queue)
+        self._one = outlet = self._outlet(downstream, self._queue)
         self._joined()
         return outlet
 
-    def _left(self, outlet: Outlet[T]) -> None:
+    def _left(self, outlet: OutputBuffer[T]) -> None:
         self._one = None
         self._ended = True
         self._gate.shut()
         if self._feed is not None:
-            self._feed.arm.cancel()
+            self._feed.inner.cancel()
         self._let_go()
 
     def _deliver(self, element: T) -> Emission:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .._core.loop import Door, TimerHandle
+    from .._core.loop import LoopHandle, TimerHandle
 
 __all__ = ("Alarm",)
 
@@ -15,10 +15,10 @@ class Alarm:
     It may ring too early therefore: whoever is called looks at what is due.
     """
 
-    __slots__ = ("_at", "_door", "_ring", "_timer")
+    __slots__ = ("_at", "_loop_handle", "_ring", "_timer")
 
-    def __init__(self, door: "Door", ring: Callable[[], object]) -> None:
-        self._door = door
+    def __init__(self, loop_handle: "LoopHandle", ring: Callable[[], object]) -> None:
+        self._loop_handle = loop_handle
         self._ring = ring
         self._timer: TimerHandle | None = None
         self._at = 0.0
@@ -29,7 +29,9 @@ class Alarm:
             return
         self.stop()
         self._at = at
-        self._timer = self._door.later(max(0.0, at - self._door.now()), self._rings)
+        self._timer = self._loop_handle.call_later(
+            max(0.0, at - self._loop_handle.time()), self._rings
+        )
 
     def stop(self) -> None:
         if self._timer is not None:

@@ -3,8 +3,8 @@
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from .._core.duration import Duration, seconds
-from .._core.loop import Door
+from .._core.duration import Duration, to_seconds
+from .._core.loop import LoopHandle
 from ..retry import RetryPolicy
 from .client_options import ClientOptions, client_driver, resolve_credentials
 from .driver import Driver, lost_error
@@ -110,7 +110,7 @@ async def connect(
         StreamTransport(driver, where)
         return Client(driver, codec)
     address = Address.parse(where)
-    limit = seconds(timeout, "timeout")
+    limit = to_seconds(timeout, "timeout")
 
     async def make() -> Driver:
         return client_driver(codec, terms, await resolve_credentials(terms))
@@ -123,15 +123,17 @@ async def connect(
 
 
 async def _within(limit: float, address: Address, driver: Driver, ssl: SSLContext | None) -> None:
-    door = Door("connect()")
-    task = door.spawn(dial(door.loop, address, driver, ssl), f"rsocket: connects to {address}")
+    loop_handle = LoopHandle("connect()")
+    task = loop_handle.create_task(
+        dial(loop_handle.loop, address, driver, ssl), f"rsocket: connects to {address}"
+    )
     late = False
 
     def stop() -> None:
         nonlocal late
         late = task.cancel()
 
-    timer = door.later(limit, stop)
+    timer = loop_handle.call_later(limit, stop)
     try:
         await task
     except OSError as error:

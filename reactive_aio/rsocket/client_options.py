@@ -3,7 +3,7 @@
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
-from .._core.duration import Duration, seconds
+from .._core.duration import Duration, to_seconds
 from .driver import Driver
 from .payloads import Codec
 from .protocol.connection import Connection
@@ -74,8 +74,8 @@ def client_driver(
         items.insert(0, (AUTHENTICATION, write_auth(credentials)))
     mime = options.get("metadata_mime", COMPOSITE_METADATA)
     setup = Setup(
-        keepalive=max(1, int(seconds(options.get("keepalive", 20.0), "keepalive") * 1000)),
-        lifetime=max(1, int(seconds(options.get("lifetime", 90.0), "lifetime") * 1000)),
+        keepalive=max(1, int(to_seconds(options.get("keepalive", 20.0), "keepalive") * 1000)),
+        lifetime=max(1, int(to_seconds(options.get("lifetime", 90.0), "lifetime") * 1000)),
         metadata_mime=mime,
         data_mime=codec.mime,
         payload=Payload(options.get("data", b""), write_items(mime, items)),

@@ -7,7 +7,7 @@ what there is with one call. Nothing here waits: no task, no lock, one timer.
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from .._core.loop import Door, Future, Task, TimerHandle, settled
+from .._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled
 from .alarm import Alarm
 from .parties import Parties
 from .protocol.connection import Connection
@@ -57,13 +57,13 @@ class Driver:
     def __init__(
         self, make: Callable[[float], Connection], responder: Responder | None = None
     ) -> None:
-        self.door: Door = Door("an RSocket connection")
-        self.connection: Connection = make(self.door.now())
+        self.loop_handle: LoopHandle = LoopHandle("an RSocket connection")
+        self.connection: Connection = make(self.loop_handle.time())
         parties = Parties()
         self.receivers: dict[int, Receiver] = parties.receivers
         self.senders: dict[int, Sender] = parties.senders
         self.calls: dict[int, Future[bytes]] = parties.calls
-        self.work: Work = Work(self.door)
+        self.work: Work = Work(self.loop_handle)
         self.at_resume: list[Callable[[], object]] = []  # called whenever a session goes on
         self.waiting: list[Callable[[], object]] = []
         """Called, once, when the peer grants a lease, or the connection is over."""
@@ -75,7 +75,7 @@ class Driver:
         self._held = False  # nothing is read
         self._planned = False
         self._lone = True  # not more than one thing happened when bytes came last
-        self._alarm = Alarm(self.door, self._tick)
+        self._alarm = Alarm(self.loop_handle, self._tick)
         self._kill: TimerHandle | None = None
         self._gone: Future[None] | None = None
         self._room: Room = Room(self)
@@ -108,12 +108,12 @@ class Driver:
         if self._doomed or self._over:
             transport.abort()
         elif self.connection.suspended:
-            self.connection.reconnected(self.door.now())
+            self.connection.reconnected(self.loop_handle.time())
         self.plan()
 
     def received(self, data: bytes) -> None:
         self._planned = True  # this turn is under way
-        events = self.connection.receive(data, self.door.now())
+        events = self.connection.receive(data, self.loop_handle.time())
         self._lone = _at_most_one(events)
         self._dispatch(events)
         if self._gathered or self._room or not self.connection.idle:
@@ -122,7 +122,7 @@ class Driver:
             self._planned = False
             self._alarm.set(self.connection.next_deadline())
         else:  # those who were answered ask again before that turn, in the same round of the loop
-            self.door.soon(self._turn)
+            self.loop_handle.call_soon(self._turn)
 
     def pause_writing(self) -> None:
         self._writable = False
@@ -137,7 +137,7 @@ class Driver:
             return
         self._planned = True
         reason = "the transport was closed" if error is None else f"the transport failed: {error}"
-        self._dispatch(self.connection.lost(self.door.now(), reason))
+        self._dispatch(self.connection.lost(self.loop_handle.time(), reason))
         self._transport = self._rebind = None
         if not self.connection.suspended:
             self._end()
@@ -161,7 +161,7 @@ class Driver:
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
         if self._farewell and self.work:  # nobody waits for it: it may end in peace
-            self._kill = self.door.later(CLOSE_TIMEOUT, self.work.stop)
+            self._kill = self.loop_handle.call_later(CLOSE_TIMEOUT, self.work.stop)
             self.work.when_idle(self._leave)
         else:
             self.work.stop()
@@ -194,7 +194,7 @@ class Driver:
         """Have a turn soon; any number of calls lead to one."""
         if not self._planned:
             self._planned = True
-            self.door.soon(self._turn)
+            self.loop_handle.call_soon(self._turn)
 
     def hasten(self) -> None:
         """A request has been made: it leaves at once if it is the only one, else in a turn."""
@@ -225,7 +225,7 @@ class Driver:
     def accept(self) -> None:
         """Let the client in."""
         if not self._over and self.connection.paused:
-            self.connection.accept(self.door.now())
+            self.connection.accept(self.loop_handle.time())
             self.plan()
 
     def reject(self, reason: str = "") -> None:
@@ -243,8 +243,8 @@ class Driver:
             self.plan()
         if not self._over and (self._transport is not None or self.connection.closed):
             if self._gone is None:
-                self._gone = self.door.future()
-            await settled(self._gone)
+                self._gone = self.loop_handle.create_future()
+            await wait_settled(self._gone)
         self.work.stop()
         await self.work.ended()
 
@@ -258,7 +258,7 @@ class Driver:
     def _turn(self) -> None:
         if not self._planned or self._over:
             return
-        connection, now = self.connection, self.door.now()
+        connection, now = self.connection, self.loop_handle.time()
         while True:
             gathered, self._gathered = self._gathered, []
             for each in gathered:
@@ -314,7 +314,7 @@ class Driver:
 
     # -- time --------------------------------------------------------------------------------------
     def _tick(self) -> None:
-        now = self.door.now()
+        now = self.loop_handle.time()
         deadline = self.connection.next_deadline()
         if deadline is not None and now >= deadline:
             self._planned = True
@@ -378,7 +378,7 @@ class Driver:
             self.work.stop()
         self._leased(event)
         if not self._over and self._transport is not None and self._kill is None:
-            self._kill = self.door.later(CLOSE_TIMEOUT, self.abort)
+            self._kill = self.loop_handle.call_later(CLOSE_TIMEOUT, self.abort)
 
 
 def _at_most_one(events: list[Event]) -> bool:

@@ -7,7 +7,7 @@ subscribes to what is sent, and asks for what the connection passes on of the pe
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._core.batched import Batched
+from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .driver import Driver, lost_error
 from .payloads import PayloadError
 from .protocol.errors import ConnectionLost, StreamFailed
@@ -16,7 +16,7 @@ from .protocol.frames import ErrorCode, Payload
 
 if TYPE_CHECKING:
     from ..spec import Publisher, Subscription
-    from ..stage import Inlet
+    from ..stage import Downstream
 
 __all__ = ("ChannelOut", "Inflow", "Outflow", "answer")
 
@@ -41,7 +41,7 @@ class Inflow:
     def __init__(
         self,
         driver: Driver,
-        inlet: "Inlet[Any]",
+        downstream: "Downstream[Any]",
         decode: "Decode[Any]",
         begin: Callable[["Inflow", int], None],
     ) -> None:
@@ -54,7 +54,7 @@ class Inflow:
         """Called on a cancellation before the stream has its id."""
         self.wanted: int = 0
         """Demand from before the stream has its id."""
-        self._inlet = inlet
+        self._downstream = downstream
         self._decode = decode
         self._begin = begin
 
@@ -105,18 +105,18 @@ class Inflow:
             else:
                 decoded.extend(map(self._decode, event.data))
         except Exception as error:
-            self._inlet.push(decoded)
+            self._downstream.push(decoded)
             self.cancel()
-            self._inlet.fail(error)
+            self._downstream.fail(error)
             return
-        self._inlet.push(decoded)
+        self._downstream.push(decoded)
         if event.complete:
             self.completed()
 
     def completed(self) -> None:
         if not self.over:
             self.over = True
-            self._inlet.complete()
+            self._downstream.complete()
 
     def failed(self, error: StreamFailed) -> None:
         self.fail(error)
@@ -125,10 +125,10 @@ class Inflow:
         if not self.over:
             self.over = True
             self.driver.receivers.pop(self.stream_id, None)
-            self._inlet.fail(error)
+            self._downstream.fail(error)
 
 
-class Outflow(Batched):
+class Outflow(BulkSubscriber):
     """Sends a publisher's elements on a stream, as its subscriber.
 
     They are gathered until the driver's turn, and sent together.
@@ -148,9 +148,9 @@ class Outflow(Batched):
         self.driver: Driver = driver
         self.stream_id: int = stream_id
         self.over: bool = False
-        self.told: bool = False
+        self.is_notified: bool = False
         self._elements: list[Any] = []
-        self.fill: Callable[[Any], None] = self._elements.append
+        self.append: Callable[[Any], None] = self._elements.append
         self._encode = encode
         self._plainly = plainly
         self._failed = failed
@@ -176,7 +176,7 @@ class Outflow(Batched):
 
     def send(self) -> None:
         """Send what has been gathered."""
-        elements, self.told = self._elements, False
+        elements, self.is_notified = self._elements, False
         if self.over:
             elements.clear()
         elif elements:
@@ -216,8 +216,8 @@ class Outflow(Batched):
         self.flush()
 
     def flush(self) -> None:
-        if self._elements and not self.told:
-            self.told = True
+        if self._elements and not self.is_notified:
+            self.is_notified = True
             self.driver.gathered(self)
 
     def on_error(self, error: BaseException, /) -> None:

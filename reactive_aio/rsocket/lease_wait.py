@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._core.loop import Future, TimerHandle
-    from ..stage import Inlet
+    from ..stage import Downstream
     from .driver import Driver
 
 __all__ = (
@@ -31,14 +31,14 @@ __all__ = (
 def may_request(driver: "Driver") -> bool:
     """Whether the other end allows a request now."""
     held = driver.connection.requests.held
-    return held is None or (held.requests > 0 and driver.door.now() < held.expires)
+    return held is None or (held.requests > 0 and driver.loop_handle.time() < held.expires)
 
 
 async def leased(driver: "Driver", until: "Future[Any] | None" = None) -> None:
     """Wait for a lease; or for the end of *until*, whose error it raises."""
     if driver.ended is not None:
         raise lost_error(driver)
-    waiter = driver.door.future()
+    waiter = driver.loop_handle.create_future()
 
     def wake(_: object = None) -> None:
         if not waiter.done():
@@ -121,24 +121,24 @@ class TimedInflow(Inflow):
     def __init__(
         self,
         driver: "Driver",
-        inlet: "Inlet[Any]",
+        downstream: "Downstream[Any]",
         decode: "Callable[[bytes], Any]",
         begin: "Callable[[Inflow, int], None]",
         limit: float,
     ) -> None:
-        super().__init__(driver, inlet, decode, begin)
+        super().__init__(driver, downstream, decode, begin)
         self._limit = limit
         self._timer: TimerHandle | None = None
 
     def request(self, n: int, /) -> None:
         if self._timer is None and not self.over:
-            self._timer = self.driver.door.later(self._limit, self._too_late)
+            self._timer = self.driver.loop_handle.call_later(self._limit, self._too_late)
         super().request(n)
 
     def _too_late(self) -> None:
         if not self.over:
             self.cancel()
-            self._inlet.fail(late(self._limit, "the stream did not end"))
+            self._downstream.fail(late(self._limit, "the stream did not end"))
 
     def cancel(self) -> None:
         super().cancel()

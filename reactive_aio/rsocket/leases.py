@@ -7,7 +7,7 @@ decides when there is one, and nothing is granted ahead.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .._core.duration import Duration, seconds
+from .._core.duration import Duration, to_seconds
 
 if TYPE_CHECKING:
     from .._core.loop import TimerHandle
@@ -28,7 +28,7 @@ class Lease:
     def __post_init__(self) -> None:
         if not 1 <= self.requests < 2**31:
             raise ValueError(f"requests must be from 1 to 2147483647, not {self.requests}")
-        if not 0.001 <= seconds(self.ttl, "ttl") < 2**31 / 1000:
+        if not 0.001 <= to_seconds(self.ttl, "ttl") < 2**31 / 1000:
             raise ValueError(f"ttl must be from a millisecond to 24 days, not {self.ttl}")
 
 
@@ -83,14 +83,16 @@ class LeaseGranter:
         self._asked = False
         if self._driver.connection.suspended:  # it asks anew when there is somebody to tell
             return
-        ttl = seconds(lease.ttl, "ttl")
+        ttl = to_seconds(lease.ttl, "ttl")
         self._driver.connection.grant_lease(lease.requests, round(ttl * 1000), lease.metadata)
-        self._timer = self._driver.door.later(ttl, self.renew)
+        self._timer = self._driver.loop_handle.call_later(ttl, self.renew)
         self._driver.plan()
 
     def on_error(self, error: BaseException, /) -> None:
         self._over = True
-        self._driver.door.report("the publisher of leases failed: no more are granted", error)
+        self._driver.loop_handle.report(
+            "the publisher of leases failed: no more are granted", error
+        )
 
     def on_complete(self) -> None:
         self._over = True

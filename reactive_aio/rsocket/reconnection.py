@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from random import random
 from typing import TYPE_CHECKING, Any, Final
 
-from .._core.loop import Door, settled
+from .._core.loop import LoopHandle, wait_settled
 from ..retry import RetryPolicy
 from .protocol.errors import ConnectionLost, SetupRejected
 from .protocol.frames import ErrorCode
@@ -35,7 +35,7 @@ class Reconnector:
         dial: Dial,
         policy: RetryPolicy | None,
     ) -> None:
-        self.door: Door = Door("connect()")
+        self.loop_handle: LoopHandle = LoopHandle("connect()")
         self._make = make
         self._dial = dial
         self._policy = policy
@@ -86,14 +86,14 @@ class Reconnector:
             self._known = driver
             self._begin_anew()
         if self._attempt == 1:
-            self._since = self.door.now()
+            self._since = self.loop_handle.time()
         before = self._task
         coroutine = self._after(before, work, driver)
-        self._task = self.door.spawn(coroutine, "rsocket: connects again")
+        self._task = self.loop_handle.create_task(coroutine, "rsocket: connects again")
 
     async def _after(self, before: "Task[Any] | None", work: Dial, driver: "Driver") -> None:
-        if before is not None and not self.door.inside(before):
-            await settled(before)
+        if before is not None and not self.loop_handle.is_current_task(before):
+            await wait_settled(before)
         await work(driver)
 
     async def _resume(self, driver: "Driver") -> None:
@@ -134,13 +134,13 @@ class Reconnector:
 
     async def _wait(self, policy: RetryPolicy, error: BaseException) -> bool:
         """Wait before another attempt; False if there is to be none."""
-        elapsed = self.door.now() - self._since
+        elapsed = self.loop_handle.time() - self._since
         pause = policy.decide(self._attempt, error, elapsed, random())
         if pause is None:
             return False
         self._attempt += 1
-        over = self.door.future()
-        timer = self.door.later(pause, over.set_result, None)
+        over = self.loop_handle.create_future()
+        timer = self.loop_handle.call_later(pause, over.set_result, None)
         try:
             await over
         finally:
@@ -157,7 +157,7 @@ class Reconnector:
         """Wait for the next connection."""
         if not self.trying:
             return
-        waiter = self.door.future()
+        waiter = self.loop_handle.create_future()
         self._ready.append(waiter)
         await waiter
 
@@ -172,4 +172,4 @@ class Reconnector:
         self._wake()
         if self._task is not None:
             self._task.cancel()
-            await settled(self._task)
+            await wait_settled(self._task)

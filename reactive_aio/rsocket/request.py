@@ -100,7 +100,7 @@ class Request:
         """
         if self.deadline is None:
             return None
-        return max(0.001, self.deadline - self._driver.door.now())
+        return max(0.001, self.deadline - self._driver.loop_handle.time())
 
     @property
     def payload(self) -> Any:

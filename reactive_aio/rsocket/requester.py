@@ -4,9 +4,9 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeAlias, TypeVar, overload
 
-from .._core.duration import Duration, seconds
+from .._core.duration import Duration, to_seconds
 from ..coerce import Source, to_flow
-from ..stage import Inlet, from_push
+from ..stage import Downstream, from_push
 from .driver import Driver, lost_error
 from .exchange import ChannelOut, Inflow, answer
 from .lease_wait import (
@@ -98,17 +98,17 @@ class Requester(Generic[T]):
         driver = self._driver
         if driver.ended is not None:
             raise lost_error(driver)
-        limit = None if timeout is None else seconds(timeout, "timeout")
+        limit = None if timeout is None else to_seconds(timeout, "timeout")
         if codec is None and limit is None and not metadata and route in self._usual:
             codec = self._codec  # this is `_payload`, by a call less: a twentieth of a request
             asked = (b"" if payload is None else codec.encode(payload)), self._usual[route]
         else:
             asked = self._payload(payload, codec, route, metadata, limit)
             codec = codec or self._codec
-        call: Future[bytes] = driver.door.loop.create_future()
+        call: Future[bytes] = driver.loop_handle.loop.create_future()
         timer: TimerHandle | None = None
         if limit is not None:
-            timer = driver.door.later(limit, fail, call, late(limit))
+            timer = driver.loop_handle.call_later(limit, fail, call, late(limit))
         stream_id = 0
         try:
             while not stream_id:
@@ -185,7 +185,7 @@ class Requester(Generic[T]):
         The other end is asked for as much as the subscriber asks for, no more and no less. The
         stream fails with `TimedOut` unless it ends within *timeout* seconds from then.
         """
-        limit = None if timeout is None else seconds(timeout, "timeout")
+        limit = None if timeout is None else to_seconds(timeout, "timeout")
         asked = self._payload(payload, codec, route, metadata, limit)
 
         def start(inflow: Inflow, n: int) -> int:
@@ -228,7 +228,7 @@ class Requester(Generic[T]):
         The channel is opened by the first element of *source*. A source that is empty gets none
         back. One that fails fails the channel; the other end is not told why.
         """
-        limit = None if timeout is None else seconds(timeout, "timeout")
+        limit = None if timeout is None else to_seconds(timeout, "timeout")
         items = self._items(codec, route, metadata, limit)
         encode = (codec or self._codec).encode
 
@@ -282,13 +282,13 @@ class Requester(Generic[T]):
         codec: "Codec[Any] | None",
         begin: "Callable[[Inflow, int], None]",
         limit: float | None,
-    ) -> "Callable[[Inlet[Any]], Subscription]":
+    ) -> "Callable[[Downstream[Any]], Subscription]":
         decode = (codec or self._codec).decode
 
-        def open(inlet: Inlet[Any]) -> "Subscription":
+        def open(downstream: Downstream[Any]) -> "Subscription":
             if limit is None:
-                return Inflow(self._driver, inlet, decode, begin)
-            return TimedInflow(self._driver, inlet, decode, begin, limit)
+                return Inflow(self._driver, downstream, decode, begin)
+            return TimedInflow(self._driver, downstream, decode, begin, limit)
 
         return open
 

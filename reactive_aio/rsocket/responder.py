@@ -5,7 +5,7 @@ from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from .._core.duration import Duration, seconds
+from .._core.duration import Duration, to_seconds
 from .answering import UNKNOWN, Plain, ShortWay
 from .auth import Authenticate, AuthHooks, Authorize, connecting_client
 from .driver import Driver
@@ -77,7 +77,7 @@ class RouterResponder:
     ) -> None:
         self.router: Router = router
         self.envelopes: MetadataCache = MetadataCache()
-        self._auth_timeout = seconds(auth_timeout, "auth_timeout")
+        self._auth_timeout = to_seconds(auth_timeout, "auth_timeout")
         self.hooks: AuthHooks = AuthHooks(authenticate, authorize, self._auth_timeout)
         self._short = ShortWay(self)
         self.kept: ResumableSessions = ResumableSessions()
@@ -107,7 +107,7 @@ class RouterResponder:
             self._let_in(driver, setup)
             return
         timeout = self._auth_timeout
-        late = driver.door.later(timeout, driver.reject, "authentication took too long")
+        late = driver.loop_handle.call_later(timeout, driver.reject, "authentication took too long")
         task = driver.spawn(self._judge(driver, setup), "rsocket: authentication")
         if task is not None:
             task.add_done_callback(lambda _: late.cancel())
@@ -259,7 +259,7 @@ class RouterResponder:
         if self._on_error is not None:
             self._on_error(error)
         else:
-            driver.door.report("an RSocket handler failed", error)
+            driver.loop_handle.report("an RSocket handler failed", error)
 
     # -- types of data -----------------------------------------------------------------------------
     def codec(self, setup: Setup | None) -> Codec[Any]:

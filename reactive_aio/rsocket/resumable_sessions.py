@@ -46,7 +46,7 @@ def take_over(session: Driver, stranger: Driver, frame: Resume) -> bool:
     same = session.connection.prefixed is stranger.connection.prefixed
     if transport is None or rebind is None or not same:
         return False
-    if not session.connection.resume(frame, session.door.now()):
+    if not session.connection.resume(frame, session.loop_handle.time()):
         session.plan()
         return False
     rest = stranger.connection.hand_over()

@@ -36,16 +36,16 @@ class Room:
     async def said(self, timeout: float) -> None:
         """Wait until what nobody answers, and whole answers, have been sent, or for *timeout*."""
         driver = self._driver
-        limit = driver.door.now() + timeout
-        timer = driver.door.later(timeout, self.make)
+        limit = driver.loop_handle.time() + timeout
+        timer = driver.loop_handle.call_later(timeout, self.make)
         while driver.ended is None and driver._transport is not None and driver.connection.unsent:
-            if driver.door.now() >= limit:
+            if driver.loop_handle.time() >= limit:
                 break
             await self._change()
         timer.cancel()
 
     async def _change(self) -> None:
-        waiter = self._driver.door.future()
+        waiter = self._driver.loop_handle.create_future()
         self._waiting.append(waiter)
         self._driver.plan()
         await waiter

@@ -4,7 +4,7 @@ from ssl import SSLContext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack, overload
 
-from .._core.loop import Door, settled
+from .._core.loop import LoopHandle, wait_settled
 from .client_options import ClientOptions, client_driver
 from .driver import Driver
 from .payloads import BYTES, Codec
@@ -105,7 +105,7 @@ class Server:
 
     async def listen(self, uri: str, ssl: SSLContext | None, origins: "Sequence[str]" = ()) -> Self:
         address = Address.parse(uri)
-        loop = Door("serve()").loop
+        loop = LoopHandle("serve()").loop
         self._listener = await listen(loop, address, self.welcome, ssl, origins)
         self.address = place(self._listener, address)
         return self
@@ -115,7 +115,7 @@ class Server:
         self._closing = True
         if self._listener is not None:
             self._listener.close()
-        await settled(*(each.aclose() for each in list(self._drivers)))
+        await wait_settled(*(each.aclose() for each in list(self._drivers)))
         if self._listener is not None:
             await self._listener.wait_closed()
 

@@ -10,7 +10,7 @@ from anyio import move_on_after
 from .._core.loop import CancelledError
 from ..coerce import to_flow
 from ..errors import AlreadySubscribed
-from ..stage import Inlet, from_push
+from ..stage import Downstream, from_push
 from .exchange import Inflow, Outflow
 from .protocol.errors import ProtocolError, RequestInvalid
 from .protocol.events import Requested
@@ -62,7 +62,7 @@ class Served:
         self._type_of_first = self._told_type(envelope)
         deadline = None
         if envelope.timeout is not None:
-            deadline = driver.door.now() + envelope.timeout
+            deadline = driver.loop_handle.time() + envelope.timeout
         data = requested.payload.data
         self.request: Request = Request(
             requested.model, data, envelope, driver, self._peer, deadline
@@ -75,8 +75,8 @@ class Served:
             return
         driver.senders[self.stream_id] = self
         if request.deadline is not None:
-            left = request.deadline - driver.door.now()
-            self._timer = driver.door.later(left, self._too_late)
+            left = request.deadline - driver.loop_handle.time()
+            self._timer = driver.loop_handle.call_later(left, self._too_late)
         if self.responder.hooks.authorize is not None:
             self._task = driver.spawn(self._permitted(), f"rsocket: serves {request.route}")
             return
@@ -125,8 +125,8 @@ class Served:
             inflow.bind(self.stream_id)
             self.driver.connection.request(self.stream_id, n)
 
-        def open(inlet: Inlet[Any]) -> "Subscription":
-            return Inflow(self.driver, inlet, decode, begin)
+        def open(downstream: Downstream[Any]) -> "Subscription":
+            return Inflow(self.driver, downstream, decode, begin)
 
         return from_push(open, name="incoming", holds=None)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from .._core.loop import Door, settled
+from .._core.loop import LoopHandle, wait_settled
 
 if TYPE_CHECKING:
     from .._core.loop import Task
@@ -14,8 +14,8 @@ __all__ = ("Work",)
 class Work:
     """What is being done for a peer."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, loop_handle: LoopHandle) -> None:
+        self._loop_handle = loop_handle
         self._tasks: set[Task[Any]] = set()
         self._idle: Callable[[], object] | None = None
 
@@ -23,7 +23,7 @@ class Work:
         return bool(self._tasks)
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> "Task[Any]":
-        task = self._door.spawn(work, name)
+        task = self._loop_handle.create_task(work, name)
         self._tasks.add(task)
         task.add_done_callback(self._done)
         return task
@@ -31,7 +31,7 @@ class Work:
     def stop(self) -> None:
         """Cancel all tasks but the one that asks for it."""
         for task in list(self._tasks):
-            if not self._door.inside(task):
+            if not self._loop_handle.is_current_task(task):
                 task.cancel()
 
     def when_idle(self, callback: Callable[[], object]) -> None:
@@ -40,7 +40,9 @@ class Work:
 
     async def ended(self) -> None:
         """Wait for all tasks but the one that waits."""
-        await settled(*(task for task in self._tasks if not self._door.inside(task)))
+        await wait_settled(
+            *(task for task in self._tasks if not self._loop_handle.is_current_task(task))
+        )
 
     def _done(self, task: "Task[Any]") -> None:
         self._tasks.discard(task)

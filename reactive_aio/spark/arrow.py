@@ -9,13 +9,13 @@ hold up nobody: the job's tasks are over, and serving its rows has a thread of i
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import inf
+from time import perf_counter
 from typing import Any, Final, Generic, TypeVar
 from weakref import finalize
 
 from .._core.demand import Demand
-from .._core.loop import Door
-from .._core.pace import perf_counter
-from ..stage import Inlet
+from .._core.loop import LoopHandle
+from ..stage import Downstream
 from .batches import Batches
 from .crew import Crew
 from .frames import END, Frames
@@ -51,14 +51,34 @@ class ArrowSubscription(Generic[T]):
     """One subscription. Everything here runs on the loop's thread."""
 
     __slots__ = (
-        "__weakref__", "_at_work", "_batches", "_clear", "_crew", "_decode", "_demand", "_door",
-        "_elements", "_flights", "_forgotten", "_inlet", "_largest", "_launches", "_left",
-        "_meter", "_open", "_ordered", "_reading", "_ready", "_sizes", "_started", "_watched",
+        "__weakref__",
+        "_at_work",
+        "_batches",
+        "_clear",
+        "_crew",
+        "_decode",
+        "_demand",
+        "_downstream",
+        "_elements",
+        "_flights",
+        "_forgotten",
+        "_largest",
+        "_launches",
+        "_left",
+        "_loop_handle",
+        "_meter",
+        "_open",
+        "_ordered",
+        "_reading",
+        "_ready",
+        "_sizes",
+        "_started",
+        "_watched",
     )  # fmt: skip
 
     def __init__(
         self,
-        inlet: Inlet[T],
+        downstream: Downstream[T],
         batches: Batches,
         decode: Decode[T],
         *,
@@ -67,15 +87,17 @@ class ArrowSubscription(Generic[T]):
         ordered: bool,
         meter: Meter,
     ) -> None:
-        self._inlet: Inlet[T] | None = inlet
+        self._downstream: Downstream[T] | None = downstream
         self._batches = batches
         self._decode = decode
         self._largest = window
         self._sizes = sizes
         self._ordered = ordered
         self._meter = meter
-        self._door = Door("from_dataframe()")
-        self._crew = Crew(self._door, "from_dataframe", size=1 + AHEAD, interrupt=batches.cancel)
+        self._loop_handle = LoopHandle("from_dataframe()")
+        self._crew = Crew(
+            self._loop_handle, "from_dataframe", size=1 + AHEAD, interrupt=batches.cancel
+        )
         self._demand = Demand()
         self._launches: Launches | None = None
         self._flights: list[_Flight] = []
@@ -111,7 +133,7 @@ class ArrowSubscription(Generic[T]):
 
     def cancel(self) -> None:
         """Let go: of the sockets now, of the jobs as soon as Spark does."""
-        self._inlet = None
+        self._downstream = None
         self._drop()
 
     async def aclose(self) -> None:
@@ -135,7 +157,7 @@ class ArrowSubscription(Generic[T]):
             self._go()
 
     def _served(self, flight: _Flight, frames: Frames | None, error: Exception | None) -> None:
-        if self._inlet is None:
+        if self._downstream is None:
             if frames is not None:
                 frames.close()
             return
@@ -146,7 +168,7 @@ class ArrowSubscription(Generic[T]):
         self._go()
 
     def _confirmed(self, flight: _Flight, _: None, error: Exception | None) -> None:
-        if self._inlet is None:
+        if self._downstream is None:
             return
         if error is not None:
             self._end(error)
@@ -165,7 +187,7 @@ class ArrowSubscription(Generic[T]):
         try:
             while self._step():
                 if perf_counter() >= until:
-                    self._door.soon(self._door.later, 0.0, self._rested)
+                    self._loop_handle.call_soon(self._loop_handle.call_later, 0.0, self._rested)
                     return  # still at work: whoever calls before its next turn is too early
         except BaseException:
             self._at_work = False
@@ -178,13 +200,13 @@ class ArrowSubscription(Generic[T]):
 
     def _step(self) -> bool:
         """Do one thing; return whether there may be another one to do at once."""
-        inlet, launches = self._inlet, self._launches
-        if inlet is None or launches is None or not self._ready or not self._clear:
+        downstream, launches = self._downstream, self._launches
+        if downstream is None or launches is None or not self._ready or not self._clear:
             self._unwatch()
             return False
         self._launch(launches)
         if self._left:
-            return self._hand_over(inlet)
+            return self._hand_over(downstream)
         reading = self._reading or self._next_flight()
         if reading is None:
             if launches.exhausted and not self._flights:
@@ -216,14 +238,14 @@ class ArrowSubscription(Generic[T]):
                 return flight
         return None
 
-    def _hand_over(self, inlet: Inlet[T]) -> bool:
+    def _hand_over(self, downstream: Downstream[T]) -> bool:
         """Hand over what is here, as far as it is wanted."""
         if not self._demand:
             return False
         count = self._demand.take(self._left)
         self._left -= count
         self._clear = False
-        inlet.push_from(self._elements, count)
+        downstream.push_from(self._elements, count)
         return True
 
     def _read(self, reading: _Flight, frames: Frames) -> bool:
@@ -267,26 +289,26 @@ class ArrowSubscription(Generic[T]):
             self._launch(self._launches)  # behind the confirmation, on the same threads
 
     def _end(self, error: Exception | None) -> None:
-        inlet, self._inlet = self._inlet, None
-        if inlet is None:
+        downstream, self._downstream = self._downstream, None
+        if downstream is None:
             return
         self._drop()
         if error is None:
-            inlet.complete()
+            downstream.complete()
         else:
-            inlet.fail(error)
+            downstream.fail(error)
 
     # -- sockets ----------------------------------------------------------------------------------
     def _watch(self, frames: Frames) -> None:
         if self._watched is not frames:
             self._unwatch()
             self._watched = frames
-            self._door.watch(frames.connection, self._go)
+            self._loop_handle.add_reader(frames.connection, self._go)
 
     def _unwatch(self) -> None:
         watched, self._watched = self._watched, None
         if watched is not None:
-            self._door.unwatch(watched.connection)
+            self._loop_handle.remove_reader(watched.connection)
 
     def _drop(self) -> None:
         """Close every connection, forget what was read, and let the jobs and the threads end."""

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from uuid import uuid4
 
-from .._core.loop import Door, Future
+from .._core.loop import Future, LoopHandle
 from .active import activate
 from .crew import Crew
 from .failures import is_connect
@@ -27,12 +27,12 @@ class Aside:
     def __init__(self, name: str, spark: "SparkSession") -> None:
         self._spark: Any = spark
         self._tag = f"reactive_aio-{uuid4().hex}"
-        self._door = Door(f"{name}()")
-        self._crew = Crew(self._door, name, size=1, interrupt=self._interrupt)
+        self._loop_handle = LoopHandle(f"{name}()")
+        self._crew = Crew(self._loop_handle, name, size=1, interrupt=self._interrupt)
 
     async def call(self, work: Callable[[], T]) -> T:
         """Run *work* on the thread; return what it returns."""
-        done = self._door.future()
+        done = self._loop_handle.create_future()
         self._crew.call(partial(self._tagged, work), partial(_tell, done))
         return cast("T", await done)
 

@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final, TypeVar
 
-from .._core.loop import Door, Future
+from .._core.loop import Future, LoopHandle
 
 __all__ = ("Crew",)
 
@@ -25,13 +25,22 @@ _numbers = count(1)
 class Crew:
     """Runs calls on up to *size* threads, and tells the loop what they returned."""
 
-    __slots__ = ("_calls", "_closing", "_door", "_interrupt", "_name", "_size", "_threads", "lost",
-                 "under_way")  # fmt: skip
+    __slots__ = (
+        "_calls",
+        "_closing",
+        "_interrupt",
+        "_loop_handle",
+        "_name",
+        "_size",
+        "_threads",
+        "lost",
+        "under_way",
+    )  # fmt: skip
 
     def __init__(
-        self, door: Door, name: str, *, size: int, interrupt: Callable[[], object]
+        self, loop_handle: LoopHandle, name: str, *, size: int, interrupt: Callable[[], object]
     ) -> None:
-        self._door = door
+        self._loop_handle = loop_handle
         self._name = f"reactive_aio-{name}-{next(_numbers)}"
         self._size = size
         self._interrupt = interrupt
@@ -51,8 +60,8 @@ class Crew:
         if self.under_way > len(self._threads) < self._size:
             thread = Thread(
                 # A context can be entered by one thread at a time, and the loop's uses ours.
-                target=self._door.context.copy().run,
-                args=(_work, self._calls, self._door, self.lost),
+                target=self._loop_handle.context.copy().run,
+                args=(_work, self._calls, self._loop_handle, self.lost),
                 name=f"{self._name}-{len(self._threads)}",
                 daemon=True,
             )
@@ -60,7 +69,7 @@ class Crew:
                 thread.start()
             except RuntimeError as error:  # the system has none to give
                 if not self._threads:
-                    self._door.soon(self._told, told, None, error)
+                    self._loop_handle.call_soon(self._told, told, None, error)
                     return
             else:
                 self._threads.append(thread)
@@ -86,7 +95,7 @@ class Crew:
         if not self.under_way:
             return
         helper = Thread(
-            target=self._door.context.copy().run,
+            target=self._loop_handle.context.copy().run,
             args=(_keep, self._interrupt, tuple(self._threads)),
             name=f"{self._name}-interrupt",
             daemon=True,
@@ -97,7 +106,7 @@ class Crew:
     async def closed(self) -> None:
         """Wait until no call is under way."""
         if self.under_way:
-            self._closing = self._closing or self._door.future()
+            self._closing = self._closing or self._loop_handle.create_future()
             await self._closing
 
 
@@ -117,7 +126,9 @@ class _Dismissal:
                 self._last()
 
 
-def _work(calls: "SimpleQueue[Call | _Dismissal]", door: Door, lost: Callable[[], object]) -> None:
+def _work(
+    calls: "SimpleQueue[Call | _Dismissal]", loop_handle: LoopHandle, lost: Callable[[], object]
+) -> None:
     """The life of a thread."""
     while not isinstance(call := calls.get(), _Dismissal):
         work, told = call
@@ -125,7 +136,7 @@ def _work(calls: "SimpleQueue[Call | _Dismissal]", door: Door, lost: Callable[[]
             result, error = work(), None
         except Exception as raised:
             result, error = None, raised
-        if not door.soon_threadsafe(told, result, error):
+        if not loop_handle.call_soon_threadsafe(told, result, error):
             lost()
         del call, work, told, result, error  # a thread that waits must keep nothing alive
     call.leave()

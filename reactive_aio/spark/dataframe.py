@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from .._core.arguments import whole
+from .._core.arguments import require_int
 from .connect import Remote
 from .failures import check, is_connect
 from .flow import SparkFlow
@@ -103,9 +103,9 @@ def from_dataframe(
     check(df)
     _one_of("rows", rows, KINDS)
     _one_of("mode", mode, MODES)
-    whole(NAME, "window", window, least=1)
+    require_int(NAME, "window", window, least=1)
     if batch is not None:
-        whole(NAME, "batch", batch, least=1)
+        require_int(NAME, "batch", batch, least=1)
     check_names(df, rows)
     tell = teller(NAME, progress)
     chosen, remote = choose(df, mode, rows), Remote.of(df) if is_connect(df) else None

@@ -4,10 +4,10 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from .._core.inline import describe
+from .._core.compiler.inline import describe
 from .._operators.select import TAKE
 from ..flow import Flow
-from ..stage import Inline
+from ..stage import InlineStage
 from .failures import is_connect, telling
 from .mode import Chosen
 from .source import Source
@@ -78,7 +78,7 @@ class SparkFlow(Flow[T_co]):
             changed = change(source.df)
         return SparkFlow(source.over(changed))
 
-    def via(self, stage: Inline, *arguments: object, holds: int | None = 0) -> "Flow[Any]":
+    def via(self, stage: InlineStage, *arguments: object, holds: int | None = 0) -> "Flow[Any]":
         """Attach an inline stage; Spark is told of a `take`."""
         count = cast("int", arguments[0]) if stage is TAKE else _MOST + 1
         if count > _MOST or self._source.kind == "batch":

@@ -11,14 +11,14 @@ from itertools import count, islice
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from .._core.compiler.chain_sources import PushSource
+from .._core.compiler.inline import describe
 from .._core.demand import Demand
-from .._core.heads import PushHead
-from .._core.inline import describe
-from .._core.loop import Door, TimerHandle
+from .._core.loop import LoopHandle, TimerHandle
 
 if TYPE_CHECKING:
     from ..spec import Subscription
-    from ..stage import Inlet
+    from ..stage import Downstream
 
 __all__ = ("NOBODY", "Meter", "Progress", "Tell", "metered", "teller")
 
@@ -98,12 +98,23 @@ def teller(name: str, progress: bool | Tell) -> Tell | None:
 class Meter:
     """Counts for one subscription, and tells on its loop's thread."""
 
-    __slots__ = ("_began", "_demand", "_door", "_fields", "_number", "_posted", "_rows", "_state",
-                 "_tell", "_timer", "_told")  # fmt: skip
+    __slots__ = (
+        "_began",
+        "_demand",
+        "_fields",
+        "_loop_handle",
+        "_number",
+        "_posted",
+        "_rows",
+        "_state",
+        "_tell",
+        "_timer",
+        "_told",
+    )  # fmt: skip
 
-    def __init__(self, tell: Tell | None, door: Door) -> None:
+    def __init__(self, tell: Tell | None, loop_handle: LoopHandle) -> None:
         self._tell = tell
-        self._door = door
+        self._loop_handle = loop_handle
         self._number = next(_numbers)
         self._state: State = "planning"
         self._fields: dict[Field, int] = {}  # of Progress, as far as it is not 0
@@ -146,7 +157,7 @@ class Meter:
     def requested(self, n: int) -> None:
         """So many more elements are wanted."""
         if self._began is None:
-            self._began = self._door.now()
+            self._began = self._loop_handle.time()
         self._demand.add(n)
         self._changed()
 
@@ -171,20 +182,20 @@ class Meter:
     def _changed(self) -> None:
         if self._timer is None and self._tell is not None:
             # In a turn of its own: who is told may do anything, such as cancel.
-            wait = self._told + EVERY - self._door.now()
-            self._timer = self._door.later(max(0.0, wait), self._report)
+            wait = self._told + EVERY - self._loop_handle.time()
+            self._timer = self._loop_handle.call_later(max(0.0, wait), self._report)
 
     def _report(self) -> None:
         self._timer = None
         tell = self._tell
         if tell is None:
             return
-        self._told = self._door.now()
+        self._told = self._loop_handle.time()
         try:
             tell(self._snapshot())
         except Exception as error:
             self._tell = None
-            self._door.report(f"{_WHAT} raised, and is not called again", error)
+            self._loop_handle.report(f"{_WHAT} raised, and is not called again", error)
 
     def _snapshot(self) -> Progress:
         state = self._state
@@ -209,7 +220,7 @@ class Meter:
         self._count(field, more)
         if not self._posted:
             self._posted = True
-            self._door.soon_threadsafe(self._counted)
+            self._loop_handle.call_soon_threadsafe(self._counted)
 
     def _counted(self) -> None:
         self._posted = False  # before the report: what is counted from now on is posted anew
@@ -235,31 +246,33 @@ _WHAT: Final = "the function given to from_dataframe(progress=...)"
 class _Counted:
     """An inlet that counts what is handed in."""
 
-    __slots__ = ("_inlet", "_meter", "_rows")
+    __slots__ = ("_downstream", "_meter", "_rows")
 
-    def __init__(self, inlet: "Inlet[Any]", meter: Meter, rows: Callable[[list[Any]], int]) -> None:
-        self._inlet = inlet
+    def __init__(
+        self, downstream: "Downstream[Any]", meter: Meter, rows: Callable[[list[Any]], int]
+    ) -> None:
+        self._downstream = downstream
         self._meter = meter
         self._rows = rows
 
     def push(self, elements: list[Any], /) -> None:
         self._meter.delivered(len(elements), self._rows(elements))
-        self._inlet.push(elements)
+        self._downstream.push(elements)
 
     def push_from(self, elements: Iterator[Any], count: int, /) -> None:
         if self._rows is not len:
             self.push(list(islice(elements, count)))  # what is counted is inside of them
             return
         self._meter.delivered(count, count)
-        self._inlet.push_from(elements, count)
+        self._downstream.push_from(elements, count)
 
     def complete(self) -> None:
         self._meter.ended("completed")
-        self._inlet.complete()
+        self._downstream.complete()
 
     def fail(self, error: BaseException, /) -> None:
         self._meter.ended("failed")
-        self._inlet.fail(error)
+        self._downstream.fail(error)
 
 
 class _Asked:
@@ -284,12 +297,12 @@ class _Asked:
 
 
 def metered(
-    make: Callable[[Meter], PushHead], tell: Tell, rows: Callable[[list[Any]], int] = len
-) -> "Callable[[Inlet[Any]], Subscription]":
+    make: Callable[[Meter], PushSource], tell: Tell, rows: Callable[[list[Any]], int] = len
+) -> "Callable[[Downstream[Any]], Subscription]":
     """Open heads that are made with a meter for each subscription; *rows* counts elements."""
 
-    def open(inlet: "Inlet[Any]") -> "Subscription":
-        meter = Meter(tell, Door("from_dataframe()"))
-        return _Asked(make(meter).open(_Counted(inlet, meter, rows)), meter)
+    def open(downstream: "Downstream[Any]") -> "Subscription":
+        meter = Meter(tell, LoopHandle("from_dataframe()"))
+        return _Asked(make(meter).open(_Counted(downstream, meter, rows)), meter)
 
     return open

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from .._core.arguments import whole
+from .._core.arguments import require_int
 from .archive import archive_options
 from .failures import require_pyspark
 from .java import ensure_java
@@ -66,7 +66,7 @@ def local_session(
     require_pyspark()
     from pyspark.sql import SparkSession
 
-    whole("local_session", "niceness", niceness)
+    require_int("local_session", "niceness", niceness)
     java = ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else "python3", whichever that is
     cores = cores or os.cpu_count() or 1

@@ -5,9 +5,9 @@ from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .._core.chain import Chain
-from .._core.heads import PushHead
-from ..stage import Inlet, from_push
+from .._core.compiler.chain import Chain
+from .._core.compiler.chain_sources import PushSource
+from ..stage import Downstream, from_push
 from .arrow import ArrowSubscription
 from .batches import Batches
 from .connect import Remote, by_connect, by_remote_iterator
@@ -63,9 +63,9 @@ class Source:
             head = replace(head, open=metered(self._head, self.tell, rows))
         return Chain(head)
 
-    def _head(self, meter: Meter) -> PushHead:
-        head = self._flow(meter).chain.head
-        assert isinstance(head, PushHead)
+    def _head(self, meter: Meter) -> PushSource:
+        head = self._flow(meter).chain.source
+        assert isinstance(head, PushSource)
         return head
 
     def _flow(self, meter: Meter) -> "Flow[Any]":
@@ -83,10 +83,10 @@ class Source:
         decode = decoder(self.df.schema, self.kind)
         sizes = batch_sizes(self.df.schema, self.kind, self.batch)
 
-        def attach(inlet: Inlet[Any]) -> ArrowSubscription[Any]:
+        def attach(downstream: Downstream[Any]) -> ArrowSubscription[Any]:
             batches = Batches(self._jobs(), sizes.least)
             return ArrowSubscription(
-                inlet, batches, decode, window=self.window, sizes=sizes, ordered=self.ordered,
+                downstream, batches, decode, window=self.window, sizes=sizes, ordered=self.ordered,
                 meter=meter,
             )  # fmt: skip
 

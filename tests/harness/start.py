@@ -3,11 +3,12 @@
 import gc
 import os
 import signal
-import sys
 from collections.abc import Iterator
-from time import perf_counter, thread_time
+from time import thread_time
 
 import pytest
+
+from reactive_aio._core.time_slice import set_clock
 
 # Spark Connect's gRPC has handlers for a fork, which now and then end the child of a later test.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
@@ -25,10 +26,7 @@ def count_only_our_own_time() -> None:
 
     Otherwise a test of three elements would see one in a thousand flows pause after the second.
     """
-    for name, module in list(sys.modules.items()):
-        if name.startswith("reactive_aio.") and hasattr(module, "SLICE"):
-            assert vars(module)["perf_counter"] is perf_counter
-            vars(module)["perf_counter"] = thread_time
+    set_clock(thread_time)
 
 
 @pytest.fixture(autouse=True, scope="module")

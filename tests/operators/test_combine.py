@@ -131,7 +131,7 @@ class TestConcat:
                     closed.append("closed")
 
         flow = r.concat(r.just(0), Numbers())
-        assert flow.chain.pulled
+        assert flow.chain.is_pullable
         assert flow.bound().total == 0
         async for element in flow:
             if element == 2:
@@ -189,7 +189,7 @@ class TestMerge:
 
     async def test_synchronous_sources_take_turns(self) -> None:
         merged = r.merge(r.generate(lambda x: (x, x + 1), 0), [7, 8, 9], prefetch=2)
-        assert merged.chain.pulled
+        assert merged.chain.is_pullable
         assert await merged.take(8).to_list(limit=8) == [0, 1, 7, 8, 2, 3, 9, 4]
 
     async def test_a_failure_cancels_the_others_and_comes_behind_what_has_arrived(self) -> None:

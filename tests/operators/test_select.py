@@ -122,7 +122,7 @@ async def test_take_of_none_does_not_subscribe() -> None:
     subscribed: list[int] = []
     probe = SubscriberProbe[int]().subscribed_to(just(1).do_on_next(subscribed.append).take(0))
     assert probe.signals == ["|"]
-    assert not never().take(0).chain.head.upstreams
+    assert not never().take(0).chain.source.upstreams
 
 
 async def test_take_of_one_more_than_there_are_completes_with_the_source() -> None:

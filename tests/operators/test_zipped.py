@@ -126,7 +126,7 @@ async def test_synchronous_sources_are_fused_and_closed_when_left() -> None:
                 closed.append("closed")
 
     flow = r.zip(Numbers(), r.range(10))
-    assert flow.chain.pulled
+    assert flow.chain.is_pullable
     assert flow.bound().total == 0
     async for pair in flow:
         if pair == (2, 2):

@@ -131,7 +131,7 @@ async def test_a_request_without_a_lease_is_rejected() -> None:
         held = requester._driver.connection.requests.held
         assert held is not None
         await requester.request_response(route="one")
-        held.grant(5, 100, requester._driver.door.now())  # the client assumes a lease
+        held.grant(5, 100, requester._driver.loop_handle.time())  # the client assumes a lease
         with pytest.raises(RequestRejected, match="no lease"):
             await requester.request_response(route="one")
 

@@ -69,7 +69,7 @@ class SlowTransport(MemoryTransport):
     def _plan(self) -> None:
         if not self._planned and not self.gone:
             self._planned = True
-            self.driver.door.later(1.0, self._deliver)
+            self.driver.loop_handle.call_later(1.0, self._deliver)
 
 
 async def pair(

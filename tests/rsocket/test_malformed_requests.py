@@ -54,7 +54,7 @@ data = rubbish | st.sampled_from([b"[1]", b"{", b"", b"[" * 100_000])
 
 
 async def ask(driver: Driver, payload: Payload) -> None:
-    call = driver.door.future()
+    call = driver.loop_handle.create_future()
     driver.calls[driver.connection.request_response(payload)] = call
     driver.plan()
     try:

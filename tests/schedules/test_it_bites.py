@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from reactive_aio import Emitter, create, from_thread, range as numbers
-from reactive_aio._core.island import Island
-from reactive_aio._core.lifecycle import Input, Phase
-from reactive_aio._core.mailbox import Mailbox
-from reactive_aio._core.queues import Emission
+from reactive_aio._core.queues.bounded_queue import Emission
+from reactive_aio._core.queues.thread_mailbox import ThreadMailbox
+from reactive_aio._core.subscription.island import Island
+from reactive_aio._core.subscription.lifecycle import Input, Phase
 from reactive_aio._sources.thread import _Feed, _ThreadSubscription
 from reactive_aio.testing.schedules import Schedule, ScheduleFailure, explore
 from tests.schedules.laws import ALL, Witness
@@ -122,7 +122,7 @@ def test_a_thread_that_does_not_keep_who_asks(monkeypatch: Broken) -> None:
 
 
 def test_a_mailbox_that_wakes_only_once(monkeypatch: Broken) -> None:
-    def put(self: "Mailbox[Any]", element: Any) -> tuple[Emission, bool]:
+    def put(self: "ThreadMailbox[Any]", element: Any) -> tuple[Emission, bool]:
         wake = not self._held
         if wake:
             self._held.append(element)
@@ -131,5 +131,5 @@ def test_a_mailbox_that_wakes_only_once(monkeypatch: Broken) -> None:
         self._held.append(element)
         return Emission.ACCEPTED, count == 0
 
-    monkeypatch.setattr(Mailbox, "put", put)
+    monkeypatch.setattr(ThreadMailbox, "put", put)
     assert len(found(emitted).order.split()) <= 3

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reactive_aio._core.loop import Door
+from reactive_aio._core.loop import LoopHandle
 from reactive_aio.spark.crew import Crew
 
 from .conftest import until
@@ -28,7 +28,7 @@ def told(result: object, error: Exception | None) -> None:
 
 
 def crew(size: int) -> Crew:
-    return Crew(Door("crew"), "crew", size=size, interrupt=lambda: None)
+    return Crew(LoopHandle("crew"), "crew", size=size, interrupt=lambda: None)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

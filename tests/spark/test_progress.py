@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from reactive_aio._core.demand import UNBOUNDED
-from reactive_aio._core.loop import Door
+from reactive_aio._core.loop import LoopHandle
 from reactive_aio.spark import Progress, from_dataframe
 from reactive_aio.spark.progress import EVERY, Meter, Tell
 from reactive_aio.testing.probes import SubscriberProbe
@@ -67,7 +67,7 @@ async def test_the_last_report_counts_everything(spark: "SparkSession", mode: "M
 async def test_an_end_that_overtakes_the_loop_does_not_overtake_what_was_counted() -> None:
     """A thread counts and then ends; the loop, at work meanwhile, may see the end at once."""
     reports = Reports()
-    meter = Meter(reports.append, Door("from_dataframe()"))
+    meter = Meter(reports.append, LoopHandle("from_dataframe()"))
     meter.requested(1)
     meter.add_by_thread("done", 1)
     meter.add_by_thread("bytes", 30)
@@ -80,7 +80,7 @@ async def test_an_end_that_overtakes_the_loop_does_not_overtake_what_was_counted
 
 async def test_what_a_thread_counts_is_told_though_nothing_else_happens() -> None:
     reports = Reports()
-    meter = Meter(reports.append, Door("from_dataframe()"))
+    meter = Meter(reports.append, LoopHandle("from_dataframe()"))
     meter.requested(1)
     await reports.until(demand=1)
     for more in (30, 12):

@@ -14,7 +14,7 @@ raises is this side's own mistake. *now* is any clock in seconds that never goes
 
 from typing import TYPE_CHECKING, Final
 
-from ..._core.demand import positive
+from ..._core.demand import require_demand
 from .codec import encode
 from .events import Event
 from .frames import (
@@ -119,12 +119,14 @@ class Connection(Intake):
 
     def request_stream(self, payload: Pair, n: int) -> int:
         """Ask for a stream, and for its first *n* elements."""
-        return self.requests.begin(Model.STREAM, payload, positive(n), self.exchanges.now, False)
+        return self.requests.begin(
+            Model.STREAM, payload, require_demand(n), self.exchanges.now, False
+        )
 
     def request_channel(self, payload: Pair, n: int, *, complete: bool = False) -> int:
         """Open a channel with its first element, and ask for *n*."""
         now = self.exchanges.now
-        return self.requests.begin(Model.CHANNEL, payload, positive(n), now, complete)
+        return self.requests.begin(Model.CHANNEL, payload, require_demand(n), now, complete)
 
     def metadata_push(self, metadata: bytes) -> None:
         if self.requests.closed:

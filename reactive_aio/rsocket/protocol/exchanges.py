@@ -7,7 +7,7 @@ and adds events. Nothing here looks at a clock or calls anybody.
 from struct import Struct
 from typing import Final
 
-from ..._core.demand import UNBOUNDED, positive
+from ..._core.demand import UNBOUNDED, require_demand
 from ...errors import RuleViolation
 from .books import HALF, Books
 from .codec import HEADER, encode
@@ -45,7 +45,7 @@ class Exchanges(Books):
     # -- this side's will --------------------------------------------------------------------------
     def request(self, stream_id: int, n: int) -> None:
         """Ask for *n* more elements; they are put on the wire when next something is sent."""
-        positive(n)
+        require_demand(n)
         stream = self.streams.live.get(stream_id)
         if stream is None or stream.state not in RECEIVING or stream.model is _RESPONSE:
             return

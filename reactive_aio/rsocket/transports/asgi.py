@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ..._core.loop import Future, Task, settled
+from ..._core.loop import Future, Task, wait_settled
 from ..driver import CLOSE_TIMEOUT, Driver
 from ..protocol.frames import ErrorCode
 from .message_framing import join_messages, split_messages
@@ -66,7 +66,7 @@ class AsgiTransport:
     def close(self) -> None:
         if not self._closing:
             self._closing = True
-            self._late = self.driver.door.later(CLOSE_TIMEOUT, self.abort)
+            self._late = self.driver.loop_handle.call_later(CLOSE_TIMEOUT, self.abort)
         _wake(self._write_on)
 
     def abort(self) -> None:
@@ -86,15 +86,17 @@ class AsgiTransport:
     async def run(self, accept: MutableMapping[str, Any]) -> None:
         """Be the connection until it ends; then the driver has been told, and nothing is left."""
         error: BaseException | None = None
-        door = self.driver.door
+        loop_handle = self.driver.loop_handle
         try:
             await self._send_on(accept)
             if not self.aborted:
                 self._tasks = [
-                    door.spawn(self._receive(), "rsocket: receives from an ASGI server"),
-                    door.spawn(self._send(), "rsocket: sends to an ASGI server"),
+                    loop_handle.create_task(
+                        self._receive(), "rsocket: receives from an ASGI server"
+                    ),
+                    loop_handle.create_task(self._send(), "rsocket: sends to an ASGI server"),
                 ]
-                await settled(*self._tasks)
+                await wait_settled(*self._tasks)
             for task in self._tasks:
                 if not task.cancelled() and (error := task.exception()):
                     break
@@ -102,7 +104,7 @@ class AsgiTransport:
             error = gone
         finally:
             self.abort()
-            await settled(*self._tasks)
+            await wait_settled(*self._tasks)
             if self._late is not None:
                 self._late.cancel()
             self.driver.lost(error)
@@ -114,7 +116,7 @@ class AsgiTransport:
         try:
             while (message := await self._receive_next())["type"] == "websocket.receive":
                 while not self._reading:
-                    self._read_on = self.driver.door.future()
+                    self._read_on = self.driver.loop_handle.create_future()
                     await self._read_on
                 data = message.get("bytes")
                 if data is None:
@@ -139,7 +141,7 @@ class AsgiTransport:
         try:
             while self._written or not self._closing:
                 if not self._written:
-                    self._write_on = self.driver.door.future()
+                    self._write_on = self.driver.loop_handle.create_future()
                     await self._write_on
                     continue
                 messages, self._written = self._written, []
@@ -157,7 +159,7 @@ class AsgiTransport:
 
     def _leave(self) -> None:
         for task in self._tasks:
-            if not self.driver.door.inside(task):
+            if not self.driver.loop_handle.is_current_task(task):
                 task.cancel()
 
 

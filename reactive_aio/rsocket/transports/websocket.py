@@ -166,7 +166,7 @@ class WebSocketTransport(SocketProtocol):
 
     def _useless(self) -> None:
         """A ping was answered; a few are ordinary."""
-        now = self.driver.door.now()
+        now = self.driver.loop_handle.time()
         self.driver.connection.heard(now)
         if self._flood.useless(now):
             self.fail(POLICY, "a flood of frames that lead to nothing")
@@ -177,10 +177,10 @@ class WebSocketTransport(SocketProtocol):
     def _watch(self, whole: bool) -> None:
         """See to it that what has been begun is finished in time."""
         if self._partial or not whole:
-            self.driver.connection.heard(self.driver.door.now())
+            self.driver.connection.heard(self.driver.loop_handle.time())
             if self._half is None and self._protocol.state is State.OPEN:
                 limit = self._limits.frame_timeout
-                self._half = self.driver.door.later(limit, self._too_slow)
+                self._half = self.driver.loop_handle.call_later(limit, self._too_slow)
         elif self._half is not None:
             self._half.cancel()
             self._half = None
@@ -199,7 +199,7 @@ class WebSocketTransport(SocketProtocol):
             said = protocol.close_sent or protocol.parser_exc
             self._error = ConnectionError(f"the WebSocket was ended: {said}")
         if self._end_timer is None:
-            self._end_timer = self.driver.door.later(CLOSE_TIMEOUT, socket.abort)
+            self._end_timer = self.driver.loop_handle.call_later(CLOSE_TIMEOUT, socket.abort)
         if protocol.state is State.CLOSED or (protocol.close_sent and protocol.close_rcvd):
             socket.close()
         elif half_close and socket.can_write_eof():

@@ -31,7 +31,7 @@ class WebSocketClientTransport(WebSocketTransport):
         )
         super().__init__(driver, protocol)
         self._asking = protocol
-        self.opened: Future[None] = driver.door.future()
+        self.opened: Future[None] = driver.loop_handle.create_future()
 
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(transport)

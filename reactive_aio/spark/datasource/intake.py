@@ -7,7 +7,7 @@ from ..._core.demand import Demand
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ...stage import Inlet
+    from ...stage import Downstream
 
 __all__ = ("Intake",)
 
@@ -17,12 +17,12 @@ class Intake:
 
     def __init__(
         self,
-        inlet: "Inlet[Any]",
+        downstream: "Downstream[Any]",
         *,
         told: "Callable[[], object]",
         gone: "Callable[[], object]",
     ) -> None:
-        self._inlet: Inlet[Any] | None = inlet
+        self._downstream: Downstream[Any] | None = downstream
         self._told = told
         self._gone = gone
         self._demand = Demand()
@@ -33,7 +33,7 @@ class Intake:
     @property
     def open(self) -> bool:
         """Whether anything is wanted still."""
-        return self._inlet is not None
+        return self._downstream is not None
 
     @property
     def hungry(self) -> bool:
@@ -47,14 +47,14 @@ class Intake:
         self._go()
 
     def end(self, error: BaseException | None = None) -> None:
-        inlet, self._inlet = self._inlet, None
-        if inlet is None:
+        downstream, self._downstream = self._downstream, None
+        if downstream is None:
             return
         self._gone()
         if error is None:
-            inlet.complete()
+            downstream.complete()
         else:
-            inlet.fail(error)
+            downstream.fail(error)
 
     # -- what the island tells --------------------------------------------------------------------
     def request(self, n: int, /) -> None:
@@ -67,19 +67,19 @@ class Intake:
         self._go()
 
     def cancel(self) -> None:
-        if self._inlet is not None:
-            self._inlet = None
+        if self._downstream is not None:
+            self._downstream = None
             self._rows, self._left = iter(()), 0
             self._gone()
 
     def _go(self) -> None:
-        inlet = self._inlet
-        if inlet is None or not self._clear or not self._demand:
+        downstream = self._downstream
+        if downstream is None or not self._clear or not self._demand:
             return
         if self._left:
             count = self._demand.take(self._left)
             self._left -= count
             self._clear = False
-            inlet.push_from(self._rows, count)
+            downstream.push_from(self._rows, count)
         else:
             self._told()

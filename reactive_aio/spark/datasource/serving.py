@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import anyio
 
-from ..._core.arguments import whole
+from ..._core.arguments import require_int
 from ..failures import require_pyspark
 from .encoding import encode, parse
 from .puller import Puller
@@ -81,8 +81,8 @@ async def serve_flow(
     a time; leaving early (``df.limit``) cancels the flow.
     """
     require_pyspark()
-    whole("serve_flow", "replay", replay, least=2)
-    whole("serve_flow", "first", first)
+    require_int("serve_flow", "replay", replay, least=2)
+    require_int("serve_flow", "first", first)
     kept = Replay(first, replay)
     columns = await anyio.to_thread.run_sync(parse, schema)
     serving = _Serving(flow, columns, kept, name or uuid4().hex)

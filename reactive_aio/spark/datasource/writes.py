@@ -8,9 +8,9 @@ from uuid import uuid4
 
 import anyio
 
-from ..._core.arguments import whole
+from ..._core.arguments import require_int
 from ...errors import AlreadySubscribed, ReactiveError
-from ...stage import Inlet, from_push
+from ...stage import Downstream, from_push
 from ..aside import Aside
 from ..failures import require_pyspark, telling
 from ..rows import KINDS, Kind, maker
@@ -116,7 +116,7 @@ async def serve_writes(
     require_pyspark()
     if rows not in KINDS:
         raise ValueError(f"serve_writes: rows must be one of {', '.join(KINDS)}, not {rows!r}.")
-    whole("serve_writes", "batch", batch, least=1)
+    require_int("serve_writes", "batch", batch, least=1)
     writes = _Writes(rows, batch, numbered=numbered)
     flow: Flow[Any] = from_push(
         writes.attach, name="serve_writes", holds=1 if rows == "batch" else batch, checked=True
@@ -142,13 +142,13 @@ class _Writes:
         self._decoders: dict[str, Callable[[bytes], Rows]] = {}
 
     # -- the flow ---------------------------------------------------------------------------------
-    def attach(self, inlet: Inlet[Any]) -> Intake:
+    def attach(self, downstream: Downstream[Any]) -> Intake:
         if self._intake is not None:
             raise AlreadySubscribed(
                 "rule 1.11: what Spark writes serves one subscriber at a time; share it with a "
                 "MulticastProcessor"
             )
-        self._intake = Intake(inlet, told=self._tell, gone=self._gone)
+        self._intake = Intake(downstream, told=self._tell, gone=self._gone)
         self._tell()
         return self._intake
 

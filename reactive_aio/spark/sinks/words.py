@@ -5,8 +5,8 @@ from functools import partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ..._core.arguments import whole
-from ..._core.duration import Duration, seconds
+from ..._core.arguments import require_int
+from ..._core.duration import Duration, to_seconds
 from ...errors import TooManyElements
 from ..aside import Aside
 from ..failures import require_pyspark, telling
@@ -53,7 +53,7 @@ async def to_dataframe(
     Rules: 2.1
     """
     require_pyspark()
-    whole("to_dataframe", "limit", limit)
+    require_int("to_dataframe", "limit", limit)
     tables = Tables(spark, schema)
     parts = list[Any]()
 
@@ -100,7 +100,7 @@ async def write_parquet(
     Holds: 2 × *batch* elements.
     Rules: 2.1
     """
-    whole("write_parquet", "files", files, least=1)
+    require_int("write_parquet", "files", files, least=1)
     location = fspath(path)
 
     def save(df: "DataFrame", mode: str) -> None:
@@ -140,7 +140,7 @@ async def append_table(
     Holds: 2 × *batch* elements.
     Rules: 2.1
     """
-    whole("append_table", "files", files, least=1)
+    require_int("append_table", "files", files, least=1)
 
     def save(df: "DataFrame", mode: str) -> None:
         df.coalesce(files).write.mode(mode).saveAsTable(table)
@@ -163,10 +163,10 @@ async def _write(
     mode: SaveMode,
 ) -> Written:
     require_pyspark()
-    whole(name, "batch", batch, least=1)
+    require_int(name, "batch", batch, least=1)
     if mode not in _SAVE_MODES:
         raise ValueError(f"{name}: mode must be one of {', '.join(_SAVE_MODES)}, not {mode!r}.")
-    limit = None if within is None else seconds(within, f"{name}: within")
+    limit = None if within is None else to_seconds(within, f"{name}: within")
     batches = flow.buffer(batch) if limit is None else flow.buffer_timeout(batch, limit)
     done = Written(0, 0)
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, TypeVar
 
-from ..._core.chain import Chain
+from ..._core.compiler.chain import Chain
 from ...flow import Flow
 
 if TYPE_CHECKING:

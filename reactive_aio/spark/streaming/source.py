@@ -3,8 +3,8 @@
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
-from ..._core.arguments import whole
-from ...stage import Inlet, from_push
+from ..._core.arguments import require_int
+from ...stage import Downstream, from_push
 from ..decoding import batch_sizes
 from ..failures import UnsupportedDataFrame, is_connect, require_pyspark, telling
 from ..jobs import inheriting
@@ -107,7 +107,7 @@ def from_stream(
     )  # fmt: skip
     batches = _batches(plan)
     flow: Flow[Any] = from_push(
-        lambda inlet: StreamRows(inlet, batches),
+        lambda downstream: StreamRows(downstream, batches),
         name=plan.name,
         holds=0 if rows == "batch" else batch_sizes(df.schema, rows, batch).most - 1,
         checked=True,
@@ -159,8 +159,8 @@ def from_micro_batches(
 
 
 def _batches(plan: Plan) -> "Flow[MicroBatch[Any]]":
-    def attach(inlet: Inlet[MicroBatch[Any]]) -> StreamSubscription:
-        return StreamSubscription(inlet, plan)
+    def attach(downstream: Downstream[MicroBatch[Any]]) -> StreamSubscription:
+        return StreamSubscription(downstream, plan)
 
     return from_push(attach, name=plan.name, checked=True)
 
@@ -186,8 +186,8 @@ def _plan(
     options = {} if checkpoint is None else {"checkpointLocation": fspath(checkpoint)}
     return Plan(
         df=df, inherit=inheriting(df), name=function, kind=rows, mode=mode,
-        window=whole(function, "window", window, least=1),
-        batch=None if batch is None else whole(function, "batch", batch, least=1),
+        window=require_int(function, "window", window, least=1),
+        batch=None if batch is None else require_int(function, "batch", batch, least=1),
         options=options, output_mode=output_mode, trigger=trigger_options(function, trigger),
         query_name=name,
     )  # fmt: skip

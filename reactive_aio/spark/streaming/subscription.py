@@ -5,8 +5,8 @@ from typing import Any
 from weakref import WeakMethod, finalize
 
 from ..._core.demand import Demand
-from ..._core.loop import Door
-from ...stage import Inlet
+from ..._core.loop import LoopHandle
+from ...stage import Downstream
 from ..crew import Crew
 from .microbatch import MicroBatch, StreamStopped
 from .query import Plan, Query
@@ -17,16 +17,28 @@ __all__ = ("StreamSubscription",)
 class StreamSubscription:
     """One subscription. Everything here runs on the loop's thread."""
 
-    __slots__ = ("__weakref__", "_clear", "_crew", "_demand", "_door", "_forgotten", "_here",
-                 "_inlet", "_name", "_query", "_started", "_under_way")  # fmt: skip
+    __slots__ = (
+        "__weakref__",
+        "_clear",
+        "_crew",
+        "_demand",
+        "_downstream",
+        "_forgotten",
+        "_here",
+        "_loop_handle",
+        "_name",
+        "_query",
+        "_started",
+        "_under_way",
+    )  # fmt: skip
 
-    def __init__(self, inlet: Inlet[MicroBatch[Any]], plan: Plan) -> None:
-        self._inlet: Inlet[MicroBatch[Any]] | None = inlet
+    def __init__(self, downstream: Downstream[MicroBatch[Any]], plan: Plan) -> None:
+        self._downstream: Downstream[MicroBatch[Any]] | None = downstream
         self._name = plan.name
-        self._door = Door(f"{plan.name}()")
-        arrived = _calling(self._door, WeakMethod(self._arrived))
-        self._query = Query(plan, arrived, self._door.loop.is_closed)
-        self._crew = Crew(self._door, plan.name, size=1, interrupt=self._query.stop)
+        self._loop_handle = LoopHandle(f"{plan.name}()")
+        arrived = _calling(self._loop_handle, WeakMethod(self._arrived))
+        self._query = Query(plan, arrived, self._loop_handle.loop.is_closed)
+        self._crew = Crew(self._loop_handle, plan.name, size=1, interrupt=self._query.stop)
         self._demand = Demand()
         self._started = False
         self._here: MicroBatch[Any] | None = None
@@ -52,7 +64,7 @@ class StreamSubscription:
 
     def cancel(self) -> None:
         """Let go: the wait ends first, or stopping the query would wait for it."""
-        self._inlet = self._here = None
+        self._downstream = self._here = None
         self._query.leave()
         self._crew.interrupt()
         self._forgotten()
@@ -63,50 +75,50 @@ class StreamSubscription:
 
     # -- what the threads tell --------------------------------------------------------------------
     def _arrived(self, batch: MicroBatch[Any]) -> None:
-        if self._inlet is not None:
+        if self._downstream is not None:
             self._here = batch
             self._go()
 
     def _ended(self, _: None, error: Exception | None) -> None:
-        inlet, self._inlet = self._inlet, None
-        if inlet is None:
+        downstream, self._downstream = self._downstream, None
+        if downstream is None:
             return
         self._forgotten()  # and lets go of what the query keeps
         if error is None and (self._under_way or self._here is not None):
             error = StreamStopped(self._name)
         if error is None:
-            inlet.complete()
+            downstream.complete()
         else:
-            inlet.fail(error)
+            downstream.fail(error)
 
     # -- what is done about it --------------------------------------------------------------------
     def _go(self) -> None:
-        inlet = self._inlet
-        if inlet is None or not self._clear or not self._demand:
+        downstream = self._downstream
+        if downstream is None or not self._clear or not self._demand:
             return
         batch, self._here = self._here, None
         if batch is not None:
             self._demand.take(1)
             self._under_way, self._clear = True, False
-            inlet.push([batch])
+            downstream.push([batch])
         elif self._under_way:
             self._under_way = False
             self._query.release()
-        self._query.keeps = self if self._demand and self._inlet is not None else None
+        self._query.keeps = self if self._demand and self._downstream is not None else None
 
 
 Arrived = Callable[[MicroBatch[Any]], object]
 Ended = Callable[[None, Exception | None], None]
 
 
-def _calling(door: Door, arrived: "WeakMethod[Arrived]") -> Arrived:
+def _calling(loop_handle: LoopHandle, arrived: "WeakMethod[Arrived]") -> Arrived:
     """Make what a thread calls with a batch."""
 
     def call(batch: MicroBatch[Any]) -> None:
         if (method := arrived()) is not None:
             method(batch)
 
-    return lambda batch: door.soon_threadsafe(call, batch)
+    return lambda batch: loop_handle.call_soon_threadsafe(call, batch)
 
 
 def _telling(ended: "WeakMethod[Ended]") -> Ended:

@@ -2,7 +2,7 @@
 
 from typing import Any, Final, Literal, cast
 
-from ..._core.duration import Duration, seconds
+from ..._core.duration import Duration, to_seconds
 
 __all__ = ("Trigger", "trigger_options")
 
@@ -24,4 +24,4 @@ def trigger_options(name: str, trigger: Trigger) -> dict[str, Any]:
                 f"{trigger!r}"
             )
         return {word: True}
-    return {"processingTime": f"{seconds(trigger, f'{name}: trigger') * 1000:.0f} milliseconds"}
+    return {"processingTime": f"{to_seconds(trigger, f'{name}: trigger') * 1000:.0f} milliseconds"}
