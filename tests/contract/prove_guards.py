@@ -42,6 +42,7 @@ SYNC: Final = CORE + "subscription/sync_island.py"
 TASK: Final = CORE + "subscription/task_island.py"
 SKELETONS: Final = CORE + "compiler/loop_templates.py"
 INNER: Final = CORE + "upstreams/inner_subscriber.py"
+COMPILER: Final = CORE + "compiler/loop_compiler.py"
 INPUT: Final = CORE + "subscription/input_queue.py"
 
 GUARDS: Final = (
@@ -107,10 +108,10 @@ GUARDS: Final = (
           "S.emitted = emitted\\n    yield WITHIN",
           "S.emitted = emitted\\n    if S.spent(): raise Done\\n    yield WAIT"),
     Guard("1.5 the same in a task", TASK, "not within and self.spent()", "self.spent()"),
-    Guard("1.4 None is no element", CORE + "compiler/loop_compiler.py",
+    Guard("1.4 None is no element", COMPILER,
           "if self.shape.checked:", "if True:"),
     # -- cancellation
-    Guard("1.8 the flag after each delivery", CORE + "compiler/loop_compiler.py",
+    Guard("1.8 the flag after each delivery", COMPILER,
           'out.append("if S.dead: return")', "pass"),
     Guard("1.8 a stage that swallows its cancellation", SKELETONS,
           '_ALIVE = ["if S.dead: return"]', '_ALIVE = ["pass"]'),
@@ -170,7 +171,7 @@ GUARDS: Final = (
           '"REST": ["if S.is_slice_over: yield TURN"]', '"REST": []'),
     Guard("fairness: so does a pushed task", SKELETONS,
           '"REST": ["if S.is_slice_over: await S.yield_slice()"]', '"REST": []'),
-    Guard("fairness: what a stage makes of one element gives turns", CORE + "compiler/loop_compiler.py",
+    Guard("fairness: what a stage makes of one element gives turns", COMPILER,
           'turn = self._turn_within() if found["word"] == "emit each" else []', "turn = []"),
     Guard("fairness: the clock, not a count", CORE + "time_slice.py",
           "self.is_slice_over = now >= self.slice_end", "self.is_slice_over = False"),
