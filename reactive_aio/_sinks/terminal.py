@@ -8,12 +8,12 @@ from .._core import arguments
 from .._core.arguments import require_int, require_sync_callable
 from .._core.compiler.inline import InlineStage, describe
 from ..errors import EmptyFlow, TooManyElements
-from .outcome import NOTHING, outcome
+from .first_value import NOTHING, first_value
 
 if TYPE_CHECKING:
     from ..stage import Fluent
 
-__all__ = ("all", "any", "count", "for_each", "reduce", "run", "to_dict", "to_list")
+__all__ = ("all", "any", "count", "for_each", "reduce", "run", "sum", "to_dict", "to_list")
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -118,6 +118,17 @@ _COUNT = InlineStage(
     after="emit $count",
 )
 
+_SUM = InlineStage(
+    "sum",
+    params=("start",),
+    setup="$total = $start",
+    each="""
+    $total = $total + x
+    drop
+    """,
+    after="emit $total",
+)
+
 _ANY = InlineStage(
     "any",
     params=("predicate",),
@@ -205,8 +216,8 @@ async def reduce(
     """
     require_sync_callable("reduce", "reducer", reducer, _FIRST_MAP_ASYNC)
     if seed is not NOTHING:
-        return await outcome(source.via(_FOLD, reducer, seed))
-    found = await outcome(source.via(_REDUCE, reducer))
+        return await first_value(source.via(_FOLD, reducer, seed))
+    found = await first_value(source.via(_REDUCE, reducer))
     if found is NOTHING:
         error = EmptyFlow("reduce: the flow has no elements; give a seed to return then")
         source.chain.annotate(error)
@@ -228,7 +239,7 @@ async def to_list(source: "Fluent[T]", *, limit: int = LIMIT) -> list[T]:
     Rules: 2.1
     """
     require_int("to_list", "limit", limit)
-    found = await outcome(source.via(_TO_LIST, limit, holds=limit))
+    found = await first_value(source.via(_TO_LIST, limit, holds=limit))
     return cast("list[T]", found)
 
 
@@ -264,7 +275,7 @@ async def to_dict(
         require_sync_callable("to_dict", "value", value, _FIRST_MAP_ASYNC)
     require_int("to_dict", "limit", limit)
     stage = source.via(_TO_DICT, key, value, limit, holds=limit)
-    return cast("dict[Any, Any]", await outcome(stage))
+    return cast("dict[Any, Any]", await first_value(stage))
 
 
 async def count(source: "Fluent[object]") -> int:
@@ -277,7 +288,26 @@ async def count(source: "Fluent[object]") -> int:
     Holds: nothing.
     Rules: 2.1
     """
-    return cast("int", await outcome(source.via(_COUNT)))
+    return cast("int", await first_value(source.via(_COUNT)))
+
+
+@overload
+async def sum(source: "Fluent[int]") -> int: ...
+@overload
+async def sum(source: "Fluent[float]") -> float: ...
+@overload
+async def sum(source: "Fluent[A]", start: A) -> A: ...
+async def sum(source: "Fluent[Any]", start: Any = 0) -> Any:
+    """Add the elements up, beginning with *start*.
+
+    Demand: unbounded.
+    Completes: returns when the flow completes.
+    Fails: raises what the flow failed with, or an addition raised.
+    Cancels: when its task is cancelled.
+    Holds: nothing.
+    Rules: 2.1
+    """
+    return await first_value(source.via(_SUM, start))
 
 
 async def any(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> bool:
@@ -291,7 +321,7 @@ async def any(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> b
     Rules: 2.1
     """
     require_sync_callable("any", "predicate", predicate, _FIRST_MAP_ASYNC)
-    return cast("bool", await outcome(source.via(_ANY, predicate)))
+    return cast("bool", await first_value(source.via(_ANY, predicate)))
 
 
 async def all(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> bool:
@@ -305,7 +335,7 @@ async def all(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> b
     Rules: 2.1
     """
     require_sync_callable("all", "predicate", predicate, _FIRST_MAP_ASYNC)
-    return cast("bool", await outcome(source.via(_ALL, predicate)))
+    return cast("bool", await first_value(source.via(_ALL, predicate)))
 
 
 async def for_each(source: "Fluent[T]", function: Callable[[T], object]) -> int:
@@ -327,7 +357,7 @@ async def for_each(source: "Fluent[T]", function: Callable[[T], object]) -> int:
         stage = source.via(_EACH_ASYNC, function)
     else:
         stage = source.via(_EACH, function)
-    return cast("int", await outcome(stage))
+    return cast("int", await first_value(stage))
 
 
 async def run(source: "Fluent[object]") -> None:
@@ -340,4 +370,4 @@ async def run(source: "Fluent[object]") -> None:
     Holds: nothing.
     Rules: 2.1
     """
-    await outcome(source.via(_IGNORE))
+    await first_value(source.via(_IGNORE))

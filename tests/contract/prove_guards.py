@@ -191,7 +191,7 @@ GUARDS: Final = (
     Guard("tasks: cancelling who waits for cleanup cancels no cleanup", CORE + "loop.py",
           "await asyncio.wait([asyncio.ensure_future(each) for each in work])",
           "await asyncio.gather(*work, return_exceptions=True)"),
-    Guard("async for: a StopAsyncIteration is no end", "reactive_aio/_sinks/iterate.py",
+    Guard("async for: a StopAsyncIteration is no end", "reactive_aio/_sinks/async_iteration.py",
           "        if isinstance(error, StopAsyncIteration):", "        if False:"),
     # -- strangers
     Guard("2.5 a second subscription", INNER,

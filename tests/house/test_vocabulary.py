@@ -24,7 +24,7 @@ SECTIONS: Final = ("Demand", "Completes", "Fails", "Cancels", "Holds", "Rules")
 PACKAGE: Final = Path(reactive_aio.__file__).parent
 
 # Families whose functions are not operators of elements: they end or describe a flow.
-NO_SECTIONS: Final = {"meta"}
+NO_SECTIONS: Final = {"introspection"}
 # Words that no lane can show, and why.
 NO_DIAGRAM: Final[dict[str, str]] = {}
 NOT_FOR_USERS: Final = {

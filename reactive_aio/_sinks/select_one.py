@@ -1,4 +1,4 @@
-"""Terminal operators that return one of the elements, or their sum."""
+"""Terminal operators that return one of the elements."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, overload
@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, overload
 from .._core.arguments import require_int, require_sync_callable
 from .._core.compiler.inline import InlineStage
 from ..errors import EmptyFlow, TooManyElements
-from .outcome import NOTHING, outcome
+from .first_value import NOTHING, first_value
 
 if TYPE_CHECKING:
     from ..stage import Fluent
 
-__all__ = ("element_at", "first", "last", "max", "min", "single", "sum")
+__all__ = ("element_at", "first", "last", "max", "min", "single")
 
 T = TypeVar("T")
 D = TypeVar("D")
-A = TypeVar("A")
 
 
 class _Comparable(Protocol):
@@ -25,7 +24,11 @@ class _Comparable(Protocol):
 C = TypeVar("C", bound=_Comparable)
 
 _MISSING: Final[Any] = object()
-_FIRST_MAP_ASYNC = "use map_async before it"
+
+_EMIT_KEPT: Final = """
+if $kept is not None:
+    emit $kept
+"""
 
 _LAST = InlineStage(
     "last",
@@ -34,31 +37,25 @@ _LAST = InlineStage(
     $kept = x
     drop
     """,
-    after="""
-    if $kept is not None:
-        emit $kept
-    """,
+    after=_EMIT_KEPT,
 )
 
 
-def several() -> TooManyElements:
+def more_than_one() -> TooManyElements:
     return TooManyElements("single: the flow has more than one element; use first(), or filter it")
 
 
 _SINGLE = InlineStage(
     "single",
-    uses=(several,),
+    uses=(more_than_one,),
     setup="$kept = None",
     each="""
     if $kept is not None:
-        raise several()
+        raise more_than_one()
     $kept = x
     drop
     """,
-    after="""
-    if $kept is not None:
-        emit $kept
-    """,
+    after=_EMIT_KEPT,
 )
 
 _ELEMENT_AT = InlineStage(
@@ -73,50 +70,25 @@ _ELEMENT_AT = InlineStage(
     """,
 )
 
-_LEAST = InlineStage(
-    "min",
-    params=("key",),
-    setup="$kept = $rank = None",
-    each="""
-    $new = x if $key is None else $key(x)
-    if $kept is None or $new < $rank:
-        $kept = x
-        $rank = $new
-    drop
-    """,
-    after="""
-    if $kept is not None:
-        emit $kept
-    """,
-)
 
-_GREATEST = InlineStage(
-    "max",
-    params=("key",),
-    setup="$kept = $rank = None",
-    each="""
-    $new = x if $key is None else $key(x)
-    if $kept is None or $rank < $new:
-        $kept = x
-        $rank = $new
-    drop
-    """,
-    after="""
-    if $kept is not None:
-        emit $kept
-    """,
-)
+def _extreme(name: str, is_better: str) -> InlineStage:
+    return InlineStage(
+        name,
+        params=("key",),
+        setup="$kept = $rank = None",
+        each=f"""
+        $new = x if $key is None else $key(x)
+        if $kept is None or {is_better}:
+            $kept = x
+            $rank = $new
+        drop
+        """,
+        after=_EMIT_KEPT,
+    )
 
-_SUM = InlineStage(
-    "sum",
-    params=("start",),
-    setup="$total = $start",
-    each="""
-    $total = $total + x
-    drop
-    """,
-    after="emit $total",
-)
+
+_MIN = _extreme("min", "$new < $rank")
+_MAX = _extreme("max", "$rank < $new")
 
 
 @overload
@@ -135,7 +107,7 @@ async def first(source: "Fluent[Any]", *, default: Any = _MISSING) -> Any:
     Holds: nothing.
     Rules: 2.1, 3.4
     """
-    return _or(source, default, await outcome(source, 1), "first")
+    return _value_or_default(source, default, await first_value(source, 1), "first")
 
 
 @overload
@@ -154,7 +126,7 @@ async def last(source: "Fluent[Any]", *, default: Any = _MISSING) -> Any:
     Holds: one element.
     Rules: 2.1
     """
-    return _or(source, default, await outcome(source.via(_LAST, holds=1)), "last")
+    return _value_or_default(source, default, await first_value(source.via(_LAST, holds=1)), "last")
 
 
 @overload
@@ -173,8 +145,8 @@ async def single(source: "Fluent[Any]", *, default: Any = _MISSING) -> Any:
     Holds: one element.
     Rules: 2.1
     """
-    found = await outcome(source.via(_SINGLE, holds=1), 1)
-    return _or(source, default, found, "single")
+    found = await first_value(source.via(_SINGLE, holds=1), 1)
+    return _value_or_default(source, default, found, "single")
 
 
 @overload
@@ -194,8 +166,8 @@ async def element_at(source: "Fluent[Any]", index: int, *, default: Any = _MISSI
     Rules: 2.1, 3.4
     """
     require_int("element_at", "index", index)
-    found = await outcome(source.via(_ELEMENT_AT, index), 1)
-    return _or(source, default, found, f"element_at({index})")
+    found = await first_value(source.via(_ELEMENT_AT, index), 1)
+    return _value_or_default(source, default, found, f"element_at({index})")
 
 
 @overload
@@ -223,9 +195,7 @@ async def min(
     Holds: one element.
     Rules: 2.1
     """
-    if key is not None:
-        require_sync_callable("min", "key", key, _FIRST_MAP_ASYNC)
-    return _or(source, default, await outcome(source.via(_LEAST, key, holds=1)), "min")
+    return await _extreme_of(source, _MIN, key, default)
 
 
 @overload
@@ -253,31 +223,18 @@ async def max(
     Holds: one element.
     Rules: 2.1
     """
+    return await _extreme_of(source, _MAX, key, default)
+
+
+async def _extreme_of(source: "Fluent[Any]", stage: InlineStage, key: Any, default: Any) -> Any:
     if key is not None:
-        require_sync_callable("max", "key", key, _FIRST_MAP_ASYNC)
-    return _or(source, default, await outcome(source.via(_GREATEST, key, holds=1)), "max")
+        require_sync_callable(stage.name, "key", key, "use map_async before it")
+    return _value_or_default(
+        source, default, await first_value(source.via(stage, key, holds=1)), stage.name
+    )
 
 
-@overload
-async def sum(source: "Fluent[int]") -> int: ...
-@overload
-async def sum(source: "Fluent[float]") -> float: ...
-@overload
-async def sum(source: "Fluent[A]", start: A) -> A: ...
-async def sum(source: "Fluent[Any]", start: Any = 0) -> Any:
-    """Add the elements up, beginning with *start*.
-
-    Demand: unbounded.
-    Completes: returns when the flow completes.
-    Fails: raises what the flow failed with, or an addition raised.
-    Cancels: when its task is cancelled.
-    Holds: nothing.
-    Rules: 2.1
-    """
-    return await outcome(source.via(_SUM, start))
-
-
-def _or(source: "Fluent[Any]", default: Any, found: Any, what: str) -> Any:
+def _value_or_default(source: "Fluent[Any]", default: Any, found: Any, what: str) -> Any:
     if found is not NOTHING:
         return found
     if default is not _MISSING:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from reactive_aio import Flow, just, merge, range as numbers
-from reactive_aio._operators.meta import Bound
+from reactive_aio._operators.introspection import Bound
 from reactive_aio.testing import SubscriberProbe
 
 

@@ -11,26 +11,26 @@ from .._core.compiler.loop_compiler import TURN
 from .._core.demand import UNBOUNDED
 from .._core.loop import CancelledError, Future, LoopHandle, report
 from .._core.subscription.bulk_subscriber import BulkSubscriber
-from .iterate import ConsumerSlice
+from .async_iteration import ConsumerSlice
 
 if TYPE_CHECKING:
     from ..spec import Subscription
     from ..stage import Fluent
 
-__all__ = ("NOTHING", "outcome")
+__all__ = ("NOTHING", "first_value")
 
 NOTHING: Final[Any] = object()
 """The outcome of a flow without elements."""
 
 
-async def outcome(flow: "Fluent[Any]", request: int = UNBOUNDED) -> Any:
+async def first_value(flow: "Fluent[Any]", request: int = UNBOUNDED) -> Any:
     """Return the first element of *flow*, or `NOTHING`; raise what it fails with.
 
     It requests *request* elements, and cancels once it has one.
     """
     if flow.chain.is_pullable:
         return await _pulled(flow.chain)
-    return await _Outcome(flow).get(request)
+    return await _FirstValueSubscriber(flow).get(request)
 
 
 async def _pulled(chain: Chain) -> Any:
@@ -49,7 +49,7 @@ async def _pulled(chain: Chain) -> Any:
     return NOTHING
 
 
-class _Outcome(BulkSubscriber):
+class _FirstValueSubscriber(BulkSubscriber):
     """A subscriber that wants one element."""
 
     __slots__ = ("_elements", "_error", "_flow", "_request", "_subscription", "_waiter", "append")
