@@ -17,7 +17,7 @@ from reactive_aio.asgi.text.request import SocketRequest
 from reactive_aio.testing.probes import PublisherProbe
 from tests.asgi.calls import Call, SocketCall
 from tests.asgi.routes import MOST, called, router
-from tests.harness.quiet import Context
+from tests.harness.leftover_checks import Context
 
 # -- bad input: the table --------------------------------------------------------------------------
 ENDS_THE_SOCKET = {

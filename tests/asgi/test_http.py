@@ -12,7 +12,7 @@ from reactive_aio import Flow, empty, error, from_iterable, just, never, range a
 from reactive_aio.asgi import Event, HttpRequest, Refused, Tally, ndjson, sse, stream
 from reactive_aio.testing.probes import PublisherProbe
 from tests.asgi.calls import Call
-from tests.harness.quiet import Context
+from tests.harness.leftover_checks import Context
 
 KINDS: dict[str, Callable[..., Any]] = {"sse": sse, "ndjson": ndjson, "stream": stream}
 every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)

@@ -19,7 +19,7 @@ from reactive_aio.rsocket import Router
 from reactive_aio.testing.probes import PublisherProbe, SubscriberProbe
 from tests.asgi.calls import SocketCall
 from tests.asgi.routes import MOST, called
-from tests.harness.quiet import Context
+from tests.harness.leftover_checks import Context
 
 
 # -- the six types ---------------------------------------------------------------------------------

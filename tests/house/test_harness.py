@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
+from tests.harness.leftover_checks import Context
 from tests.harness.loops import HAS_UVLOOP, REAL_LOOPS, DebugLoop
-from tests.harness.quiet import Context
 
 ROOT = Path(__file__).parents[2]
 FAULTS = "tests/house/faults.py"

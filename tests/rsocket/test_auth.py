@@ -33,7 +33,7 @@ from reactive_aio.rsocket import (
 from reactive_aio.rsocket.protocol.frames import Error, Payload, RequestFnf
 from reactive_aio.rsocket.protocol.metadata import Credentials, write_auth
 from reactive_aio.rsocket.protocol.mime import AUTHENTICATION, ROUTING
-from tests.harness.quiet import Context
+from tests.harness.leftover_checks import Context
 
 from .cut_transport import Bench, Proxy
 from .wire import read, wire

@@ -18,7 +18,7 @@ import trustme
 from reactive_aio.rsocket import Router, serve
 from reactive_aio.rsocket.command import execution, main
 from reactive_aio.rsocket.command.arguments import parse_arguments
-from tests.harness.quiet import Context
+from tests.harness.leftover_checks import Context
 
 ROOT = Path(__file__).parents[2]
 

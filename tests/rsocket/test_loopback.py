@@ -27,7 +27,7 @@ from reactive_aio.rsocket import (
     serve,
 )
 from reactive_aio.testing.probes import PublisherProbe, SubscriberProbe
-from tests.harness.quiet import Context
+from tests.harness.leftover_checks import Context
 
 router = Router()
 

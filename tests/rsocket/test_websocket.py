@@ -28,7 +28,7 @@ from reactive_aio.rsocket.transports.message_framing import (
     split_messages,
 )
 from reactive_aio.testing.probes import SubscriberProbe
-from tests.harness.quiet import Context
+from tests.harness.leftover_checks import Context
 from tests.rsocket.test_transports import converse, router
 
 

@@ -22,7 +22,7 @@ async def requested_twice(schedule: Schedule) -> None:
     numbers(10).subscribe(witness)
     schedule.thread(lambda: witness.request(2), "request(2)")
     witness.request(1)
-    await schedule.quiet()
+    await schedule.wait_until_idle()
     assert len(witness.elements) == 3
     witness.cancel()
 
@@ -31,7 +31,7 @@ async def from_a_thread(schedule: Schedule) -> None:
     """Its end would bring along what was forgotten; so it does not end."""
     witness = Witness(2)
     from_thread([1, 2, 3]).subscribe(witness)
-    await schedule.quiet()
+    await schedule.wait_until_idle()
     assert witness.elements == [1, 2]
     witness.cancel()
 
@@ -43,7 +43,7 @@ async def held_by_nobody(schedule: Schedule) -> None:
     from_thread([1, 2]).subscribe(witness)
     del witness
     schedule.thread(gc.collect, "the collector")
-    await schedule.quiet()
+    await schedule.wait_until_idle()
     assert elements == [1, 2]
 
 
@@ -58,7 +58,7 @@ async def emitted(schedule: Schedule) -> None:
             emitters[0].emit_threadsafe(n)
 
     schedule.thread(work, "the emitter")
-    await schedule.quiet()
+    await schedule.wait_until_idle()
     assert witness.elements == [1, 2]
     witness.cancel()
 

@@ -47,7 +47,7 @@ def test_tasks_and_threads_emit_at_the_same_time(kind: type[Processor]) -> None:
         processor.subscribe(witness)
         schedule.thread(from_a_thread(processor, 1, 2), "the emitter")
         await from_a_task(processor, "a", "b")
-        await schedule.quiet()
+        await schedule.wait_until_idle()
         processor.complete()
         await witness.end()
         Orders([1, 2], ["a", "b"]).judge(witness)
@@ -69,7 +69,7 @@ def test_two_threads_emit_and_one_of_them_completes(kind: type[Processor]) -> No
         schedule.thread(emit_and_complete, "one")
         schedule.thread(lambda: processor.emit_threadsafe("a"), "other")
         await witness.end()
-        await schedule.quiet()
+        await schedule.wait_until_idle()
         assert witness.breaches == []
         assert witness.elements in ([1], [1, "a"], ["a", 1])
 
@@ -85,7 +85,7 @@ def test_elements_from_a_thread_wait_for_demand_from_another(kind: type[Processo
         schedule.thread(from_a_thread(processor, 1, 2), "the emitter")
         schedule.thread(lambda: witness.request(1), "request(1)")
         schedule.thread(lambda: witness.request(1), "request(1) again")
-        await schedule.quiet()
+        await schedule.wait_until_idle()
         assert witness.elements == [1, 2]
         processor.complete()
         await witness.end()
@@ -124,7 +124,7 @@ def test_a_producer_that_waits_is_cancelled(kind: type[Processor]) -> None:
         asyncio.get_running_loop().call_later(0.001, tasks[0].cancel)
         schedule.thread(lambda: witness.request(ALL), "request(ALL)")
         await asyncio.wait(tasks)
-        await schedule.quiet()
+        await schedule.wait_until_idle()
         processor.complete()
         await witness.end()
         assert witness.breaches == []
@@ -144,10 +144,10 @@ def test_cancelled_while_it_is_emitted_into(kind: type[Processor]) -> None:
         schedule.thread(from_a_thread(processor, 1, 2), "the emitter")
         schedule.thread(witness.cancel, "cancel()")
         await from_a_task(processor, "a", "b")
-        await schedule.quiet()
+        await schedule.wait_until_idle()
         witness.silent = True
         processor.complete()
-        await schedule.quiet()
+        await schedule.wait_until_idle()
         Orders([1, 2], ["a", "b"]).judge(witness)
 
     explored(scenario)
@@ -177,7 +177,7 @@ def test_fed_by_a_publisher_that_fails_while_a_thread_emits(kind: type[Processor
         steps(1, error=Oops()).subscribe(processor)
         schedule.thread(lambda: processor.emit_threadsafe("a"), "the emitter")
         await witness.end()
-        await schedule.quiet()
+        await schedule.wait_until_idle()
         assert witness.breaches == []
         assert isinstance(witness.error, Oops)
         assert [x for x in witness.elements if x != "a"] == [1]
@@ -193,7 +193,7 @@ def test_all_subscribers_of_a_multicast_get_the_same_from_when_they_are_there() 
         schedule.thread(from_a_thread(processor, 1, 2), "the emitter")
         await asyncio.sleep(0)
         processor.subscribe(late)
-        await schedule.quiet()
+        await schedule.wait_until_idle()
         processor.complete()
         await early.end()
         await late.end()
@@ -232,7 +232,7 @@ def test_subscribed_returns_when_somebody_has_come_or_the_end() -> None:
         asyncio.get_running_loop().call_soon(processor.subscribe, witness)
         schedule.thread(processor.complete, "complete()")
         await waits
-        await schedule.quiet()
+        await schedule.wait_until_idle()
         assert witness.ended
         assert witness.breaches == []
 

@@ -28,7 +28,7 @@ def test_a_cancellation_while_an_element_from_a_thread_is_delivered() -> None:
         processor.subscribe(witness)
         schedule.thread(emit(processor), "the emitter")
         schedule.thread(witness.cancel, "cancel()")
-        await schedule.quiet()
+        await schedule.wait_until_idle()
         assert witness.elements == EMITTED[: len(witness.elements)]
         stats = processor.stats()
         assert stats.accepted + sum(stats.dropped.values()) <= len(EMITTED)

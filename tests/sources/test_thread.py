@@ -14,7 +14,7 @@ from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio._sources.thread import from_thread
 from reactive_aio.spec import Publisher
 from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
-from tests.harness.quiet import Context
+from tests.harness.leftover_checks import Context
 
 if TYPE_CHECKING:
     from reactive_aio.flow import Flow

@@ -11,7 +11,7 @@ from reactive_aio._core.loop import LoopHandle
 from reactive_aio.spark import Progress, from_dataframe
 from reactive_aio.spark.progress import EVERY, Meter, Tell
 from reactive_aio.testing.probes import SubscriberProbe
-from tests.harness.quiet import Context
+from tests.harness.leftover_checks import Context
 
 from .conftest import arrived, until
 

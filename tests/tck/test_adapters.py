@@ -24,7 +24,7 @@ from reactive_aio.tck.adapters import (
 )
 from reactive_aio.tck.rules import HOUSE_RULES
 from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
-from tests.harness.quiet import Context
+from tests.harness.leftover_checks import Context
 
 aioreactive: Any = import_module("aioreactive")
 reactivex: Any = import_module("reactivex")

@@ -137,7 +137,7 @@ class TestOffences:
         assert lines[3] == " " * 9 + "many words many words many"
         assert max(map(len, lines[:-1])) <= 40
 
-    def test_several_are_all_shown(self) -> None:
+    def test_all_of_several_are_shown(self) -> None:
         drawn = draw(journal(*OPEN, (Kind.OFFENCE, "one"), (Kind.OFFENCE, "two")))
         assert [line.strip() for line in drawn.splitlines()[2:4]] == ["^-- one", "^-- two"]
 

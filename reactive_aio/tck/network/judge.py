@@ -229,7 +229,7 @@ def _broken(law: WireLaw, fault: RuleViolation, talk: Talk) -> Verdict:
     verdict = _verdict(law, Outcome.FAIL, f"rule {rule}: {fault.what}")
     known = WIRE_RULES.get(rule)
     strength = law.strength if known is None else known.strength
-    marked = [each for each in talk.journals if each.offended]
+    marked = [each for each in talk.journals if each.has_offence]
     marked = marked or [each for each in talk.journals if each.entries][-1:]
     log = str(marked[0]) if marked else ""
     return replace(verdict, broken=rule, strength=strength, log=log)

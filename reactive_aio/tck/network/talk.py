@@ -240,7 +240,7 @@ class Peer:
     def violation(self, rule: str, what: str) -> RuleViolation:
         """What was wrong with what came last."""
         last = self.journal.entries[-1] if self.journal.entries else self.note("nothing happened")
-        self.journal.blame(last, f"{rule}: {what}")
+        self.journal.mark(last, f"{rule}: {what}")
         return RuleViolation(rule, what)
 
     async def lives(self, rule: str, after: str) -> None:
@@ -275,7 +275,7 @@ class Peer:
             if wrong is not None:
                 rule, what = wrong
                 if not self.faults:
-                    self.journal.blame(entry, f"{rule}: {what}")
+                    self.journal.mark(entry, f"{rule}: {what}")
                 self.faults.append(RuleViolation(rule, what))
             if seen.kind == KEEPALIVE and seen.flags & RESPOND:
                 await self.flood([frames.keepalive(seen.data, respond=False)])

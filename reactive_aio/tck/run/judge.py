@@ -112,7 +112,7 @@ class Judge:
             verdict = replace(verdict, strength=RULES[rule].strength)
         journals = self._trial.journals if self._trial is not None else []
         # The journal that holds the offence, or the last one: a scenario makes one after another.
-        marked = [each for each in journals if each.offended] or journals
+        marked = [each for each in journals if each.has_offence] or journals
         if marked:
             verdict = replace(verdict, log=str(marked[0]), drawing=draw(marked[0]))
         return replace(verdict, broken=rule)

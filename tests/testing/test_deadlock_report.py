@@ -1,4 +1,4 @@
-"""The message of a deadlock: what each task waits for, who has it, and the circle."""
+"""The message of a deadlock: what each task waits for, which task holds it, and the cycle."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -12,24 +12,24 @@ from reactive_aio.testing.virtual_time import Deadlock, VirtualTimeLoop
 Main = Callable[[], Coroutine[Any, Any, object]]
 
 
-def told_of(main: Main) -> dict[str, str]:
-    """What each task waits for, by its name; the circle as ``"circle"``."""
+def waits_in(main: Main) -> dict[str, str]:
+    """What each task waits for, by its name; the cycle as ``"cycle"``."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner, pytest.raises(Deadlock) as caught:
         runner.run(named(main))
-    return read(str(caught.value))
+    return parse(str(caught.value))
 
 
-def read(message: str) -> dict[str, str]:
-    told: dict[str, str] = {}
+def parse(message: str) -> dict[str, str]:
+    waits: dict[str, str] = {}
     task = ""
     for line in message.splitlines():
-        if line.startswith("in a circle: "):
-            told["circle"] = line.removeprefix("in a circle: ")
+        if line.startswith("cycle: "):
+            waits["cycle"] = line.removeprefix("cycle: ")
         elif line.startswith("    waits for "):
-            told[task] = line.removeprefix("    waits for ")
+            waits[task] = line.removeprefix("    waits for ")
         elif line.startswith("  "):
             task = line.split(":")[0].strip()
-    return told
+    return waits
 
 
 async def named(main: Main) -> None:
@@ -59,10 +59,10 @@ async def two_locks() -> None:
 
 
 def test_two_locks_taken_in_opposite_order() -> None:
-    assert told_of(two_locks) == {
-        "circle": "first -> second -> first",
-        "first": "the Lock 'theirs', which second has",
-        "second": "the Lock 'theirs', which first has",
+    assert waits_in(two_locks) == {
+        "cycle": "first -> second -> first",
+        "first": "the Lock 'theirs', held by second",
+        "second": "the Lock 'theirs', held by first",
         "main": "the tasks first, second",
     }
 
@@ -72,21 +72,20 @@ def test_a_semaphore_and_the_lock_of_a_condition() -> None:
         gate, room = asyncio.Semaphore(1), asyncio.Condition()
         await asyncio.wait([start("first", take(gate, room)), start("second", take(room, gate))])
 
-    told = told_of(main)
-    assert told["first"] == "the Lock 'theirs._lock', which second has"
-    assert told["second"] == "the Semaphore 'theirs', which first has"
-    assert told["circle"] == "first -> second -> first"
+    waits = waits_in(main)
+    assert waits["first"] == "the Lock 'theirs._lock', held by second"
+    assert waits["second"] == "the Semaphore 'theirs', held by first"
+    assert waits["cycle"] == "first -> second -> first"
 
 
-def test_a_lock_that_was_never_given_back() -> None:
+def test_a_lock_that_was_never_released() -> None:
     async def main() -> None:
         lock = asyncio.Lock()
         await lock.acquire()
         await lock.acquire()
 
-    assert told_of(main)["main"] == (
-        "the Lock 'lock', taken by nobody who is inside 'async with' now, "
-        "which no other task has at hand"
+    assert waits_in(main)["main"] == (
+        "the Lock 'lock', held outside of 'async with', reachable from no other task"
     )
 
 
@@ -104,13 +103,13 @@ def test_two_queues_that_are_full() -> None:
         del works
         await asyncio.gather(*tasks)
 
-    told = told_of(main)
-    assert told["circle"] == "filler 1 -> filler 2 -> filler 1"
-    assert told["filler 1"] == "room in the Queue 'mine', full with 1, which filler 2 has at hand"
-    assert told["main"] == "the tasks filler 1, filler 2"
+    waits = waits_in(main)
+    assert waits["cycle"] == "filler 1 -> filler 2 -> filler 1"
+    assert waits["filler 1"] == "room in the Queue 'mine', full with 1, reachable from filler 2"
+    assert waits["main"] == "the tasks filler 1, filler 2"
 
 
-def test_an_event_that_its_setter_waits_behind() -> None:
+def test_an_event_whose_setter_waits_for_the_waiter() -> None:
     async def main() -> None:
         go = asyncio.Event()
 
@@ -120,10 +119,10 @@ def test_an_event_that_its_setter_waits_behind() -> None:
         await start("child", child())
         go.set()
 
-    told = told_of(main)
-    assert told["child"] == "the Event 'go' to be set, which main has at hand"
-    assert told["main"] == "the task child"
-    assert told["circle"] in ("child -> main -> child", "main -> child -> main")
+    waits = waits_in(main)
+    assert waits["child"] == "the Event 'go' to be set, reachable from main"
+    assert waits["main"] == "the task child"
+    assert waits["cycle"] in ("child -> main -> child", "main -> child -> main")
 
 
 def test_a_future_in_a_slot_through_an_asynchronous_generator() -> None:
@@ -141,19 +140,19 @@ def test_a_future_in_a_slot_through_an_asynchronous_generator() -> None:
         async for _ in elements(Holder()):
             pass
 
-    assert told_of(main)["main"] == "the future 'holder.waiter', which no other task has at hand"
+    assert waits_in(main)["main"] == ("the future 'holder.waiter', reachable from no other task")
 
 
-def test_what_is_behind_a_shield() -> None:
+def test_a_task_inside_a_shield() -> None:
     async def main() -> None:
         await asyncio.shield(start("shielded", asyncio.Queue[int]().get()))
 
-    told = told_of(main)
-    assert told["main"] == "the task shielded"
-    assert told["shielded"].startswith("a Queue to have something in it")
+    waits = waits_in(main)
+    assert waits["main"] == "the task shielded"
+    assert waits["shielded"].startswith("an item in a Queue")
 
 
-def test_the_explorer_says_the_same() -> None:
+def test_the_explorer_reports_the_same() -> None:
     with pytest.raises(ScheduleFailure) as caught:
         explore(lambda _: two_locks())
-    assert read(str(caught.value.error))["first"] == "the Lock 'theirs', which second has"
+    assert parse(str(caught.value.error))["first"] == "the Lock 'theirs', held by second"
