@@ -25,8 +25,8 @@ MAY_BLOCK = {
     # These have waited until the terminal is ready; a file does not block for long.
     "/reactive_aio/rsocket/command/terminal.py": {"read_lines", "write"},
 }
-# A thread may hold a lock for a few instructions, and be suspended by the system just then. A thread
-# that holds it longer waits for something.
+# A thread may hold a lock for a few instructions, and be suspended by the system just then. If it
+# holds the lock longer, it waits for something.
 HELD_BRIEFLY = 0.05
 
 

@@ -2,8 +2,8 @@
 
 Lost errors are those that no caller receives: a call of the loop's exception handler, or a log
 record of level ERROR. A test that provokes them requests `expects_loop_errors` or
-`expects_error_logs`, gets the list of those so far, and checks it itself. A coroutine that was never
-awaited is found by pytest, as every warning is an error.
+`expects_error_logs`, gets the list of those so far, and checks it itself. pytest finds coroutines
+that were never awaited, as every warning is an error.
 """
 
 import asyncio

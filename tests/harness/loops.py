@@ -15,8 +15,8 @@ import pytest
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 from tests.harness.leftover_checks import with_error_recording
 
-# In debug mode each handle, task and future records the stack that created it. Two lines are enough;
-# ten took a third of the time of all tests.
+# In debug mode each handle, task and future records the stack that created it. Two lines are
+# enough; ten took a third of the time of all tests.
 asyncio.constants.DEBUG_STACK_DEPTH = 2  # type: ignore[misc]  # typeshed has it final
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]

@@ -46,7 +46,7 @@ def test_a_lane_is_drawn_as_it_was_read(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["a|b", "a#|", "(a", "a.b", "(|a)"])
-def test_what_is_no_lane_is_refused(text: str) -> None:
+def test_an_invalid_lane_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"lane|bracket"):
         Lane.parse(text)
 
@@ -95,19 +95,19 @@ def test_diagrams_are_found_among_other_blocks() -> None:
 
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("text", ["a--b|", "(ab|)", "--#", "a-1-2-(3|)"])
-async def test_what_is_played_is_what_is_drawn(text: str) -> None:
+async def test_a_played_lane_is_recorded_as_drawn(text: str) -> None:
     lane = await play(lambda: Marbles[object](text, tick=2.0), 10, tick=2.0)
     assert lane.signals == Lane.parse(text).signals
 
 
 @pytest.mark.virtual_time
-async def test_a_lane_without_end_is_left() -> None:
+async def test_a_lane_without_end_is_cancelled() -> None:
     lane = await play(lambda: Marbles[str]("a--b---"), 5)
     assert str(lane) == "a--b-"
 
 
 @pytest.mark.virtual_time
-async def test_what_nobody_has_asked_for_waits() -> None:
+async def test_elements_wait_for_demand() -> None:
     probe = SubscriberProbe[object](1).subscribed_to(Marbles[object]("a-1-#"))
     await asyncio.sleep(5)
     assert probe.signals == ["a"]
@@ -117,7 +117,7 @@ async def test_what_nobody_has_asked_for_waits() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_a_lane_that_is_cancelled_is_silent() -> None:
+async def test_a_cancelled_lane_sends_no_signal() -> None:
     probe = SubscriberProbe[object](9).subscribed_to(Marbles[object]("a--b|"))
     await asyncio.sleep(1)
     probe.cancel()
