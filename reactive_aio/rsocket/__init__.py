@@ -30,7 +30,7 @@ from .protocol.frames import ErrorCode, Payload, Setup
 from .protocol.limits import Limits
 from .protocol.metadata import BearerToken, MetadataItem, OtherCredentials, SimpleAuth
 from .protocol.resume import Resumption, Sessions
-from .protocol.states import Model
+from .protocol.stream_states import InteractionModel
 from .uri import Address
 
 if TYPE_CHECKING:
@@ -61,10 +61,10 @@ __all__ = (
     "Connection",
     "ConnectionLost",
     "ErrorCode",
+    "InteractionModel",
     "Lease",
     "Limits",
     "MetadataItem",
-    "Model",
     "NoLease",
     "NoStreamLeft",
     "OtherCredentials",

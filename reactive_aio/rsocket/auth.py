@@ -51,8 +51,8 @@ def connecting_client(driver: "Driver", setup: Setup) -> ConnectingClient:
     items = read_items(setup, setup.payload.metadata)
     return ConnectingClient(
         find_credentials(items),
-        certificate=driver.info("peercert") or None,
-        address=driver.info("peername"),
+        certificate=driver.get_extra_info("peercert") or None,
+        address=driver.get_extra_info("peername"),
         data=setup.payload.data,
         metadata=items,
     )

@@ -55,9 +55,9 @@ class Client(Requester[T]):
 
     async def ready(self) -> None:
         """Wait until there is a connection; fail with `ConnectionLost` if none will come."""
-        if self._link is not None and self._driver.ended is not None:
+        if self._link is not None and self._driver.close_reason is not None:
             await self._link.ready()
-        if self._driver.ended is not None:
+        if self._driver.close_reason is not None:
             raise lost_error(self._driver)
 
     async def aclose(self) -> None:

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import TimedOut
 from .driver import lost_error
-from .exchange import Inflow
 from .protocol.errors import NoLease, RequestCanceled, StreamFailed
 from .request_metadata import DEADLINE_PASSED
+from .stream_adapters import InboundStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .driver import Driver
 
 __all__ = (
-    "TimedInflow",
+    "TimedInboundStream",
     "begin_stream",
     "deadline_passed",
     "fail",
@@ -36,7 +36,7 @@ def may_request(driver: "Driver") -> bool:
 
 async def leased(driver: "Driver", until: "Future[Any] | None" = None) -> None:
     """Wait for a lease; or for the end of *until*, whose error it raises."""
-    if driver.ended is not None:
+    if driver.close_reason is not None:
         raise lost_error(driver)
     waiter = driver.loop_handle.create_future()
 
@@ -54,11 +54,13 @@ async def leased(driver: "Driver", until: "Future[Any] | None" = None) -> None:
             driver.waiting.remove(wake)
     if until is not None and until.done():
         until.result()
-    if driver.ended is not None:
+    if driver.close_reason is not None:
         raise lost_error(driver)
 
 
-def begin_stream(start: "Callable[[Inflow, int], int]", inflow: "Inflow", n: int) -> None:
+def begin_stream(
+    start: "Callable[[InboundStream, int], int]", inflow: "InboundStream", n: int
+) -> None:
     """Open the stream of *inflow*, as soon as there is a lease for it."""
     try:
         stream_id = start(inflow, n)
@@ -68,10 +70,10 @@ def begin_stream(start: "Callable[[Inflow, int], int]", inflow: "Inflow", n: int
     inflow.bind(stream_id)
 
 
-def when_leased(begin: "Callable[[Inflow], None]", inflow: "Inflow", n: int) -> None:
+def when_leased(begin: "Callable[[InboundStream], None]", inflow: "InboundStream", n: int) -> None:
     """Begin what leads to a request, as soon as there is a lease for it."""
     del n
-    if inflow.driver.ended is not None:
+    if inflow.driver.close_reason is not None:
         raise lost_error(inflow.driver)
     if may_request(inflow.driver):
         begin(inflow)
@@ -79,14 +81,14 @@ def when_leased(begin: "Callable[[Inflow], None]", inflow: "Inflow", n: int) -> 
         _later(inflow, partial(when_leased, begin))
 
 
-def _later(inflow: "Inflow", begin: "Callable[[Inflow, int], None]") -> None:
+def _later(inflow: "InboundStream", begin: "Callable[[InboundStream, int], None]") -> None:
     """Do so when there is a lease, or none will come."""
     waiting = inflow.driver.waiting
 
     def again() -> None:
         inflow.left = None
         try:
-            if inflow.driver.ended is not None:
+            if inflow.driver.close_reason is not None:
                 raise lost_error(inflow.driver)
             begin(inflow, inflow.wanted)
         except Exception as error:
@@ -115,7 +117,7 @@ def fail(future: "Future[Any]", error: Exception) -> None:
         future.set_exception(error)
 
 
-class TimedInflow(Inflow):
+class TimedInboundStream(InboundStream):
     """One that must have come to its end in time."""
 
     def __init__(
@@ -123,7 +125,7 @@ class TimedInflow(Inflow):
         driver: "Driver",
         downstream: "Downstream[Any]",
         decode: "Callable[[bytes], Any]",
-        begin: "Callable[[Inflow, int], None]",
+        begin: "Callable[[InboundStream, int], None]",
         limit: float,
     ) -> None:
         super().__init__(driver, downstream, decode, begin)

@@ -81,12 +81,12 @@ class LeaseGranter:
         if self._over:
             return
         self._asked = False
-        if self._driver.connection.suspended:  # it asks anew when there is somebody to tell
+        if self._driver.connection.is_suspended:  # it asks anew when there is somebody to tell
             return
         ttl = to_seconds(lease.ttl, "ttl")
         self._driver.connection.grant_lease(lease.requests, round(ttl * 1000), lease.metadata)
         self._timer = self._driver.loop_handle.call_later(ttl, self.renew)
-        self._driver.plan()
+        self._driver.schedule_turn()
 
     def on_error(self, error: BaseException, /) -> None:
         self._over = True

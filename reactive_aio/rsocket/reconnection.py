@@ -64,7 +64,7 @@ class Reconnector:
         return driver
 
     def _watch(self, driver: "Driver") -> None:
-        driver.on_lost = self._lost
+        driver.on_closed = self._lost
         driver.on_suspended = self._suspended
         driver.at_resume.append(self._begin_anew)
 
@@ -82,7 +82,7 @@ class Reconnector:
     def _begin(self, work: Dial, driver: "Driver") -> None:
         if self._closing:
             return
-        if driver is not self._known and driver.connection.confirmed:  # it was a connection
+        if driver is not self._known and driver.connection.is_confirmed:  # it was a connection
             self._known = driver
             self._begin_anew()
         if self._attempt == 1:
@@ -100,13 +100,13 @@ class Reconnector:
         """Find a transport for the session of *driver*, as long as it lives."""
         policy = self._policy or RESUMING
         error: BaseException = ConnectionLost(ErrorCode.CONNECTION_ERROR, b"the transport was lost")
-        while driver.connection.suspended:
+        while driver.connection.is_suspended:
             if not await self._wait(policy, error):
                 driver.connection.close(f"given up: {error}")
-                driver.plan()
+                driver.schedule_turn()
                 return
             try:
-                if driver.ended is None:
+                if driver.close_reason is None:
                     await self._dial(driver)
                 return
             except Exception as failed:
@@ -115,7 +115,7 @@ class Reconnector:
     async def _reconnect(self, driver: "Driver") -> None:
         """Begin a new session in the place of *driver*'s."""
         policy = self._policy
-        error: BaseException = driver.ended or ConnectionLost(ErrorCode.CONNECTION_ERROR)
+        error: BaseException = driver.close_reason or ConnectionLost(ErrorCode.CONNECTION_ERROR)
         while policy is not None:
             if not await self._wait(policy, error):
                 self._policy = None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..flow import Flow
     from .driver import Driver
     from .protocol.metadata import Credentials, MetadataItem
-    from .protocol.states import Model
+    from .protocol.stream_states import InteractionModel
     from .requester import Requester
 
 __all__ = ("Request",)
@@ -37,14 +37,14 @@ class Request:
 
     def __init__(
         self,
-        model: "Model",
+        model: "InteractionModel",
         data: bytes,
         envelope: RequestMetadata,
         driver: "Driver",
         peer: "Callable[[], Requester[Any]]",
         deadline: float | None,
     ) -> None:
-        self.model: Model = model
+        self.model: InteractionModel = model
         self.data: bytes = data
         """The data of the request, as it came; of a channel, that of its first element."""
         self.user: Any = driver.user

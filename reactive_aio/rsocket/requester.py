@@ -8,9 +8,8 @@ from .._core.duration import Duration, to_seconds
 from ..coerce import Source, to_flow
 from ..stage import Downstream, from_push
 from .driver import Driver, lost_error
-from .exchange import ChannelOut, Inflow, answer
 from .lease_wait import (
-    TimedInflow,
+    TimedInboundStream,
     begin_stream,
     deadline_passed,
     fail,
@@ -19,10 +18,11 @@ from .lease_wait import (
     when_leased,
 )
 from .protocol.errors import NoLease
-from .protocol.frames import Pair, Payload
+from .protocol.frames import Payload, PayloadTuple
 from .protocol.metadata import MetadataItem, write_mime_types, write_routing
 from .protocol.mime import ACCEPT_MIME_TYPES, COMPOSITE_METADATA, MIME_TYPE, ROUTING
 from .request_metadata import deadline_item, write_items
+from .stream_adapters import ChannelSender, InboundStream, answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,7 +96,7 @@ class Requester(Generic[T]):
         Fails with `TimedOut` when *timeout* seconds have passed, lease and answer included.
         """
         driver = self._driver
-        if driver.ended is not None:
+        if driver.close_reason is not None:
             raise lost_error(driver)
         limit = None if timeout is None else to_seconds(timeout, "timeout")
         if codec is None and limit is None and not metadata and route in self._usual:
@@ -116,14 +116,14 @@ class Requester(Generic[T]):
                     stream_id = driver.connection.request_response(asked)
                 except NoLease:
                     await leased(driver, call)
-            driver.calls[stream_id] = call
-            driver.hasten()
+            driver.responses[stream_id] = call
+            driver.send_request()
             data = await call
         except BaseException as error:
-            if driver.calls.get(stream_id) is call:  # nobody waits for it any more
-                del driver.calls[stream_id]
+            if driver.responses.get(stream_id) is call:  # nobody waits for it any more
+                del driver.responses[stream_id]
                 driver.connection.cancel(stream_id)
-                driver.plan()
+                driver.schedule_turn()
             if limit is not None and deadline_passed(error):
                 raise late(limit) from None
             raise
@@ -142,7 +142,7 @@ class Requester(Generic[T]):
     ) -> None:
         """Send a request that nobody answers; waits while much waits to be sent."""
         asked = self._payload(payload, codec, route, metadata, None)
-        await self._open().room()
+        await self._open().drain()
         driver = self._open()
         while True:
             try:
@@ -150,7 +150,7 @@ class Requester(Generic[T]):
                 break
             except NoLease:
                 await leased(driver)
-        driver.plan()
+        driver.schedule_turn()
 
     @overload
     def request_stream(
@@ -188,7 +188,7 @@ class Requester(Generic[T]):
         limit = None if timeout is None else to_seconds(timeout, "timeout")
         asked = self._payload(payload, codec, route, metadata, limit)
 
-        def start(inflow: Inflow, n: int) -> int:
+        def start(inflow: InboundStream, n: int) -> int:
             return inflow.driver.connection.request_stream(asked, n)
 
         open = self._opener(codec, partial(begin_stream, start), limit)
@@ -232,12 +232,12 @@ class Requester(Generic[T]):
         items = self._items(codec, route, metadata, limit)
         encode = (codec or self._codec).encode
 
-        def begin(inflow: Inflow) -> None:
+        def begin(inflow: InboundStream) -> None:
             def opened(payload: Payload, n: int) -> int:
                 first = Payload(payload.data, items)
                 return inflow.driver.connection.request_channel(first, n)
 
-            out = ChannelOut(
+            out = ChannelSender(
                 inflow, lambda each: Payload(encode(each)), opened, lambda each: answer(each, False)
             )
             out.attach(to_flow(source))
@@ -249,12 +249,12 @@ class Requester(Generic[T]):
         """Send metadata that concerns the whole connection."""
         driver = self._open()
         driver.connection.metadata_push(write_items(self._metadata_mime, metadata) or b"")
-        driver.plan()
+        driver.schedule_turn()
 
     # -- the end -----------------------------------------------------------------------------------
     @property
     def closed(self) -> bool:
-        return self._driver.ended is not None
+        return self._driver.close_reason is not None
 
     async def aclose(self) -> None:
         """Close the connection: streams that are open fail; nothing of it is left."""
@@ -273,22 +273,22 @@ class Requester(Generic[T]):
 
     # -- inside ------------------------------------------------------------------------------------
     def _open(self) -> Driver:
-        if self._driver.ended is not None:
+        if self._driver.close_reason is not None:
             raise lost_error(self._driver)
         return self._driver
 
     def _opener(
         self,
         codec: "Codec[Any] | None",
-        begin: "Callable[[Inflow, int], None]",
+        begin: "Callable[[InboundStream, int], None]",
         limit: float | None,
     ) -> "Callable[[Downstream[Any]], Subscription]":
         decode = (codec or self._codec).decode
 
         def open(downstream: Downstream[Any]) -> "Subscription":
             if limit is None:
-                return Inflow(self._driver, downstream, decode, begin)
-            return TimedInflow(self._driver, downstream, decode, begin, limit)
+                return InboundStream(self._driver, downstream, decode, begin)
+            return TimedInboundStream(self._driver, downstream, decode, begin, limit)
 
         return open
 
@@ -302,7 +302,7 @@ class Requester(Generic[T]):
         route: str | None,
         metadata: Metadata,
         limit: float | None,
-    ) -> Pair:
+    ) -> PayloadTuple:
         data = b"" if payload is None else (codec or self._codec).encode(payload)
         if metadata or codec is not None or limit is not None:
             return data, self._items(codec, route, metadata, limit)

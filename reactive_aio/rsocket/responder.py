@@ -6,28 +6,28 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from .._core.duration import Duration, to_seconds
-from .answering import UNKNOWN, Plain, ShortWay
 from .auth import Authenticate, AuthHooks, Authorize, connecting_client
 from .driver import Driver
-from .exchange import answer
+from .fast_responder import UNKNOWN, DirectHandler, FastResponder
 from .leases import Lease, LeaseGranter
 from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec
 from .protocol.errors import ProtocolError, RequestInvalid, StreamFailed
-from .protocol.events import Requested
+from .protocol.events import RequestReceived
 from .protocol.frames import ErrorCode, Payload, Resume, Setup
-from .protocol.states import Model
+from .protocol.stream_states import InteractionModel
+from .request_execution import ONE, RequestExecution
 from .request_metadata import MetadataCache, RequestMetadata, read_items
 from .requester import Requester
 from .resumable_sessions import ResumableSessions
 from .routing import Router
-from .serving import ONE, Served
+from .stream_adapters import answer
 
 if TYPE_CHECKING:
     from ..spec import Publisher
 
 __all__ = ("CODECS", "ResponderOptions", "RouterResponder")
 
-_RESPONSE: Final = Model.RESPONSE
+_RESPONSE: Final = InteractionModel.RESPONSE
 CODECS: Final[dict[str, Codec[Any]]] = {each.mime: each for each in (BYTES, TEXT, JSON, MSGPACK)}
 
 
@@ -79,7 +79,7 @@ class RouterResponder:
         self.envelopes: MetadataCache = MetadataCache()
         self._auth_timeout = to_seconds(auth_timeout, "auth_timeout")
         self.hooks: AuthHooks = AuthHooks(authenticate, authorize, self._auth_timeout)
-        self._short = ShortWay(self)
+        self._short = FastResponder(self)
         self.kept: ResumableSessions = ResumableSessions()
         self._codecs = CODECS | (codecs or {})
         self._leases = leases
@@ -100,7 +100,7 @@ class RouterResponder:
 
     # -- admission ---------------------------------------------------------------------------------
     def admit(self, driver: Driver, setup: Setup) -> None:
-        if driver.returns_only:
+        if driver.is_resume_only:
             driver.reject("there are too many connections")
             return
         if self.hooks.authenticate is None:
@@ -140,7 +140,7 @@ class RouterResponder:
         if setup is not None and setup.lease and self._leases is not None:
             grants = self._grants[driver] = LeaseGranter(driver)
             driver.at_resume.append(grants.renew)
-            driver.at_end(self._end_grants)
+            driver.add_close_callback(self._end_grants)
             grants.attach(self._leases(driver.user))
         if self._on_connect is not None:
             self._call(driver, self._on_connect, Requester(driver, self.codec(setup)))
@@ -169,47 +169,49 @@ class RouterResponder:
         self.kept.resume(driver, frame)
 
     # -- requests ----------------------------------------------------------------------------------
-    def serve(self, driver: Driver, request: Requested) -> None:
+    def serve(self, driver: Driver, request: RequestReceived) -> None:
         """Call the handler of a request; whatever it raises is the answer."""
         if request.model is _RESPONSE:
             data, metadata = request.payload
-            self.answer(driver, [(request.stream_id, data, metadata)])
+            self.respond(driver, [(request.stream_id, data, metadata)])
         else:
-            self._begin(driver, request, Served.begin)
+            self._begin(driver, request, RequestExecution.begin)
         if self._grants and (grants := self._grants.get(driver)) is not None:
             grants.used()
 
-    def answer(self, driver: Driver, questions: "list[tuple[int, bytes, bytes | None]]") -> None:
+    def respond(self, driver: Driver, requests: "list[tuple[int, bytes, bytes | None]]") -> None:
         setup = driver.connection.setup
         known = self._short.known(setup)
-        for question in questions:
-            plain = known.get(question[2], UNKNOWN)
+        for request in requests:
+            plain = known.get(request[2], UNKNOWN)
             if plain is UNKNOWN:
-                plain = self._short.find(setup, question[2])
+                plain = self._short.find(setup, request[2])
             if plain is None:
-                self._begin(driver, _requested(*question), Served.begin)
+                self._begin(driver, _requested(*request), RequestExecution.begin)
             else:
-                self._answer_plainly(driver, plain, question)
-        driver.plan()
+                self._answer_plainly(driver, plain, request)
+        driver.schedule_turn()
 
     def _answer_plainly(
-        self, driver: Driver, plain: Plain, question: tuple[int, bytes, bytes | None]
+        self, driver: Driver, plain: DirectHandler, request: tuple[int, bytes, bytes | None]
     ) -> None:
-        stream_id, data, _ = question
+        stream_id, data, _ = request
         try:
             result = plain.call(data)
             if type(result) in ONE:
-                driver.connection.answer(stream_id, plain.encode(result))
+                driver.connection.respond(stream_id, plain.encode(result))
                 return
         except Exception as error:
             self.refuse(driver, stream_id, error)
             return
-        self._begin(driver, _requested(*question), partial(Served.go_on, result=result))
+        self._begin(driver, _requested(*request), partial(RequestExecution.go_on, result=result))
 
-    def _begin(self, driver: Driver, request: Requested, begin: Callable[[Served], object]) -> None:
-        served: Served | None = None
+    def _begin(
+        self, driver: Driver, request: RequestReceived, begin: Callable[[RequestExecution], object]
+    ) -> None:
+        served: RequestExecution | None = None
         try:
-            served = Served(self, driver, request)
+            served = RequestExecution(self, driver, request)
             begin(served)
         except Exception as error:
             if served is None:
@@ -220,7 +222,7 @@ class RouterResponder:
     def refuse(self, driver: Driver, stream_id: int, error: BaseException) -> None:
         code, data = self.failed(driver, error)
         driver.connection.fail_stream(stream_id, code, data)
-        driver.plan()
+        driver.schedule_turn()
 
     def pushed(self, driver: Driver, metadata: bytes) -> None:
         """Metadata for the whole connection; what cannot be read, or is too much, is dropped."""
@@ -298,5 +300,5 @@ class RouterResponder:
         self._running -= 1
 
 
-def _requested(stream_id: int, data: bytes, metadata: bytes | None) -> Requested:
-    return Requested(stream_id, _RESPONSE, Payload(data, metadata))
+def _requested(stream_id: int, data: bytes, metadata: bytes | None) -> RequestReceived:
+    return RequestReceived(stream_id, _RESPONSE, Payload(data, metadata))

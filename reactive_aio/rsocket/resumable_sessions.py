@@ -27,7 +27,7 @@ class ResumableSessions:
         """Whether the session of *driver* can be given back by *token*."""
         if not self._sessions.add(token, (driver, _certificate(driver))):
             return False
-        driver.at_end(lambda _: self._sessions.remove(token))
+        driver.add_close_callback(lambda _: self._sessions.remove(token))
         return True
 
     def resume(self, stranger: Driver, frame: Resume) -> None:
@@ -47,9 +47,9 @@ def take_over(session: Driver, stranger: Driver, frame: Resume) -> bool:
     if transport is None or rebind is None or not same:
         return False
     if not session.connection.resume(frame, session.loop_handle.time()):
-        session.plan()
+        session.schedule_turn()
         return False
-    rest = stranger.connection.hand_over()
+    rest = stranger.connection.detach()
     stranger._transport = stranger._rebind = None
     stranger._end()
     old, forget = session._transport, session._rebind
@@ -59,9 +59,9 @@ def take_over(session: Driver, stranger: Driver, frame: Resume) -> bool:
     session._transport, session._rebind = transport, rebind
     session._writable, session._held = True, stranger._held
     rebind(session)
-    session.plan()
+    session.schedule_turn()
     for data in rest:
-        session.received(data)
+        session.data_received(data)
     return True
 
 
@@ -79,5 +79,5 @@ class _Nobody(Driver):
 
 
 def _certificate(driver: Driver) -> bytes | None:
-    tls = driver.info("ssl_object")
+    tls = driver.get_extra_info("ssl_object")
     return None if tls is None else tls.getpeercert(binary_form=True)

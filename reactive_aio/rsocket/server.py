@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack, overload
 from .._core.loop import LoopHandle, wait_settled
 from .client_options import ClientOptions, client_driver
 from .driver import Driver
+from .interfaces import Responder
 from .payloads import BYTES, Codec
 from .protocol.connection import Connection
 from .protocol.limits import Limits
 from .requester import Requester
 from .responder import ResponderOptions, RouterResponder
-from .roles import Responder
 from .transports.endpoints import listen, place
 from .transports.memory import join
 from .uri import Address
@@ -74,12 +74,12 @@ class Server:
     def welcome(self) -> Driver:
         """The driver of a new connection; one too many ends at once."""
         driver = Driver(self._make, self._responder)
-        driver.returns_only = self._full()
-        if self._closing or (driver.returns_only and not self._may_return()):
+        driver.is_resume_only = self._full()
+        if self._closing or (driver.is_resume_only and not self._may_return()):
             self.refused_connections += 1
             driver.abort()
             return driver
-        driver.on_lost = self._drivers.discard
+        driver.on_closed = self._drivers.discard
         self._drivers.add(driver)
         return driver
 
@@ -87,7 +87,7 @@ class Server:
         """Sessions that wait for their clients must not keep those from coming back."""
         if len(self._drivers) < self._most:
             return False
-        waiting = sum(each.connection.suspended for each in self._drivers)
+        waiting = sum(each.connection.is_suspended for each in self._drivers)
         return len(self._drivers) - waiting >= self._most
 
     def _may_return(self) -> bool:
@@ -95,7 +95,7 @@ class Server:
 
         The transport of that session may be lost, and the server not know it yet.
         """
-        strangers = sum(each.returns_only for each in self._drivers)
+        strangers = sum(each.is_resume_only for each in self._drivers)
         return self._resume is not None and strangers < _RETURNING
 
     def _make(self, now: float) -> Connection:

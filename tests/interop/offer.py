@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from reactive_aio import Flow, from_iterable
-from reactive_aio.rsocket import Model, Payload, Request, Requester, Router, StreamFailed
+from reactive_aio.rsocket import InteractionModel, Payload, Request, Requester, Router, StreamFailed
 
 __all__ = ("offering",)
 
@@ -90,7 +90,7 @@ def offering() -> Router:
 
     @router.route("tck.fail")
     def fail(request: Request) -> Flow[bytes]:
-        divisors = [1, 0] if request.model is Model.STREAM else [0]
+        divisors = [1, 0] if request.model is InteractionModel.STREAM else [0]
         return from_iterable(divisors).map(lambda each: b"%d" % (1 // each))
 
     @router.route("tck.never")

@@ -328,7 +328,7 @@ async def test_the_response_names_its_type_if_several_are_acceptable() -> None:
         metadata.append(MetadataItem(ROUTING, write_routing("echo")))
         asked = Payload(b"x", write_composite(metadata))
         driver.receivers[driver.connection.request_stream(asked, 2)] = Seen()
-        driver.plan()
+        driver.schedule_turn()
         await turns()
         told = read_composite(came[0].metadata or b"")
         assert told == [MetadataItem(MIME_TYPE, write_mime_types("application/json"))]

@@ -20,7 +20,7 @@ from reactive_aio.rsocket import (
     loopback,
 )
 from reactive_aio.rsocket.client_options import client_driver
-from reactive_aio.rsocket.protocol.framing import Splitter
+from reactive_aio.rsocket.protocol.framing import FrameSplitter
 from reactive_aio.rsocket.transports.memory import MemoryTransport
 from reactive_aio.testing.probes import SubscriberProbe
 
@@ -143,10 +143,10 @@ async def test_a_silent_server_is_disconnected() -> None:
 
 @pytest.mark.parametrize("mtu", [64, 1000])
 async def test_no_frame_is_longer_than_the_mtu(mtu: int) -> None:
-    splitter, lengths = Splitter(), list[int]()
+    splitter, lengths = FrameSplitter(), list[int]()
     async with loopback(router, limits=Limits(mtu=mtu)) as requester:
         transport: Any = requester._driver._transport
-        received = transport.other.driver.received
+        received = transport.other.driver.data_received
 
         def look(data: bytes) -> None:
             splitter.feed(data)
@@ -154,7 +154,7 @@ async def test_no_frame_is_longer_than_the_mtu(mtu: int) -> None:
                 lengths.append(len(frame))
             received(data)
 
-        transport.other.driver.received = look
+        transport.other.driver.data_received = look
         assert await requester.request_response(bytes(5000), route="size") == b"5000"
     setup, *rest = lengths  # SETUP cannot be fragmented
     assert setup > 64

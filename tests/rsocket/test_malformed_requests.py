@@ -55,8 +55,8 @@ data = rubbish | st.sampled_from([b"[1]", b"{", b"", b"[" * 100_000])
 
 async def ask(driver: Driver, payload: Payload) -> None:
     call = driver.loop_handle.create_future()
-    driver.calls[driver.connection.request_response(payload)] = call
-    driver.plan()
+    driver.responses[driver.connection.request_response(payload)] = call
+    driver.schedule_turn()
     try:
         await call
     except (StreamFailed, LookupError):
@@ -78,7 +78,7 @@ async def bother(payloads: list[Payload]) -> None:
                 await asyncio.wait_for(ask(driver, payload), 1e6)
                 driver.connection.metadata_push(payload.metadata or b"")
                 driver.connection.fire_and_forget(payload)
-                driver.plan()
+                driver.schedule_turn()
             assert await requester.request_response([1], route="n.1") == [1, [1]]
     assert errors == []  # every failure is the requester's fault
 

@@ -121,7 +121,7 @@ async def test_keepalives_are_exchanged(monkeypatch: pytest.MonkeyPatch) -> None
         await serve("ws://127.0.0.1:0", router) as server,
         await connect(server.uri, codec=JSON, keepalive=0.01, lifetime=30) as requester,
     ):
-        received = requester._driver.received
+        received = requester._driver.data_received
 
         def receive(data: bytes) -> None:
             came.put_nowait(data)

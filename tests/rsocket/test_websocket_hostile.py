@@ -284,13 +284,13 @@ async def gone(server: Server) -> None:
     drivers = [*server._drivers]
     ended = [asyncio.Event() for _ in drivers]
     for driver, event in zip(drivers, ended, strict=True):
-        lost = driver.on_lost
+        lost = driver.on_closed
 
         def tell(of: Any, event: asyncio.Event = event, lost: Any = lost) -> None:
             lost(of)
             event.set()
 
-        driver.on_lost = tell
+        driver.on_closed = tell
     for event in ended:
         await event.wait()
     assert server.connections == 0
@@ -324,7 +324,7 @@ async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little(si
         assert peak() - before < 8 * 1024 * 1024
         [driver] = server._drivers
         wire: Any = driver._transport
-        held = driver.connection.queued + wire._socket.get_write_buffer_size()
+        held = driver.connection.queued_bytes + wire._socket.get_write_buffer_size()
         assert size <= held < 1024 * 1024
         driver.abort()
 

@@ -107,7 +107,7 @@ class AsgiTransport:
             await wait_settled(*self._tasks)
             if self._late is not None:
                 self._late.cancel()
-            self.driver.lost(error)
+            self.driver.connection_lost(error)
         if error is not None and not isinstance(error, OSError):
             raise error
 
@@ -124,7 +124,7 @@ class AsgiTransport:
                 elif len(data) > self._limit:
                     self._fail(TOO_BIG, "the message is too long")
                 elif not self._closing:
-                    self.driver.received(join_messages([data]))
+                    self.driver.data_received(join_messages([data]))
         finally:
             self._leave()
 
@@ -134,7 +134,7 @@ class AsgiTransport:
             self._written.clear()
             self.close()
             self.driver.connection.fail(ErrorCode.CONNECTION_ERROR, f"{reason} ({code})")
-            self.driver.plan()
+            self.driver.schedule_turn()
 
     async def _send(self) -> None:
         """Send what is written, as fast as the server takes it."""

@@ -85,7 +85,7 @@ class StreamTransport:
                 while not self._reading:
                     self._read_on = self._driver.loop_handle.create_future()
                     await self._read_on
-                self._driver.received(data)
+                self._driver.data_received(data)
         except _ENDS:
             self.abort()
 
@@ -116,7 +116,7 @@ class StreamTransport:
         except _ENDS:
             pass
         finally:
-            self._driver.lost(None)
+            self._driver.connection_lost(None)
 
 
 def _wake(waiter: Future[None] | None) -> None:

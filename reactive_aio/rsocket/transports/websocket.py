@@ -11,8 +11,8 @@ from websockets.protocol import Protocol, State
 
 from ..._core.loop import BaseTransport, SocketProtocol, TimerHandle
 from ..driver import CLOSE_TIMEOUT, Driver
-from ..protocol.flood import Flood
 from ..protocol.frames import ErrorCode
+from ..protocol.useless_frame_limit import UselessFrameLimit
 from .message_framing import Message, join_messages, split_messages
 
 __all__ = ("WebSocketTransport",)
@@ -34,8 +34,8 @@ class WebSocketTransport(SocketProtocol):
         self._parts = bytearray()  # of a message that comes in several frames
         self._partial = False
         self._unread = 0  # bytes since the handshake, while no message is whole
-        self._stranger = not driver.connection.client
-        self._flood = Flood(self._limits.max_useless)
+        self._stranger = not driver.connection.is_client
+        self._flood = UselessFrameLimit(self._limits.max_useless)
         self._paused = False  # writing
         self._half: TimerHandle | None = None
         self._end_timer: TimerHandle | None = None
@@ -58,7 +58,7 @@ class WebSocketTransport(SocketProtocol):
                 self.shake_hands(event)
         if messages:
             self._stranger = False
-            self.driver.received(join_messages(messages))
+            self.driver.data_received(join_messages(messages))
         elif self._stranger:
             self._unread += len(data)
             if self._unread > 2 * self._limits.max_setup:
@@ -79,7 +79,7 @@ class WebSocketTransport(SocketProtocol):
         self._paused = False
         self.driver.resume_writing()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_closed(self, exc: Exception | None) -> None:
         for timer in (self._half, self._end_timer):
             if timer is not None:
                 timer.cancel()
@@ -129,7 +129,7 @@ class WebSocketTransport(SocketProtocol):
 
     def lost(self, error: Exception | None) -> None:
         """The socket has ended."""
-        self.driver.lost(error)
+        self.driver.connection_lost(error)
 
     def flush(self) -> None:
         """Send what the protocol has to say, and end the connection if that is what it says."""
@@ -167,7 +167,7 @@ class WebSocketTransport(SocketProtocol):
     def _useless(self) -> None:
         """A ping was answered; a few are ordinary."""
         now = self.driver.loop_handle.time()
-        self.driver.connection.heard(now)
+        self.driver.connection.note_activity(now)
         if self._flood.useless(now):
             self.fail(POLICY, "a flood of frames that lead to nothing")
         elif self._paused and self._socket.get_write_buffer_size() > self._limits.max_backlog:
@@ -177,7 +177,7 @@ class WebSocketTransport(SocketProtocol):
     def _watch(self, whole: bool) -> None:
         """See to it that what has been begun is finished in time."""
         if self._partial or not whole:
-            self.driver.connection.heard(self.driver.loop_handle.time())
+            self.driver.connection.note_activity(self.driver.loop_handle.time())
             if self._half is None and self._protocol.state is State.OPEN:
                 limit = self._limits.frame_timeout
                 self._half = self.driver.loop_handle.call_later(limit, self._too_slow)
@@ -189,7 +189,7 @@ class WebSocketTransport(SocketProtocol):
         self._half = None
         message = "the rest of a message did not come in time"
         self.driver.connection.fail(ErrorCode.CONNECTION_ERROR, message)
-        self.driver.plan()
+        self.driver.schedule_turn()
 
     # -- the end -----------------------------------------------------------------------------------
     def _finish(self, *, half_close: bool) -> None:
@@ -209,7 +209,7 @@ class WebSocketTransport(SocketProtocol):
 
     def _tell(self) -> None:
         """The driver's streams need not wait for the end of the socket."""
-        if self._error is not None and self.driver.ended is None:
+        if self._error is not None and self.driver.close_reason is None:
             self._socket.resume_reading()
             self.driver.connection.fail(ErrorCode.CONNECTION_ERROR, str(self._error))
-            self.driver.plan()
+            self.driver.schedule_turn()

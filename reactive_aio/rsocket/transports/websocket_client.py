@@ -52,7 +52,7 @@ class WebSocketClientTransport(WebSocketTransport):
         if not self.opened.done():
             self.opened.set_exception(ConnectionError(self._why(error)))
         elif not self.opened.cancelled():
-            self.driver.lost(error)
+            self.driver.connection_lost(error)
 
     def _why(self, error: Exception | None) -> str:
         refused = self._asking.handshake_exc

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-__all__ = ("Flood",)
+__all__ = ("UselessFrameLimit",)
 
 _MOST_SPARE: Final = 1 << 20
 
 
-class Flood:
+class UselessFrameLimit:
     """A bucket that holds *limit* useless frames and runs empty within a second.
 
     A frame that led somewhere takes one out. What is under way when this side loses interest in a

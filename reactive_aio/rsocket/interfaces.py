@@ -4,13 +4,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from .protocol.errors import StreamFailed
-from .protocol.events import Elements, Requested
+from .protocol.events import Elements, RequestReceived
 
 if TYPE_CHECKING:
     from .driver import Driver
     from .protocol.frames import Resume, Setup
 
-__all__ = ("Gathering", "Rebind", "Receiver", "Responder", "Sender", "Transport")
+__all__ = ("BatchSender", "Rebind", "Responder", "StreamReceiver", "StreamSender", "Transport")
 
 
 class Transport(Protocol):
@@ -32,7 +32,7 @@ class Transport(Protocol):
         ...
 
 
-class Receiver(Protocol):
+class StreamReceiver(Protocol):
     """Who gets what comes in on a stream."""
 
     def elements(self, event: Elements) -> None: ...
@@ -40,14 +40,14 @@ class Receiver(Protocol):
     def failed(self, error: StreamFailed) -> None: ...
 
 
-class Sender(Protocol):
+class StreamSender(Protocol):
     """Who sends on a stream."""
 
     def demanded(self, n: int) -> None: ...
     def cancelled(self) -> None: ...
 
 
-class Gathering(Protocol):
+class BatchSender(Protocol):
     """Who has gathered elements to be sent together."""
 
     def send(self) -> None: ...
@@ -64,8 +64,8 @@ class Responder(Protocol):
         """A client wants its session back: give it the transport of *driver*, or reject it."""
         ...
 
-    def serve(self, driver: "Driver", request: Requested) -> None: ...
-    def answer(self, driver: "Driver", questions: "list[tuple[int, bytes, bytes | None]]") -> None:
+    def serve(self, driver: "Driver", request: RequestReceived) -> None: ...
+    def respond(self, driver: "Driver", requests: "list[tuple[int, bytes, bytes | None]]") -> None:
         """The same for requests for one element: ids, data, metadata."""
         ...
 

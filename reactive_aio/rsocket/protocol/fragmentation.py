@@ -18,22 +18,22 @@ from .frames import (
 )
 from .limits import Limits
 
-__all__ = ("Partial", "Partials", "Splittable", "fragments", "length_of")
+__all__ = ("Fragmentable", "Reassemblies", "Reassembly", "fragments", "payload_length")
 
-Splittable = RequestResponse | RequestFnf | RequestStream | RequestChannel | PayloadFrame
+Fragmentable = RequestResponse | RequestFnf | RequestStream | RequestChannel | PayloadFrame
 
 
-def length_of(payload: Payload) -> int:
+def payload_length(payload: Payload) -> int:
     """How many bytes of a frame *payload* takes."""
     data, metadata = payload
     return len(data) if metadata is None else len(data) + 3 + len(metadata)
 
 
-def fragments(frame: Splittable, mtu: int) -> Iterator[bytes]:
+def fragments(frame: Fragmentable, mtu: int) -> Iterator[bytes]:
     """*frame* as encoded frames of up to *mtu* bytes each, cut when they are asked for."""
     numbered = isinstance(frame, RequestStream | RequestChannel)
     room = mtu - HEADER - (4 if numbered else 0)
-    if length_of(frame.payload) <= room:
+    if payload_length(frame.payload) <= room:
         yield encode(frame)
         return
     complete = isinstance(frame, RequestChannel | PayloadFrame) and frame.complete
@@ -47,7 +47,7 @@ def fragments(frame: Splittable, mtu: int) -> Iterator[bytes]:
             yield encode(PayloadFrame(stream_id, payload, True, complete and last, not last))
 
 
-def _beginning(frame: Splittable, payload: Payload) -> Splittable:
+def _beginning(frame: Fragmentable, payload: Payload) -> Fragmentable:
     match frame:
         case RequestResponse(stream_id):
             return RequestResponse(stream_id, payload, True)
@@ -81,7 +81,7 @@ def _cut(payload: Payload, room: int, later: int) -> Iterator[tuple[Payload, boo
         room = later
 
 
-class Partial:
+class Reassembly:
     """A payload that is not whole yet."""
 
     __slots__ = ("_data", "_metadata", "complete", "empty", "next", "size")
@@ -113,7 +113,7 @@ class Partial:
         return Payload(bytes(self._data), None if metadata is None else bytes(metadata))
 
 
-class Partials:
+class Reassemblies:
     """All unfinished payloads of a connection, and the bounds they must keep together."""
 
     __slots__ = ("_limits", "count", "size")
@@ -123,18 +123,18 @@ class Partials:
         self.count: int = 0
         self.size: int = 0
 
-    def begin(self) -> Partial:
+    def begin(self) -> Reassembly:
         self.count += 1
-        return Partial()
+        return Reassembly()
 
-    def add(self, partial: Partial, payload: Payload, follows: bool) -> None:
+    def add(self, partial: Reassembly, payload: Payload, follows: bool) -> None:
         """Add a fragment to *partial*; `ProtocolError` if that is more than is taken."""
         self.size += partial.add(payload)
         excess = self._excess(partial, follows)
         if excess:
             raise ProtocolError(excess)
 
-    def _excess(self, partial: Partial, follows: bool) -> str:
+    def _excess(self, partial: Reassembly, follows: bool) -> str:
         limits = self._limits
         if partial.size > limits.max_payload:
             return f"a payload of more than {limits.max_payload} bytes"
@@ -146,7 +146,7 @@ class Partials:
             return f"more than {limits.max_empty_fragments} empty fragments of one payload"
         return ""
 
-    def end(self, partial: Partial) -> None:
+    def end(self, partial: Reassembly) -> None:
         """*partial* is whole, or will never be."""
         self.count -= 1
         self.size -= partial.size

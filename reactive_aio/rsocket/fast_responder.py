@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from .protocol.frames import Setup
     from .responder import RouterResponder
 
-__all__ = ("UNKNOWN", "Plain", "ShortWay")
+__all__ = ("UNKNOWN", "DirectHandler", "FastResponder")
 
 _PAIRS: Final = 16
 _KEPT: Final = 256
 UNKNOWN: Final[Any] = object()
 
 
-class Plain(NamedTuple):
+class DirectHandler(NamedTuple):
     """A handler that needs nothing but the data, if that, and how its answer is written."""
 
     call: "Callable[[bytes], Any]"
     encode: "Callable[[Any], bytes]"
 
 
-Known: TypeAlias = dict[bytes | None, Plain | None]
+Known: TypeAlias = dict[bytes | None, DirectHandler | None]
 
 
-class ShortWay:
+class FastResponder:
     """Knows which requests are plain, of up to 16 pairs of types and 256 kinds of metadata each."""
 
     def __init__(self, responder: "RouterResponder") -> None:
@@ -56,7 +56,7 @@ class ShortWay:
             known = self._known[key] = {}
         return known
 
-    def find(self, setup: "Setup | None", metadata: bytes | None) -> Plain | None:
+    def find(self, setup: "Setup | None", metadata: bytes | None) -> DirectHandler | None:
         """How a request with *metadata* is answered, if it is plain."""
         if setup is None:
             return None
@@ -68,7 +68,7 @@ class ShortWay:
             known[metadata] = found
         return found
 
-    def _learn(self, setup: "Setup", metadata: bytes | None) -> Plain | None:
+    def _learn(self, setup: "Setup", metadata: bytes | None) -> DirectHandler | None:
         responder = self._responder
         try:
             envelope = responder.envelopes.read(setup, metadata)
@@ -79,6 +79,6 @@ class ShortWay:
                 return None
             handler, texts = found
             read, written = responder.choose(setup, envelope)
-            return Plain(handler.bind(read, handler.route_arguments(texts)), written.encode)
+            return DirectHandler(handler.bind(read, handler.route_arguments(texts)), written.encode)
         except (ProtocolError, RequestInvalid):  # it is refused on the long way
             return None

@@ -6,10 +6,10 @@ if TYPE_CHECKING:
     from .._core.loop import Future
     from .driver import Driver
 
-__all__ = ("Room",)
+__all__ = ("WriteBackpressure",)
 
 
-class Room:
+class WriteBackpressure:
     """Woken by the driver when there is room, and at the end."""
 
     def __init__(self, driver: "Driver") -> None:
@@ -30,7 +30,9 @@ class Room:
     async def wait(self) -> None:
         """Wait until little waits to be sent."""
         driver, connection = self._driver, self._driver.connection
-        while driver.ended is None and connection.queued >= connection.limits.watermark:
+        while (
+            driver.close_reason is None and connection.queued_bytes >= connection.limits.watermark
+        ):
             await self._change()
 
     async def said(self, timeout: float) -> None:
@@ -38,7 +40,11 @@ class Room:
         driver = self._driver
         limit = driver.loop_handle.time() + timeout
         timer = driver.loop_handle.call_later(timeout, self.make)
-        while driver.ended is None and driver._transport is not None and driver.connection.unsent:
+        while (
+            driver.close_reason is None
+            and driver._transport is not None
+            and driver.connection.has_final_output
+        ):
             if driver.loop_handle.time() >= limit:
                 break
             await self._change()
@@ -47,5 +53,5 @@ class Room:
     async def _change(self) -> None:
         waiter = self._driver.loop_handle.create_future()
         self._waiting.append(waiter)
-        self._driver.plan()
+        self._driver.schedule_turn()
         await waiter

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..spec import Publisher, Subscription
     from ..stage import Downstream
 
-__all__ = ("ChannelOut", "Inflow", "Outflow", "answer")
+__all__ = ("ChannelSender", "InboundStream", "OutboundStream", "answer")
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ def answer(error: BaseException, tell: bool) -> tuple[int, bytes]:
     return ErrorCode.APPLICATION_ERROR, f"{error}".encode() if tell else b""
 
 
-class Inflow:
+class InboundStream:
     """What comes in on one stream, as the subscription of the flow that it feeds."""
 
     def __init__(
@@ -43,7 +43,7 @@ class Inflow:
         driver: Driver,
         downstream: "Downstream[Any]",
         decode: "Decode[Any]",
-        begin: Callable[["Inflow", int], None],
+        begin: Callable[["InboundStream", int], None],
     ) -> None:
         self.driver: Driver = driver
         self.stream_id: int = 0
@@ -62,7 +62,7 @@ class Inflow:
         """The stream is open: elements will come."""
         self.stream_id = stream_id
         self.driver.receivers[stream_id] = self
-        self.driver.plan()
+        self.driver.schedule_turn()
 
     # -- demand ------------------------------------------------------------------------------------
     def request(self, n: int, /) -> None:
@@ -70,14 +70,14 @@ class Inflow:
             return
         if self.stream_id:
             self.driver.connection.request(self.stream_id, n)
-            self.driver.plan()
+            self.driver.schedule_turn()
             return
         self.wanted += n
         if self.begun:
             return
         self.begun = True
         try:
-            if self.driver.ended is not None:
+            if self.driver.close_reason is not None:
                 raise lost_error(self.driver)
             self._begin(self, n)
         except Exception as error:
@@ -90,7 +90,7 @@ class Inflow:
         if self.stream_id:
             self.driver.receivers.pop(self.stream_id, None)
             self.driver.connection.cancel(self.stream_id)
-            self.driver.plan()
+            self.driver.schedule_turn()
         elif self.left is not None:
             self.left()
 
@@ -128,7 +128,7 @@ class Inflow:
             self._downstream.fail(error)
 
 
-class Outflow(BulkSubscriber):
+class OutboundStream(BulkSubscriber):
     """Sends a publisher's elements on a stream, as its subscriber.
 
     They are gathered until the driver's turn, and sent together.
@@ -218,7 +218,7 @@ class Outflow(BulkSubscriber):
     def flush(self) -> None:
         if self._elements and not self.is_notified:
             self.is_notified = True
-            self.driver.gathered(self)
+            self.driver.schedule_send(self)
 
     def on_error(self, error: BaseException, /) -> None:
         self.send()
@@ -232,7 +232,7 @@ class Outflow(BulkSubscriber):
             self.over = True
             self.driver.senders.pop(self.stream_id, None)
             self.driver.connection.complete(self.stream_id)
-            self.driver.plan()
+            self.driver.schedule_turn()
 
     def _leave(self) -> None:
         self.over = True
@@ -245,10 +245,10 @@ class Outflow(BulkSubscriber):
         code, data = self._failed(error)
         self.driver.senders.pop(self.stream_id, None)
         self.driver.connection.fail_stream(self.stream_id, code, data)
-        self.driver.plan()
+        self.driver.schedule_turn()
 
 
-class ChannelOut(Outflow):
+class ChannelSender(OutboundStream):
     """The requester's half of a channel: its first element opens the stream."""
 
     stream_id: int
@@ -256,7 +256,7 @@ class ChannelOut(Outflow):
 
     def __init__(
         self,
-        inflow: Inflow,
+        inflow: InboundStream,
         encode: Encode,
         open: Callable[[Payload, int], int],
         failed: Callable[[BaseException], tuple[int, bytes]],
@@ -276,7 +276,7 @@ class ChannelOut(Outflow):
         inflow = self._inflow
         try:
             payload = self._encode(element)
-            if inflow.driver.ended is not None:
+            if inflow.driver.close_reason is not None:
                 raise lost_error(inflow.driver)
             self.stream_id = self._open(payload, inflow.wanted)
         except Exception as error:

@@ -4,49 +4,49 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from ..._core.demand import UNBOUNDED
-from .codec import HEADER, encode, quick
+from .codec import HEADER, encode, encode_payload
 from .errors import ConnectionLost, NoLease, ProtocolError
-from .exchanges import Exchanges
 from .frames import (
     MAX_31,
     ErrorCode,
     Lease,
-    Pair,
+    PayloadTuple,
     RequestChannel,
     RequestFnf,
     RequestResponse,
     RequestStream,
 )
-from .outbound import FEW
-from .states import Model, State
-from .streams import STEP, Asked, Stream, Theirs
+from .outbound_queue import COALESCE_LIMIT
+from .stream_machine import StreamMachine
+from .stream_states import InteractionModel, State
+from .streams import STREAM_ID_STEP, ExpectedResponse, RemoteStream, Stream
 
 if TYPE_CHECKING:
     from .lease import Allowance
 
-__all__ = ("Request", "Requests")
+__all__ = ("Request", "StreamOpener")
 
 # To look up a member of an enum takes five times as long as to look up a global.
-_RESPONSE: Final = Model.RESPONSE
-_GATHER: Final = State.GATHER
-_CALL_IN: Final = State.CALL_IN
-_STREAM: Final = Model.STREAM
-_CHANNEL: Final = Model.CHANNEL
+_RESPONSE: Final = InteractionModel.RESPONSE
+_GATHER: Final = State.RESPONDER_REASSEMBLY
+_CALL_IN: Final = State.REQUESTER_CHANNEL_IN
+_STREAM: Final = InteractionModel.STREAM
+_CHANNEL: Final = InteractionModel.CHANNEL
 
 Request = RequestResponse | RequestFnf | RequestStream | RequestChannel
 
-_MODELS: dict[type[Request], Model] = {
+_MODELS: dict[type[Request], InteractionModel] = {
     RequestResponse: _RESPONSE,
-    RequestFnf: Model.FNF,
+    RequestFnf: InteractionModel.FNF,
     RequestStream: _STREAM,
     RequestChannel: _CHANNEL,
 }
 _NUMBERED: Final = (RequestStream, RequestChannel)
 _ASKED = {
-    _RESPONSE: State.ONE,
-    Model.FNF: State.FLUSH,
-    _STREAM: State.MANY,
-    _CHANNEL: State.CALL,
+    _RESPONSE: State.REQUESTER_RESPONSE,
+    InteractionModel.FNF: State.FLUSHING,
+    _STREAM: State.REQUESTER_STREAM,
+    _CHANNEL: State.REQUESTER_CHANNEL,
 }
 _RESPONSE_BITS: Final = _RESPONSE << 10
 _new: Final = object.__new__  # Asked(id) takes half as long again
@@ -55,10 +55,10 @@ _ASK: Final = Struct(">xHIHxH").pack
 """What stands before the metadata, of a frame that is small: both lengths, stream, type, flags."""
 
 
-class Requests:
+class StreamOpener:
     """Opens streams for this side, and for the peer."""
 
-    def __init__(self, exchanges: Exchanges) -> None:
+    def __init__(self, exchanges: StreamMachine) -> None:
         self._exchanges = exchanges
         self._out = exchanges.out
         self._streams = exchanges.streams
@@ -79,7 +79,9 @@ class Requests:
         self._exchanges.out.control(encode(lease))
 
     # -- of this side ------------------------------------------------------------------------------
-    def begin(self, model: Model, payload: Pair, n: int, now: float, complete: bool) -> int:
+    def begin(
+        self, model: InteractionModel, payload: PayloadTuple, n: int, now: float, complete: bool
+    ) -> int:
         """Open a stream; its id."""
         if self.closed:
             raise ConnectionLost(ErrorCode.CONNECTION_CLOSE, self.closed.encode())
@@ -98,24 +100,30 @@ class Requests:
             exchanges.request(stream_id, n if n == UNBOUNDED else n - MAX_31)
         return stream_id
 
-    def ask_one(self, payload: Pair) -> int:
+    def ask_one(self, payload: PayloadTuple) -> int:
         """Open a stream for one element: what `begin` does, but faster."""
         out = self._out
         data, metadata = payload
         size = len(data) + (HEADER if metadata is None else HEADER + 3 + len(metadata))
         # Streams begin in the order of their ids: no request goes before others that wait.
-        if size > self._small or out.queued >= FEW or out.ready or self.closed or self.held:
+        if (
+            size > self._small
+            or out.queued >= COALESCE_LIMIT
+            or out.ready
+            or self.closed
+            or self.held
+        ):
             return self.begin(_RESPONSE, payload, 1, self._exchanges.now, False)
         streams, live = self._streams, self._live
         stream_id = streams.next  # as `next_id` does, nearly always without its call
-        if stream_id <= streams.last - STEP and stream_id not in live:
-            streams.next = stream_id + STEP
+        if stream_id <= streams.last - STREAM_ID_STEP and stream_id not in live:
+            streams.next = stream_id + STREAM_ID_STEP
         else:
             stream_id = streams.next_id()
-        live[stream_id] = asked = _new(Asked)
+        live[stream_id] = asked = _new(ExpectedResponse)
         asked.id = stream_id
         if metadata is None or not out.prefixed:
-            frame = quick(stream_id, _RESPONSE_BITS, payload, prefixed=out.prefixed)
+            frame = encode_payload(stream_id, _RESPONSE_BITS, payload, prefixed=out.prefixed)
         else:
             frame = _ASK(size, stream_id, _ASK_BITS, len(metadata)) + metadata + data
         out.asks[stream_id] = frame
@@ -138,7 +146,7 @@ class Requests:
                 exchanges.refuse(stream_id, code, reason.encode())
             return
         model = _MODELS[type(frame)]
-        stream = Theirs(stream_id, model, _GATHER, exchanges.mean)
+        stream = RemoteStream(stream_id, model, _GATHER, exchanges.mean)
         exchanges.streams.add(stream)
         if isinstance(frame, _NUMBERED):
             stream.credit = frame.n

@@ -5,8 +5,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from .codec import decode, decode_body, header
+from .connection_state import ConnectionState, Phase
 from .errors import ProtocolError
 from .events import Event
+from .fast_path import FastPath
 from .frames import (
     Cancel,
     Error,
@@ -26,17 +28,15 @@ from .frames import (
     ResumeOk,
     Setup,
 )
-from .framing import Splitter
-from .lane import Lane
+from .framing import FrameSplitter
 from .limits import Limits
 from .resume import Resumption
-from .session import Phase, Session
 
 __all__ = ("Intake",)
 
 # To look up a member of an enum takes five times as long as to look up a global.
 _START: Final = Phase.START
-_ASKED: Final = Phase.ASKED
+_ASKED: Final = Phase.DECIDING
 _OPEN: Final = Phase.OPEN
 _RESUMING: Final = Phase.RESUMING
 
@@ -52,10 +52,10 @@ _CONNECTION: Final = frozenset(
 )
 """Frames that make sense on stream 0 only. All the others have a position."""
 _ANSWERS: Final = frozenset({FrameType.RESUME_OK, FrameType.ERROR})
-_NOT_NOW: Final = frozenset({Phase.ASKED, Phase.SUSPENDED, Phase.CLOSING, Phase.CLOSED})
+_NOT_NOW: Final = frozenset({Phase.DECIDING, Phase.SUSPENDED, Phase.CLOSING, Phase.CLOSED})
 
 
-class Intake(Session):
+class Intake(ConnectionState):
     """A session that reads."""
 
     def __init__(
@@ -78,11 +78,11 @@ class Intake(Session):
             resumption=resumption,
             extensions=extensions,
         )
-        self._splitter = Splitter(limits.max_frame if self.client else limits.max_setup)
+        self._splitter = FrameSplitter(limits.max_frame if self.is_client else limits.max_setup)
         self._early: deque[bytes] = deque()
         self._early_size = 0
         self._half: float | None = None
-        self._lane = Lane(self.exchanges, self.requests)
+        self._lane = FastPath(self.exchanges, self.requests)
         on = self.exchanges
         request = self.requests.on_request
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
@@ -123,19 +123,19 @@ class Intake(Session):
             self._guard(self._read)
         return self._events()
 
-    def heard(self, now: float) -> None:
+    def note_activity(self, now: float) -> None:
         """Something has come that is not a frame yet, or never will be: the peer lives."""
         self._hear(now)
 
     @property
-    def paused(self) -> bool:
+    def is_awaiting_accept(self) -> bool:
         """Whether nothing more should be read from the transport, until `accept` or `reject`."""
         return self.phase is _ASKED
 
     def _hear(self, now: float) -> bool:
         self.exchanges.now = now
         if self._timer is not None:
-            self._timer.heard(now)
+            self._timer.reset(now)
         return self.phase < Phase.CLOSING and self.phase is not Phase.SUSPENDED
 
     def _guard(self, what: Callable[[], None]) -> None:
@@ -162,9 +162,9 @@ class Intake(Session):
             if frame is None:
                 break
             self._frame(frame)
-        if splitter.held + self._early_size > self.limits.max_early and self.paused:
+        if splitter.held + self._early_size > self.limits.max_early and self.is_awaiting_accept:
             raise ProtocolError("too much before the SETUP was answered")
-        if not splitter.held or self.paused:
+        if not splitter.held or self.is_awaiting_accept:
             self._half = None
         elif self._half is None or splitter.position != at_rest:
             self._half = self.exchanges.now + self.limits.frame_timeout

@@ -11,16 +11,16 @@ from .._core.loop import CancelledError
 from ..coerce import to_flow
 from ..errors import AlreadySubscribed
 from ..stage import Downstream, from_push
-from .exchange import Inflow, Outflow
 from .protocol.errors import ProtocolError, RequestInvalid
-from .protocol.events import Requested
+from .protocol.events import RequestReceived
 from .protocol.frames import ErrorCode, Payload
 from .protocol.metadata import write_mime_types
 from .protocol.mime import MIME_TYPE
-from .protocol.states import Model
+from .protocol.stream_states import InteractionModel
 from .request import Request
 from .request_metadata import DEADLINE_PASSED, RequestMetadata, write_items
 from .requester import Requester
+from .stream_adapters import InboundStream, OutboundStream
 
 if TYPE_CHECKING:
     from .._core.loop import TimerHandle
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from .payloads import Codec
     from .responder import RouterResponder
 
-__all__ = ("ONE", "Served")
+__all__ = ("ONE", "RequestExecution")
 
 ONE: Final = frozenset({bytes, str, int, float, bool, dict, list, tuple})
 """What is one element, without a closer look."""
 
 
-class Served:
+class RequestExecution:
     """The sender of a request's stream, until there is a publisher."""
 
     def __init__(
-        self, responder: "RouterResponder", driver: "Driver", requested: Requested
+        self, responder: "RouterResponder", driver: "Driver", requested: RequestReceived
     ) -> None:
         self.responder = responder
         self.driver = driver
@@ -70,7 +70,7 @@ class Served:
 
     def begin(self) -> None:
         request, driver = self.request, self.driver
-        if request.model is Model.FNF:
+        if request.model is InteractionModel.FNF:
             self._forget()
             return
         driver.senders[self.stream_id] = self
@@ -104,7 +104,7 @@ class Served:
         values = handler.route_arguments(texts)
         decode = handler.decoder(self.data_codec)
         request._decode = decode
-        if request.model is Model.CHANNEL:
+        if request.model is InteractionModel.CHANNEL:
             request._open = partial(self._incoming, decode)
             if not handler.takes_incoming:
                 self.driver.connection.cancel(self.stream_id)
@@ -118,7 +118,7 @@ class Served:
     def _incoming(self, decode: Any) -> "Flow[Any]":
         """The elements of a channel, for one subscriber."""
 
-        def begin(inflow: Inflow, n: int) -> None:
+        def begin(inflow: InboundStream, n: int) -> None:
             if self._taken:
                 raise AlreadySubscribed("rule 1.11: incoming serves one subscription, and has")
             self._taken = True
@@ -126,7 +126,7 @@ class Served:
             self.driver.connection.request(self.stream_id, n)
 
         def open(downstream: Downstream[Any]) -> "Subscription":
-            return Inflow(self.driver, downstream, decode, begin)
+            return InboundStream(self.driver, downstream, decode, begin)
 
         return from_push(open, name="incoming", holds=None)
 
@@ -150,7 +150,7 @@ class Served:
             if driver.senders.get(stream_id) is self:
                 driver.connection.fail_stream(stream_id, ErrorCode.CANCELED, b"")
                 driver.senders.pop(stream_id)
-                driver.plan()
+                driver.schedule_turn()
             self.ended()
             raise
         except Exception as error:
@@ -177,23 +177,23 @@ class Served:
         if sender is not None and sender is self._sender:
             del driver.senders[stream_id]
             driver.connection.fail_stream(stream_id, ErrorCode.CANCELED, DEADLINE_PASSED)
-            driver.plan()
+            driver.schedule_turn()
             sender.cancelled()
 
     def refuse(self, error: BaseException) -> None:
         """Answer with *error*."""
         self.ended()
         code, data = self.responder.failed(self.driver, error)
-        if self.requested.model is not Model.FNF:
+        if self.requested.model is not InteractionModel.FNF:
             self.driver.senders.pop(self.stream_id, None)
             self.driver.connection.fail_stream(self.stream_id, code, data)
-            self.driver.plan()
+            self.driver.schedule_turn()
 
     # -- what it returned --------------------------------------------------------------------------
     def _send(self, value: Any) -> None:
         driver, stream_id = self.driver, self.stream_id
         publisher = _publisher(value)
-        single = self.requested.model is Model.RESPONSE
+        single = self.requested.model is InteractionModel.RESPONSE
         if publisher is None and single:
             self.ended()
             payload = None if value is None else self._encode(value)
@@ -202,11 +202,11 @@ class Served:
                 driver.connection.complete(stream_id)
             else:
                 driver.connection.send(stream_id, payload, complete=True)
-            driver.plan()
+            driver.schedule_turn()
             return
         if publisher is None:
             publisher = to_flow([] if value is None else [value])
-        outflow = _Outflow(
+        outflow = _ExecutionStream(
             driver,
             stream_id,
             self._encode,
@@ -266,7 +266,7 @@ class Served:
             self.responder.failed(self.driver, error)
 
 
-class _Outflow(Outflow):
+class _ExecutionStream(OutboundStream):
     """One whose end stops the clock, if there is one."""
 
     clock: "TimerHandle | None" = None

@@ -7,18 +7,18 @@ All others, and whatever is not as it should be, are left to `Intake`, which kno
 from struct import Struct
 from typing import Final
 
-from .books import HALF
-from .events import Answers, Questions
-from .exchanges import Exchanges
+from .books import TOP_UP_LEVEL
+from .events import ResponseRequests, Responses
 from .frames import MAX_31
-from .requests import Requests
-from .states import Model
-from .streams import Asked, Owed, Stream
+from .stream_machine import StreamMachine
+from .stream_opening import StreamOpener
+from .stream_states import InteractionModel
+from .streams import ExpectedResponse, OwedResponse, Stream
 
-__all__ = ("Lane",)
+__all__ = ("FastPath",)
 
 # To look up a member of an enum takes five times as long as to look up a global.
-_RESPONSE: Final = Model.RESPONSE
+_RESPONSE: Final = InteractionModel.RESPONSE
 
 _FIRST: Final = Struct(">BHIH").unpack_from
 _BEFORE: Final = 9
@@ -30,10 +30,10 @@ _REQUEST: Final = 0x04 << 10
 _WITH_METADATA: Final = _REQUEST | 0x100
 
 
-class Lane:
+class FastPath:
     """Reads for one connection, while it is open and keeps no positions."""
 
-    def __init__(self, exchanges: Exchanges, requests: Requests) -> None:
+    def __init__(self, exchanges: StreamMachine, requests: StreamOpener) -> None:
         self._exchanges = exchanges
         self._requests = requests
         self._live = exchanges.streams.live
@@ -52,7 +52,7 @@ class Lane:
                 stream = self._live.get(stream_id)
                 if stream is None or not stream.wire or stream.partial is not None:
                     break
-                if type(stream) is Asked:
+                if type(stream) is ExpectedResponse:
                     at = self._read_answers(data, at)
                 elif bits == _ELEMENT and stream.model is not _RESPONSE:
                     at = self._read_elements(data, at, stream)
@@ -75,7 +75,7 @@ class Lane:
             left -= 1
         stream.wire = left
         exchanges.flood.useful(credit - left)
-        if stream.wanted and left < HALF:
+        if stream.wanted and left < TOP_UP_LEVEL:
             exchanges.ask(stream)
         return at
 
@@ -89,14 +89,14 @@ class Lane:
             if (bits | _COMPLETE) != _LAST or not at + _BEFORE <= stop <= end:
                 break
             stream = live.get(stream_id)
-            if type(stream) is not Asked or stream.partial is not None:
+            if type(stream) is not ExpectedResponse or stream.partial is not None:
                 break
             if out.asks:  # it may be an answer before the question
                 out.clear(stream)
             del live[stream_id]
             answers.append((stream_id, data[at + _BEFORE : stop]))
             at = stop
-        self._exchanges.events.append(Answers(answers))
+        self._exchanges.events.append(Responses(answers))
         self._exchanges.flood.useful(len(answers))
         return at
 
@@ -119,11 +119,11 @@ class Lane:
             strange = stream_id in live or streams.mine(stream_id) or not 0 < stream_id <= MAX_31
             if strange or not begin <= stop <= end:
                 break
-            live[stream_id] = Owed(stream_id)
+            live[stream_id] = OwedResponse(stream_id)
             questions.append((stream_id, data[begin:stop], metadata))
             at = stop
             room -= 1
         if questions:
             streams.theirs += len(questions)
-            exchanges.events.append(Questions(questions))
+            exchanges.events.append(ResponseRequests(questions))
         return at

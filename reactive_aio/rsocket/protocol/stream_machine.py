@@ -9,28 +9,46 @@ from typing import Final
 
 from ..._core.demand import UNBOUNDED, require_demand
 from ...errors import RuleViolation
-from .books import HALF, Books
+from .books import TOP_UP_LEVEL, Books
 from .codec import HEADER, encode
 from .errors import ProtocolError
-from .events import Cancelled, Completed, Elements, Failed, Requested
-from .frames import NOTHING, Cancel, Error, ErrorCode, Pair, Payload, PayloadFrame, RequestN
-from .outbound import FEW
-from .states import OPENED, RECEIVING, SENDING, TABLE, Action, Input, Model, State
-from .streams import Owed, Stream
+from .events import Cancelled, Completed, Elements, Failed, RequestReceived
+from .frames import (
+    EMPTY_PAYLOAD,
+    Cancel,
+    Error,
+    ErrorCode,
+    Payload,
+    PayloadFrame,
+    PayloadTuple,
+    RequestN,
+)
+from .outbound_queue import COALESCE_LIMIT
+from .stream_states import (
+    RECEIVING_STATES,
+    RESPONDER_STATES,
+    SENDING_STATES,
+    TABLE,
+    Action,
+    Input,
+    InteractionModel,
+    State,
+)
+from .streams import OwedResponse, Stream
 
-__all__ = ("Exchanges",)
+__all__ = ("StreamMachine",)
 
 # To look up a member of an enum takes five times as long as to look up a global.
-_RESPONSE: Final = Model.RESPONSE
-_CHANNEL: Final = Model.CHANNEL
-_FNF: Final = Model.FNF
+_RESPONSE: Final = InteractionModel.RESPONSE
+_CHANNEL: Final = InteractionModel.CHANNEL
+_FNF: Final = InteractionModel.FNF
 _ELEMENT_IN: Final = Input.NEXT
 _LAST_ELEMENT: Final = Input.LAST
 _SEND_COMPLETE: Final = Input.SEND_COMPLETE
 _IGNORE: Final = Action.IGNORE
 _FINISH: Final = Action.FINISH
-_GATHER: Final = State.GATHER
-_FLUSH: Final = State.FLUSH
+_GATHER: Final = State.RESPONDER_REASSEMBLY
+_FLUSH: Final = State.FLUSHING
 
 _PREFIXED: Final = Struct(">xHIH").pack
 _PLAIN: Final = Struct(">IH").pack
@@ -39,7 +57,7 @@ _LAST: Final = _NEXT | 0x40
 _CUT_SHORT: Final = b"the requester cancelled the channel"
 
 
-class Exchanges(Books):
+class StreamMachine(Books):
     """All streams of one connection, and what both sides do to them."""
 
     # -- this side's will --------------------------------------------------------------------------
@@ -47,7 +65,7 @@ class Exchanges(Books):
         """Ask for *n* more elements; they are put on the wire when next something is sent."""
         require_demand(n)
         stream = self.streams.live.get(stream_id)
-        if stream is None or stream.state not in RECEIVING or stream.model is _RESPONSE:
+        if stream is None or stream.state not in RECEIVING_STATES or stream.model is _RESPONSE:
             return
         if stream.first is not None:
             first, stream.first = stream.first, None
@@ -59,7 +77,7 @@ class Exchanges(Books):
         stream.wanted = min(stream.wanted + n, UNBOUNDED)
         self.ask(stream)
 
-    def send(self, stream_id: int, payload: Pair, *, complete: bool = False) -> bool:
+    def send(self, stream_id: int, payload: PayloadTuple, *, complete: bool = False) -> bool:
         """Send an element; False if nobody wants it any more."""
         stream = self.streams.live.get(stream_id)
         if stream is None:
@@ -90,8 +108,8 @@ class Exchanges(Books):
         stream = self.streams.live.get(stream_id)
         out = self.out
         size = len(data) + HEADER
-        slow = size > self.small or out.queued >= FEW or not out.prefixed
-        if slow or type(stream) is not Owed or not stream.granted:
+        slow = size > self.small or out.queued >= COALESCE_LIMIT or not out.prefixed
+        if slow or type(stream) is not OwedResponse or not stream.granted:
             return self.send(stream_id, (data, None))
         stream.granted = 0
         stream.state = _FLUSH
@@ -131,7 +149,7 @@ class Exchanges(Books):
         return True
 
     def _unasked(self, stream: Stream) -> bool:
-        if stream.state not in SENDING:
+        if stream.state not in SENDING_STATES:
             return False
         raise RuleViolation("1.1", f"an element on {stream!r} that was not requested")
 
@@ -140,7 +158,7 @@ class Exchanges(Books):
         stream = self.streams.live.get(stream_id)
         if stream is None or TABLE[stream.state, _SEND_COMPLETE].action is _IGNORE:
             return False
-        self.put(stream, _LAST & ~0x20, NOTHING)
+        self.put(stream, _LAST & ~0x20, EMPTY_PAYLOAD)
         self.move(stream, _SEND_COMPLETE)
         return True
 
@@ -149,7 +167,7 @@ class Exchanges(Books):
         stream = self.streams.live.get(stream_id)
         if stream is None or TABLE[stream.state, Input.SEND_ERROR].action is _IGNORE:
             return False
-        receiving = stream.state in RECEIVING
+        receiving = stream.state in RECEIVING_STATES
         self.out.put(stream, self.out.wrap(encode(self.error(stream_id, code, data))))
         self.move(stream, Input.SEND_ERROR)
         if receiving:
@@ -161,7 +179,7 @@ class Exchanges(Books):
         stream = self.streams.live.get(stream_id)
         if stream is None or TABLE[stream.state, Input.SEND_CANCEL].action is _IGNORE:
             return False
-        sending = stream.mine and stream.state in SENDING
+        sending = stream.mine and stream.state in SENDING_STATES
         self.flood.allow(stream.wire + 2)
         if stream.started and stream_id not in self.out.asks:
             self.out.signal(encode(Cancel(stream_id)))
@@ -235,7 +253,7 @@ class Exchanges(Books):
         stream.wire -= 1
         self.flood.useful()
         self.run(stream.id).add(payload)
-        if stream.wanted and stream.wire < HALF:
+        if stream.wanted and stream.wire < TOP_UP_LEVEL:
             self.ask(stream)
 
     def run(self, stream_id: int) -> Elements:
@@ -265,7 +283,7 @@ class Exchanges(Books):
             self.useless()
             return
         stream.credit = min(stream.credit + frame.n, UNBOUNDED)
-        if stream.state in SENDING and stream.granted <= self.low:
+        if stream.state in SENDING_STATES and stream.granted <= self.low:
             self.wait(stream)
 
     def on_cancel(self, frame: Cancel) -> None:
@@ -283,17 +301,17 @@ class Exchanges(Books):
         if not (stream.mine or stream.size or stream.id in self.out.answers):
             self.useless()  # opening and ending streams without end is no use either
         action = self.move(stream, input_)
-        if action in (Action.FAIL, Action.ABORT):
+        if action in (Action.FAIL_RECEIVING, Action.ABORT):
             self.events.append(Failed(stream.id, code, data))
-        if action in (Action.STOP, Action.ABORT):
+        if action in (Action.STOP_SENDING, Action.ABORT):
             self.out.clear(stream)
             self.events.append(Cancelled(stream.id))
         return action is not _IGNORE
 
     def _refuse(self, stream: Stream, reason: bytes) -> None:
         """The peer broke a rule on this stream: it ends, and both sides are told."""
-        receiving, sending = stream.state in RECEIVING, stream.state in SENDING
-        action = self.move(stream, Input.EXCESS)
+        receiving, sending = stream.state in RECEIVING_STATES, stream.state in SENDING_STATES
+        action = self.move(stream, Input.VIOLATION)
         if action is Action.REFUSE_ERROR:
             self.refuse(stream.id, ErrorCode.INVALID, reason)
         else:
@@ -312,10 +330,10 @@ class Exchanges(Books):
         """A request of the peer is whole: the application is told."""
         model = stream.model
         complete = complete and model is _CHANNEL
-        stream.state = OPENED[model]
+        stream.state = RESPONDER_STATES[model]
         if model is _FNF:
             self.forget(stream)
-        self.events.append(Requested(stream.id, model, payload, complete))
+        self.events.append(RequestReceived(stream.id, model, payload, complete))
         if model is _RESPONSE:
             stream.granted = 1
         elif model is _CHANNEL:

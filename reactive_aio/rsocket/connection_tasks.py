@@ -8,10 +8,10 @@ from .._core.loop import LoopHandle, wait_settled
 if TYPE_CHECKING:
     from .._core.loop import Task
 
-__all__ = ("Work",)
+__all__ = ("ConnectionTasks",)
 
 
-class Work:
+class ConnectionTasks:
     """What is being done for a peer."""
 
     def __init__(self, loop_handle: LoopHandle) -> None:

@@ -5,38 +5,38 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import EmptyFlow
 from .protocol.errors import error_of
-from .protocol.events import Answers, Cancelled, Completed, Demanded, Elements, Failed
+from .protocol.events import Cancelled, Completed, DemandReceived, Elements, Failed, Responses
 
 if TYPE_CHECKING:
     from .._core.loop import Future
-    from .roles import Receiver, Sender
+    from .interfaces import StreamReceiver, StreamSender
 
-__all__ = ("Parties",)
+__all__ = ("StreamRegistry",)
 
 
-class Parties:
+class StreamRegistry:
     """Tells them what concerns their stream; whoever has been told of the end is forgotten."""
 
     def __init__(self) -> None:
-        self.receivers: dict[int, Receiver] = {}
-        self.calls: dict[int, Future[bytes]] = {}
+        self.receivers: dict[int, StreamReceiver] = {}
+        self.responses: dict[int, Future[bytes]] = {}
         """Requests for one element, which are answered without more ado."""
-        self.senders: dict[int, Sender] = {}
+        self.senders: dict[int, StreamSender] = {}
 
     def handlers(self) -> dict[type[Any], Callable[[Any], None]]:
         """What to do with the events of streams."""
         return {
-            Answers: self._answers,
+            Responses: self._answers,
             Elements: self._elements,
             Completed: self._completed,
             Failed: self._failed,
             Cancelled: self._cancelled,
-            Demanded: self._demanded,
+            DemandReceived: self._demanded,
         }
 
-    def _answers(self, event: Answers) -> None:
-        calls = self.calls
-        for stream_id, data in event.answers:
+    def _answers(self, event: Responses) -> None:
+        calls = self.responses
+        for stream_id, data in event.responses:
             call = calls.pop(stream_id, None)
             if call is not None and not call.done():
                 call.set_result(data)
@@ -66,7 +66,7 @@ class Parties:
 
     def _call(self, stream_id: int) -> "Future[bytes] | None":
         """The request for one element that is now over, if it still waits."""
-        call = self.calls.pop(stream_id, None)
+        call = self.responses.pop(stream_id, None)
         return None if call is None or call.done() else call
 
     def _cancelled(self, event: Cancelled) -> None:
@@ -74,7 +74,7 @@ class Parties:
         if sender is not None:
             sender.cancelled()
 
-    def _demanded(self, event: Demanded) -> None:
+    def _demanded(self, event: DemandReceived) -> None:
         sender = self.senders.get(event.stream_id)
         if sender is not None:
             sender.demanded(event.n)

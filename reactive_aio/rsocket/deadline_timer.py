@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .._core.loop import LoopHandle, TimerHandle
 
-__all__ = ("Alarm",)
+__all__ = ("DeadlineTimer",)
 
 
-class Alarm:
+class DeadlineTimer:
     """One timer. To be set anew costs nothing while what is due only moves away.
 
     It may ring too early therefore: whoever is called looks at what is due.

@@ -21,15 +21,14 @@ from .errors import ProtocolError
 from .events import (
     Closed,
     Draining,
-    Extended,
-    Leased,
-    MetadataPushed,
-    ResumeAsked,
+    ExtensionReceived,
+    LeaseReceived,
+    MetadataReceived,
     Resumed,
-    SetupAsked,
+    ResumeReceived,
+    SetupReceived,
     Suspended,
 )
-from .exchanges import Exchanges
 from .frames import (
     VERSION,
     Error,
@@ -47,10 +46,11 @@ from .frames import (
 from .keepalive import KeepAliveTimer
 from .lease import Allowance
 from .limits import Limits
-from .requests import Requests
-from .resume import Resumption, Store
+from .resume import ResumeBuffer, Resumption
+from .stream_machine import StreamMachine
+from .stream_opening import StreamOpener
 
-__all__ = ("Phase", "Session")
+__all__ = ("ConnectionState", "Phase")
 
 _VERSION: Final = Struct(">HH").unpack_from
 _RESUMES: Final = frozenset({VERSION, (0, 1)})
@@ -69,7 +69,7 @@ class Phase(IntEnum):
     """How far a connection has come."""
 
     START = 0
-    ASKED = 1
+    DECIDING = 1
     OPEN = 2
     SUSPENDED = 3
     RESUMING = 4
@@ -77,7 +77,7 @@ class Phase(IntEnum):
     CLOSED = 6
 
 
-class Session:
+class ConnectionState:
     """What outlives a frame. `Connection` adds what drives it."""
 
     def __init__(
@@ -91,20 +91,22 @@ class Session:
         resumption: Resumption | None,
         extensions: frozenset[int],
     ) -> None:
-        self.client: bool = setup is not None
+        self.is_client: bool = setup is not None
         self.limits: Limits = limits
         self.phase: Phase = Phase.START
         self.draining: bool = False
         self.closing_here: bool = False
         """Whether draining was this side's wish."""
-        self.exchanges: Exchanges = Exchanges(limits, client=self.client, prefixed=prefixed)
-        self.requests: Requests = Requests(self.exchanges)
+        self.exchanges: StreamMachine = StreamMachine(
+            limits, client=self.is_client, prefixed=prefixed
+        )
+        self.requests: StreamOpener = StreamOpener(self.exchanges)
         self.setup: Setup | None = None
         self._lease = lease
         self._resumption = resumption
         self._extensions = extensions
         self._confirmed = False
-        self._store: Store | None = None
+        self._store: ResumeBuffer | None = None
         self._timer: KeepAliveTimer | None = None
         self._deadline: float | None = now + limits.setup_timeout
         self._zeros = 0
@@ -123,15 +125,15 @@ class Session:
         if setup.lease:
             self.requests.held, self.requests.given = Allowance(), Allowance()
         if setup.token is not None and self._resumption is not None:
-            self._store = self.exchanges.out.store = Store(self._resumption.max_store)
+            self._store = self.exchanges.out.store = ResumeBuffer(self._resumption.max_store)
         self._restart(now)
 
     def _restart(self, now: float) -> None:
         if self.setup is not None:
             lifetime = self.setup.lifetime / 1000
-            if not self.client:
+            if not self.is_client:
                 lifetime = min(lifetime, self.limits.max_lifetime)
-            interval = self.setup.keepalive / 1000 if self.client else None
+            interval = self.setup.keepalive / 1000 if self.is_client else None
             self._timer = KeepAliveTimer(now, lifetime, interval)
 
     def first_frame(self, frame: bytes) -> None:
@@ -155,7 +157,7 @@ class Session:
             if self._resumption is None:
                 message = "sessions are not resumed here"
                 raise ProtocolError(message, ErrorCode.REJECTED_RESUME)
-            self.exchanges.events.append(ResumeAsked(frame))
+            self.exchanges.events.append(ResumeReceived(frame))
         elif isinstance(frame, Setup):
             if frame.token is not None and self._resumption is None:
                 message = "sessions are not resumed here"
@@ -163,9 +165,9 @@ class Session:
             if frame.lease and not self._lease:
                 raise ProtocolError("no leases are given here", ErrorCode.UNSUPPORTED_SETUP)
             self.setup = frame
-            self.exchanges.events.append(SetupAsked(frame))
+            self.exchanges.events.append(SetupReceived(frame))
         self._deadline = None
-        self.phase = Phase.ASKED
+        self.phase = Phase.DECIDING
 
     # -- stream 0 ----------------------------------------------------------------------------------
     def on_setup(self, frame: Setup) -> None:
@@ -174,7 +176,7 @@ class Session:
 
     def on_resume(self, frame: Resume) -> None:
         del frame
-        if not self.client:
+        if not self.is_client:
             raise ProtocolError("RESUME on a connection that is set up")
         self.exchanges.useless()
 
@@ -183,7 +185,7 @@ class Session:
             self.exchanges.useless()
             return
         self.requests.held.grant(frame.requests, frame.ttl / 1000, self.exchanges.now)
-        self.exchanges.events.append(Leased(frame))
+        self.exchanges.events.append(LeaseReceived(frame))
 
     def on_keepalive(self, frame: KeepAlive) -> None:
         self.exchanges.useless()
@@ -197,11 +199,11 @@ class Session:
 
     def on_metadata_push(self, frame: MetadataPush) -> None:
         self.exchanges.useless()
-        self.exchanges.events.append(MetadataPushed(frame.metadata))
+        self.exchanges.events.append(MetadataReceived(frame.metadata))
 
     def on_ext(self, frame: Ext) -> None:
         if frame.extended_type in self._extensions:
-            self.exchanges.events.append(Extended(frame))
+            self.exchanges.events.append(ExtensionReceived(frame))
         elif frame.ignore:
             self.exchanges.useless()
         else:
@@ -220,7 +222,7 @@ class Session:
         if frame.stream_id:
             self.exchanges.on_error(frame)
         elif frame.code in _SETUP_ERRORS:
-            if self.client and (not self._confirmed or self.phase is Phase.RESUMING):
+            if self.is_client and (not self._confirmed or self.phase is Phase.RESUMING):
                 self.end(frame.code, frame.data, local=False)
             else:
                 self.exchanges.useless()
@@ -313,7 +315,7 @@ class Session:
         self._go_on(store, frame.last_received)
         return True
 
-    def _go_on(self, store: Store, position: int) -> None:
+    def _go_on(self, store: ResumeBuffer, position: int) -> None:
         store.acknowledge(position)
         self.exchanges.out.replay(store.frames())
         self.phase = Phase.OPEN

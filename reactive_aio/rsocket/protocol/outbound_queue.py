@@ -10,21 +10,21 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from .codec import prefix
+from .codec import add_length
 from .limits import Limits
-from .streams import Large, Stream
+from .streams import FragmentedPayload, Stream
 
 if TYPE_CHECKING:
-    from .resume import Store
+    from .resume import ResumeBuffer
 
-__all__ = ("FEW", "Outbound")
+__all__ = ("COALESCE_LIMIT", "OutboundQueue")
 
-FEW: Final = 32 * 1024
+COALESCE_LIMIT: Final = 32 * 1024
 """How many bytes may wait when a request or answer of one element is added to those that all go at
 once, so that streams keep their turn."""
 
 
-class Outbound:
+class OutboundQueue:
     """The queues of one connection; `queued` is what is in them, in bytes."""
 
     __slots__ = (
@@ -44,7 +44,7 @@ class Outbound:
     def __init__(self, limits: Limits, *, prefixed: bool) -> None:
         self.prefixed: bool = prefixed
         """Whether every frame stands behind its length."""
-        self.store: Store | None = None
+        self.store: ResumeBuffer | None = None
         """Where what has been sent is kept, in case it must be sent again."""
         self.queued: int = 0
         self.backlog: int = 0
@@ -69,7 +69,7 @@ class Outbound:
         return bool(self._control)
 
     def wrap(self, frame: bytes) -> bytes:
-        return prefix(frame) if self.prefixed else frame
+        return add_length(frame) if self.prefixed else frame
 
     def control(self, frame: bytes) -> None:
         """Send *frame*, of stream 0, before everything else."""
@@ -111,7 +111,7 @@ class Outbound:
 
     def put_large(self, stream: Stream, pieces: Iterator[bytes], size: int) -> None:
         """Send the frames that *pieces* makes, each in its turn; *size* is about their sum."""
-        stream.frames = [*stream.frames, Large(map(self.wrap, pieces), size)]
+        stream.frames = [*stream.frames, FragmentedPayload(map(self.wrap, pieces), size)]
         stream.larges += 1
         stream.size += size
         self.queued += size
