@@ -7,7 +7,7 @@ what there is with one call. Nothing here waits: no task, no lock, one timer.
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from .._core.loop import LoopHandle, Future, Task, TimerHandle, wait_settled
+from .._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled
 from .connection_tasks import ConnectionTasks
 from .deadline_timer import DeadlineTimer
 from .interfaces import BatchSender, Rebind, Responder, StreamReceiver, StreamSender, Transport

@@ -452,7 +452,7 @@ async def test_a_silent_peer_is_disconnected() -> None:
     requester = loopback(router, codec=JSON)
     server = getattr(requester, "_server")  # noqa: B009
     await requester.request_response(4, route="twice")
-    server.received = str  # from now on it receives and sends nothing
+    server.data_received = str  # from now on it receives and sends nothing
     with pytest.raises(ConnectionLost, match="no sign of life"):
         await requester.request_response(4, route="twice")
     assert asyncio.get_running_loop().time() >= 80

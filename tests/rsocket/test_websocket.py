@@ -127,7 +127,7 @@ async def test_keepalives_are_exchanged(monkeypatch: pytest.MonkeyPatch) -> None
             came.put_nowait(data)
             received(data)
 
-        monkeypatch.setattr(requester._driver, "received", receive)
+        monkeypatch.setattr(requester._driver, "data_received", receive)
         for _ in range(3):
             [answer] = [decode(frame) for frame in split_messages(await came.get())]
             assert isinstance(answer, KeepAlive)

@@ -126,7 +126,9 @@ class Connection(Intake):
     def request_channel(self, payload: PayloadTuple, n: int, *, complete: bool = False) -> int:
         """Open a channel with its first element, and ask for *n*."""
         now = self.exchanges.now
-        return self.requests.begin(InteractionModel.CHANNEL, payload, require_demand(n), now, complete)
+        return self.requests.begin(
+            InteractionModel.CHANNEL, payload, require_demand(n), now, complete
+        )
 
     def metadata_push(self, metadata: bytes) -> None:
         if self.requests.closed:

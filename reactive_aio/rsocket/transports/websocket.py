@@ -79,7 +79,7 @@ class WebSocketTransport(SocketProtocol):
         self._paused = False
         self.driver.resume_writing()
 
-    def connection_closed(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         for timer in (self._half, self._end_timer):
             if timer is not None:
                 timer.cancel()
