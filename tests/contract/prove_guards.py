@@ -249,7 +249,7 @@ def lines(verdicts: list[Verdict]) -> list[str]:
         "|---|---|---|",
     ]
     for guard, failed in verdicts:
-        test = failed.partition("[")[0].replace("tests/", "", 1) or "**nobody**"
+        test = failed.partition("[")[0].replace("tests/", "", 1) or "**no test**"
         out.append(f"| {guard.name} | `{guard.file.removeprefix('reactive_aio/')}` | `{test}` |")
     return out
 
