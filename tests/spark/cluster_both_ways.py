@@ -44,7 +44,7 @@ class BothWays:
         }
 
     async def _aside(self, work: Callable[[], T]) -> T:
-        """On a thread, with the session."""
+        """Run *work* on a thread on which the session is active."""
 
         def run() -> T:
             activate(self._spark)

@@ -1,4 +1,4 @@
-"""Reading frames from a socket: whole, in pieces, and cut off."""
+"""Reading reader from a socket: whole, in pieces, and cut off."""
 
 import socket
 import threading
@@ -9,15 +9,15 @@ from struct import pack
 import pytest
 from hypothesis import given, strategies as st
 
-from reactive_aio.spark.frames import END, Frames, connect
+from reactive_aio.spark.arrow.jvm_socket import END, FrameReader, connect
 
 
 @pytest.fixture
-def pair() -> Iterator[tuple[Frames, socket.socket]]:
+def pair() -> Iterator[tuple[FrameReader, socket.socket]]:
     ours, theirs = socket.socketpair()
-    frames = Frames(ours)
-    yield frames, theirs
-    frames.close()
+    reader = FrameReader(ours)
+    yield reader, theirs
+    reader.close()
     theirs.close()
 
 
@@ -28,58 +28,60 @@ def framed(*bodies: bytes) -> bytes:
 @given(st.lists(st.binary(min_size=1, max_size=50)), st.lists(st.integers(1, 20), min_size=1))
 def test_frames_are_read_whole_however_they_arrive(bodies: list[bytes], pieces: list[int]) -> None:
     ours, theirs = socket.socketpair()
-    frames, stream, found = Frames(ours), framed(*bodies), list[bytes]()
+    reader, stream, found = FrameReader(ours), framed(*bodies), list[bytes]()
     while stream:
         for piece in pieces:
             theirs.sendall(stream[:piece])
             stream = stream[piece:]
-            while (frame := frames.read()) is not None:
+            while (frame := reader.read()) is not None:
                 found.append(bytes(frame))
     theirs.close()
-    assert frames.read() is END
+    assert reader.read() is END
     assert found == bodies
-    frames.close()
+    reader.close()
 
 
-def test_nothing_yet_is_none(pair: tuple[Frames, socket.socket]) -> None:
+def test_without_data_read_returns_none(pair: tuple[FrameReader, socket.socket]) -> None:
     assert pair[0].read() is None
 
 
-def test_what_a_closed_loop_has_dropped_is_closed() -> None:
+def test_a_reader_that_is_dropped_closes_its_socket() -> None:
     ours, theirs = socket.socketpair()
     with theirs:
-        Frames(ours)  # an unclosed socket would be a ResourceWarning, and so an error
+        FrameReader(ours)  # an unclosed socket would be a ResourceWarning, and so an error
         assert theirs.recv(1) == b""
 
 
-def test_an_empty_frame_is_not_the_end(pair: tuple[Frames, socket.socket]) -> None:
-    frames, peer = pair
+def test_an_empty_frame_is_not_the_end(pair: tuple[FrameReader, socket.socket]) -> None:
+    reader, peer = pair
     peer.sendall(framed(b"", b"x"))
-    assert frames.read() is not END
-    assert frames.read() == b"x"
+    assert reader.read() is not END
+    assert reader.read() == b"x"
 
 
-def test_only_the_head_is_read_when_the_rest_is_not_wanted(
-    pair: tuple[Frames, socket.socket],
+def test_only_the_head_is_read_without_body(
+    pair: tuple[FrameReader, socket.socket],
 ) -> None:
-    frames, peer = pair
+    reader, peer = pair
     peer.sendall(framed(b"abc"))
-    before = frames.at_head
-    assert frames.read(body=False) is None
-    assert (before, frames.at_head) == (True, False)
-    assert frames.connection.recv(9, socket.MSG_PEEK) == b"abc"
-    assert frames.read() == b"abc"
+    before = reader.is_between_frames
+    assert reader.read(body=False) is None
+    assert (before, reader.is_between_frames) == (True, False)
+    assert reader.connection.recv(9, socket.MSG_PEEK) == b"abc"
+    assert reader.read() == b"abc"
     peer.close()
-    assert frames.read(body=False) is END
+    assert reader.read(body=False) is END
 
 
 @pytest.mark.parametrize("sent", [b"\0\0", pack("!i", 3), pack("!i", 3) + b"ab"])
-def test_an_end_inside_a_frame_is_an_error(pair: tuple[Frames, socket.socket], sent: bytes) -> None:
-    frames, peer = pair
+def test_an_end_inside_a_frame_is_an_error(
+    pair: tuple[FrameReader, socket.socket], sent: bytes
+) -> None:
+    reader, peer = pair
     peer.sendall(sent)
     peer.close()
     with pytest.raises(EOFError, match="inside"):
-        frames.read()
+        reader.read()
 
 
 def served(listener: socket.socket, talk: Callable[[socket.socket], object]) -> threading.Thread:
@@ -104,15 +106,15 @@ def answering(answer: bytes) -> Callable[[socket.socket], object]:
 def test_the_secret_opens_a_port_and_the_first_frame_is_not_lost() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = served(listener, answering(framed(b"ok", b"first")))
-        frames = connect(listener.getsockname()[1], "secret")
+        reader = connect(listener.getsockname()[1], "secret")
         thread.join()
-        assert frames.read() == b"first"
-        assert frames.read() is END
-        frames.close()
+        assert reader.read() == b"first"
+        assert reader.read() is END
+        reader.close()
 
 
 @pytest.mark.parametrize(("answer", "words"), [(framed(b"no"), "secret"), (b"", "closed")])
-def test_who_is_not_let_in_is_told(answer: bytes, words: str) -> None:
+def test_a_refused_secret_is_an_error(answer: bytes, words: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = served(listener, answering(answer))
         with pytest.raises(ConnectionError, match=words):
@@ -126,13 +128,13 @@ def test_a_path_needs_no_secret(tmp_path: Path) -> None:
         listener.bind(path)
         listener.listen()
         thread = served(listener, lambda connection: connection.sendall(framed(b"x")))
-        frames = connect(path, None)
+        reader = connect(path, None)
         thread.join()
-        assert frames.read() == b"x"
-        frames.close()
+        assert reader.read() == b"x"
+        reader.close()
 
 
-def test_nobody_listening_leaves_no_socket() -> None:
+def test_a_refused_connection_leaves_no_socket() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(ConnectionRefusedError):

@@ -1,4 +1,4 @@
-"""df.observe(): an Observation gets right figures, or there is a clear error, and no wait."""
+"""df.observe(): an Observation gets the right metrics, or a clear error, and never blocks."""
 
 import asyncio
 import threading
@@ -8,10 +8,10 @@ import pytest
 
 from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio.spark import UnsupportedDataFrame, from_dataframe
-from reactive_aio.spark.batches import Batches
+from reactive_aio.spark.arrow.window_jobs import WindowJobs
 from reactive_aio.testing.probes import SubscriberProbe
 
-from .conftest import arrived, until
+from .conftest import wait_for_elements, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation, SparkSession
 
     from reactive_aio import Flow
-    from reactive_aio.spark.mode import Mode
+    from reactive_aio.spark.read_mode import ReadMode
 
 pytestmark = [pytest.mark.spark, pytest.mark.asyncio(loop_factories=["asyncio"])]
 
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.asyncio(loop_factories=["asyncio"])
 def observed(
     spark: "SparkSession", value: str = "id", partitions: int = 7
 ) -> "tuple[Observation, DataFrame]":
-    """100 rows, counted and summed up while they are read; in several windows."""
+    """100 rows in several windows, counted and summed while they are read."""
     from pyspark.sql import Observation, functions
 
     observation = Observation()
@@ -37,17 +37,17 @@ def observed(
 
 
 async def figures(observation: "Observation") -> dict[str, Any]:
-    """What it says. It waits, in the JVM, until there is something to say."""
+    """Return its metrics; it waits in the JVM until they are complete."""
 
-    def told() -> bool:
+    def is_complete() -> bool:
         untyped: Any = observation
         return bool(untyped._jo.future().isCompleted())
 
-    await until(lambda: asyncio.to_thread(told))
+    await wait_until(lambda: asyncio.to_thread(is_complete))
     return await asyncio.to_thread(lambda: observation.get)
 
 
-async def test_the_figures_are_of_all_windows(spark: "SparkSession", mode: "Mode") -> None:
+async def test_the_metrics_cover_all_windows(spark: "SparkSession", mode: "ReadMode") -> None:
     def build() -> "tuple[Observation, Flow[Any]]":
         observation, df = observed(spark)
         return observation, from_dataframe(df.where("value > 90"), mode=mode)
@@ -56,10 +56,10 @@ async def test_the_figures_are_of_all_windows(spark: "SparkSession", mode: "Mode
     assert await flow.count() == 9
     assert await figures(observation) == {"count": 100, "sum": 4950}
     assert await flow.count() == 9
-    assert await figures(observation) == {"count": 100, "sum": 4950}, "of the first reading"
+    assert await figures(observation) == {"count": 100, "sum": 4950}, "of the first subscription"
 
 
-async def test_a_shuffle_behind_it_counts_once(spark: "SparkSession", mode: "Mode") -> None:
+async def test_rows_before_a_shuffle_count_once(spark: "SparkSession", mode: "ReadMode") -> None:
     def build() -> "tuple[Observation, Flow[Any]]":
         observation, df = observed(spark)
         return observation, from_dataframe(df.repartition(5), mode=mode)
@@ -69,52 +69,61 @@ async def test_a_shuffle_behind_it_counts_once(spark: "SparkSession", mode: "Mod
     assert await figures(observation) == {"count": 100, "sum": 4950}
 
 
-async def test_leaving_tells_what_was_computed(spark: "SparkSession", mode: "Mode") -> None:
+async def test_a_cancellation_publishes_the_metrics_so_far(
+    spark: "SparkSession", mode: "ReadMode"
+) -> None:
     def build() -> "tuple[Observation, Flow[Any]]":
         observation, df = observed(spark, partitions=10)
         return observation, from_dataframe(df, mode=mode)
 
     observation, flow = await asyncio.to_thread(build)
     probe = SubscriberProbe[Any](11).subscribed_to(flow)
-    await arrived(probe, 11)
+    await wait_for_elements(probe, 11)
     probe.cancel()
     assert await figures(observation) == {"count": 20, "sum": 190}, "two partitions"
 
 
 @pytest.mark.parametrize("slow", ["plan", "prepare"])
-async def test_leaving_before_anything_was_computed_tells_that(
+async def test_a_cancellation_before_the_first_job_publishes_zero(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch, slow: str
 ) -> None:
-    """Two threads begin, and either may still be at it when nobody wants to know any more."""
+    """Two threads begin, and either may still run when the subscription is cancelled."""
     begun, ended = threading.Event(), threading.Event()
-    both: dict[str, Callable[[Batches], Any]] = {"plan": Batches.plan, "prepare": Batches.prepare}
-    forget = Batches.forget
+    both: dict[str, Callable[[WindowJobs], Any]] = {
+        "plan": WindowJobs.plan,
+        "prepare": WindowJobs.prepare,
+    }
+    close = WindowJobs.close
 
-    def late(batches: Batches) -> Any:
+    def late(jobs: WindowJobs) -> Any:
         begun.set()
-        ended.wait(0.3)  # a forgetting that would not wait
-        return both[slow](batches)
+        ended.wait(0.3)  # a `close` that did not wait would run now
+        return both[slow](jobs)
 
-    def forgotten(batches: Batches) -> None:
-        forget(batches)
+    def forgotten(jobs: WindowJobs) -> None:
+        close(jobs)
         ended.set()
 
-    monkeypatch.setattr(Batches, slow, late)
-    monkeypatch.setattr(Batches, "forget", forgotten)
+    monkeypatch.setattr(WindowJobs, slow, late)
+    monkeypatch.setattr(WindowJobs, "close", forgotten)
 
     def build() -> "tuple[Observation, Flow[Any]]":
         observation, df = observed(spark)
         return observation, from_dataframe(df, mode="arrow")
 
     observation, flow = await asyncio.to_thread(build)
-    monkeypatch.setattr(Batches, "_refuse", bool)  # as if it had begun before
+    monkeypatch.setattr(
+        WindowJobs, "_require_active", bool
+    )  # as if the call had begun before the cancellation
     probe = SubscriberProbe[Any](1).subscribed_to(flow)
-    await until(begun.is_set)
+    await wait_until(begun.is_set)
     probe.cancel()
     assert (await figures(observation))["count"] == 0
 
 
-async def test_a_failure_tells_what_was_computed(spark: "SparkSession", mode: "Mode") -> None:
+async def test_a_failure_publishes_the_metrics_so_far(
+    spark: "SparkSession", mode: "ReadMode"
+) -> None:
     def build() -> "tuple[Observation, Flow[Any]]":
         observation, df = observed(spark, "if(id = 60, 1 / (id - 60), id)", 10)
         return observation, from_dataframe(df, mode=mode, window=1)
@@ -126,10 +135,10 @@ async def test_a_failure_tells_what_was_computed(spark: "SparkSession", mode: "M
     assert (await figures(observation))["count"] % 10 == 0
 
 
-async def test_where_spark_has_no_way_to_tell_it_there_is_an_error(
-    spark: "SparkSession", mode: "Mode", monkeypatch: pytest.MonkeyPatch
+async def test_an_observation_that_cannot_be_completed_is_refused(
+    spark: "SparkSession", mode: "ReadMode", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reactive_aio.spark.observed._TELL", "missing")
+    monkeypatch.setattr("reactive_aio.spark._internals._PUBLISH", "missing")
 
     def build(named: bool) -> "Flow[Any]":
         return from_dataframe(observed(spark)[1] if named else spark.range(9), mode=mode)
@@ -137,4 +146,4 @@ async def test_where_spark_has_no_way_to_tell_it_there_is_an_error(
     flow = await asyncio.to_thread(build, True)
     with pytest.raises(UnsupportedDataFrame, match=r"Observation\.get would wait for ever"):
         await flow.count()
-    assert await (await asyncio.to_thread(build, False)).count() == 9, "others are read"
+    assert await (await asyncio.to_thread(build, False)).count() == 9, "other DataFrames are read"

@@ -1,4 +1,4 @@
-"""The threads of one subscription: what they are given is done, and the last of it at last."""
+"""The call threads of one subscription."""
 
 import threading
 from collections.abc import Iterator
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 import pytest
 
 from reactive_aio._core.loop import LoopHandle
-from reactive_aio.spark.crew import Crew
+from reactive_aio.spark.call_threads import CallThreads
 
-from .conftest import until
+from .conftest import wait_until
 
 
 @pytest.fixture
 def held() -> Iterator[threading.Event]:
-    """What a call waits for."""
+    """An event that a call waits for."""
     event = threading.Event()
     yield event
     event.set()
@@ -24,16 +24,16 @@ def threads() -> list[threading.Thread]:
 
 
 def told(result: object, error: Exception | None) -> None:
-    """Nobody wants to know."""
+    """Ignore the result."""
 
 
-def crew(size: int) -> Crew:
-    return Crew(LoopHandle("crew"), "crew", size=size, interrupt=lambda: None)
+def crew(size: int) -> CallThreads:
+    return CallThreads(LoopHandle("crew"), "crew", size=size, interrupt=lambda: None)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-async def test_the_last_call_comes_behind_all_others(held: threading.Event, size: int) -> None:
-    """It drops what they use, and may be on a thread that has nothing else to do."""
+async def test_the_last_call_follows_all_others(held: threading.Event, size: int) -> None:
+    """It releases what the others use, and may run on an idle thread."""
     order = list[str]()
 
     def slow() -> None:
@@ -44,16 +44,16 @@ async def test_the_last_call_comes_behind_all_others(held: threading.Event, size
     for work in (slow, *[lambda: order.append("quick")] * 4):
         ours.call(work, told)
     if size > 1:
-        await until(lambda: len(order) == 4)
+        await wait_until(lambda: len(order) == 4)
     ours.dismiss(lambda: order.append("last"))
-    await until(lambda: len(threads()) == 1)  # those that have nothing to do end meanwhile
+    await wait_until(lambda: len(threads()) == 1)  # idle threads end meanwhile
     held.set()
-    await until(lambda: not threads())
+    await wait_until(lambda: not threads())
     assert sorted(order[:-1]) == ["quick"] * 4 + ["slow"]
     assert order[-1] == "last"
 
 
-async def test_a_last_call_that_raises_ends_the_threads_all_the_same() -> None:
+async def test_threads_end_although_the_last_call_raises() -> None:
     ours = crew(2)
     for _ in range(2):
         ours.call(lambda: None, told)
@@ -62,10 +62,10 @@ async def test_a_last_call_that_raises_ends_the_threads_all_the_same() -> None:
         raise OSError("the JVM is gone")
 
     ours.dismiss(fail)
-    await until(lambda: not threads())
+    await wait_until(lambda: not threads())
 
 
-async def test_who_was_given_nothing_makes_no_last_call() -> None:
+async def test_without_threads_the_last_call_is_not_made() -> None:
     called = list[int]()
     crew(2).dismiss(lambda: called.append(1))
     assert not threads()

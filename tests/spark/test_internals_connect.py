@@ -1,7 +1,7 @@
-"""What is used of PySpark's client of Spark Connect is as it is thought to be.
+"""The private names of PySpark's Spark Connect client have the expected behavior.
 
-When one of these fails, a new Spark has changed something: `from_dataframe` then falls back to
-mode "rows", and reactive_aio/spark/connect.py has to learn the new way.
+When one of these tests fails, a new Spark has changed a name: `from_dataframe` then falls back to
+mode "rows", and reactive_aio/spark/_internals.py needs an update.
 """
 
 import atexit
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from reactive_aio.spark.connect import connect_missing
+from reactive_aio.spark._internals import missing_connect_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +25,7 @@ def tables_of(client: Any, df: Any) -> Any:
 
 
 def test_the_probe_finds_everything(remote: "SparkSession") -> None:
-    assert connect_missing(remote.range(1)) is None
+    assert missing_connect_name(remote.range(1)) is None
 
 
 def test_a_plan_is_answered_by_its_schema_and_tables(remote: "SparkSession") -> None:
@@ -35,8 +35,8 @@ def test_a_plan_is_answered_by_its_schema_and_tables(remote: "SparkSession") -> 
     assert [table.to_pydict() for table in found] == [{"id": [n, n + 1]} for n in (0, 2, 4)]
 
 
-def test_nothing_is_sent_before_the_first_is_asked_for(remote: "SparkSession") -> None:
-    """And so the tags are those of the thread, at that time."""
+def test_nothing_is_sent_before_the_first_response_is_requested(remote: "SparkSession") -> None:
+    """So the operation has the tags of the thread at that time."""
     client: Any = copy(remote.client)
     client.thread_local = local()
     sent = list[Any]()
@@ -62,13 +62,13 @@ def test_a_copy_of_a_client_has_tags_of_its_own(remote: "SparkSession") -> None:
     assert remote.getTags() == set()
 
 
-def test_patience_is_asked_for_by_name_and_sleeps_by_a_function(remote: "SparkSession") -> None:
-    """A server that is gone is tried again, and again; a subscription may not wait for that."""
+def test_retries_sleep_by_a_function_that_can_be_replaced(remote: "SparkSession") -> None:
+    """PySpark retries a server that is gone; a cancelled subscription does not wait for that."""
     from pyspark.errors import PySparkException
     from pyspark.sql.connect.client.core import SparkConnectClient
 
     plan = cast("Any", remote.range(1))._plan.to_proto(remote.client)
-    with socket.socket() as closed:  # bound, and nobody listens
+    with socket.socket() as closed:  # bound, but not listening
         closed.bind(("127.0.0.1", 0))
         own: Any = SparkConnectClient(f"sc://127.0.0.1:{closed.getsockname()[1]}")
         slept, patience = list[float](), own._retrying
@@ -87,10 +87,10 @@ def test_patience_is_asked_for_by_name_and_sleeps_by_a_function(remote: "SparkSe
         atexit.unregister(own._on_exit)
         own.close()
     assert len(slept) >= 10
-    assert sum(slept) > 300, "seconds, without a sleep of our own"
+    assert sum(slept) > 300, "seconds, without the replaced function"
 
 
-def test_an_interruption_names_what_it_ended(remote: "SparkSession") -> None:
+def test_an_interruption_returns_the_operations_it_ended(remote: "SparkSession") -> None:
     client: Any = remote.client
     assert client.interrupt_tag("nobody-has-this") == []
 

@@ -12,7 +12,7 @@ from pyspark import errors
 from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio.testing.probes import SubscriberProbe
 
-from .conftest import Make, Observe, bridge_threads, until
+from .conftest import Make, Trace, flow_threads, wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,13 +44,13 @@ FAILURES: list[tuple[Make, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("make", "kind", "words"), FAILURES)
-async def test_the_error_is_pysparks_own(
-    observe: Observe, make: Make, kind: type[Exception], words: str
+async def test_the_error_has_pysparks_type(
+    trace: Trace, make: Make, kind: type[Exception], words: str
 ) -> None:
     from py4j.protocol import Py4JJavaError
 
-    observed = await observe(make)
-    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow)
+    traced = await trace(make)
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(traced.flow)
     await probe.end()
     error = probe.error
     assert isinstance(error, kind)
@@ -60,40 +60,38 @@ async def test_the_error_is_pysparks_own(
     assert isinstance(error.__cause__, Py4JJavaError | errors.PySparkException), "as it was raised"
 
 
-async def test_an_error_before_the_first_job_is_pysparks_own_as_well(observe: Observe) -> None:
-    observed = await observe(lambda s: s.sql("select cast('x' as int)"))  # folded when planned
-    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow)
+async def test_an_error_before_the_first_job_has_pysparks_type(trace: Trace) -> None:
+    traced = await trace(lambda s: s.sql("select cast('x' as int)"))  # folded when planned
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(traced.flow)
     await probe.end()
     assert isinstance(probe.error, errors.NumberFormatException)
     assert str(probe.error).startswith("[CAST_INVALID_INPUT]")
     assert probe.error.__cause__ is not None
 
 
-async def test_a_python_function_that_raises_is_quoted(observe: Observe) -> None:
-    observed = await observe(failing_function)
-    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow)
+async def test_a_python_function_that_raises_is_quoted(trace: Trace) -> None:
+    traced = await trace(failing_function)
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(traced.flow)
     await probe.end()
     assert "ValueError: not 0" in str(probe.error)
 
 
-async def test_rows_before_the_error_are_delivered(observe: Observe) -> None:
-    observed = await observe(lambda s: s.range(0, 20, 1, 2).selectExpr("1 / (id - 15)"))
-    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow)
+async def test_rows_before_the_error_are_delivered(trace: Trace) -> None:
+    traced = await trace(lambda s: s.range(0, 20, 1, 2).selectExpr("1 / (id - 15)"))
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(traced.flow)
     await probe.end()
     assert len(probe.elements) == 10
 
 
-async def test_a_job_that_somebody_else_cancels_fails(
-    spark: "SparkSession", observe: Observe
-) -> None:
-    observed = await observe(lambda s: s.range(0, 10**13, 1, 2).selectExpr("sum(id % 7)"))
-    probe = SubscriberProbe[Any](1).subscribed_to(observed.flow)
-    await until(observed.active)
-    await asyncio.to_thread(spark.sparkContext.cancelJobGroup, observed.group)
+async def test_a_job_that_is_cancelled_elsewhere_fails(spark: "SparkSession", trace: Trace) -> None:
+    traced = await trace(lambda s: s.range(0, 10**13, 1, 2).selectExpr("sum(id % 7)"))
+    probe = SubscriberProbe[Any](1).subscribed_to(traced.flow)
+    await wait_until(traced.active)
+    await asyncio.to_thread(spark.sparkContext.cancelJobGroup, traced.group)
     await probe.end()
     assert isinstance(probe.error, errors.PySparkException)
     assert "[SPARK_JOB_CANCELLED]" in str(probe.error)
-    await until(lambda: not bridge_threads())
+    await wait_until(lambda: not flow_threads())
 
 
 # A session can be lost once per process, so this is a program of its own.
@@ -148,7 +146,7 @@ json.dump(told, sys.stdout)
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
-def test_a_lost_session_is_an_error_that_names_cause_and_remedy() -> None:
+def test_the_error_of_a_lost_session_names_cause_and_remedy() -> None:
     command = [sys.executable, "-W", "ignore", "-c", LOST]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=170, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -159,7 +157,7 @@ def test_a_lost_session_is_an_error_that_names_cause_and_remedy() -> None:
         assert kind == "SparkSessionLost", (case, words)
         assert "has been stopped" in words
         assert "make a new session" in words
-    assert told["stopped between partitions"][2] == 10, "the partition that had been computed"
+    assert told["stopped between partitions"][2] == 10, "the partition that was computed"
     assert "has been stopped" in told["stopped before from_dataframe"]
     assert told["killed"][0] == "SparkSessionLost", told["killed"]
     assert "JVM" in told["killed"][1]

@@ -1,4 +1,4 @@
-"""Leaving a local iterator half-way: the three ways out, on a socket that is no JVM."""
+"""Closing a local iterator early, on a socket without a JVM."""
 
 import socket
 import threading
@@ -9,11 +9,11 @@ from struct import pack
 
 import pytest
 
-from reactive_aio.spark.leaving import PATIENCE, leave
+from reactive_aio.spark.local_iterator import DRAIN_TIMEOUT, close_local_iterator
 
 
 class Reader:
-    """Shaped like PySpark's: a partition of two frames, of which the first has been read."""
+    """Like PySpark's reader, inside a partition of two frames of which one has been read."""
 
     def __init__(self, ours: socket.socket) -> None:
         self._sock = ours
@@ -33,7 +33,7 @@ Peer = Callable[[socket.socket], object]
 
 
 def left(peer: Peer) -> tuple[Reader, bytes, float]:
-    """Read one element, leave, and return what the peer got and how long it took."""
+    """Read one element and close; return what the peer received and how long it took."""
     ours, theirs = socket.socketpair()
     reader = Reader(ours)
     rows = iter(reader)
@@ -42,7 +42,7 @@ def left(peer: Peer) -> tuple[Reader, bytes, float]:
         thread = threading.Thread(target=peer, args=(theirs,))
         thread.start()
         began = time.perf_counter()
-        leave(rows)
+        close_local_iterator(rows)
         took = time.perf_counter() - began
         thread.join()
         theirs.settimeout(1)
@@ -55,7 +55,7 @@ def left(peer: Peer) -> tuple[Reader, bytes, float]:
     return reader, got, took
 
 
-def test_the_rest_of_the_partition_is_skipped_and_the_peer_told() -> None:
+def test_the_rest_of_the_partition_is_skipped() -> None:
     rest = pack("!i", 70_000) + b"x" * 70_000 + pack("!i", 3) + b"abc" + pack("!i", -1)
     reader, got, _ = left(lambda peer: peer.sendall(rest))
     assert got == pack("!i", 0)
@@ -76,14 +76,14 @@ UNWILLING: dict[str, Peer] = {
 
 
 @pytest.mark.parametrize("peer", UNWILLING.values(), ids=UNWILLING)
-def test_otherwise_the_connection_is_cut(peer: Peer) -> None:
+def test_the_connection_is_cut_when_the_rest_cannot_be_read(peer: Peer) -> None:
     reader, got, took = left(peer)
     assert got == b""
     assert not reader.drained
-    assert took < 8 * PATIENCE
+    assert took < 8 * DRAIN_TIMEOUT
 
 
-def test_an_endless_partition_is_given_up() -> None:
+def test_reading_an_endless_partition_times_out() -> None:
     def send(peer: socket.socket) -> None:
         frame = pack("!i", 1 << 16) + b"x" * (1 << 16)
         with suppress(OSError):
@@ -92,10 +92,10 @@ def test_an_endless_partition_is_given_up() -> None:
 
     reader, _, took = left(send)
     assert not reader.drained
-    assert PATIENCE <= took < 8 * PATIENCE
+    assert DRAIN_TIMEOUT <= took < 8 * DRAIN_TIMEOUT
 
 
-def test_an_iterator_of_another_shape_is_closed_its_own_way() -> None:
+def test_an_unknown_iterator_is_closed_as_a_generator() -> None:
     closed = list[bool]()
 
     def rows() -> Iterator[int]:
@@ -106,12 +106,12 @@ def test_an_iterator_of_another_shape_is_closed_its_own_way() -> None:
 
     generator = rows()
     next(generator)
-    leave(generator)
+    close_local_iterator(generator)
     assert closed == [True]
-    leave(iter([1]))
+    close_local_iterator(iter([1]))
 
 
-def test_it_never_raises() -> None:
+def test_closing_never_raises() -> None:
     def rows() -> Iterator[int]:
         try:
             yield 1
@@ -120,4 +120,4 @@ def test_it_never_raises() -> None:
 
     generator = rows()
     next(generator)
-    leave(generator)
+    close_local_iterator(generator)

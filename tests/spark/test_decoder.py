@@ -1,4 +1,4 @@
-"""Columns of a batch, read where they are, and how many rows a batch is to have."""
+"""Columns of a batch, read without a copy, and the number of rows of a batch."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -20,9 +20,9 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from reactive_aio.spark.batches import arrow_schema
-from reactive_aio.spark.decoding import batch_sizes
-from reactive_aio.spark.values import columns_of
+from reactive_aio.spark._internals import arrow_schema
+from reactive_aio.spark.arrow.decoder import batch_sizes
+from reactive_aio.spark.column_values import columns_of
 
 NUMBERS: Final[list[tuple[DataType, list[Any]]]] = [
     (ByteType(), [1, -128, 127]),
@@ -41,10 +41,10 @@ def typed(*kinds: DataType) -> StructType:
 @pytest.mark.parametrize("nulls", [False, True], ids=["full", "with nulls"])
 @pytest.mark.parametrize("part", [slice(0, 3), slice(1, 3), slice(3, 3)], ids=repr)
 @pytest.mark.parametrize(("kind", "numbers"), NUMBERS, ids=repr)
-def test_numbers_are_those_of_their_part_of_a_batch(
+def test_a_slice_of_a_batch_has_its_own_numbers(
     kind: DataType, numbers: list[Any], part: slice, *, nulls: bool
 ) -> None:
-    """They are looked at in the bytes of the batch, of which a piece may be meant."""
+    """They are read from the buffer of the whole batch, at the offset of the slice."""
     schema = typed(kind)
     wanted = [None, *numbers[1:]] if nulls else numbers
     untyped: Any = pyarrow
@@ -67,7 +67,7 @@ def test_numbers_are_those_of_their_part_of_a_batch(
         ((), "tuple", None, (1024, 4096)),
     ],
 )
-def test_a_batch_is_as_large_as_its_values_are_quick(
+def test_the_size_of_a_batch_depends_on_the_cost_of_its_values(
     columns: Iterable[DataType], kind: Any, asked: int | None, sizes: tuple[int, int]
 ) -> None:
     assert batch_sizes(typed(*columns), kind, asked) == sizes

@@ -1,4 +1,4 @@
-"""Which way rows come out of Spark, and what is said about it."""
+"""Which mode is chosen, and the reason that is given."""
 
 import logging
 import sys
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reactive_aio.spark import ModeUnavailable, SparkFlow, from_dataframe, mode as modes
+from reactive_aio.spark import ModeUnavailable, SparkFlow, from_dataframe, read_mode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,29 +19,29 @@ def no_x(_: object) -> str:
 
 
 def found_nowhere(_: str) -> None:
-    """As `find_spec` of what is not installed."""
+    """Like `find_spec` for a module that is not installed."""
 
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Spark without what Arrow needs of it."""
-    monkeypatch.setattr(modes, "_missing", {})
-    monkeypatch.setattr(modes, "arrow_missing", no_x)
+    """A Spark without the private methods for mode "arrow"."""
+    monkeypatch.setattr(read_mode, "_missing_calls", {})
+    monkeypatch.setattr(read_mode, "missing_arrow_call", no_x)
 
 
-def test_arrow_is_taken_where_it_is_possible(spark: "SparkSession") -> None:
+def test_arrow_is_chosen_where_it_is_possible(spark: "SparkSession") -> None:
     flow = from_dataframe(spark.range(3))
     assert flow.mode.mode == "arrow"
     assert str(flow.mode) == "arrow: Spark, PyArrow and every column allow it"
 
 
 @pytest.mark.parametrize("mode", ["arrow", "rows"])
-def test_what_is_asked_for_is_taken(spark: "SparkSession", mode: Any) -> None:
-    assert str(from_dataframe(spark.range(3), mode=mode).mode) == f"{mode}: asked for"
+def test_a_requested_mode_is_chosen(spark: "SparkSession", mode: Any) -> None:
+    assert str(from_dataframe(spark.range(3), mode=mode).mode) == f"{mode}: requested"
 
 
 @pytest.mark.usefixtures("bare")
-def test_otherwise_rows_are_and_the_log_says_why(
+def test_the_log_gives_the_reason_for_mode_rows(
     spark: "SparkSession", caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "reactive_aio.spark"):
@@ -51,7 +51,7 @@ def test_otherwise_rows_are_and_the_log_says_why(
 
 
 @pytest.mark.usefixtures("bare")
-def test_arrow_that_is_not_possible_is_refused(spark: "SparkSession") -> None:
+def test_an_impossible_mode_is_refused(spark: "SparkSession") -> None:
     with pytest.raises(ModeUnavailable, match=r"no x\. Use mode='rows'"):
         from_dataframe(spark.range(3), mode="arrow")
 
@@ -59,16 +59,16 @@ def test_arrow_that_is_not_possible_is_refused(spark: "SparkSession") -> None:
 @pytest.mark.usefixtures("bare")
 @pytest.mark.parametrize("mode", ["auto", "rows"])
 def test_batches_need_arrow(spark: "SparkSession", mode: Any) -> None:
-    with pytest.raises(ModeUnavailable, match="rows='batch' are Arrow's"):
+    with pytest.raises(ModeUnavailable, match="rows='batch' needs Arrow"):
         from_dataframe(spark.range(3), mode=mode, rows="batch")
 
 
-def test_the_probe_asks_once_for_a_session(
+def test_the_probe_runs_once_for_a_session(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = list[object]()
-    monkeypatch.setattr(modes, "_missing", {})
-    monkeypatch.setattr(modes, "arrow_missing", asked.append)
+    monkeypatch.setattr(read_mode, "_missing_calls", {})
+    monkeypatch.setattr(read_mode, "missing_arrow_call", asked.append)
     for _ in range(3):
         from_dataframe(spark.range(3))
     assert asked == [spark.sparkContext]
@@ -91,16 +91,16 @@ def test_windows_cannot_watch_the_sockets(
 def test_without_pyarrow_the_reason_names_the_extra(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(modes, "find_spec", found_nowhere)
+    monkeypatch.setattr(read_mode, "find_spec", found_nowhere)
     assert "reactive-aio[spark]" in from_dataframe(spark.range(3)).mode.why
 
 
-def test_the_flow_knows_its_columns(spark: "SparkSession") -> None:
+def test_the_flow_has_the_schema_of_the_dataframe(spark: "SparkSession") -> None:
     df = spark.range(3).selectExpr("id", "'x' as name")
     flow = from_dataframe(df)
     assert isinstance(flow, SparkFlow)
     assert flow.schema == df.schema
-    assert not isinstance(flow.map(str), SparkFlow), "its elements are not rows any more"
+    assert not isinstance(flow.map(str), SparkFlow), "its elements are no longer rows"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The way into Spark: to_dataframe, write_parquet, append_table."""
+"""Terminal operators that end in Spark: to_dataframe, write_parquet, append_table."""
 
 import asyncio
 import threading
@@ -10,19 +10,24 @@ import pytest
 
 import reactive_aio as rx
 from reactive_aio.errors import TooManyElements
-from reactive_aio.spark import Written, append_table, from_dataframe, to_dataframe, write_parquet
-from reactive_aio.spark.sinks import words
-from reactive_aio.spark.sinks.tables import Tables
+from reactive_aio.spark import (
+    WriteResult,
+    append_table,
+    from_dataframe,
+    terminals,
+    to_dataframe,
+    write_parquet,
+)
 
-from .conftest import until
-from .test_values import plain, table
+from .conftest import wait_until
+from .test_column_values import plain, table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from reactive_aio import Flow
 
-# On one loop: the operators that they are made of are tested on all.
+# On one loop: the operators they consist of are tested on all of them.
 ONE_LOOP = pytest.mark.asyncio(loop_factories=["asyncio"])
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(120), ONE_LOOP]
 
@@ -32,7 +37,9 @@ SCHEMA = "id long, name string"
 @pytest.fixture(autouse=True)
 async def no_thread_is_left() -> AsyncIterator[None]:
     yield
-    await until(lambda: not [each for each in threading.enumerate() if "reactive" in each.name])
+    await wait_until(
+        lambda: not [each for each in threading.enumerate() if "reactive" in each.name]
+    )
 
 
 def rows(count: int) -> "Flow[tuple[int, str]]":
@@ -73,14 +80,14 @@ async def test_a_flow_without_elements_becomes_an_empty_dataframe(spark: "SparkS
     assert await collected(await to_dataframe(rx.empty(), spark, SCHEMA)) == []
 
 
-async def test_more_rows_than_the_limit_are_refused(spark: "SparkSession") -> None:
+async def test_more_rows_than_the_limit_raise(spark: "SparkSession") -> None:
     with pytest.raises(TooManyElements, match="limit=10 rows"):
         await to_dataframe(rows(11), spark, SCHEMA, limit=10)
     assert len(await collected(await to_dataframe(rows(10), spark, SCHEMA, limit=10))) == 10
 
 
-async def test_values_of_every_type_are_what_they_were(spark: "SparkSession") -> None:
-    # What PySpark itself cannot make a DataFrame of.
+async def test_values_of_every_type_are_unchanged(spark: "SparkSession") -> None:
+    # PySpark itself cannot make a DataFrame of these.
     unfit = {"struct with a name twice", "collated string"}
     df = await asyncio.to_thread(lambda: table(spark).drop(*unfit))
     expected = await asyncio.to_thread(df.collect)
@@ -95,14 +102,14 @@ async def test_values_of_every_type_are_what_they_were(spark: "SparkSession") ->
 async def test_rows_are_written_in_commits(spark: "SparkSession", tmp_path: Path) -> None:
     path = tmp_path / "rows"
     written = await write_parquet(rows(250), spark, path, SCHEMA, batch=100)
-    assert written == Written(rows=250, commits=3)
+    assert written == WriteResult(rows=250, commits=3)
     assert str(written) == "250 rows in 3 commits"
     found = await asyncio.to_thread(lambda: spark.read.parquet(str(path)))
     assert await collected(found) == [(number, f"n{number}") for number in range(250)]
     assert len(await asyncio.to_thread(lambda: [*path.glob("*.parquet")])) == 3
 
 
-async def test_what_has_come_within_a_time_is_written_though_it_is_little(
+async def test_a_small_batch_is_written_after_the_given_time(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     path = str(tmp_path / "rows")
@@ -116,16 +123,14 @@ async def test_what_has_come_within_a_time_is_written_though_it_is_little(
     task = asyncio.create_task(
         write_parquet(rx.from_aiter(slow), spark, path, SCHEMA, batch=1000, within=0.05)
     )
-    await until(lambda: asyncio.to_thread(lambda: [*(tmp_path / "rows").glob("_SUCCESS")]), 30)
+    await wait_until(lambda: asyncio.to_thread(lambda: [*(tmp_path / "rows").glob("_SUCCESS")]), 30)
     found = await asyncio.to_thread(lambda: spark.read.parquet(path))
     assert await collected(found) == [(1, "a")]
     more.set()
-    assert await task == Written(rows=2, commits=2)
+    assert await task == WriteResult(rows=2, commits=2)
 
 
-async def test_overwriting_replaces_what_was_there_with_all_that_comes(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+async def test_overwrite_replaces_existing_files(spark: "SparkSession", tmp_path: Path) -> None:
     path = tmp_path / "rows"
     await write_parquet(rows(5), spark, path, SCHEMA)
     await write_parquet(rows(4), spark, path, SCHEMA, batch=2, mode="overwrite")
@@ -136,7 +141,7 @@ async def test_overwriting_replaces_what_was_there_with_all_that_comes(
     assert await collected(found) == []
 
 
-async def test_a_flow_that_fails_leaves_whole_commits_and_says_how_many(
+async def test_a_flow_that_fails_leaves_whole_commits(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     path = tmp_path / "rows"
@@ -161,16 +166,14 @@ async def test_a_row_that_does_not_fit_is_not_written(
     assert not await asyncio.to_thread((tmp_path / "rows").exists)
 
 
-async def test_cancelling_cancels_the_commit_under_way(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+async def test_cancelling_cancels_the_running_commit(spark: "SparkSession", tmp_path: Path) -> None:
     await cancelling_cancels_the_commit(spark, spark, tmp_path)
 
 
 async def cancelling_cancels_the_commit(
     spark: "SparkSession", session: "SparkSession", folder: Path
 ) -> None:
-    """A write of *session* without end is cancelled; *spark* tells which jobs run."""
+    """An endless write of *session* is cancelled; *spark* lists the running jobs."""
     path = folder / "rows"
 
     def save(df: "DataFrame", mode: str) -> None:
@@ -178,12 +181,13 @@ async def cancelling_cancels_the_commit(
         more = many.selectExpr("id", "explode(sequence(n, n + 1000000)) as m").where("m < 0")
         more.write.mode(mode).parquet(str(path))
 
-    tables = Tables(session, SCHEMA)
     task = asyncio.create_task(
-        words._write(rows(5), "test", session, tables, save, batch=5, within=None, mode="append")
+        terminals._write(
+            rows(5), "test", session, SCHEMA, save, batch=5, within=None, mode="append"
+        )
     )
     tracker = await asyncio.to_thread(spark.sparkContext.statusTracker)
-    await until(lambda: asyncio.to_thread(tracker.getActiveJobsIds))
+    await wait_until(lambda: asyncio.to_thread(tracker.getActiveJobsIds))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -191,7 +195,7 @@ async def cancelling_cancels_the_commit(
     async def idle() -> bool:
         return not await asyncio.to_thread(tracker.getActiveJobsIds)
 
-    await until(idle)
+    await wait_until(idle)
     assert await asyncio.to_thread(lambda: [*path.glob("*.parquet")]) == []
 
 
@@ -203,11 +207,10 @@ async def test_the_flow_waits_while_spark_writes(spark: "SparkSession") -> None:
         free.wait(20)
 
     flow = rows(1000).do_on_next(lambda row: asked.append(row[0]))
-    tables = Tables(spark, SCHEMA)
     task = asyncio.create_task(
-        words._write(flow, "test", spark, tables, save, batch=10, within=None, mode="append")
+        terminals._write(flow, "test", spark, SCHEMA, save, batch=10, within=None, mode="append")
     )
-    await until(lambda: len(asked) >= 10)
+    await wait_until(lambda: len(asked) >= 10)
     for _ in range(50):
         await asyncio.sleep(0)
     assert len(asked) <= 20, "two batches at most"
@@ -216,13 +219,13 @@ async def test_the_flow_waits_while_spark_writes(spark: "SparkSession") -> None:
 
 
 # -- append_table ------------------------------------------------------------------------------
-async def test_a_table_is_made_and_appended_to(
+async def test_a_table_is_created_and_appended_to(
     spark: "SparkSession", request: pytest.FixtureRequest
 ) -> None:
     name = f"t_{abs(hash(request.node.name))}"
     try:
         await append_table(rows(3), spark, name, SCHEMA)
-        await rows(2).append_table(spark, name, SCHEMA)
+        await append_table(rows(2), spark, name, SCHEMA)
         assert len(await collected(await asyncio.to_thread(spark.table, name))) == 5
     finally:
         await asyncio.to_thread(spark.sql, f"drop table if exists {name}")

@@ -1,7 +1,7 @@
-"""What is used of PySpark's private surface is as it is thought to be.
+"""The private names of classic PySpark have the expected behavior.
 
-When one of these fails, a new Spark has changed something: `from_dataframe` then falls back to
-mode "rows", and reactive_aio/spark/batches.py has to learn the new way.
+When one of these tests fails, a new Spark has changed a name: `from_dataframe` then falls back to
+mode "rows", and reactive_aio/spark/_internals.py needs an update.
 """
 
 import inspect
@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reactive_aio.spark.batches import arrow_missing, arrow_schema
-from reactive_aio.spark.frames import END, connect
-from reactive_aio.spark.jobs import drop
-from reactive_aio.spark.source import _first_of_each
+from reactive_aio.spark._internals import (
+    arrow_schema,
+    limit_partitions,
+    missing_arrow_call,
+    release,
+)
+from reactive_aio.spark.arrow.jvm_socket import END, connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,19 +50,19 @@ def frames_of(address: Any, secret: Any) -> list[bytes]:
 
 
 def test_the_probe_finds_everything(spark: "SparkSession") -> None:
-    assert arrow_missing(spark.sparkContext) is None
+    assert missing_arrow_call(spark.sparkContext) is None
 
 
-def test_the_probe_says_what_is_missing(
+def test_the_probe_names_a_missing_method(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = ("org.apache.spark.sql.classic.Dataset", "toArrowBatchRdd", ("java.lang.String",))
-    monkeypatch.setattr("reactive_aio.spark.batches._CALLS", (wanted,))
-    missing = arrow_missing(spark.sparkContext)
+    monkeypatch.setattr("reactive_aio.spark._internals._ARROW_CALLS", (wanted,))
+    missing = missing_arrow_call(spark.sparkContext)
     assert missing == "this version of Spark has no Dataset.toArrowBatchRdd(String)"
 
 
-def test_each_element_is_a_record_batch_of_so_many_rows(spark: "SparkSession") -> None:
+def test_each_element_is_a_record_batch_of_the_given_size(spark: "SparkSession") -> None:
     import pyarrow
 
     df = spark.range(0, 10, 1, 2)
@@ -73,7 +76,7 @@ def test_each_element_is_a_record_batch_of_so_many_rows(spark: "SparkSession") -
     assert [each.to_pydict()["id"] for each in found] == [[0, 1], [2, 3], [4], [5, 6], [7, 8], [9]]
 
 
-def test_partitions_come_in_the_order_asked_for_and_no_others(spark: "SparkSession") -> None:
+def test_partitions_come_in_the_requested_order(spark: "SparkSession") -> None:
     rdd = batches_of(spark.range(0, 40, 1, 4), 100)
     several = frames_of(*run(spark, rdd, 3, 1)[:2])
     assert several == [*frames_of(*run(spark, rdd, 3)[:2]), *frames_of(*run(spark, rdd, 1)[:2])]
@@ -84,7 +87,7 @@ def test_an_empty_partition_has_no_batch(spark: "SparkSession") -> None:
     assert frames_of(*run(spark, batches_of(nothing, 9), 0)[:2]) == []
 
 
-def test_the_server_knows_that_not_everything_was_read(spark: "SparkSession") -> None:
+def test_the_server_reports_that_not_everything_was_read(spark: "SparkSession") -> None:
     from py4j.protocol import Py4JJavaError
 
     rdd = batches_of(spark.range(0, 3_000_000, 1, 1), 1000)
@@ -97,13 +100,13 @@ def test_the_server_knows_that_not_everything_was_read(spark: "SparkSession") ->
         server.getResult()
 
 
-def test_a_stranger_is_not_served(spark: "SparkSession") -> None:
+def test_a_wrong_secret_is_refused(spark: "SparkSession") -> None:
     address, _, _ = run(spark, batches_of(spark.range(9), 9), 0)
     with pytest.raises(ConnectionError):
         connect(address, "a guess")
 
 
-def test_the_secret_is_answered_by_two_letters(spark: "SparkSession") -> None:
+def test_the_secret_is_answered_by_ok(spark: "SparkSession") -> None:
     address, secret, _ = run(spark, batches_of(spark.range(9), 9), 0)
     with socket.create_connection(("127.0.0.1", address)) as connection:
         connection.sendall(len(secret).to_bytes(4, "big") + secret.encode())
@@ -112,18 +115,18 @@ def test_the_secret_is_answered_by_two_letters(spark: "SparkSession") -> None:
         assert length > 0
 
 
-def test_what_is_dropped_is_gone_at_once(spark: "SparkSession") -> None:
+def test_a_released_object_is_gone_at_once(spark: "SparkSession") -> None:
     from py4j.protocol import Py4JError
 
     context: Any = spark.sparkContext
     handle = context._jvm.java.util.ArrayList()
     assert handle.size() == 0
-    drop(spark.sparkContext, handle)
+    release(spark.sparkContext, handle)
     with pytest.raises(Py4JError, match="does not exist"):
         handle.size()
 
 
-def test_jobs_over_one_rdd_fail_together_and_so_each_has_its_own(spark: "SparkSession") -> None:
+def test_several_rdds_share_the_shuffles_of_one_plan(spark: "SparkSession") -> None:
     """A second RDD over the same plan does not compute its shuffles again."""
     df = spark.range(0, 10, 1, 2).repartition(2)
     untyped: Any = df
@@ -137,7 +140,7 @@ def test_jobs_over_one_rdd_fail_together_and_so_each_has_its_own(spark: "SparkSe
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", "")
 
 
-def test_the_schema_can_be_had_with_the_zone_and_names_twice() -> None:
+def test_the_arrow_schema_accepts_a_time_zone_and_duplicate_names() -> None:
     from pyspark.sql.pandas.types import to_arrow_schema  # pyright: ignore[reportUnknownVariableType]
 
     names = inspect.signature(to_arrow_schema).parameters  # pyright: ignore[reportUnknownArgumentType]
@@ -145,7 +148,7 @@ def test_the_schema_can_be_had_with_the_zone_and_names_twice() -> None:
     assert "prefers_large_types" in names
 
 
-def test_a_limit_for_each_partition_keeps_their_order(spark: "SparkSession") -> None:
-    df = _first_of_each(spark.range(0, 40, 1, 4).where("id >= 5"), 2)
+def test_a_limit_of_each_partition_keeps_their_order(spark: "SparkSession") -> None:
+    df = limit_partitions(spark.range(0, 40, 1, 4).where("id >= 5"), 2)
     assert [row.id for row in df.collect()] == [5, 6, 10, 11, 20, 21, 30, 31]
     assert df.schema == spark.range(1).schema

@@ -1,4 +1,4 @@
-"""Reading windows of partitions as Arrow: what is launched, what waits where, and how it ends."""
+"""Mode "arrow": which jobs are launched, where rows wait, and how a subscription ends."""
 
 import asyncio
 import gc
@@ -14,25 +14,25 @@ import pytest
 
 from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio.spark import SparkSessionLost, from_dataframe
-from reactive_aio.spark.batches import Batches
-from reactive_aio.spark.frames import Frames
+from reactive_aio.spark.arrow.jvm_socket import FrameReader
+from reactive_aio.spark.arrow.window_jobs import WindowJobs
 from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
 
-from .conftest import Observe, Observed, arrived, bridge_threads, until
+from .conftest import Trace, TracedFlow, flow_threads, wait_for_elements, wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from reactive_aio import Flow
-    from reactive_aio.spark.mode import Mode
+    from reactive_aio.spark.read_mode import ReadMode
 
 pytestmark = pytest.mark.spark
 
-LONG_ENOUGH = 0.3  # for a job to be started that must not be
+SETTLING_TIME = 0.3  # seconds in which a job that must not be started would be
 
 
 @pytest.fixture
-def mode() -> "Mode":
+def mode() -> "ReadMode":
     return "arrow"
 
 
@@ -45,12 +45,12 @@ def heavy(spark: "SparkSession") -> "DataFrame":
     return spark.range(0, 200_000, 1, 2).selectExpr("id", "repeat('x', 200) as text")
 
 
-async def partitions(observed: Observed) -> list[int]:
+async def partitions(traced: TracedFlow) -> list[int]:
     """How many partitions each job had."""
 
     def look() -> Iterator[int]:
-        tracker = observed.spark.sparkContext.statusTracker()
-        for job in observed._jobs():
+        tracker = traced.spark.sparkContext.statusTracker()
+        for job in traced._jobs():
             stages = [tracker.getStageInfo(each) for each in tracker.getJobInfo(job).stageIds]  # type: ignore[union-attr] # pyright: ignore[reportOptionalMemberAccess]
             yield sum(each.numTasks for each in stages if each is not None)
 
@@ -58,42 +58,42 @@ async def partitions(observed: Observed) -> list[int]:
 
 
 # -- windows ------------------------------------------------------------------------------------
-async def test_jobs_grow_with_unbounded_demand(observe: Observe) -> None:
-    observed = await observe(many)
-    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow)
+async def test_jobs_grow_with_unbounded_demand(trace: Trace) -> None:
+    traced = await trace(many)
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(traced.flow)
     await probe.end()
     assert [row.id for row in probe.elements] == [*range(640)]
-    sizes = await partitions(observed)
+    sizes = await partitions(traced)
     assert sorted(sizes) == [1, 1, 2, 4, 4, 4, 8, 8, 16, 16]
 
 
-async def test_no_job_is_started_that_demand_does_not_cover(observe: Observe) -> None:
-    observed = await observe(many)
-    probe = SubscriberProbe[Any]().subscribed_to(observed.flow)
+async def test_no_job_is_started_that_demand_does_not_cover(trace: Trace) -> None:
+    traced = await trace(many)
+    probe = SubscriberProbe[Any]().subscribed_to(traced.flow)
     requested = 0
-    # Ten rows to a partition; the last request wants 31 of which one is here.
+    # Ten rows in a partition; the last request is for 31, of which one has been read.
     for demand, sizes in [(1, [1]), (9, [1]), (1, [1, 1]), (8, [1, 1]), (31, [1, 1, 1, 2])]:
         probe.request(demand)
         requested += demand
-        await arrived(probe, requested)
-        await asyncio.sleep(LONG_ENOUGH)
-        assert sorted(await partitions(observed)) == sizes, demand
+        await wait_for_elements(probe, requested)
+        await asyncio.sleep(SETTLING_TIME)
+        assert sorted(await partitions(traced)) == sizes, demand
     assert len(probe.elements) == 50
     probe.cancel()
 
 
-async def test_it_completes_right_behind_the_last_row(observe: Observe) -> None:
-    """Without being asked for one more."""
-    observed = await observe(lambda s: s.range(0, 20, 1, 2))
-    probe = SubscriberProbe[Any](20).subscribed_to(observed.flow)
+async def test_it_completes_directly_after_the_last_row(trace: Trace) -> None:
+    """Without one more request."""
+    traced = await trace(lambda s: s.range(0, 20, 1, 2))
+    probe = SubscriberProbe[Any](20).subscribed_to(traced.flow)
     assert (await probe.end())[-1] == "|"
 
 
-async def test_empty_partitions_are_passed_in_growing_jobs(observe: Observe) -> None:
-    observed = await observe(lambda s: s.range(0, 64, 1, 64).where("id = 62"))
-    probe = SubscriberProbe[Any](1).subscribed_to(observed.flow)
-    await arrived(probe, 1)
-    assert len(await observed.jobs()) <= 8
+async def test_empty_partitions_are_computed_in_growing_jobs(trace: Trace) -> None:
+    traced = await trace(lambda s: s.range(0, 64, 1, 64).where("id = 62"))
+    probe = SubscriberProbe[Any](1).subscribed_to(traced.flow)
+    await wait_for_elements(probe, 1)
+    assert len(await traced.jobs()) <= 8
     probe.cancel()
 
 
@@ -108,7 +108,7 @@ async def test_every_row_comes_once(spark: "SparkSession", ordered: bool) -> Non
     assert (numbers if ordered else sorted(numbers)) == [*range(5000)]
 
 
-async def test_a_window_that_is_ready_need_not_wait_for_a_slow_one(spark: "SparkSession") -> None:
+async def test_an_unordered_window_does_not_wait_for_a_slow_one(spark: "SparkSession") -> None:
     slow = "if(id = 5, reflect('java.lang.Thread', 'sleep', 700L), '') as slept"
 
     def build() -> Any:
@@ -116,18 +116,18 @@ async def test_a_window_that_is_ready_need_not_wait_for_a_slow_one(spark: "Spark
         return from_dataframe(df, ordered=False, window=1)
 
     rows = await (await asyncio.to_thread(build)).to_list(limit=40)
-    assert rows[0].id >= 10, "not of the first window"
+    assert rows[0].id >= 10, "not a row of the first window"
     assert sorted(row.id for row in rows) == [*range(40)]
 
 
 # -- a consumer that pauses ------------------------------------------------------------------------
-async def test_a_paused_reader_holds_up_nobody(observe: Observe, spark: "SparkSession") -> None:
-    """Its rows wait in the JVM. A paused reader of toArrow() stops Spark's scheduler."""
-    observed = await observe(heavy)
-    probe = SubscriberProbe[Any](1).subscribed_to(observed.flow)
-    await arrived(probe, 1)
-    await asyncio.sleep(LONG_ENOUGH)
-    assert await observed.active() == [], "no task waits for the reader"
+async def test_a_paused_reader_blocks_no_other_job(trace: Trace, spark: "SparkSession") -> None:
+    """Its rows wait in the JVM. A paused reader of toArrow() blocks Spark's scheduler."""
+    traced = await trace(heavy)
+    probe = SubscriberProbe[Any](1).subscribed_to(traced.flow)
+    await wait_for_elements(probe, 1)
+    await asyncio.sleep(SETTLING_TIME)
+    assert await traced.active() == [], "no task waits for the reader"
     began = time.perf_counter()
     assert await asyncio.to_thread(lambda: spark.range(0, 1000, 1, 4).count()) == 1000
     assert time.perf_counter() - began < 5
@@ -137,26 +137,26 @@ async def test_a_paused_reader_holds_up_nobody(observe: Observe, spark: "SparkSe
     assert [row.id for row in probe.elements] == [*range(200_000)]
 
 
-async def test_a_slow_subscriber_is_given_a_batch_at_a_time(observe: Observe) -> None:
-    observed = await observe(lambda s: s.range(0, 1000, 1, 4), batch=100)
+async def test_a_slow_subscriber_gets_a_batch_at_a_time(trace: Trace) -> None:
+    traced = await trace(lambda s: s.range(0, 1000, 1, 4), batch=100)
     probe = AsyncSubscriberProbe[Any](UNBOUNDED)
-    observed.flow.subscribe(probe)
+    traced.flow.subscribe(probe)
     await probe.end()
     assert len(probe.elements) == 1000
     assert probe.overlaps == 0
 
 
-async def test_a_window_that_waits_long_is_served_all_the_same(observe: Observe) -> None:
-    """The JVM waits 15 s for somebody to connect; so that is done before anybody reads."""
-    observed = await observe(heavy)
-    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow.boundary(8).take(9))
+async def test_a_window_that_waits_long_is_still_served(trace: Trace) -> None:
+    """The JVM waits 15 s for a connection, so it is made before the rows are read."""
+    traced = await trace(heavy)
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(traced.flow.boundary(8).take(9))
     await probe.end()
     assert len(probe.elements) == 9
 
 
-# -- what is left behind --------------------------------------------------------------------------
-async def test_the_jvm_lets_go_of_rows_as_they_are_read(spark: "SparkSession") -> None:
-    """Rule 3.13's idea, beyond Python: py4j would wait for the garbage collector, and a second."""
+# -- memory ---------------------------------------------------------------------------------------
+async def test_the_jvm_releases_rows_as_they_are_read(spark: "SparkSession") -> None:
+    """Rule 3.13 in the JVM: Py4J itself would wait for the garbage collector, and a second."""
 
     def heap() -> int:
         jvm: Any = spark.sparkContext._jvm
@@ -172,47 +172,47 @@ async def test_the_jvm_lets_go_of_rows_as_they_are_read(spark: "SparkSession") -
     gc.disable()
     try:
         probe.request(1)
-        await arrived(probe, 1)
+        await wait_for_elements(probe, 1)
         before = await asyncio.to_thread(heap)
         probe.request(62)
-        await arrived(probe, 63)
-        assert await asyncio.to_thread(heap) - before < 20_000_000, "of 63 MB that went through"
+        await wait_for_elements(probe, 63)
+        assert await asyncio.to_thread(heap) - before < 20_000_000, "of 63 MB that were read"
     finally:
         gc.enable()
         probe.cancel()
 
 
-# -- endings ------------------------------------------------------------------------------------
-async def test_the_rows_of_the_windows_before_an_error_are_delivered(observe: Observe) -> None:
-    """Jobs over one RDD fail together in Spark; those of a flow must not."""
-    observed = await observe(lambda s: s.range(0, 30, 1, 3).selectExpr("1 / (id - 15)"))
+# -- terminal signals and cancellation ------------------------------------------------------------
+async def test_the_rows_of_the_windows_before_an_error_are_delivered(trace: Trace) -> None:
+    """Jobs over one RDD fail together in Spark; those of a flow do not."""
+    traced = await trace(lambda s: s.range(0, 30, 1, 3).selectExpr("1 / (id - 15)"))
     for _ in range(10):
-        probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow)
+        probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(traced.flow)
         await probe.end()
         assert len(probe.elements) == 10
 
 
-async def test_an_end_that_spark_does_not_confirm_is_no_completion(
-    observe: Observe, monkeypatch: pytest.MonkeyPatch
+async def test_an_unconfirmed_end_of_the_connection_does_not_complete(
+    trace: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(self: Batches, start: int, error: Exception | None = None) -> None:
+    def refuse(self: WindowJobs, start: int, error: Exception | None = None) -> None:
         raise SparkSessionLost("not confirmed")
 
-    monkeypatch.setattr(Batches, "confirm", refuse)
-    observed = await observe(lambda s: s.range(0, 20, 1, 2))
-    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow)
+    monkeypatch.setattr(WindowJobs, "confirm", refuse)
+    traced = await trace(lambda s: s.range(0, 20, 1, 2))
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(traced.flow)
     await probe.end()
     assert len(probe.elements) == 10
     assert isinstance(probe.error, SparkSessionLost)
 
 
-async def test_a_loop_that_is_closed_under_it_leaves_no_thread(spark: "SparkSession") -> None:
+async def test_a_closed_loop_leaves_no_thread(spark: "SparkSession") -> None:
     def forget() -> None:
         flow = from_dataframe(many(spark))
 
         async def begin() -> SubscriberProbe[Any]:
             probe = SubscriberProbe[Any](5).subscribed_to(flow)
-            await arrived(probe, 5)
+            await wait_for_elements(probe, 5)
             return probe
 
         with asyncio.Runner() as runner:
@@ -221,17 +221,17 @@ async def test_a_loop_that_is_closed_under_it_leaves_no_thread(spark: "SparkSess
         gc.collect()
 
     await asyncio.to_thread(forget)
-    await until(lambda: not bridge_threads())
+    await wait_until(lambda: not flow_threads())
 
 
-async def test_a_loop_that_is_closed_while_spark_computes_leaves_no_thread(
+async def test_a_loop_closed_during_a_job_leaves_no_thread(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The call under way, which may take hours, does not keep the subscription alive."""
+    """The pending call, which may take hours, does not keep the subscription alive."""
     computing, forgotten = threading.Event(), threading.Event()
-    run = Batches.run
+    run = WindowJobs.run
 
-    def slow(self: Batches, start: int, stop: int, batch: int) -> Frames:
+    def slow(self: WindowJobs, start: int, stop: int, batch: int) -> FrameReader:
         computing.set()
         assert forgotten.wait(10)
         return run(self, start, stop, batch)
@@ -249,14 +249,14 @@ async def test_a_loop_that_is_closed_while_spark_computes_leaves_no_thread(
         del runner
         gc.collect()
 
-    monkeypatch.setattr(Batches, "run", slow)
+    monkeypatch.setattr(WindowJobs, "run", slow)
     await asyncio.to_thread(forget)
     forgotten.set()
-    await until(lambda: not bridge_threads())
+    await wait_until(lambda: not flow_threads())
 
 
-async def test_a_python_function_lets_go_of_its_slot(observe: Observe) -> None:
-    """Spark kills the Python process of a task that was cancelled, after a while."""
+async def test_cancelling_frees_the_slot_of_a_python_function(trace: Trace) -> None:
+    """Spark kills the Python process of a cancelled task after some seconds."""
 
     def build(spark: "SparkSession") -> "DataFrame":
         def sleep(number: int) -> int:
@@ -268,19 +268,19 @@ async def test_a_python_function_lets_go_of_its_slot(observe: Observe) -> None:
         spark.udf.register("sleep", sleep, "long")
         return spark.range(0, 2, 1, 2).selectExpr("sleep(id)")
 
-    observed = await observe(build)
-    probe = SubscriberProbe[Any](1).subscribed_to(observed.flow)
-    await until(observed.active)
+    traced = await trace(build)
+    probe = SubscriberProbe[Any](1).subscribed_to(traced.flow)
+    await wait_until(traced.active)
     await asyncio.sleep(1)
     probe.cancel()
 
     async def free() -> bool:
-        return not bridge_threads() and not await observed.active()
+        return not flow_threads() and not await traced.active()
 
-    assert await until(free) < 8  # 5, and a busy machine
+    assert await wait_until(free) < 8  # 5, and a busy machine
 
 
-# Each of these needs a session of its own, with a JVM to kill or tasks that may be tried again.
+# Each of these needs a session of its own, with a JVM to kill or with tasks that are retried.
 PROGRAM = """
 import asyncio, json, os, sys
 from reactive_aio.spark import from_dataframe, local_session
@@ -323,7 +323,7 @@ json.dump(told, sys.stdout)
 
 @pytest.mark.slow
 @pytest.mark.timeout(150)
-def test_retries_lose_and_double_nothing_and_a_killed_jvm_is_no_end() -> None:
+def test_retried_tasks_and_a_killed_jvm() -> None:
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=140, check=False)
     assert ran.returncode == 0, ran.stderr

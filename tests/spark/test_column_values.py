@@ -1,4 +1,4 @@
-"""What arrives is what collect() returns, for every type of Spark SQL."""
+"""Rows equal those of collect(), for every type of Spark SQL."""
 
 import asyncio
 import math
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from reactive_aio.spark import UnsupportedDataFrame, from_dataframe
-from reactive_aio.spark.values import NotReadable, columns_of, unreadable
+from reactive_aio.spark.column_values import UnreadableType, columns_of, unreadable_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from reactive_aio.spark.mode import Mode
+    from reactive_aio.spark.read_mode import ReadMode
 
 pytestmark = pytest.mark.spark
 
@@ -70,8 +70,8 @@ VALUES = {
 
 
 @pytest.fixture(params=["arrow", "rows", "connect"])
-def mode(request: pytest.FixtureRequest) -> "Mode":
-    return cast("Mode", request.param)
+def mode(request: pytest.FixtureRequest) -> "ReadMode":
+    return cast("ReadMode", request.param)
 
 
 # Types that Spark 4 has, and does not show unless it is told to.
@@ -118,7 +118,9 @@ def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 @pytest.mark.usefixtures("zone")
 @pytest.mark.asyncio(loop_factories=["asyncio"])
-async def test_every_value_is_that_of_collect(session: "SparkSession", mode: "Mode") -> None:
+async def test_every_value_equals_that_of_collect(
+    session: "SparkSession", mode: "ReadMode"
+) -> None:
     def build() -> tuple[Any, Any]:
         df = table(session)
         return from_dataframe(df, mode=mode), df.collect()
@@ -131,7 +133,9 @@ async def test_every_value_is_that_of_collect(session: "SparkSession", mode: "Mo
 
 
 @pytest.mark.asyncio(loop_factories=["asyncio"])
-async def test_a_user_defined_type_is_made_again(session: "SparkSession", mode: "Mode") -> None:
+async def test_a_user_defined_type_is_deserialized(
+    session: "SparkSession", mode: "ReadMode"
+) -> None:
     def build() -> tuple[Any, Any]:
         from pyspark.ml.linalg import Vectors, VectorUDT
         from pyspark.sql.types import ArrayType, StructField, StructType
@@ -162,8 +166,8 @@ KINDS: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.asyncio(loop_factories=["asyncio"])
-async def test_rows_come_in_the_form_asked_for(
-    session: "SparkSession", mode: "Mode", kind: Any
+async def test_rows_have_the_requested_kind(
+    session: "SparkSession", mode: "ReadMode", kind: Any
 ) -> None:
     def build() -> Any:
         df = session.range(0, 2, 1, 1).selectExpr("id", "'a' as name")
@@ -214,34 +218,34 @@ async def test_batches_are_those_of_to_arrow(spark: "SparkSession") -> None:
 
 @pytest.mark.parametrize("kind", ["interval '1-2' year to month", "make_interval(1, 2, 3)"])
 @pytest.mark.parametrize("form", ["{}", "array(named_struct('a', map('k', {})))"])
-def test_what_pyspark_has_no_value_for_is_refused(
-    session: "SparkSession", kind: str, form: str, mode: "Mode"
+def test_a_type_without_a_python_value_is_refused(
+    session: "SparkSession", kind: str, form: str, mode: "ReadMode"
 ) -> None:
     df = session.sql(f"select 1 as fine, {form.format(kind)} as odd")
     with pytest.raises(UnsupportedDataFrame, match=r"column 'odd' of type .*interval.* Cast it"):
         from_dataframe(df, mode=mode)
 
 
-def test_a_legacy_variable_lets_months_pass(
+def test_a_legacy_variable_allows_months(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schema = spark.sql("select interval '1-2' year to month as odd").schema
-    assert unreadable(schema)
+    assert unreadable_column(schema)
     monkeypatch.setitem(os.environ, "PYSPARK_YM_INTERVAL_LEGACY", "1")
-    assert unreadable(schema) is None
+    assert unreadable_column(schema) is None
 
 
-def test_a_type_that_is_not_known_is_not_guessed_at(spark: "SparkSession") -> None:
+def test_an_unknown_type_is_refused(spark: "SparkSession") -> None:
     from pyspark.sql.types import AtomicType, StructField, StructType
 
     class NewType(AtomicType):
         pass
 
-    with pytest.raises(NotReadable, match="new"):
+    with pytest.raises(UnreadableType, match="new"):
         columns_of(StructType([StructField("x", NewType())]))
 
 
-def test_a_dict_has_no_room_for_two_columns_of_a_name(spark: "SparkSession") -> None:
+def test_dicts_need_unique_column_names(spark: "SparkSession") -> None:
     df = spark.sql("select 1 as a, 2 as b, 3 as a")
     with pytest.raises(UnsupportedDataFrame, match="two columns named 'a'"):
         from_dataframe(df, rows="dict")
