@@ -28,7 +28,6 @@ from ._operators import (
 from ._sinks import (
     async_iteration as _async_iteration,
     select_one as _select_one,
-    spark as _spark,
     terminal as _terminal,
 )
 from .stage import Fluent
@@ -139,11 +138,6 @@ class Flow(Fluent[T_co]):
     sum: Final = _terminal.sum
     for_each: Final = _terminal.for_each
     run: Final = _terminal.run
-
-    # spark
-    to_dataframe: Final = _spark.to_dataframe
-    write_parquet: Final = _spark.write_parquet
-    append_table: Final = _spark.append_table
 
     def __aiter__(self) -> AsyncIterator[T_co]:  # a method, or it would not be an AsyncIterable
         return _async_iteration.iterate(self)

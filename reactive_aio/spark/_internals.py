@@ -355,7 +355,7 @@ def local_iterator_reader(rows: Iterator[Any]) -> LocalIteratorReader | None:
     if not isgenerator(rows):
         return None
     reader = getgeneratorlocals(rows).get("self")
-    names = ("_read_status", "_serializer", "_sock", "_sockfile")
+    names = ("_read_status", "_sock", "_sockfile")
     has_all = all(hasattr(reader, name) for name in names)
     return cast("LocalIteratorReader", reader) if has_all else None
 

@@ -1,10 +1,12 @@
 """The elements of one subscription that wait for demand, and the demand that waits for elements."""
 
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from .._core.demand import Demand
-from ..stage import Downstream
+
+if TYPE_CHECKING:
+    from ..stage import Downstream
 
 __all__ = ("Delivery",)
 
@@ -43,7 +45,7 @@ class Delivery(Generic[T]):
         """Take the next batch; the one before has been handed over."""
         self._elements, self.remaining = elements, count
 
-    def push(self, downstream: Downstream[T]) -> None:
+    def push(self, downstream: "Downstream[T]") -> None:
         """Hand over as many elements as demand allows; only when `is_ready`."""
         count = self.demand.take(self.remaining)
         self.remaining -= count

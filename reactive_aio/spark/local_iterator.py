@@ -136,7 +136,7 @@ def _read_length(file: BinaryIO) -> int:
 def _count_partitions(rows: Iterator[Any], meter: ProgressMeter) -> bool:
     """Count the partitions and bytes of *rows*, which has not started; return whether it can."""
     reader = local_iterator_reader(rows)
-    if reader is None:
+    if reader is None or not hasattr(reader, "_serializer"):
         return False
     reader._serializer = _CountingSerializer(reader._serializer, meter)
     return True

@@ -45,7 +45,7 @@ async def test_the_last_call_follows_all_others(held: threading.Event, size: int
         ours.call(work, told)
     if size > 1:
         await wait_until(lambda: len(order) == 4)
-    ours.dismiss(lambda: order.append("last"))
+    ours.stop(lambda: order.append("last"))
     await wait_until(lambda: len(threads()) == 1)  # idle threads end meanwhile
     held.set()
     await wait_until(lambda: not threads())
@@ -61,12 +61,12 @@ async def test_threads_end_although_the_last_call_raises() -> None:
     def fail() -> None:
         raise OSError("the JVM is gone")
 
-    ours.dismiss(fail)
+    ours.stop(fail)
     await wait_until(lambda: not threads())
 
 
 async def test_without_threads_the_last_call_is_not_made() -> None:
     called = list[int]()
-    crew(2).dismiss(lambda: called.append(1))
+    crew(2).stop(lambda: called.append(1))
     assert not threads()
     assert not called

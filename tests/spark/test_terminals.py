@@ -60,11 +60,6 @@ async def test_the_elements_become_a_dataframe(spark: "SparkSession") -> None:
     assert found == [(number, f"n{number}") for number in range(25_000)]
 
 
-async def test_it_is_a_method_of_every_flow(spark: "SparkSession") -> None:
-    df = await rows(3).to_dataframe(spark, SCHEMA)
-    assert await collected(df) == [(0, "n0"), (1, "n1"), (2, "n2")]
-
-
 async def test_rows_may_be_dicts_and_record_batches(spark: "SparkSession") -> None:
     dicts = rx.just({"id": 1, "name": "a"}, {"name": None, "id": 2})
     assert await collected(await to_dataframe(dicts, spark, SCHEMA)) == [(1, "a"), (2, None)]
