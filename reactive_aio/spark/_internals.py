@@ -54,7 +54,7 @@ __all__ = (
 )
 
 _TIME_ZONE: Final = "UTC"  # as toArrow() uses it; the number of a timestamp is the same in all
-_REFUSE_DUPLICATE_NAMES: Final = False  # columns with the same name are told apart by position
+_REFUSE_DUPLICATE_NAMES: Final = False  # columns with the same name are distinguished by position
 _LARGE_TYPES: Final = False
 
 

@@ -140,20 +140,20 @@ class ProgressMeter:
     def _count(self, counter: Counter, number: int) -> None:
         self._counters[counter] = self._counters.get(counter, 0) + number
 
-    def requested(self, n: int) -> None:
+    def on_request(self, n: int) -> None:
         """*n* more elements have been requested."""
         if self._started_at is None:
             self._started_at = self._loop_handle.time()
         self._demand.add(n)
         self._schedule_report()
 
-    def delivered(self, elements: int, rows: int) -> None:
+    def on_delivery(self, elements: int, rows: int) -> None:
         """Elements have been handed over, with that many rows in them."""
         self._demand.take(elements)
         self._rows += rows
         self._schedule_report()
 
-    def ended(self, state: State) -> None:
+    def finish(self, state: State) -> None:
         """Send the last report now: the terminal signal follows."""
         if self._on_progress is None:
             return
@@ -229,22 +229,22 @@ class _MeteredDownstream:
         self._count_rows = count_rows
 
     def push(self, elements: list[Any], /) -> None:
-        self._meter.delivered(len(elements), self._count_rows(elements))
+        self._meter.on_delivery(len(elements), self._count_rows(elements))
         self._downstream.push(elements)
 
     def push_from(self, elements: Iterator[Any], count: int, /) -> None:
         if self._count_rows is not len:
             self.push(list(islice(elements, count)))
             return
-        self._meter.delivered(count, count)
+        self._meter.on_delivery(count, count)
         self._downstream.push_from(elements, count)
 
     def complete(self) -> None:
-        self._meter.ended("completed")
+        self._meter.finish("completed")
         self._downstream.complete()
 
     def fail(self, error: BaseException, /) -> None:
-        self._meter.ended("failed")
+        self._meter.finish("failed")
         self._downstream.fail(error)
 
 
@@ -258,11 +258,11 @@ class _MeteredSubscription:
         self._meter = meter
 
     def request(self, n: int, /) -> None:
-        self._meter.requested(n)
+        self._meter.on_request(n)
         self._subscription.request(n)
 
     def cancel(self) -> None:
-        self._meter.ended("cancelled")
+        self._meter.finish("cancelled")
         self._subscription.cancel()
 
     def __getattr__(self, name: str) -> Any:

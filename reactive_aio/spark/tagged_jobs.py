@@ -37,7 +37,7 @@ def new_tag() -> str:
 
 
 class TaggedJobs:
-    """The jobs of one subscription, which its tag tells from all others."""
+    """The jobs of one subscription, identified by a tag."""
 
     def __init__(
         self, df: "DataFrame", inherit: InheritProperties, plan: "Callable[[], DataFrame]"

@@ -48,7 +48,6 @@ NOT_YET_REWRITTEN: Final[tuple[str, ...]] = (
     "reactive_aio/processors/",
     "reactive_aio/retry.py",
     "reactive_aio/rsocket/",
-    "reactive_aio/spark/",
     "reactive_aio/spec.py",
     "reactive_aio/stage.py",
     "reactive_aio/tck/",

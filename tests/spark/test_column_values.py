@@ -74,16 +74,16 @@ def mode(request: pytest.FixtureRequest) -> "ReadMode":
     return cast("ReadMode", request.param)
 
 
-# Types that Spark 4 has, and does not show unless it is told to.
+# Types of Spark 4 that need a setting.
 PREVIEW = ("spark.sql.timeType.enabled", "spark.sql.geospatial.enabled")
 
 
 def plain(value: Any) -> Any:
-    """A value in a form that shows every difference: types, names, and NaN as itself."""
+    """Return a value in a form that shows every difference of types, names and NaN."""
     from pyspark.sql import Row
     from pyspark.sql.types import Geography, Geometry, VariantVal
 
-    kind: type[Any] = value.__class__  # not isinstance(): that would forget that anything is in it
+    kind: type[Any] = value.__class__  # not isinstance(), which would narrow the type
     if issubclass(kind, float) and math.isnan(value):
         return "nan"
     if issubclass(kind, Row):

@@ -92,7 +92,7 @@ def test_retries_sleep_by_a_function_that_can_be_replaced(remote: "SparkSession"
 
 def test_an_interruption_returns_the_operations_it_ended(remote: "SparkSession") -> None:
     client: Any = remote.client
-    assert client.interrupt_tag("nobody-has-this") == []
+    assert client.interrupt_tag("an-unused-tag") == []
 
 
 def test_a_session_knows_that_it_was_stopped(remote: "SparkSession") -> None:

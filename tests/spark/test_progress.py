@@ -68,11 +68,11 @@ async def test_the_last_report_has_every_count_of_the_thread() -> None:
     """A thread counts and then ends; the loop may see the end before the posted callback."""
     reports = Reports()
     meter = ProgressMeter(reports.append, LoopHandle("from_dataframe()"))
-    meter.requested(1)
+    meter.on_request(1)
     meter.add_from_thread("done", 1)
     meter.add_from_thread("bytes", 30)
     meter.add_from_thread("bytes", 12)
-    meter.ended("completed")
+    meter.finish("completed")
     await asyncio.sleep(2 * REPORT_EVERY)
     (last,) = reports
     assert (last.state, last.done, last.bytes) == ("completed", 1, 42)
@@ -81,7 +81,7 @@ async def test_the_last_report_has_every_count_of_the_thread() -> None:
 async def test_a_count_of_a_thread_is_reported_without_any_other_event() -> None:
     reports = Reports()
     meter = ProgressMeter(reports.append, LoopHandle("from_dataframe()"))
-    meter.requested(1)
+    meter.on_request(1)
     await reports.wait_until(demand=1)
     for more in (30, 12):
         await asyncio.to_thread(meter.add_from_thread, "bytes", more)

@@ -215,7 +215,7 @@ class Eager:
     def __init__(self, lake: Lake) -> None:
         self.lake = lake
         self.committed = dict[int, list[int]]()
-        self.ended = asyncio.Event()
+        self.done_event = asyncio.Event()
 
     def on_subscribe(self, subscription: Subscription) -> None:
         self.subscription = subscription
@@ -230,7 +230,7 @@ class Eager:
         raise AssertionError(repr(error))
 
     def on_complete(self) -> None:
-        self.ended.set()
+        self.done_event.set()
 
 
 async def test_a_request_during_processing_does_not_end_the_batch(
@@ -239,7 +239,7 @@ async def test_a_request_during_processing_does_not_end_the_batch(
     flow = await lake.flow(from_micro_batches, trigger="available_now")
     eager = Eager(lake)
     flow.subscribe(eager)
-    await eager.ended.wait()
+    await eager.done_event.wait()
     assert eager.committed == {0: [], 1: [0], 2: [0, 1]}
 
 

@@ -78,27 +78,27 @@ class ReadingState(Generic[T]):
         self.delivery: Delivery[T] = Delivery()
 
     # -- events -----------------------------------------------------------------------------------
-    def planned(self, partitions: int) -> None:
+    def on_planned(self, partitions: int) -> None:
         """Spark has planned the query."""
         self._windows = PartitionWindows(
             partitions, largest=self._largest, batch_sizes=self._batch_sizes
         )
 
-    def served(self, flight: Flight) -> None:
+    def on_served(self, flight: Flight) -> None:
         """The job of *flight* is done, and its rows can be read."""
         flight.phase = Phase.READABLE
 
-    def failed(self, flight: Flight, error: Exception) -> None:
+    def on_failed(self, flight: Flight, error: Exception) -> None:
         """The job of *flight* has failed."""
         flight.phase, flight.error = Phase.FAILED, error
 
-    def ended(self, flight: Flight, error: Exception | None = None) -> None:
+    def on_end(self, flight: Flight, error: Exception | None = None) -> None:
         """The connection of *flight* has ended, or broken with *error*."""
         flight.phase, flight.error = Phase.ENDED, error
         if error is None and self._windows is not None:
             self._windows.finish(flight.window)
 
-    def confirmed(self) -> None:
+    def on_confirmed(self) -> None:
         """Spark has sent all rows of the window that was read."""
         self._current = None
 

@@ -92,7 +92,7 @@ class ArrowSubscription(Generic[T]):
         if error is not None or partitions is None:
             self._end(error)
         else:
-            self._state.planned(partitions)
+            self._state.on_planned(partitions)
             self._meter.add("partitions", partitions)
             self._advance()
 
@@ -112,17 +112,17 @@ class ArrowSubscription(Generic[T]):
             return
         if reader is not None:
             self._readers[flight] = reader
-            self._state.served(flight)
+            self._state.on_served(flight)
             self._meter.add("computed", flight.window.partitions)
         elif error is not None:
-            self._state.failed(flight, error)
+            self._state.on_failed(flight, error)
         self._advance()
 
     def _on_confirmed(self, flight: Flight, _: None, error: Exception | None) -> None:
         if error is not None:
             self._end(error)
         elif self._downstream is not None:
-            self._state.confirmed()
+            self._state.on_confirmed()
             self._meter.add("done", flight.window.partitions)
             self._advance()
 
@@ -219,7 +219,7 @@ class ArrowSubscription(Generic[T]):
         self._unwatch()
         del self._readers[flight]
         reader.close()
-        self._state.ended(flight, error)
+        self._state.on_end(flight, error)
 
     def _end(self, error: Exception | None) -> None:
         downstream, self._downstream = self._downstream, None

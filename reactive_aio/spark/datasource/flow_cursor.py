@@ -1,4 +1,4 @@
-"""A subscriber that requests elements when it is told to, and reports each arrival."""
+"""A subscriber with explicit requests, which reports each arrival."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
