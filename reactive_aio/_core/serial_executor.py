@@ -21,7 +21,7 @@ class SerialExecutor:
     the depth is never more than one (rules 1.3, 3.3). `submit` may be called from any thread and
     returns at once; on the loop's thread, with nothing under way, the signal runs inside it.
 
-    *bound* is how many signals may wait; one more raises `Overflow` in the caller. A signal that
+    *capacity* is how many signals may wait; one more raises `Overflow` in the caller. A signal that
     raises does not stop the others: its error goes to *on_error*, or else to the loop's exception
     handler. Signals run in the context in which the executor was made, and the loop gets a turn
     after about 2 ms of them.
@@ -32,12 +32,12 @@ class SerialExecutor:
     def __init__(
         self,
         *,
-        bound: int | None = 1024,
+        capacity: int | None = 1024,
         on_error: Callable[[Exception], object] | None = None,
         loop_handle: LoopHandle | None = None,
     ) -> None:
         self._loop_handle = loop_handle or LoopHandle("SerialExecutor()")
-        self._queue = Trampoline(bound)
+        self._queue = Trampoline(capacity)
         self._on_error = on_error
         self._task: Task[None] | None = None
         self._waiters: list[Future[Any]] = []

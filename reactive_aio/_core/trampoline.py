@@ -27,10 +27,10 @@ class ExecutorState(IntEnum):
 class Trampoline:
     """A first-in-first-out queue with at most one worker. Safe from any thread."""
 
-    __slots__ = ("_jobs", "_lock", "bound", "state")
+    __slots__ = ("_jobs", "_lock", "capacity", "state")
 
-    def __init__(self, bound: int | None) -> None:
-        self.bound = bound
+    def __init__(self, capacity: int | None) -> None:
+        self.capacity = capacity
         self.state = ExecutorState.IDLE
         self._jobs: deque[Job] = deque()
         self._lock = Lock()
@@ -41,14 +41,14 @@ class Trampoline:
     def offer(self, job: Job) -> bool:
         """Queue *job*; return whether the caller must see to it that the queue is run.
 
-        Raises `Overflow` when *bound* jobs are waiting. A closed trampoline takes nothing.
+        Raises `Overflow` when *capacity* jobs are waiting. A closed trampoline takes nothing.
         """
         with self._lock:
             if self.state is ExecutorState.CLOSED:
                 return False
-            if self.bound is not None and len(self._jobs) >= self.bound:
-                remedy = "submit from one place that waits, or give it a larger bound."
-                raise Overflow("a serial executor", self.bound, remedy)
+            if self.capacity is not None and len(self._jobs) >= self.capacity:
+                remedy = "submit from one place that waits, or give it a larger capacity."
+                raise Overflow("a serial executor", self.capacity, remedy)
             self._jobs.append(job)
             if self.state is ExecutorState.RUNNING:
                 return False

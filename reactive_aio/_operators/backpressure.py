@@ -27,12 +27,12 @@ _AT_ONCE = 256  # the most that on_backpressure_drop lets an island ask for at a
 
 def on_backpressure_buffer(
     source: "Flow[T]",
-    bound: int,
+    capacity: int,
     *,
     overflow: OverflowPolicy = "fail",
     on_drop: Callable[[T], object] | None = None,
 ) -> "Flow[T]":
-    """Hold elements that were not asked for, *bound* of them at most.
+    """Hold elements that were not asked for, *capacity* of them at most.
 
     ::
 
@@ -43,26 +43,30 @@ def on_backpressure_buffer(
 
     When there is no room, *overflow* says what happens: ``"fail"`` (the flow fails with `Overflow`,
     behind the elements held), ``"drop_newest"``, ``"drop_oldest"`` or ``"latest"`` (only the latest
-    is held). *on_drop* is called with each element dropped. ``"buffer"`` is not possible here: a
+    is held). *on_drop* is called with each element dropped. ``"wait"`` is not possible here: a
     source that can wait is better served by ``boundary``.
 
     Demand: unbounded upstream, from the first request on.
     Completes: when the source completes, behind the elements held.
     Fails: when the source fails, behind the elements held; by overflow; when *on_drop* raises.
     Cancels: when the subscriber cancels; the elements held are discarded.
-    Holds: *bound* elements.
+    Holds: *capacity* elements.
     Rules: 1.1, 2.8
     """
     name = "on_backpressure_buffer"
-    bound, overflow = require_capacity(bound, name), require_policy(overflow, name)
-    if overflow == "buffer":
+    capacity, overflow = require_capacity(capacity, name), require_policy(overflow, name)
+    if overflow == "wait":
         raise ValueError(
-            f"{name}: overflow='buffer' would refuse elements that cannot be given back; "
+            f"{name}: overflow='wait' would refuse elements that cannot be given back; "
             "use boundary() to slow the source down, or another policy"
         )
     if overflow == "latest":
-        return _backpressured(source, 1, overflow, on_drop, f"{name}({bound})", holds=2, window=1)
-    return _backpressured(source, bound, overflow, on_drop, f"{name}({bound})", holds=bound)
+        return _backpressured(
+            source, 1, overflow, on_drop, f"{name}({capacity})", holds=2, window=1
+        )
+    return _backpressured(
+        source, capacity, overflow, on_drop, f"{name}({capacity})", holds=capacity
+    )
 
 
 def on_backpressure_drop(
@@ -119,7 +123,7 @@ def on_backpressure_latest(
 
 def _backpressured(
     source: "Flow[T]",
-    bound: int,
+    capacity: int,
     overflow: OverflowPolicy,
     on_drop: Callable[[T], object] | None,
     name: str,
@@ -131,7 +135,7 @@ def _backpressured(
         raise TypeError(f"{name}: on_drop must be a function of an element, not {on_drop!r}")
 
     def open(downstream: Downstream[T]) -> "Subscription":
-        return _Backpressured(downstream, source, BoundedQueue(bound, overflow), name, on_drop)
+        return _Backpressured(downstream, source, BoundedQueue(capacity, overflow), name, on_drop)
 
     return from_push(open, name=name, holds=holds, checked=True, upstreams=(source,), window=window)
 

@@ -16,8 +16,8 @@ __all__ = ("boundary",)
 T = TypeVar("T")
 
 
-def boundary(source: "Flow[T]", size: int = 256, *, refill: float = 0.75) -> "Flow[T]":
-    """Let upstream and downstream run apart, with at most *size* elements between them.
+def boundary(source: "Flow[T]", capacity: int = 256, *, refill: float = 0.75) -> "Flow[T]":
+    """Let upstream and downstream run apart, with at most *capacity* elements between them.
 
     ::
 
@@ -25,38 +25,45 @@ def boundary(source: "Flow[T]", size: int = 256, *, refill: float = 0.75) -> "Fl
         .boundary(2)
         a--b--c--|
 
-    Upstream works ahead, up to *size* elements, from the first request on; both sides give the
+    Upstream works ahead, up to *capacity* elements, from the first request on; both sides give the
     loop a turn when they hand over. When *refill* of the elements has been consumed, as many are
     requested again.
 
-    Demand: batched (*size*, refill at *refill* of it).
+    Demand: batched (*capacity*, refill at *refill* of it).
     Completes: when the source completes, behind the elements held.
     Fails: when the source fails, behind the elements held.
     Cancels: when the subscriber cancels; the elements held are discarded.
-    Holds: *size* elements.
+    Holds: *capacity* elements.
     Rules: 1.1, 3.4
     """
-    size = require_int("boundary", "size", size, least=1)
+    capacity = require_int("boundary", "capacity", capacity, least=1)
     if not 0 < refill <= 1:
         raise ValueError(
-            f"boundary: refill must be a part of size, above 0 and at most 1: {refill}"
+            f"boundary: refill must be a part of capacity, above 0 and at most 1: {refill}"
         )
 
     def open(downstream: Downstream[T]) -> "Subscription":
-        return _Boundary(downstream, source, size, max(1, int(size * refill)))
+        return _Boundary(downstream, source, capacity, max(1, int(capacity * refill)))
 
     return from_push(
-        open, name=f"boundary({size})", holds=size, checked=True, upstreams=(source,), window=size
+        open,
+        name=f"boundary({capacity})",
+        holds=capacity,
+        checked=True,
+        upstreams=(source,),
+        window=capacity,
     )
 
 
 class _Boundary(Coordinator[T]):
     """Lends chunks downstream: what is lent counts as held until more is asked for."""
 
-    def __init__(self, downstream: Downstream[T], source: "Flow[T]", size: int, mark: int) -> None:
+    def __init__(
+        self, downstream: Downstream[T], source: "Flow[T]", capacity: int, mark: int
+    ) -> None:
         super().__init__(downstream)
         self._source = source
-        self._size = size
+        self._capacity = capacity
         self._mark = mark
         self._lent = self._freed = 0
         self._lending = False  # a hand-over is on its way
@@ -66,7 +73,7 @@ class _Boundary(Coordinator[T]):
 
     def on_start(self) -> None:
         self._inner: InnerSubscriber[T] = self.subscribe_to(self._source)
-        self._freed = self._size
+        self._freed = self._capacity
         self._refill()
 
     def on_demand(self) -> None:
@@ -103,7 +110,7 @@ class _Boundary(Coordinator[T]):
 
     def _lend(self) -> None:
         self._lending = False
-        chunk = self._inner.take(min(self.demand.outstanding, self._size))
+        chunk = self._inner.take(min(self.demand.outstanding, self._capacity))
         self._lent += len(chunk)
         self.emit(chunk)
         self.end_with(self._inner)

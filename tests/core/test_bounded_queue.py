@@ -27,10 +27,10 @@ POLICIES: tuple[OverflowPolicy, ...] = get_args(OverflowPolicy)
 class QueueMachine(RuleBasedStateMachine):
     """All sequences of calls, against the sums that must hold at any moment."""
 
-    @initialize(bound=st.integers(0, 4), overflow=st.sampled_from(POLICIES))
-    def make(self, bound: int, overflow: OverflowPolicy) -> None:
-        self.queue: BoundedQueue[int] = BoundedQueue(bound, overflow)
-        self.bound = bound
+    @initialize(capacity=st.integers(0, 4), overflow=st.sampled_from(POLICIES))
+    def make(self, capacity: int, overflow: OverflowPolicy) -> None:
+        self.queue: BoundedQueue[int] = BoundedQueue(capacity, overflow)
+        self.capacity = capacity
         self.next = 0
         self.model: list[int] = []
         self.lost: list[int] = []
@@ -42,7 +42,7 @@ class QueueMachine(RuleBasedStateMachine):
         decision = self.queue.offer(element)
         assert (decision.outcome is Emission.ACCEPTED) or full
         if decision.outcome is Emission.REFUSED:
-            assert self.queue.policy == "buffer"
+            assert self.queue.policy == "wait"
             return
         self.next += 1
         if decision.dropped is not None:
@@ -79,9 +79,9 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_bound_is_never_exceeded(self) -> None:
-        assert len(self.queue) + self.queue.lent <= max(self.bound, 0) or self.bound == 0
-        assert len(self.queue) <= self.bound
-        assert self.queue.highest <= max(self.bound, self.queue.lent)
+        assert len(self.queue) + self.queue.lent <= max(self.capacity, 0) or self.capacity == 0
+        assert len(self.queue) <= self.capacity
+        assert self.queue.highest <= max(self.capacity, self.queue.lent)
 
     @invariant()
     def every_element_is_accounted_for(self) -> None:
@@ -100,11 +100,11 @@ def test_all_sequences_of_calls_keep_the_bound_and_the_sums() -> None:
     cast("Any", stateful).run_state_machine_as_test(QueueMachine)
 
 
-@given(bound=st.integers(1, 5), count=st.integers(0, 12))
-def test_buffer_refuses_what_has_no_room_and_loses_nothing(bound: int, count: int) -> None:
-    queue: BoundedQueue[int] = BoundedQueue(bound, "buffer")
+@given(capacity=st.integers(1, 5), count=st.integers(0, 12))
+def test_wait_refuses_what_has_no_room_and_loses_nothing(capacity: int, count: int) -> None:
+    queue: BoundedQueue[int] = BoundedQueue(capacity, "wait")
     accepted = [x for x in range(count) if queue.offer(x).outcome]
-    assert queue.take(99) == accepted == list(range(min(bound, count)))
+    assert queue.take(99) == accepted == list(range(min(capacity, count)))
     assert not queue.dropped
 
 
@@ -114,7 +114,7 @@ def test_buffer_refuses_what_has_no_room_and_loses_nothing(bound: int, count: in
         ("drop_newest", [0, 1], Emission.DROPPED),
         ("drop_oldest", [1, 2], Emission.ACCEPTED),
         ("fail", [0, 1], Emission.OVERFLOWED),
-        ("buffer", [0, 1], Emission.REFUSED),
+        ("wait", [0, 1], Emission.REFUSED),
     ],
 )
 def test_the_third_of_two(overflow: OverflowPolicy, left: list[int], outcome: Emission) -> None:
@@ -123,7 +123,7 @@ def test_the_third_of_two(overflow: OverflowPolicy, left: list[int], outcome: Em
     assert queue.take(9) == left
 
 
-def test_latest_holds_one_whatever_its_bound() -> None:
+def test_latest_holds_one_whatever_its_capacity() -> None:
     queue: BoundedQueue[int] = BoundedQueue(9, "latest")
     assert [queue.offer(x).dropped for x in range(3)] == [None, 0, 1]
     assert queue.take(9) == [2]
@@ -131,7 +131,7 @@ def test_latest_holds_one_whatever_its_bound() -> None:
 
 
 def test_what_is_lent_counts_until_it_is_settled() -> None:
-    queue: BoundedQueue[int] = BoundedQueue(2, "buffer")
+    queue: BoundedQueue[int] = BoundedQueue(2, "wait")
     queue.offer(0)
     queue.offer(1)
     assert queue.take(2) == [0, 1]
@@ -141,20 +141,20 @@ def test_what_is_lent_counts_until_it_is_settled() -> None:
 
 
 def test_what_is_discarded_is_counted() -> None:
-    queue: BoundedQueue[int] = BoundedQueue(2, "buffer")
+    queue: BoundedQueue[int] = BoundedQueue(2, "wait")
     queue.offer(0)
     queue.discard()
     assert queue.dropped == {DISCARDED: 1}
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, 1.5, None, "3"])
-def test_a_bound_is_an_int_of_at_least_one(wrong: object) -> None:
-    with pytest.raises(ValueError, match="here: bound must be"):
+def test_a_capacity_is_an_int_of_at_least_one(wrong: object) -> None:
+    with pytest.raises(ValueError, match="here: capacity must be"):
         require_capacity(wrong, "here")
 
 
 def test_an_unknown_policy_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="here: overflow must be one of buffer, drop_newest"):
+    with pytest.raises(ValueError, match="here: overflow must be one of wait, drop_newest"):
         require_policy("drop", "here")
 
 

@@ -186,8 +186,8 @@ async def test_a_signal_cancelled_from_outside_is_told_and_the_others_run() -> N
     assert [type(error) for error in errors] == [Interrupted, Interrupted]
 
 
-async def test_one_signal_more_than_the_bound_raises_in_the_caller() -> None:
-    executor = SerialExecutor(bound=2)
+async def test_one_signal_more_than_the_capacity_raises_in_the_caller() -> None:
+    executor = SerialExecutor(capacity=2)
     held = asyncio.Event()
     executor.submit(held.wait)
     executor.submit(int)
@@ -201,7 +201,7 @@ async def test_one_signal_more_than_the_bound_raises_in_the_caller() -> None:
 
 
 async def test_signals_from_threads_run_on_the_loop_in_the_order_of_each_thread() -> None:
-    executor = SerialExecutor(bound=None)
+    executor = SerialExecutor(capacity=None)
     here = threading.get_ident()
     ran: list[tuple[int, int]] = []
 
@@ -251,7 +251,7 @@ async def test_signals_run_in_the_context_of_the_executor() -> None:
 
 
 async def test_a_long_queue_gives_the_loop_its_turns() -> None:
-    executor = SerialExecutor(bound=None)
+    executor = SerialExecutor(capacity=None)
     gaps: list[float] = []
 
     async def heartbeat() -> None:
@@ -279,7 +279,7 @@ async def test_a_long_queue_gives_the_loop_its_turns() -> None:
 
 
 async def test_coroutines_that_never_wait_give_the_loop_its_turns() -> None:
-    executor = SerialExecutor(bound=None)
+    executor = SerialExecutor(capacity=None)
     turns = 0
 
     async def ready() -> None:

@@ -1,4 +1,4 @@
-"""The trampoline: order, one worker, the bound, and threads."""
+"""The trampoline: order, one worker, the capacity, and threads."""
 
 import sys
 import threading
@@ -20,18 +20,18 @@ def number(n: int) -> tuple[type[int], tuple[int]]:
 class Model(RuleBasedStateMachine):
     """A deque and a flag, for the same calls."""
 
-    bound: int | None = None
+    capacity: int | None = None
 
     def __init__(self) -> None:
         super().__init__()
-        self.real = Trampoline(self.bound)
+        self.real = Trampoline(self.capacity)
         self.waiting: deque[int] = deque()
         self.worker = self.closed = False
         self.offered = 0
 
     @rule()
     def offer(self) -> None:
-        full = self.bound is not None and len(self.waiting) >= self.bound and not self.closed
+        full = self.capacity is not None and len(self.waiting) >= self.capacity and not self.closed
         if full:
             with pytest.raises(Overflow):
                 self.real.offer(number(-1))
@@ -74,7 +74,7 @@ class Model(RuleBasedStateMachine):
 
 
 class BoundedModel(Model):
-    bound = 3
+    capacity = 3
 
 
 def test_it_is_a_queue_with_one_worker() -> None:
@@ -96,10 +96,10 @@ def test_jobs_come_out_in_the_order_of_their_offers(numbers: list[int]) -> None:
     assert taken == numbers
 
 
-def test_an_overflow_names_the_bound_and_a_remedy() -> None:
+def test_an_overflow_names_the_capacity_and_a_remedy() -> None:
     trampoline = Trampoline(1)
     trampoline.offer(number(1))
-    with pytest.raises(Overflow, match=r"holds 1 elements, its bound.*larger bound"):
+    with pytest.raises(Overflow, match=r"holds 1 elements, its capacity.*larger capacity"):
         trampoline.offer(number(2))
     assert len(trampoline) == 1
 

@@ -101,7 +101,7 @@ class TestAll:
             assert (await started(flow, 5)).signals == [0, 1, "|"]
 
     @EVERY
-    async def test_an_endless_source_and_a_slow_subscriber_stay_within_the_bound(
+    async def test_an_endless_source_and_a_slow_subscriber_stay_within_the_capacity(
         self, operator: Operator
     ) -> None:
         source = r.generate(lambda n: (n, n + 1), 0)
@@ -122,7 +122,7 @@ class TestBuffer:
         probe.request(1)
         assert probe.signals == [0, 1, 2, "|"]
 
-    async def test_the_bound_is_exact(self) -> None:
+    async def test_the_capacity_is_exact(self) -> None:
         flow = r.range(4).on_backpressure_buffer(3)
         assert flow.bound().total == 3
         probe = await started(flow, 1)
@@ -156,19 +156,19 @@ class TestBuffer:
         assert (probe.elements, dropped) == (left, lost)
 
     @pytest.mark.parametrize(
-        ("bound", "overflow", "message"),
+        ("capacity", "overflow", "message"),
         [
-            (0, "fail", "bound must be"),
-            (None, "fail", "bound must be"),
-            (2, "buffer", "boundary"),
+            (0, "fail", "capacity must be"),
+            (None, "fail", "capacity must be"),
+            (2, "wait", "boundary"),
             (2, "drop", "overflow must be one of"),
         ],
     )
     def test_bad_arguments_are_refused_at_once(
-        self, bound: Any, overflow: Any, message: str
+        self, capacity: Any, overflow: Any, message: str
     ) -> None:
         with pytest.raises(ValueError, match=message):
-            r.range(3).on_backpressure_buffer(bound, overflow=overflow)
+            r.range(3).on_backpressure_buffer(capacity, overflow=overflow)
 
 
 class TestDrop:
@@ -224,11 +224,11 @@ class TestLatest:
         assert len(seen) <= 3
 
 
-@pytest.mark.parametrize("bound", [1, 3, 10])
-async def test_nothing_is_pulled_any_more_when_it_has_overflowed(bound: int) -> None:
+@pytest.mark.parametrize("capacity", [1, 3, 10])
+async def test_nothing_is_pulled_any_more_when_it_has_overflowed(capacity: int) -> None:
     """A batch under way is left at once: what it would still pull would be lost in silence."""
     pulled: list[int] = []
-    flow = r.range(1000).do_on_next(pulled.append).on_backpressure_buffer(bound)
+    flow = r.range(1000).do_on_next(pulled.append).on_backpressure_buffer(capacity)
     probe = SubscriberProbe[int](1).subscribed_to(flow)
     await probe.wait_for_signals(1)
     await asyncio.sleep(0)

@@ -56,13 +56,15 @@ async def turns(n: int = 10) -> None:
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8])
+@pytest.mark.parametrize("capacity", [1, 2, 3, 4, 5, 8])
 @pytest.mark.parametrize("first", [1, 2, 5])
 @pytest.mark.parametrize("then", [1, 4, 5, 7])
-async def test_no_combination_of_size_and_demand_stalls(size: int, first: int, then: int) -> None:
+async def test_no_combination_of_capacity_and_demand_stalls(
+    capacity: int, first: int, then: int
+) -> None:
     """3.8: what was lent counts as held only until it has been consumed."""
     for made in (flow_range(40), from_async(lambda: counting(40), name="counting")):
-        subscriber = SubscriberProbe[int](first).subscribed_to(made.boundary(size))
+        subscriber = SubscriberProbe[int](first).subscribed_to(made.boundary(capacity))
         await asyncio.wait_for(subscriber.wait_for_signals(first), 5)
         subscriber.request(then)
         await asyncio.wait_for(subscriber.wait_for_signals(first + then), 5)
@@ -71,9 +73,9 @@ async def test_no_combination_of_size_and_demand_stalls(size: int, first: int, t
         await turns()
 
 
-@pytest.mark.parametrize("size", [1, 3, 10])
-async def test_upstream_is_never_further_ahead_than_the_size(size: int) -> None:
-    """Holds: *size* elements, what is lent included."""
+@pytest.mark.parametrize("capacity", [1, 3, 10])
+async def test_upstream_is_never_further_ahead_than_the_capacity(capacity: int) -> None:
+    """Holds: *capacity* elements, what is lent included."""
     pulled = 0
 
     def numbers() -> Iterator[int]:
@@ -82,20 +84,20 @@ async def test_upstream_is_never_further_ahead_than_the_size(size: int) -> None:
             pulled += 1
             yield pulled
 
-    chain = from_pull(numbers, name="numbers").boundary(size)
-    assert chain.bound().total == size
+    chain = from_pull(numbers, name="numbers").boundary(capacity)
+    assert chain.bound().total == capacity
     subscriber = SubscriberProbe[int]().subscribed_to(chain)
     await turns()
     assert pulled == 0  # nothing before the first request
     for _ in range(50):
         subscriber.request(1)
         await turns(4)
-        assert pulled - len(subscriber.signals) <= size
+        assert pulled - len(subscriber.signals) <= capacity
     subscriber.cancel()
 
 
-async def test_a_publisher_is_asked_for_the_size_and_then_for_what_was_consumed() -> None:
-    """Demand: batched (*size*, refill at *refill* of it)."""
+async def test_a_publisher_is_asked_for_the_capacity_and_then_for_what_was_consumed() -> None:
+    """Demand: batched (*capacity*, refill at *refill* of it)."""
     publisher = PublisherProbe[int]()
     subscriber = SubscriberProbe[int]().subscribed_to(from_publisher(publisher).boundary(4))
     subscriber.request(100)
@@ -151,10 +153,10 @@ async def test_a_slow_subscriber_slows_upstream_down() -> None:
     assert not subscriber.overlaps
 
 
-@pytest.mark.parametrize("size", [0, -1, True, 1.5, None, "4"])
-def test_a_wrong_size_is_refused_at_assembly(size: Any) -> None:
-    with pytest.raises((ValueError, TypeError), match=r"boundary: size must be"):
-        flow_range(3).boundary(size)
+@pytest.mark.parametrize("capacity", [0, -1, True, 1.5, None, "4"])
+def test_a_wrong_capacity_is_refused_at_assembly(capacity: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match=r"boundary: capacity must be"):
+        flow_range(3).boundary(capacity)
 
 
 @pytest.mark.parametrize("refill", [0, -0.5, 1.01, float("nan")])

@@ -146,7 +146,7 @@ async def test_elements_that_were_left_out_take_no_demand(requested: int) -> Non
 
 async def test_too_many_keys_name_the_remedy() -> None:
     *_, error = await collected(flow_range(4).distinct(max_keys=3), "unbounded")
-    assert error.bound == 3
+    assert error.capacity == 3
     assert "max_keys" in str(error)
     assert "distinct_until_changed" in str(error)
 

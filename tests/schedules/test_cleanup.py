@@ -88,7 +88,7 @@ def emitter(log: Log) -> Flow[Any]:
         finally:
             resource.close()
 
-    return create(emit, bound=1)
+    return create(emit, capacity=1)
 
 
 def workers(log: Log) -> Flow[Any]:

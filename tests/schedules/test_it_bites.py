@@ -51,7 +51,7 @@ async def emitted(schedule: Schedule) -> None:
     """As would the end here."""
     witness = Witness(ALL)
     emitters: list[Emitter[int]] = []
-    create(emitters.append, bound=4, overflow="buffer").subscribe(witness)
+    create(emitters.append, capacity=4, overflow="wait").subscribe(witness)
 
     def work() -> None:
         for n in (1, 2):

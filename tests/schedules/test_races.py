@@ -23,7 +23,7 @@ def test_a_cancellation_while_an_element_from_a_thread_is_delivered() -> None:
     """The element was taken out of a mailbox that the cancellation had emptied: IndexError."""
 
     async def scenario(schedule: Schedule) -> None:
-        processor = UnicastProcessor[int](bound=4)
+        processor = UnicastProcessor[int](capacity=4)
         witness = Witness(ALL)
         processor.subscribe(witness)
         schedule.thread(emit(processor), "the emitter")
@@ -44,7 +44,7 @@ async def test_a_subscriber_that_cancels_while_it_is_served_from_a_thread() -> N
             super().on_next(element)
             self.cancel()
 
-    processor = UnicastProcessor[int](bound=4)
+    processor = UnicastProcessor[int](capacity=4)
     probe = CancelsAtOnce(10).subscribed_to(processor)
     for n in EMITTED:
         assert processor.emit_threadsafe(n)
@@ -63,7 +63,7 @@ async def test_a_subscriber_that_completes_its_source_while_it_is_served_from_a_
             super().on_next(element)
             emitters[0].complete()
 
-    probe = CompletesAtOnce(10).subscribed_to(create(emitters.append, bound=4, overflow="buffer"))
+    probe = CompletesAtOnce(10).subscribed_to(create(emitters.append, capacity=4, overflow="wait"))
     for n in EMITTED:
         assert emitters[0].emit_threadsafe(n)
     assert await probe.wait_for_signals(4) == [1, 2, 3, "|"]
@@ -71,7 +71,7 @@ async def test_a_subscriber_that_completes_its_source_while_it_is_served_from_a_
 
 async def test_a_producer_that_waits_is_not_refused_because_a_thread_was_quicker() -> None:
     """What threads had left took the room that emit() had just seen."""
-    processor = UnicastProcessor[int](bound=2)
+    processor = UnicastProcessor[int](capacity=2)
     for n in EMITTED[:2]:
         processor.emit_threadsafe(n)
     task = asyncio.ensure_future(processor.emit(3))
@@ -84,7 +84,7 @@ async def test_a_producer_that_waits_is_not_refused_because_a_thread_was_quicker
 
 async def test_a_producer_that_waits_goes_on_when_the_last_subscriber_has_left() -> None:
     """Nobody told it, and it waited for ever."""
-    processor = MulticastProcessor[int](bound=1)
+    processor = MulticastProcessor[int](capacity=1)
     probe = SubscriberProbe[int]().subscribed_to(processor)
     assert await processor.emit(1) is Emission.ACCEPTED
     tasks = [asyncio.ensure_future(processor.emit(n)) for n in (2, 3)]

@@ -1,7 +1,7 @@
-"""A bounded queue and what to do when it is full. Pure: it decides, and calls nobody.
+"""A bounded queue and its overflow policies. Pure: it decides, and calls nothing.
 
-Every element offered is accounted for: ``offered = taken + dropped + held`` at any moment, and
-``held + lent <= bound``. An element that is refused was not offered: its producer still has it.
+``offered = taken + dropped + held`` and ``held + lent <= capacity`` are true at any moment. A
+refused element does not count as offered: its producer still has it.
 """
 
 from collections import Counter, deque
@@ -21,14 +21,14 @@ __all__ = (
 
 T = TypeVar("T")
 
-OverflowPolicy = Literal["buffer", "drop_newest", "drop_oldest", "latest", "fail"]
-"""What happens to an element for which there is no room.
+OverflowPolicy = Literal["wait", "drop_newest", "drop_oldest", "latest", "fail"]
+"""What happens to an element when the queue is full.
 
-``buffer``       it is refused: the producer keeps it, and waits
+``wait``         it is refused: the producer keeps it, and waits
 ``drop_newest``  it is dropped
 ``drop_oldest``  the oldest element held is dropped for it
-``latest``       only the latest element is held at all
-``fail``         the flow fails with `Overflow`, behind the elements held
+``latest``       the queue never holds more than the latest element
+``fail``         the flow fails with `Overflow`, after the elements held
 """
 
 DISCARDED: Final = "discarded"
@@ -36,16 +36,16 @@ DISCARDED: Final = "discarded"
 
 
 class Emission(Enum):
-    """What became of an element that was emitted by hand. True if it was accepted."""
+    """The outcome of an emission. True if the element was accepted."""
 
     ACCEPTED = "accepted"
     """It was delivered, or waits for demand."""
     DROPPED = "dropped"
-    """There was no room, and the policy drops the newest; or nobody has subscribed."""
+    """The queue is full and the policy drops the newest, or there is no subscriber."""
     REFUSED = "refused"
-    """There is no room: emit it again later, or await ``emit``."""
+    """The queue is full: emit the element again later, or await ``emit``."""
     OVERFLOWED = "overflowed"
-    """There was no room, and the policy is to fail: the flow has failed."""
+    """The queue is full and the policy is to fail: the flow has failed."""
     ENDED = "ended"
     """The flow has ended, or its subscriber has cancelled."""
 
@@ -55,7 +55,7 @@ class Emission(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[T]):
-    """What a queue has decided about an element, and which element was dropped for it, if any."""
+    """The outcome for one element, and the element dropped by it, if any."""
 
     outcome: Emission
     dropped: T | None = None
@@ -67,26 +67,25 @@ _REFUSED: Final[Decision[Any]] = Decision(Emission.REFUSED)
 
 
 class BoundedQueue(Generic[T]):
-    """A first-in-first-out queue of at most *bound* elements. A bound of 0 holds nothing.
+    """A first-in-first-out queue of at most *capacity* elements; 0 holds nothing.
 
-    What was taken is *lent* until the taker says that it has processed it (`settle`), and counts
-    against the bound as well; except under ``latest``, which holds one whatever is lent, and with a
-    bound of 0.
+    Elements taken are *lent* until `settle` reports that they have been processed, and count
+    against the capacity; except under ``latest`` and with a capacity of 0.
     """
 
-    __slots__ = ("_held", "_lends", "bound", "dropped", "highest", "lent", "offered", "policy",
+    __slots__ = ("_held", "_lends", "capacity", "dropped", "highest", "lent", "offered", "policy",
                  "taken")  # fmt: skip
 
-    def __init__(self, bound: int, require_policy: OverflowPolicy) -> None:
-        self.bound: int = min(bound, 1) if require_policy == "latest" else bound
-        self.policy: OverflowPolicy = require_policy
-        self._lends = bound > 0 and require_policy != "latest"
+    def __init__(self, capacity: int, policy: OverflowPolicy) -> None:
+        self.capacity: int = min(capacity, 1) if policy == "latest" else capacity
+        self.policy: OverflowPolicy = policy
+        self._lends = capacity > 0 and policy != "latest"
         self._held: deque[T] = deque()
         self.lent: int = 0
         self.offered: int = 0
         self.taken: int = 0
         self.highest: int = 0
-        """The most it ever held, what was lent included."""
+        """The most elements it ever held, including those lent."""
         self.dropped: Counter[str] = Counter()
         """How many elements were dropped, by reason."""
 
@@ -94,21 +93,23 @@ class BoundedQueue(Generic[T]):
         return len(self._held)
 
     def __repr__(self) -> str:
-        return f"<BoundedQueue {self.policy} holds {len(self)} of {self.bound}, {self.lent} lent>"
+        return (
+            f"<BoundedQueue {self.policy} holds {len(self)} of {self.capacity}, {self.lent} lent>"
+        )
 
     @property
     def full(self) -> bool:
-        return len(self._held) + self.lent >= self.bound
+        return len(self._held) + self.lent >= self.capacity
 
     def offer(self, element: T) -> Decision[T]:
-        """Hold *element*, or decide what happens instead."""
+        """Hold *element*, or apply the policy."""
         held = self._held
         if not self.full:
             self.offered += 1
             held.append(element)
             self.highest = max(self.highest, len(held) + self.lent)
             return _ACCEPTED
-        if self.policy == "buffer":
+        if self.policy == "wait":
             return _REFUSED
         self.offered += 1
         if self.policy == "fail":
@@ -135,8 +136,8 @@ class BoundedQueue(Generic[T]):
         return chunk
 
     def passes(self) -> bool:
-        """Whether an element may go past the queue to who waits for it; it then counts as taken."""
-        if self._held or (self._lends and self.lent >= self.bound):
+        """Whether the next element may bypass the queue; it then counts as taken."""
+        if self._held or (self._lends and self.lent >= self.capacity):
             return False
         self.offered += 1
         self._lend(1)
@@ -149,11 +150,11 @@ class BoundedQueue(Generic[T]):
             self.highest = max(self.highest, len(self._held) + self.lent)
 
     def settle(self) -> None:
-        """All that was taken has been processed."""
+        """Report that every element taken has been processed."""
         self.lent = 0
 
     def discard(self) -> None:
-        """Drop all that is held."""
+        """Drop every element held."""
         self.lent = 0
         if self._held:
             self.dropped[DISCARDED] += len(self._held)
@@ -169,8 +170,8 @@ def require_policy(value: object, where: str) -> OverflowPolicy:
     raise ValueError(f"{where}: overflow must be one of {', '.join(known)}, not {value!r}")
 
 
-def require_capacity(value: object, where: str, parameter: str = "bound") -> int:
-    """Return *value* if it is a possible bound."""
+def require_capacity(value: object, where: str, parameter: str = "capacity") -> int:
+    """Return *value* if it is a valid capacity."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(
             f"{where}: {parameter} must be an int of at least 1, not {value!r}; "

@@ -21,7 +21,7 @@ class HotEmitter(Generic[T]):
     """The producers' side of a hot source.
 
     *deliver* takes one element on the loop's thread and tells what became of it; *full* tells
-    whether who can wait had better do so; *finish* ends the source. *bound* is how many elements
+    whether who can wait had better do so; *finish* ends the source. *capacity* is how many elements
     from other threads may wait for the loop. Whoever makes room behind the gate calls `room`.
     """
 
@@ -45,7 +45,7 @@ class HotEmitter(Generic[T]):
     def __init__(
         self,
         name: str,
-        bound: int,
+        capacity: int,
         deliver: Callable[[T], Emission],
         full: Callable[[], bool],
         finish: Callable[[BaseException | None], object],
@@ -56,7 +56,7 @@ class HotEmitter(Generic[T]):
         self._full = full
         self._finish = finish
         self._loop_handle = loop_handle
-        self._mailbox: ThreadMailbox[T] = ThreadMailbox(bound)
+        self._mailbox: ThreadMailbox[T] = ThreadMailbox(capacity)
         self._waiters: deque[Future[None]] = deque()
         self._error: BaseException | None = None
         self._collecting = False
@@ -122,7 +122,7 @@ class HotEmitter(Generic[T]):
         return self._full()
 
     def emit_threadsafe(self, element: T) -> Emission:
-        """From any thread: leave the element for the loop, if fewer than *bound* wait there."""
+        """From any thread: leave the element for the loop, if fewer than *capacity* wait there."""
         self._check(element)
         loop_handle = self.loop_handle
         outcome, wake = self._mailbox.put(element)

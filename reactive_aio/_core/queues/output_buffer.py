@@ -82,7 +82,7 @@ class OutputBuffer(Generic[T]):
         return decision
 
     def _overflow(self) -> None:
-        self.end(Overflow(self.name, self.queue.bound))
+        self.end(Overflow(self.name, self.queue.capacity))
         self._gone(self)
 
     def end(self, error: BaseException | None = None) -> None:

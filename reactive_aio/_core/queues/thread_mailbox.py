@@ -14,10 +14,10 @@ T = TypeVar("T")
 class ThreadMailbox(Generic[T]):
     """Threads put, the loop looks and takes. Who fills an empty one must wake the loop."""
 
-    __slots__ = ("_closed", "_held", "_lock", "bound")
+    __slots__ = ("_closed", "_held", "_lock", "capacity")
 
-    def __init__(self, bound: int) -> None:
-        self.bound = bound
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
         self._held: deque[T] = deque()
         self._lock = Lock()
         self._closed = False
@@ -30,7 +30,7 @@ class ThreadMailbox(Generic[T]):
         with self._lock:
             if self._closed:
                 return Emission.ENDED, False
-            if len(self._held) >= self.bound:
+            if len(self._held) >= self.capacity:
                 return Emission.REFUSED, False
             self._held.append(element)
             return Emission.ACCEPTED, len(self._held) == 1

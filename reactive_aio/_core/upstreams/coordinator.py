@@ -35,7 +35,7 @@ class Coordinator(Generic[R]):
         """Downstream's demand that has not been met yet."""
         self.inners: dict[InnerSubscriber[Any], None] = {}
         self.serial = SerialExecutor(
-            bound=None, loop_handle=self.loop_handle, on_error=self._broken
+            capacity=None, loop_handle=self.loop_handle, on_error=self._broken
         )
         self.submit: Callable[..., object] = self.serial.submit
         self.is_closed = False

@@ -1,4 +1,4 @@
-"""Feed: how a publisher feeds a processor, in step with its slowest subscriber."""
+"""How a publisher feeds a processor, at the rate of the processor's slowest subscriber."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -10,39 +10,41 @@ from .._core.upstreams.inner_subscriber import InnerSubscriber
 if TYPE_CHECKING:
     from .._core.loop import LoopHandle
 
-__all__ = ("Feed",)
+__all__ = ("UpstreamFeed",)
 
 T = TypeVar("T")
 
 
-class Feed(Generic[T]):
-    """What a publisher sends a processor; elements that are refused wait in the arm."""
+class UpstreamFeed(Generic[T]):
+    """Emits a publisher's elements into a processor; refused elements wait in `inner`."""
 
-    __slots__ = ("_gate", "_passing", "_refill", "inner", "loop_handle", "submit")
+    __slots__ = ("_emitter", "_is_passing_on", "_refill", "inner", "loop_handle", "submit")
 
-    def __init__(self, gate: HotEmitter[T], refill: "Callable[[Feed[T]], object]") -> None:
-        self._gate = gate
+    def __init__(
+        self, emitter: HotEmitter[T], refill: "Callable[[UpstreamFeed[T]], object]"
+    ) -> None:
+        self._emitter = emitter
         self._refill = refill
-        self._passing = False
-        self.loop_handle: LoopHandle = gate.loop_handle
+        self._is_passing_on = False
+        self.loop_handle: LoopHandle = emitter.loop_handle
         self.submit: Callable[..., object] = _at_once
         self.inner: InnerSubscriber[T] = InnerSubscriber(self)
 
     def pass_on(self) -> None:
-        """Emit what has come, until it is refused; then end as the publisher did."""
+        """Emit the elements received until one is refused; then end as the publisher did."""
         inner = self.inner
-        if self._passing:
-            return  # a subscriber that is being served asks for more
-        self._passing = True
+        if self._is_passing_on:
+            return  # re-entered: a subscriber requests more while it receives an element
+        self._is_passing_on = True
         try:
             while inner.elements:
-                if self._gate.try_emit(inner.elements[0]) is Emission.REFUSED:
+                if self._emitter.try_emit(inner.elements[0]) is Emission.REFUSED:
                     return
                 inner.take(1)
         finally:
-            self._passing = False
+            self._is_passing_on = False
         if inner.is_done:
-            self._gate.end(inner.error)
+            self._emitter.end(inner.error)
         else:
             self._refill(self)
 
