@@ -370,7 +370,8 @@ class TestMulticast:
         assert fast.signals == [0, 1]
 
     @pytest.mark.parametrize(
-        ("overflow", "left"), [("drop_newest", [0, 1]), ("drop_oldest", [2, 3]), ("latest", [3])]
+        ("overflow", "expected"),
+        [("drop_newest", [0, 1]), ("drop_oldest", [2, 3]), ("latest", [3])],
     )
     async def test_only_the_slow_subscriber_misses_elements(
         self, overflow: Any, expected: list[int]
