@@ -6,8 +6,8 @@ from itertools import islice
 from typing import Any
 
 from reactive_aio import range as flow_range
-from reactive_aio._core.fusion import Done, SubscriberRaised, no_element
-from reactive_aio._core.pace import pace
+from reactive_aio._core.compiler.loop_compiler import Done, SubscriberRaised, no_element
+from reactive_aio._core.time_slice import TimeSlice
 
 from .fused_chain import even, increment, limit
 from .runner import Case, Question
@@ -20,7 +20,7 @@ NOT_NONE = r"\n *if x is None:\n *raise no_element\([^)]*\)"
 RAISES = r"try:\n *(r = on_next\(x\)|on_next\(x\))\n *except Exception as error:\n *raise .*error"
 AWAITED = r"\n *if r is not None and S\.holds\(r\): yield HOLD"
 CANCEL = r"\n *if S\.dead: return"
-FAIR = r"\n *batch = pace\(S, batch\)\n *if S\.late: yield TURN"
+FAIR = r"\n *batch = S\.next_batch_size\(batch\)\n *if S\.is_slice_over: yield TURN"
 GUARDS = {
     "None is not an element (2.13)": (NOT_NONE, ""),
     "a subscriber that raises (2.13)": (RAISES, r"\1"),
@@ -30,15 +30,16 @@ GUARDS = {
 }
 
 
-class _Drain:
+class _Drain(TimeSlice):
     """What the loop needs of its subscription, under unbounded demand."""
 
-    __slots__ = ("dead", "emitted", "late", "limit", "looked", "until")
+    __slots__ = ("dead", "emitted", "limit")
 
     def __init__(self) -> None:
-        self.dead = self.late = False
+        super().__init__()
+        self.dead = False
         self.limit = 2**63 - 1
-        self.looked, self.until = 0.0, float("inf")
+        self.slice_end = float("inf")
 
     def holds(self, signalled: object) -> bool:
         return signalled is not None
@@ -47,14 +48,14 @@ class _Drain:
 def _loop_without(*guards: str) -> Callable[..., Any]:
     """The loop of the chain, less *guards*."""
     chain = flow_range(0).map(increment).filter(even).chain
-    text = chain.loop("sync", "call").source
+    text = chain.compiled_loop("sync", "call").source
     for guard in guards:
         pattern, replacement = GUARDS[guard]
         text, cut = re.subn(pattern, replacement, text)
         if not cut:
             raise LookupError(f"the loop has no such guard any more: {guard}")
     space: dict[str, Any] = dict.fromkeys(("DRY", "HOLD", "TURN", "WAIT"))
-    space |= {"islice": islice, "pace": pace, "no_element": no_element, "END": object()}
+    space |= {"islice": islice, "no_element": no_element, "END": object()}
     space |= {"Done": Done, "SubscriberRaised": SubscriberRaised}
     exec(text, space)
     loop: Callable[..., Any] = space["loop"]

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
-from reactive_aio.rsocket.protocol.codec import encode, prefix
+from reactive_aio.rsocket.protocol.codec import add_length, encode
 from reactive_aio.rsocket.protocol.frames import MAX_31, Payload, RequestStream, Setup
 from reactive_aio.rsocket.protocol.metadata import write_composite, write_routing
 from reactive_aio.rsocket.protocol.mime import COMPOSITE_METADATA, OCTET_STREAM, ROUTING
@@ -78,7 +78,7 @@ async def _grown(server: Server, scale: float) -> float:
         data = f"{server.data}{int(ELEMENTS * scale)}".encode()
         setup = Setup(metadata_mime=COMPOSITE_METADATA, data_mime=OCTET_STREAM)
         request = RequestStream(1, MAX_31, Payload(data, server.metadata))
-        rude.sendall(prefix(encode(setup)) + prefix(encode(request)))
+        rude.sendall(add_length(encode(setup)) + add_length(encode(request)))
         await _idle(end)
         return int(await end.order("peak")) - before
 

@@ -13,8 +13,8 @@ from .runner import Question
 from .spark_tables import CONNECT, OPTIONS, connected, flow, numbers, size
 
 if TYPE_CHECKING:
-    from reactive_aio.spark.mode import Mode
-    from reactive_aio.spark.rows import Kind
+    from reactive_aio.spark.read_mode import ReadMode
+    from reactive_aio.spark.rows import RowKind
 
 question = Question("Rows of a Spark job, over Spark Connect", 2_000_000, clock=perf_counter)
 
@@ -38,7 +38,7 @@ async def to_local_iterator(count: int) -> int:
     return sum(1 for _ in table(count).toLocalIterator())
 
 
-def case(name: str, kind: "Kind", mode: "Mode" = "connect") -> None:
+def case(name: str, kind: "RowKind", mode: "ReadMode" = "connect") -> None:
     """Measure a flow that is read in this way."""
 
     async def rows(count: int) -> int:

@@ -18,7 +18,7 @@ from reactive_aio.spark import from_dataframe, local_session
 from .spark_tables import CONNECT, connected
 
 if TYPE_CHECKING:
-    from reactive_aio.spark.mode import Mode
+    from reactive_aio.spark.read_mode import ReadMode
 
 Times = tuple[float, float, float]
 Make = Callable[[Any], Any]
@@ -79,7 +79,7 @@ def threads() -> bool:
     return any("from_dataframe" in each.name for each in threading.enumerate())
 
 
-async def once(spark: Spark, mode: "Mode", make: Make) -> Times:
+async def once(spark: Spark, mode: "ReadMode", make: Make) -> Times:
     flow = await asyncio.to_thread(lambda: from_dataframe(make(spark.session(mode)), mode=mode))
     task = asyncio.create_task(flow.run())
     while not await spark.busy():  # noqa: ASYNC110 - Spark has no event to wait for
@@ -106,7 +106,7 @@ async def measure(spark: Spark, share: float) -> None:
     print("| tasks | mode | of | cancelled | threads ended | slots free |")
     print("|---|---|--:|--:|--:|--:|")
     for name, (make, rounds) in TASKS.items():
-        modes: tuple[Mode, ...] = ("arrow", "rows", "connect")
+        modes: tuple[ReadMode, ...] = ("arrow", "rows", "connect")
         for mode in modes:
             count = max(1, round(rounds * share))
             found = [await once(spark, mode, make) for _ in range(count)]

@@ -11,7 +11,7 @@ from .runner import Question
 from .spark_tables import CHUNK, by_executor, flow, numbers, tidied
 
 if TYPE_CHECKING:
-    from reactive_aio.spark.rows import Kind
+    from reactive_aio.spark.rows import RowKind
 
 question = Question("The first row of a Spark job", 4_000_000, unit="ms", prepare=tidied)
 
@@ -60,7 +60,7 @@ async def to_arrow(count: int) -> float:
     return await timed(count, first)
 
 
-async def by_flow(count: int, kind: "Kind") -> float:
+async def by_flow(count: int, kind: "RowKind") -> float:
     async def first(table: Any) -> float:
         async with flow(table, kind).stream(prefetch=CHUNK) as rows:
             assert await anext(rows)

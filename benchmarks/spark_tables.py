@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reactive_aio import Flow
-    from reactive_aio.spark.mode import Mode
-    from reactive_aio.spark.rows import Kind
+    from reactive_aio.spark.read_mode import ReadMode
+    from reactive_aio.spark.rows import RowKind
 
 PARTITIONS = 64
 CHUNK = 1024
@@ -94,7 +94,7 @@ def flights() -> Any:
     return spark.read.parquet(str(folder / "parquet"))
 
 
-def flow(table: Any, kind: "Kind", mode: "Mode" = "arrow") -> "Flow[Any]":
+def flow(table: Any, kind: "RowKind", mode: "ReadMode" = "arrow") -> "Flow[Any]":
     return from_dataframe(table, rows=kind, mode=mode)
 
 

@@ -30,7 +30,7 @@ class Metrics:
         self._bytes += progress.bytes - before.bytes
         self._partitions += progress.computed - before.computed
         self._latest[progress.number] = progress
-        if progress.ended:
+        if progress.is_done:
             del self._latest[progress.number]
             # Spark was planning, which runs jobs as well, or had been given more than it has done.
             at_work = before.state == "planning" or progress.launched > progress.computed

@@ -9,9 +9,9 @@ made of other operators, with a type of its own.
 import asyncio
 
 import reactive_aio as rx
-from reactive_aio.stage import Inline
+from reactive_aio.stage import InlineStage
 
-_CLIP = Inline(
+_CLIP = InlineStage(
     "clip",
     params=("low", "high"),
     each="""
@@ -20,9 +20,9 @@ _CLIP = Inline(
     """,
 )
 
-_EVERY_OTHER = Inline(
+_EVERY_OTHER = InlineStage(
     "every_other",
-    start="$odd = False",
+    setup="$odd = False",
     each="""
     $odd = not $odd
     if not $odd:

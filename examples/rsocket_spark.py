@@ -52,7 +52,7 @@ class Service:
         return from_dataframe(self._df, rows="dict", progress=partial(self._heard, client))
 
     def _heard(self, client: str, progress: Progress) -> None:
-        if not progress.ended:
+        if not progress.is_done:
             return
         self.ended[client] = progress
         print(

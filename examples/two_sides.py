@@ -21,7 +21,7 @@ async def sensor(name: str, readings: "rx.UnicastProcessor[str]") -> int:
 
 async def main() -> None:
     """Run both sides, and check that the producers never ran ahead."""
-    readings: rx.UnicastProcessor[str] = rx.UnicastProcessor(bound=8)
+    readings: rx.UnicastProcessor[str] = rx.UnicastProcessor(capacity=8)
     producers = [asyncio.create_task(sensor(name, readings)) for name in ("a", "b", "c")]
     seen: list[str] = []
     async with readings.take(20).stream() as elements:

@@ -5,9 +5,9 @@ The everyday vocabulary; nothing is defined here. A flow is made by a source (`j
 terminal operator or ``subscribe``.
 """
 
-from ._core.executor import SerialExecutor
+from ._core.serial_executor import SerialExecutor
 from ._operators.combine import concat, merge
-from ._operators.zipped import zip
+from ._operators.zip import zip
 from ._sources.asynchronous import from_aiter, from_awaitable, from_queue
 from ._sources.publisher import from_publisher
 from ._sources.push import Emitter, create

@@ -7,11 +7,11 @@ whatever the user has: a flow, a foreign publisher, an asynchronous iterable, or
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from ._core.inline import describe
-from ._core.relay import Relay
+from ._core.compiler.inline import describe
+from ._core.upstreams.forwarding import ForwardingCoordinator
 from .errors import AlreadySubscribed
 from .spec import Publisher
-from .stage import Fluent, Inlet, from_async, from_pull, from_push
+from .stage import Downstream, Fluent, from_async, from_pull, from_push
 
 if TYPE_CHECKING:
     from .flow import Flow
@@ -73,10 +73,10 @@ def iterated_async(source: AsyncIterable[T], *, name: str = "from_aiter") -> "Fl
 def deferred(factory: Callable[[], Source[T]], *, name: str) -> "Flow[T]":
     """Relay what *factory* makes for each subscription, guarded in the same way."""
 
-    def open(inlet: Inlet[T]) -> Relay[T]:
+    def open(downstream: Downstream[T]) -> ForwardingCoordinator[T]:
         made = factory()
         direct = callable(getattr(made, "subscribe", None))
-        return Relay(inlet).attach(
+        return ForwardingCoordinator(downstream).attach(
             cast("Publisher[T]", made) if direct else to_flow(made, name=name)
         )
 
@@ -88,8 +88,8 @@ def deferred(factory: Callable[[], Source[T]], *, name: str) -> "Flow[T]":
 def published(source: Publisher[T], *, name: str = "from_publisher") -> "Flow[T]":
     """Relay a foreign publisher through the guards of an arm."""
 
-    def open(inlet: Inlet[T]) -> Relay[T]:
-        return Relay(inlet).attach(source)
+    def open(downstream: Downstream[T]) -> ForwardingCoordinator[T]:
+        return ForwardingCoordinator(downstream).attach(source)
 
     return from_push(
         open, name=f"{name}({describe(source)})", holds=WINDOW, checked=True, window=WINDOW

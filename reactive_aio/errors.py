@@ -80,13 +80,15 @@ class NoRunningLoop(ReactiveError, RuntimeError):
 class Overflow(ReactiveError):
     """A bounded queue is full and its policy is to fail."""
 
-    def __init__(self, where: str, bound: int, remedy: str = "") -> None:
+    def __init__(self, where: str, capacity: int, remedy: str = "") -> None:
         remedy = remedy or (
-            "request more, make the bound larger, or choose a policy that drops: "
+            "request more, make the capacity larger, or choose a policy that drops: "
             "drop_newest, drop_oldest or latest."
         )
-        super().__init__(f"{where} holds {bound} elements, its bound, and got another: {remedy}")
-        self.bound: int = bound
+        super().__init__(
+            f"{where} holds {capacity} elements, its capacity, and got another: {remedy}"
+        )
+        self.capacity: int = capacity
 
 
 class TimedOut(ReactiveError, TimeoutError):

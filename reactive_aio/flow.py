@@ -9,23 +9,27 @@ from collections.abc import AsyncIterator
 from typing import Final, TypeVar
 
 from ._operators import (
+    async_map as _async_map,
+    backpressure as _backpressure,
+    boundary as _boundary,
     chunk as _chunk,
     combine as _combine,
-    concurrent as _concurrent,
-    demand as _demand,
+    defaults as _defaults,
     errors as _errors,
-    fill as _fill,
-    flatten as _flatten,
-    look as _look,
-    meta as _meta,
-    overflow as _overflow,
+    flat_map as _flat_map,
+    introspection as _introspection,
     select as _select,
-    sequel as _sequel,
+    sequence as _sequence,
+    side_effects as _side_effects,
     time as _time,
     transform as _transform,
-    zipped as _zipped,
+    zip as _zip,
 )
-from ._sinks import iterate as _iterate, pick as _pick, spark as _spark, terminal as _terminal
+from ._sinks import (
+    async_iteration as _async_iteration,
+    select_one as _select_one,
+    terminal as _terminal,
+)
 from .stage import Fluent
 
 __all__ = ("Flow",)
@@ -40,16 +44,17 @@ class Flow(Fluent[T_co]):
 
     # transform
     map: Final = _transform.map
-    map_async: Final = _concurrent.map_async
     filter: Final = _transform.filter
-    filter_async: Final = _concurrent.filter_async
     filter_map: Final = _transform.filter_map
     of_type: Final = _transform.of_type
     scan: Final = _transform.scan
     enumerate: Final = _transform.enumerate
-    flat_map: Final = _flatten.flat_map
     pairwise: Final = _transform.pairwise
     transform: Final = _transform.transform
+
+    # async_map
+    map_async: Final = _async_map.map_async
+    filter_async: Final = _async_map.filter_async
 
     # select
     take: Final = _select.take
@@ -61,20 +66,29 @@ class Flow(Fluent[T_co]):
     distinct: Final = _select.distinct
     distinct_until_changed: Final = _select.distinct_until_changed
 
+    # flat_map
+    flat_map: Final = _flat_map.flat_map
+
     # combine
     concat_with: Final = _combine.concat_with
     merge_with: Final = _combine.merge_with
-    zip_with: Final = _zipped.zip_with
-    then: Final = _sequel.then
-    start_with: Final = _fill.start_with
-    default_if_empty: Final = _fill.default_if_empty
+
+    # zip
+    zip_with: Final = _zip.zip_with
+
+    # sequence
+    then: Final = _sequence.then
+
+    # defaults
+    start_with: Final = _defaults.start_with
+    default_if_empty: Final = _defaults.default_if_empty
 
     # time
     timeout: Final = _time.timeout
+    buffer_timeout: Final = _time.buffer_timeout
 
     # chunk
     buffer: Final = _chunk.buffer
-    buffer_timeout: Final = _time.buffer_timeout
     sliding_window: Final = _chunk.sliding_window
 
     # errors
@@ -82,50 +96,51 @@ class Flow(Fluent[T_co]):
     on_error_return: Final = _errors.on_error_return
     retry: Final = _errors.retry
 
-    # demand
-    boundary: Final = _demand.boundary
-    on_backpressure_buffer: Final = _overflow.on_backpressure_buffer
-    on_backpressure_drop: Final = _overflow.on_backpressure_drop
-    on_backpressure_latest: Final = _overflow.on_backpressure_latest
+    # boundary
+    boundary: Final = _boundary.boundary
 
-    # look
-    do_on_next: Final = _look.do_on_next
-    do_on_error: Final = _look.do_on_error
-    do_on_complete: Final = _look.do_on_complete
-    do_on_cancel: Final = _look.do_on_cancel
-    do_on_request: Final = _look.do_on_request
-    do_finally: Final = _look.do_finally
-    log: Final = _look.log
+    # backpressure
+    on_backpressure_buffer: Final = _backpressure.on_backpressure_buffer
+    on_backpressure_drop: Final = _backpressure.on_backpressure_drop
+    on_backpressure_latest: Final = _backpressure.on_backpressure_latest
 
-    # meta
-    bound: Final = _meta.bound
-    explain: Final = _meta.explain
+    # side_effects
+    do_on_next: Final = _side_effects.do_on_next
+    do_on_error: Final = _side_effects.do_on_error
+    do_on_complete: Final = _side_effects.do_on_complete
+    do_on_cancel: Final = _side_effects.do_on_cancel
+    do_on_request: Final = _side_effects.do_on_request
+    do_finally: Final = _side_effects.do_finally
+    log: Final = _side_effects.log
 
-    # end
-    stream: Final = _iterate.stream
-    first: Final = _pick.first
-    last: Final = _pick.last
-    single: Final = _pick.single
-    element_at: Final = _pick.element_at
+    # introspection
+    bound: Final = _introspection.bound
+    explain: Final = _introspection.explain
+
+    # async_iteration
+    stream: Final = _async_iteration.stream
+
+    # select_one
+    first: Final = _select_one.first
+    last: Final = _select_one.last
+    single: Final = _select_one.single
+    element_at: Final = _select_one.element_at
+    min: Final = _select_one.min
+    max: Final = _select_one.max
+
+    # terminal
     reduce: Final = _terminal.reduce
     to_list: Final = _terminal.to_list
     to_dict: Final = _terminal.to_dict
     count: Final = _terminal.count
     any: Final = _terminal.any
     all: Final = _terminal.all
-    sum: Final = _pick.sum
-    min: Final = _pick.min
-    max: Final = _pick.max
+    sum: Final = _terminal.sum
     for_each: Final = _terminal.for_each
     run: Final = _terminal.run
 
-    # end in Spark, with the extra "spark"
-    to_dataframe: Final = _spark.to_dataframe
-    write_parquet: Final = _spark.write_parquet
-    append_table: Final = _spark.append_table
-
     def __aiter__(self) -> AsyncIterator[T_co]:  # a method, or it would not be an AsyncIterable
-        return _iterate.iterate(self)
+        return _async_iteration.iterate(self)
 
 
 Fluent.made_of = Flow

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
-from ._core.duration import Duration, seconds
+from ._core.duration import Duration, to_seconds
 
 __all__ = ("RetryPolicy",)
 
@@ -51,10 +51,10 @@ class RetryPolicy:
             raise ValueError(f"factor must be at least 1, not {self.factor}")
         if not 0 <= self.jitter <= 1:
             raise ValueError(f"jitter must be between 0 and 1, not {self.jitter}")
-        seconds(self.delay, "delay", zero=True)
-        seconds(self.maximum, "maximum", zero=True)
+        to_seconds(self.delay, "delay", zero=True)
+        to_seconds(self.maximum, "maximum", zero=True)
         if self.within is not None:
-            seconds(self.within, "within")
+            to_seconds(self.within, "within")
         if not (isinstance(self.only, (type, tuple)) or callable(self.only)):
             raise TypeError(f"only must be exception types or a predicate, not {self.only!r}")
 
@@ -70,7 +70,10 @@ class RetryPolicy:
 
     def backoff(self, attempt: int, random: float) -> float:
         """How long to wait after *attempt* (from 1), with *random* in [0, 1)."""
-        delay, maximum = seconds(self.delay, "", zero=True), seconds(self.maximum, "", zero=True)
+        delay, maximum = (
+            to_seconds(self.delay, "", zero=True),
+            to_seconds(self.maximum, "", zero=True),
+        )
         try:
             wait = min(delay * self.factor ** (attempt - 1), maximum)
         except OverflowError:
@@ -88,7 +91,7 @@ class RetryPolicy:
         if not self.covers(error) or (self.attempts is not None and attempt >= self.attempts):
             return None
         wait = self.backoff(attempt, random)
-        if self.within is not None and elapsed + wait > seconds(self.within, ""):
+        if self.within is not None and elapsed + wait > to_seconds(self.within, ""):
             return None
         return wait
 

@@ -2,10 +2,10 @@
 
 An operator is a function of a flow that returns a flow. It takes the simplest of three shapes:
 
-* an **inline stage** (`Inline`, attached with ``flow.via``): a few lines about one synchronous
+* an **inline stage** (`InlineStage`, attached with ``flow.via``): a few lines about one synchronous
   element, written into the island's loop; ``await`` in them makes the island a task;
 * a **coordinator** (`_core.coordinator.Coordinator`, attached with `from_push`): several upstreams,
-  a timer or a queue, with an `Inlet` to hand elements to;
+  a timer or a queue, with an `Downstream` to hand elements to;
 * a **composition** of other operators.
 
 A source is an iterator (`from_pull`), an asynchronous iterator (`from_async`) or something that
@@ -16,16 +16,23 @@ island that they feed.
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
-from ._core.chain import Chain
-from ._core.door import subscribe
-from ._core.heads import AsyncHead, Head, Inlet, PullHead, PushHead
-from ._core.inline import Applied, Inline
+from ._core.compiler.chain import Chain
+from ._core.compiler.chain_sources import (
+    AsyncSource,
+    ChainSource,
+    Downstream,
+    PullSource,
+    PushSource,
+)
+from ._core.compiler.inline import AppliedStage, InlineStage
+from ._core.loop import report
+from ._core.subscription.subscribing import subscribe
 from .spec import Subscriber, Subscription
 
 if TYPE_CHECKING:
     from .flow import Flow
 
-__all__ = ("Fluent", "Inlet", "Inline", "from_async", "from_pull", "from_push")
+__all__ = ("Downstream", "Fluent", "InlineStage", "from_async", "from_pull", "from_push", "pull")
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -54,18 +61,18 @@ class Fluent(Generic[T_co]):
         """
         subscribe(self.chain, subscriber)
 
-    def via(self, stage: Inline, *arguments: object, holds: int | None = 0) -> "Flow[Any]":
+    def via(self, stage: InlineStage, *arguments: object, holds: int | None = 0) -> "Flow[Any]":
         """Attach an inline stage, with a value for each of its parameters.
 
         *holds* is how many elements the stage keeps at most, None when nothing limits it.
         """
         if len(arguments) != len(stage.params):
             raise TypeError(f"{stage.name} takes {stage.params}, got {arguments!r}")
-        flow = self.made_of(self.chain.then(Applied(stage, arguments, holds)))
+        flow = self.made_of(self.chain.then(AppliedStage(stage, arguments, holds)))
         return cast("Flow[Any]", flow)
 
 
-def _flow(head: Head) -> "Flow[Any]":
+def _flow(head: ChainSource) -> "Flow[Any]":
     return cast("Flow[Any]", Fluent.made_of(Chain(head)))
 
 
@@ -82,7 +89,16 @@ def from_pull(
     The iterator must not block. *checked* promises that it never yields None. *upstreams* are the
     flows it draws from, if any.
     """
-    return _flow(PullHead(name, open, checked, holds, upstreams))
+    return _flow(PullSource(name, open, checked, holds, upstreams))
+
+
+def pull(flow: Fluent[T]) -> Iterator[T]:
+    """Iterate a flow whose chain `is_pullable`, in the caller's own frame.
+
+    An error raised by a callback when the iterator is closed goes to the exception handler of the
+    running loop.
+    """
+    return flow.chain.iterate(report)
 
 
 def from_async(
@@ -97,11 +113,11 @@ def from_async(
 
     It is advanced only while there is demand; its ``aclose`` is awaited at the end.
     """
-    return _flow(AsyncHead(name, open, checked, holds, upstreams))
+    return _flow(AsyncSource(name, open, checked, holds, upstreams))
 
 
 def from_push(
-    open: Callable[[Inlet[T]], Subscription],
+    open: Callable[[Downstream[T]], Subscription],
     *,
     name: str,
     holds: int | None = 0,
@@ -123,4 +139,4 @@ def from_push(
     the flows it draws from. With a *window* it is asked for at most that many elements at a time,
     and again only when those have been processed.
     """
-    return _flow(PushHead(name, open, holds, checked, upstreams, window))
+    return _flow(PushSource(name, open, holds, checked, upstreams, window))

@@ -4,10 +4,10 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-# `quiet` before `loops`, which imports it: pytest wants to be the first to import a plugin.
+# `leftover_checks` before `loops`, which imports it: pytest has to import a plugin first.
 pytest_plugins = (
-    "tests.harness.start",
-    "tests.harness.quiet",
+    "tests.harness.process_setup",
+    "tests.harness.leftover_checks",
     "tests.harness.loops",
     "tests.harness.blocking",
     "tests.node.packages",
@@ -18,7 +18,7 @@ pytest_plugins = (
 settings.register_profile(
     "house", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
-# The same examples on every run, so that a red build is red for everybody.
+# The same examples on every run, so that a build fails on every machine or on none.
 settings.register_profile("ci", parent=settings.get_profile("house"), derandomize=True)
 settings.register_profile("thorough", parent=settings.get_profile("house"), max_examples=5000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if "CI" in os.environ else "house"))

@@ -5,12 +5,12 @@ from inspect import iscoroutinefunction
 from typing import Any, cast
 
 from ..errors import NotAnElement
-from .inline import describe
+from .compiler.inline import describe
 
-__all__ = ("element", "function", "plain", "whole")
+__all__ = ("require_callable", "require_element", "require_int", "require_sync_callable")
 
 
-def function(operator: str, parameter: str, value: Callable[..., Any]) -> None:
+def require_callable(operator: str, parameter: str, value: Callable[..., Any]) -> None:
     """*value* must be callable."""
     if not callable(cast("object", value)):
         kind = type(value).__name__
@@ -19,9 +19,11 @@ def function(operator: str, parameter: str, value: Callable[..., Any]) -> None:
         )
 
 
-def plain(operator: str, parameter: str, value: Callable[..., Any], remedy: str) -> None:
+def require_sync_callable(
+    operator: str, parameter: str, value: Callable[..., Any], remedy: str
+) -> None:
     """*value* must be a ``def`` function: a coroutine would be taken for its result."""
-    function(operator, parameter, value)
+    require_callable(operator, parameter, value)
     call = getattr(value, "__call__", None)  # noqa: B004 - an object whose __call__ is async
     if iscoroutinefunction(value) or iscoroutinefunction(call):
         raise TypeError(
@@ -30,7 +32,7 @@ def plain(operator: str, parameter: str, value: Callable[..., Any], remedy: str)
         )
 
 
-def whole(operator: str, parameter: str, value: int, *, least: int = 0) -> int:
+def require_int(operator: str, parameter: str, value: int, *, least: int = 0) -> int:
     """*value* must be an ``int`` of at least *least*."""
     given = cast("object", value)
     if isinstance(given, bool) or not isinstance(given, int):
@@ -41,7 +43,7 @@ def whole(operator: str, parameter: str, value: int, *, least: int = 0) -> int:
     return value
 
 
-def element(operator: str, parameter: str, value: object) -> None:
+def require_element(operator: str, parameter: str, value: object) -> None:
     """*value* must not be None."""
     if value is None:
         raise NotAnElement(f"{operator}: {parameter} is None, which is not an element")

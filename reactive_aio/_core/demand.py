@@ -4,13 +4,13 @@ from typing import Final
 
 from ..errors import IllegalDemand
 
-__all__ = ("UNBOUNDED", "Demand", "positive")
+__all__ = ("UNBOUNDED", "Demand", "require_demand")
 
 UNBOUNDED: Final = 2**63 - 1
 """A demand this large is never used up: it is not counted any more."""
 
 
-def positive(n: object) -> int:
+def require_demand(n: object) -> int:
     """Return *n* if it may be requested; otherwise raise `IllegalDemand` (rule 3.9)."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise IllegalDemand(n)

@@ -4,12 +4,12 @@ from datetime import timedelta
 from math import isfinite
 from typing import cast
 
-__all__ = ("Duration", "seconds")
+__all__ = ("Duration", "to_seconds")
 
 Duration = float | timedelta
 
 
-def seconds(duration: Duration, name: str, *, zero: bool = False) -> float:
+def to_seconds(duration: Duration, name: str, *, zero: bool = False) -> float:
     """Return *duration* in seconds; *name* is its parameter; with *zero*, it may be 0."""
     # What callers without a type checker may give is refused here.
     value = cast("object", duration)

@@ -35,17 +35,17 @@ __all__ = (
     "AbstractEventLoop",
     "BaseTransport",
     "CancelledError",
-    "Door",
     "Future",
     "Handle",
     "Listener",
+    "LoopHandle",
     "SocketProtocol",
     "Task",
     "TimerHandle",
     "report",
-    "settled",
     "shield",
-    "turn",
+    "wait_settled",
+    "yield_to_loop",
 )
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ _tasks: set[Task[Any]] = set()
 
 
 @coroutine
-def turn() -> Generator[None, None, None]:
+def yield_to_loop() -> Generator[None, None, None]:
     """Give the loop one turn."""
     yield
 
@@ -69,14 +69,14 @@ class _Nesting(threading.local):
 
     def __init__(self) -> None:
         self.depth = 0
-        self.waiting: deque[tuple[Door, Callable[..., object], tuple[object, ...]]] = deque()
+        self.waiting: deque[tuple[LoopHandle, Callable[..., object], tuple[object, ...]]] = deque()
 
 
 _DEEPEST: Final = 24  # a hundred boundaries in a row must not exhaust the stack
 _nesting = _Nesting()
 
 
-class Door:
+class LoopHandle:
     """What one subscription needs of the loop it was made on, and the context it was made in."""
 
     __slots__ = ("context", "entered", "loop", "thread")
@@ -92,16 +92,16 @@ class Door:
 
     # -- scheduling -----------------------------------------------------------------------------
     @property
-    def here(self) -> bool:
+    def is_current_thread(self) -> bool:
         """Whether the caller is on the loop's thread."""
         return get_ident() == self.thread
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether the loop is closed, so that nothing can be scheduled any more."""
         return self.loop.is_closed()
 
-    def enter(self, work: Callable[..., object], *args: object) -> None:
+    def run(self, work: Callable[..., object], *args: object) -> None:
         """Run *work* now, in the subscription's context; a context cannot be entered twice."""
         if self.entered:
             work(*args)
@@ -117,60 +117,64 @@ class Door:
             if nesting.waiting and not nesting.depth:
                 _catch_up(nesting)
 
-    def signal(self, work: Callable[..., object], *args: object) -> None:
+    def run_or_defer(self, work: Callable[..., object], *args: object) -> None:
         """The same; but deep inside others, *work* runs when the outermost has returned (3.3)."""
         if _nesting.depth < _DEEPEST or self.entered:
-            self.enter(work, *args)
+            self.run(work, *args)
         else:
             _nesting.waiting.append((self, work, args))
 
-    def now(self) -> float:
+    def time(self) -> float:
         """The loop's clock, in seconds; virtual where the loop's time is."""
         return self.loop.time()
 
-    def soon(self, callback: Callable[..., object], *args: object) -> Handle:
+    def call_soon(self, callback: Callable[..., object], *args: object) -> Handle:
         """Call back in the next turn, in the subscription's context."""
-        return self.loop.call_soon(self.enter, callback, *args)
+        return self.loop.call_soon(self.run, callback, *args)
 
-    def soon_threadsafe(self, callback: Callable[..., object], *args: object) -> bool:
+    def call_soon_threadsafe(self, callback: Callable[..., object], *args: object) -> bool:
         """The same from any thread; False if the loop is closed, and so nobody is left to call."""
         try:
-            self.loop.call_soon_threadsafe(self.enter, callback, *args)
+            self.loop.call_soon_threadsafe(self.run, callback, *args)
         except RuntimeError:
             return False
         return True
 
-    def later(self, seconds: float, callback: Callable[..., object], *args: object) -> TimerHandle:
+    def call_later(
+        self, seconds: float, callback: Callable[..., object], *args: object
+    ) -> TimerHandle:
         """Call back after *seconds*, in the subscription's context."""
-        return self.loop.call_later(seconds, self.enter, callback, *args)
+        return self.loop.call_later(seconds, self.run, callback, *args)
 
-    def future(self) -> Future[Any]:
+    def create_future(self) -> Future[Any]:
         return self.loop.create_future()
 
     # -- tasks ----------------------------------------------------------------------------------
-    def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> Task[Any]:
+    def create_task(self, work: Coroutine[Any, Any, Any], name: str) -> Task[Any]:
         """Start a task in a copy of the subscription's context; it is kept alive until it ends."""
         task: Task[Any] = Task(work, loop=self.loop, name=name, context=self.context.copy())
         _tasks.add(task)
         task.add_done_callback(_tasks.discard)
         return task
 
-    def inside(self, task: Task[Any] | None) -> bool:
+    def is_current_task(self, task: Task[Any] | None) -> bool:
         """Whether the caller runs in *task*."""
         return task is not None and asyncio.current_task(self.loop) is task
 
     # -- sockets --------------------------------------------------------------------------------
-    def watch(self, connection: socket, callback: Callable[..., object]) -> None:
+    def add_reader(self, connection: socket, callback: Callable[..., object]) -> None:
         """Call back, in the subscription's context, in every turn in which it can be read."""
-        self.loop.add_reader(connection, self.enter, callback)
+        self.loop.add_reader(connection, self.run, callback)
 
-    def unwatch(self, connection: socket) -> None:
+    def remove_reader(self, connection: socket) -> None:
         """Do so no more; to be called before the socket is closed."""
         with suppress(RuntimeError):  # a loop that is closed watches nothing
             self.loop.remove_reader(connection)
 
     # -- threads --------------------------------------------------------------------------------
-    def hop(self, executor: Executor | None, work: Callable[..., T], *args: object) -> Future[T]:
+    def run_in_executor(
+        self, executor: Executor | None, work: Callable[..., T], *args: object
+    ) -> Future[T]:
         """Run *work* on an executor's thread, in the subscription's context."""
         context = self.context.copy()  # one thread at a time may be in a context
         return self.loop.run_in_executor(executor, partial(context.run, work, *args))
@@ -193,13 +197,13 @@ def _catch_up(nesting: _Nesting) -> None:
     nesting.depth += 1  # so that nobody inside does it
     try:
         while nesting.waiting:
-            door, work, args = nesting.waiting.popleft()
-            door.enter(work, *args)
+            loop_handle, work, args = nesting.waiting.popleft()
+            loop_handle.run(work, *args)
     finally:
         nesting.depth -= 1
 
 
-async def settled(*work: Awaitable[Any]) -> None:
+async def wait_settled(*work: Awaitable[Any]) -> None:
     """Wait until all of *work* is done, whatever its outcome, and cancel none of it."""
     if work:
         await asyncio.wait([asyncio.ensure_future(each) for each in work])

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._core.arguments import whole
-from ..stage import Inline
+from .._core.arguments import require_int
+from ..stage import InlineStage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -14,21 +14,21 @@ __all__ = ("buffer", "sliding_window")
 
 T = TypeVar("T")
 
-_BUFFER = Inline(
+_BUFFER = InlineStage(
     "buffer",
     params=("size",),
-    start="$kept = []",
+    setup="$kept = []",
     each="""
     $kept.append(x)
     if len($kept) < $size:
         drop
     x, $kept = $kept, []
     """,
-    end="""
+    after="""
     if $kept:
         emit $kept
     """,
-    need="need = need * $size - len($kept)",
+    demand="need = need * $size - len($kept)",
 )
 
 
@@ -39,13 +39,13 @@ def windows_left(
     return (form(kept[start:]) for start in range(0, len(kept), step))
 
 
-def _windows(name: str) -> Inline:
-    return Inline(
+def _windows(name: str) -> InlineStage:
+    return InlineStage(
         name,
         params=("size", "step", "partial", "form"),
         uses=(windows_left,),
         # `gap`: how many elements lie between the last window and the next one
-        start="$kept, $gap = [], 0",
+        setup="$kept, $gap = [], 0",
         each="""
         if $gap:
             $gap -= 1
@@ -58,11 +58,11 @@ def _windows(name: str) -> Inline:
         if $step > $size:
             $gap = $step - $size
         """,
-        end="""
+        after="""
         if $partial:
             emit each windows_left($kept, $step, $form)
         """,
-        need="need = (need - 1) * $step + $gap + $size - len($kept)",
+        demand="need = (need - 1) * $step + $gap + $size - len($kept)",
     )
 
 
@@ -90,8 +90,8 @@ def buffer(source: "Flow[T]", size: int, *, step: int | None = None) -> "Flow[li
     Holds: *size* elements.
     Rules: 1.1
     """
-    whole("buffer", "size", size, least=1)
-    if step is None or whole("buffer", "step", step, least=1) == size:
+    require_int("buffer", "size", size, least=1)
+    if step is None or require_int("buffer", "step", step, least=1) == size:
         return source.via(_BUFFER, size, holds=size)
     return source.via(_BUFFER_STEP, size, step, True, list, holds=size)
 
@@ -117,6 +117,6 @@ def sliding_window(
     Holds: *size* elements.
     Rules: 1.1
     """
-    whole("sliding_window", "size", size, least=1)
-    whole("sliding_window", "step", step, least=1)
+    require_int("sliding_window", "size", size, least=1)
+    require_int("sliding_window", "step", step, least=1)
     return source.via(_SLIDING, size, step, partial, tuple, holds=size)

@@ -5,12 +5,12 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from .._core.demand import positive
-from .._core.heads import Inlet
-from .._core.joining import Joining
-from .._core.switching import Switching
+from .._core.compiler.chain_sources import Downstream
+from .._core.demand import require_demand
+from .._core.upstreams.merging import MergingCoordinator
+from .._core.upstreams.sequential import SequentialCoordinator
 from ..coerce import WINDOW, Source, to_flow
-from ..stage import from_pull, from_push
+from ..stage import from_pull, from_push, pull
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -71,10 +71,10 @@ def concat_with(source: "Flow[T]", *others: Source[U]) -> "Flow[T | U]":
 
 def _concat(flows: "list[Flow[Any]]", name: str) -> "Flow[Any]":
     name, upstreams = f"{name}({len(flows)} sources)", tuple(flows)
-    if all(flow.chain.pulled for flow in flows):
+    if all(flow.chain.is_pullable for flow in flows):
         return from_pull(partial(_chained, upstreams), name=name, checked=True, upstreams=upstreams)
     return from_push(
-        lambda inlet: _Concat(inlet, upstreams),
+        lambda downstream: _Concat(downstream, upstreams),
         name=name,
         holds=WINDOW,
         checked=True,
@@ -85,12 +85,12 @@ def _concat(flows: "list[Flow[Any]]", name: str) -> "Flow[Any]":
 
 def _chained(flows: "tuple[Flow[Any], ...]") -> Iterator[Any]:
     for flow in flows:
-        yield from flow.chain.iterate()
+        yield from pull(flow)
 
 
-class _Concat(Switching[Any]):
-    def __init__(self, inlet: Inlet[Any], flows: "tuple[Flow[Any], ...]") -> None:
-        super().__init__(inlet)
+class _Concat(SequentialCoordinator[Any]):
+    def __init__(self, downstream: Downstream[Any], flows: "tuple[Flow[Any], ...]") -> None:
+        super().__init__(downstream)
         self._left = iter(flows)
 
     def begin(self) -> None:
@@ -158,14 +158,14 @@ def merge_with(source: "Flow[T]", *others: Source[U], prefetch: int = 256) -> "F
 
 
 def _merge(flows: "list[Flow[Any]]", prefetch: int, name: str) -> "Flow[Any]":
-    prefetch = positive(prefetch)
+    prefetch = require_demand(prefetch)
     name, upstreams = f"{name}({len(flows)} sources)", tuple(flows)
-    if all(flow.chain.pulled for flow in flows):
+    if all(flow.chain.is_pullable for flow in flows):
         return from_pull(
             partial(_in_turn, upstreams, prefetch), name=name, checked=True, upstreams=upstreams
         )
     return from_push(
-        lambda inlet: _Merge(inlet, upstreams, prefetch),
+        lambda downstream: _Merge(downstream, upstreams, prefetch),
         name=name,
         holds=prefetch * len(flows),
         checked=True,
@@ -174,7 +174,7 @@ def _merge(flows: "list[Flow[Any]]", prefetch: int, name: str) -> "Flow[Any]":
 
 
 def _in_turn(flows: "tuple[Flow[Any], ...]", size: int) -> Iterator[Any]:
-    iterators = [flow.chain.iterate() for flow in flows]
+    iterators = [pull(flow) for flow in flows]
     try:
         while iterators:
             for iterator in tuple(iterators):
@@ -191,11 +191,13 @@ def _in_turn(flows: "tuple[Flow[Any], ...]", size: int) -> Iterator[Any]:
                 iterator.close()
 
 
-class _Merge(Joining[Any]):
-    def __init__(self, inlet: Inlet[Any], flows: "tuple[Flow[Any], ...]", prefetch: int) -> None:
-        super().__init__(inlet, prefetch)
+class _Merge(MergingCoordinator[Any]):
+    def __init__(
+        self, downstream: Downstream[Any], flows: "tuple[Flow[Any], ...]", prefetch: int
+    ) -> None:
+        super().__init__(downstream, prefetch)
         self._flows = flows
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         for flow in self._flows:
             self.join(flow)

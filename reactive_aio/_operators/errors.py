@@ -6,18 +6,18 @@ from functools import partial
 from random import random
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar, cast
 
-from .._core.heads import Inlet
-from .._core.inline import describe
-from .._core.switching import Switching
+from .._core.compiler.chain_sources import Downstream
+from .._core.compiler.inline import describe
+from .._core.upstreams.sequential import SequentialCoordinator
 from ..coerce import WINDOW, Source, to_flow
 from ..errors import NotAnElement, RetriesExhausted
 from ..retry import RetryPolicy
 from ..spec import Publisher
-from ..stage import from_pull, from_push
+from ..stage import from_pull, from_push, pull
 
 if TYPE_CHECKING:
-    from .._core.arm import Arm
     from .._core.loop import TimerHandle
+    from .._core.upstreams.inner_subscriber import InnerSubscriber
     from ..flow import Flow
 
 __all__ = ("on_error_resume", "on_error_return", "retry")
@@ -65,12 +65,12 @@ def on_error_resume(
         upstreams = (source, other)
         made = partial(_the_same, other)
         name = f"on_error_resume({other.chain.trail()})"
-    if all(flow.chain.pulled for flow in upstreams) and len(upstreams) == 2:
+    if all(flow.chain.is_pullable for flow in upstreams) and len(upstreams) == 2:
         return from_pull(
             partial(_resumed, *upstreams, only), name=name, checked=True, upstreams=upstreams
         )
     return from_push(
-        lambda inlet: _Resume(inlet, source, made, only),
+        lambda downstream: _Resume(downstream, source, made, only),
         name=name,
         holds=WINDOW,
         checked=True,
@@ -122,25 +122,25 @@ def _made(function: Callable[[BaseException], Source[Any]], error: BaseException
 
 def _resumed(source: "Flow[Any]", other: "Flow[Any]", only: Errors) -> Iterator[Any]:
     try:
-        yield from source.chain.iterate()
+        yield from pull(source)
     except GeneratorExit:
         raise
     except only:
         pass
     else:
         return
-    yield from other.chain.iterate()
+    yield from pull(other)
 
 
-class _Resume(Switching[Any]):
+class _Resume(SequentialCoordinator[Any]):
     def __init__(
         self,
-        inlet: Inlet[Any],
+        downstream: Downstream[Any],
         source: "Flow[Any]",
         fallback: "Callable[[BaseException], Flow[Any]]",
         only: Errors,
     ) -> None:
-        super().__init__(inlet)
+        super().__init__(downstream)
         self._source = source
         self._fallback: Callable[[BaseException], Flow[Any]] | None = fallback
         self._only = only
@@ -183,7 +183,7 @@ def retry(source: "Flow[T]", policy: RetryPolicy | int = 3) -> "Flow[T]":
     """
     policy = RetryPolicy.of(policy)
     return from_push(
-        lambda inlet: _Retry(inlet, source, policy),
+        lambda downstream: _Retry(downstream, source, policy),
         name=f"retry({policy})",
         holds=WINDOW,
         checked=True,
@@ -192,48 +192,50 @@ def retry(source: "Flow[T]", policy: RetryPolicy | int = 3) -> "Flow[T]":
     )
 
 
-class _Retry(Switching[Any]):
-    def __init__(self, inlet: Inlet[Any], source: "Flow[Any]", policy: RetryPolicy) -> None:
-        super().__init__(inlet)
+class _Retry(SequentialCoordinator[Any]):
+    def __init__(
+        self, downstream: Downstream[Any], source: "Flow[Any]", policy: RetryPolicy
+    ) -> None:
+        super().__init__(downstream)
         self._source = source
         self._policy = policy
         self._attempt = 0
-        self._began = self.door.now()
+        self._began = self.loop_handle.time()
         self._failures: deque[str] = deque(maxlen=_REMEMBERED)
         self._timer: TimerHandle | None = None
 
     # -- decisions --------------------------------------------------------------------------------
     def begin(self) -> None:
-        self._began = self.door.now()
+        self._began = self.loop_handle.time()
         self._try()
 
-    def arrived(self, arm: "Arm[Any]") -> None:
-        if self._policy.reset and arm.elements:
-            self._attempt, self._began = 1, self.door.now()
+    def on_elements(self, inner: "InnerSubscriber[Any]") -> None:
+        if self._policy.reset and inner.elements:
+            self._attempt, self._began = 1, self.loop_handle.time()
             self._failures.clear()
-        super().arrived(arm)
+        super().on_elements(inner)
 
     def next_after(self, error: BaseException | None) -> None:
         if error is None:
             self.complete()
             return
         self._failures.append(f"attempt {self._attempt}: {error!r}")
-        elapsed = self.door.now() - self._began
+        elapsed = self.loop_handle.time() - self._began
         wait = self._policy.decide(self._attempt, error, elapsed, random())
         if wait is None:
             self._give_up(error, elapsed)
         elif wait == 0:
             self._try()
         else:
-            self._timer = self.door.later(wait, self.submit, self._try)
+            self._timer = self.loop_handle.call_later(wait, self.submit, self._try)
 
-    def stopped(self) -> None:
+    def on_stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
     # -- acts -------------------------------------------------------------------------------------
     def _try(self) -> None:
-        if not self.closed:
+        if not self.is_closed:
             self._attempt += 1
             self.switch(self._source)
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from .._core.arguments import plain, whole
-from .._core.inline import describe
+from .._core.arguments import require_int, require_sync_callable
+from .._core.compiler.inline import describe
 from ..errors import Overflow
-from ..stage import Inline, from_pull
+from ..stage import InlineStage, from_pull
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -28,19 +28,19 @@ T = TypeVar("T")
 
 _FIRST_MAP_ASYNC = "use map_async before it, to pair each element with the answer."
 
-TAKE = Inline(
+TAKE = InlineStage(
     "take",
     params=("count",),
-    start="$left = $count",
+    setup="$left = $count",
     each="""
     $left -= 1
     if not $left:
         last
     """,
-    need="need = min(need, $left)",
+    demand="need = min(need, $left)",
 )
 
-_TAKE_WHILE = Inline(
+_TAKE_WHILE = InlineStage(
     "take_while",
     params=("predicate",),
     each="""
@@ -49,7 +49,7 @@ _TAKE_WHILE = Inline(
     """,
 )
 
-_TAKE_WHILE_INCLUSIVE = Inline(
+_TAKE_WHILE_INCLUSIVE = InlineStage(
     "take_while",
     params=("predicate",),
     each="""
@@ -58,22 +58,22 @@ _TAKE_WHILE_INCLUSIVE = Inline(
     """,
 )
 
-_TAKE_LAST = Inline(
+_TAKE_LAST = InlineStage(
     "take_last",
     params=("count",),
     uses=(deque,),
-    start="$kept = deque(maxlen=$count)",
+    setup="$kept = deque(maxlen=$count)",
     each="""
     $kept.append(x)
     drop
     """,
-    end="emit each $kept",
+    after="emit each $kept",
 )
 
-_SKIP = Inline(
+_SKIP = InlineStage(
     "skip",
     params=("count",),
-    start="$left = $count",
+    setup="$left = $count",
     each="""
     if $left:
         $left -= 1
@@ -81,10 +81,10 @@ _SKIP = Inline(
     """,
 )
 
-_SKIP_WHILE = Inline(
+_SKIP_WHILE = InlineStage(
     "skip_while",
     params=("predicate",),
-    start="$skips = True",
+    setup="$skips = True",
     each="""
     if $skips:
         if $predicate(x):
@@ -93,11 +93,11 @@ _SKIP_WHILE = Inline(
     """,
 )
 
-_SKIP_LAST = Inline(
+_SKIP_LAST = InlineStage(
     "skip_last",
     params=("count",),
     uses=(deque,),
-    start="$kept = deque()",
+    setup="$kept = deque()",
     each="""
     $kept.append(x)
     if len($kept) <= $count:
@@ -135,25 +135,25 @@ _DISTINCT_LINES = """
     $seen.add({key})
 """
 
-_DISTINCT = Inline(
+_DISTINCT = InlineStage(
     "distinct",
     params=("bound",),
     uses=(too_many_keys, unhashable),
-    start="$seen = set()",
+    setup="$seen = set()",
     each=_DISTINCT_LINES.format(key="x"),
 )
 
-_DISTINCT_KEY = Inline(
+_DISTINCT_KEY = InlineStage(
     "distinct",
     params=("key", "bound"),
     uses=(too_many_keys, unhashable),
-    start="$seen = set()",
+    setup="$seen = set()",
     each="    $what = $key(x)" + _DISTINCT_LINES.format(key="$what"),
 )
 
-_CHANGED = Inline(
+_CHANGED = InlineStage(
     "distinct_until_changed",
-    start="$last = END",
+    setup="$last = END",
     each="""
     if $last is not END and x == $last:
         drop
@@ -161,10 +161,10 @@ _CHANGED = Inline(
     """,
 )
 
-_CHANGED_KEY = Inline(
+_CHANGED_KEY = InlineStage(
     "distinct_until_changed",
     params=("key",),
-    start="$last = END",
+    setup="$last = END",
     each="""
     $what = $key(x)
     if $last is not END and $what == $last:
@@ -192,7 +192,7 @@ def take(source: "Flow[T]", count: int) -> "Flow[T]":
     Holds: nothing.
     Rules: 1.2, 1.5
     """
-    if whole("take", "count", count) == 0:
+    if require_int("take", "count", count) == 0:
         return from_pull(partial(iter, ()), name="take(0)", checked=True)
     return source.via(TAKE, count)
 
@@ -217,7 +217,7 @@ def take_while(
     Holds: nothing.
     Rules: 1.2
     """
-    plain("take_while", "predicate", predicate, _FIRST_MAP_ASYNC)
+    require_sync_callable("take_while", "predicate", predicate, _FIRST_MAP_ASYNC)
     return source.via(_TAKE_WHILE_INCLUSIVE if inclusive else _TAKE_WHILE, predicate)
 
 
@@ -237,7 +237,7 @@ def take_last(source: "Flow[T]", count: int) -> "Flow[T]":
     Holds: *count* elements.
     Rules: 1.1
     """
-    return source.via(_TAKE_LAST, whole("take_last", "count", count), holds=count)
+    return source.via(_TAKE_LAST, require_int("take_last", "count", count), holds=count)
 
 
 def skip(source: "Flow[T]", count: int) -> "Flow[T]":
@@ -256,7 +256,7 @@ def skip(source: "Flow[T]", count: int) -> "Flow[T]":
     Holds: nothing.
     Rules: 1.1
     """
-    return source.via(_SKIP, whole("skip", "count", count))
+    return source.via(_SKIP, require_int("skip", "count", count))
 
 
 def skip_while(source: "Flow[T]", predicate: Callable[[T], object]) -> "Flow[T]":
@@ -275,7 +275,7 @@ def skip_while(source: "Flow[T]", predicate: Callable[[T], object]) -> "Flow[T]"
     Holds: nothing.
     Rules: 1.1
     """
-    plain("skip_while", "predicate", predicate, _FIRST_MAP_ASYNC)
+    require_sync_callable("skip_while", "predicate", predicate, _FIRST_MAP_ASYNC)
     return source.via(_SKIP_WHILE, predicate)
 
 
@@ -297,7 +297,7 @@ def skip_last(source: "Flow[T]", count: int) -> "Flow[T]":
     Holds: *count* elements.
     Rules: 1.1
     """
-    return source.via(_SKIP_LAST, whole("skip_last", "count", count), holds=count)
+    return source.via(_SKIP_LAST, require_int("skip_last", "count", count), holds=count)
 
 
 def distinct(
@@ -326,10 +326,10 @@ def distinct(
     Rules: 1.1
     """
     if max_keys is not None:
-        whole("distinct", "max_keys", max_keys, least=1)
+        require_int("distinct", "max_keys", max_keys, least=1)
     if key is None:
         return source.via(_DISTINCT, max_keys, holds=max_keys)
-    plain("distinct", "key", key, _FIRST_MAP_ASYNC)
+    require_sync_callable("distinct", "key", key, _FIRST_MAP_ASYNC)
     return source.via(_DISTINCT_KEY, key, max_keys, holds=max_keys)
 
 
@@ -353,5 +353,5 @@ def distinct_until_changed(
     """
     if key is None:
         return source.via(_CHANGED, holds=1)
-    plain("distinct_until_changed", "key", key, _FIRST_MAP_ASYNC)
+    require_sync_callable("distinct_until_changed", "key", key, _FIRST_MAP_ASYNC)
     return source.via(_CHANGED_KEY, key, holds=1)

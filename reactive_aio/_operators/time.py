@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from .._core.arm import Arm
-from .._core.collector import Clock, Collector
-from .._core.coordinator import Coordinator
-from .._core.demand import positive
-from .._core.duration import Duration, seconds
-from .._core.heads import Inlet
-from .._core.switching import Switching
+from .._core.compiler.chain_sources import Downstream
+from .._core.demand import require_demand
+from .._core.duration import Duration, to_seconds
+from .._core.queues.batch_timer import BatchTimer, TimerAction
+from .._core.upstreams.coordinator import Coordinator
+from .._core.upstreams.inner_subscriber import InnerSubscriber
+from .._core.upstreams.sequential import SequentialCoordinator
 from ..coerce import WINDOW, Source, to_flow
 from ..errors import TimedOut
 from ..stage import from_push
@@ -58,11 +58,11 @@ def timeout(
     Holds: up to 256 elements on their way down.
     Rules: 1.1, 1.4, 1.7
     """
-    limit = seconds(each, "each")
-    opening = limit if first is None else seconds(first, "first")
+    limit = to_seconds(each, "each")
+    opening = limit if first is None else to_seconds(first, "first")
     other = None if fallback is None else to_flow(fallback, name="timeout")
     return from_push(
-        lambda inlet: _Timeout(inlet, source, opening, limit, other),
+        lambda downstream: _Timeout(downstream, source, opening, limit, other),
         name=f"timeout({limit:g})",
         holds=WINDOW,
         checked=True,
@@ -71,18 +71,18 @@ def timeout(
     )
 
 
-class _Timeout(Switching[Any]):
+class _Timeout(SequentialCoordinator[Any]):
     """One timer, which is not touched per element: when it goes off it looks how much is left."""
 
     def __init__(
         self,
-        inlet: Inlet[Any],
+        downstream: Downstream[Any],
         source: "Flow[Any]",
         first: float,
         each: float,
         fallback: "Flow[Any] | None",
     ) -> None:
-        super().__init__(inlet)
+        super().__init__(downstream)
         self._source = source
         self._limit = first
         self._each = each
@@ -96,21 +96,21 @@ class _Timeout(Switching[Any]):
     def begin(self) -> None:
         self.switch(self._source)
 
-    def demanded(self) -> None:
-        super().demanded()
+    def on_demand(self) -> None:
+        super().on_demand()
         if self._since is None:
             self._wait()
 
-    def arrived(self, arm: "Arm[Any]") -> None:
-        if arm is self.active and arm.elements:
+    def on_elements(self, inner: "InnerSubscriber[Any]") -> None:
+        if inner is self.active and inner.elements:
             if not self._came and self._limit != self._each:
                 self._limit = self._each
-                self.stopped()  # the timer may be set for much later
-            self._came += len(arm.elements)
-        super().arrived(arm)
+                self.on_stop()  # the timer may be set for much later
+            self._came += len(inner.elements)
+        super().on_elements(inner)
         self._wait()
 
-    def stopped(self) -> None:
+    def on_stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -118,17 +118,17 @@ class _Timeout(Switching[Any]):
     # -- acts -------------------------------------------------------------------------------------
     def _wait(self) -> None:
         """Downstream waits from now on, if it does."""
-        self._since = self.door.now() if self.demand and not self.closed else None
+        self._since = self.loop_handle.time() if self.demand and not self.is_closed else None
         if self._since is not None and self._timer is None and not self._over:
-            self._timer = self.door.later(self._limit, self.submit, self._look)
+            self._timer = self.loop_handle.call_later(self._limit, self.submit, self._look)
 
     def _look(self) -> None:
         self._timer = None
-        if self.closed or self._since is None:
+        if self.is_closed or self._since is None:
             return
-        left = self._since + self._limit - self.door.now()
+        left = self._since + self._limit - self.loop_handle.time()
         if left > 0:
-            self._timer = self.door.later(left, self.submit, self._look)
+            self._timer = self.loop_handle.call_later(left, self.submit, self._look)
         elif self._fallback is None:
             self.fail(TimedOut(self._story()))
         else:
@@ -159,9 +159,9 @@ def buffer_timeout(source: "Flow[T]", size: int, within: Duration) -> "Flow[list
     Holds: 2 × *size* elements: a list that grows, and one on its way down.
     Rules: 1.1, 1.5
     """
-    size, limit = positive(size), seconds(within, "within")
+    size, limit = require_demand(size), to_seconds(within, "within")
     return from_push(
-        lambda inlet: _BufferTimeout(inlet, source, size, limit),
+        lambda downstream: _BufferTimeout(downstream, source, size, limit),
         name=f"buffer_timeout({size}, {limit:g})",
         holds=2 * size,
         checked=True,
@@ -172,54 +172,56 @@ def buffer_timeout(source: "Flow[T]", size: int, within: Duration) -> "Flow[list
 
 class _BufferTimeout(Coordinator[list[Any]]):
     def __init__(
-        self, inlet: Inlet[list[Any]], source: "Flow[Any]", size: int, limit: float
+        self, downstream: Downstream[list[Any]], source: "Flow[Any]", size: int, limit: float
     ) -> None:
-        super().__init__(inlet)
+        super().__init__(downstream)
         self._source = source
         self._limit = limit
-        self._state = Collector(size)
+        self._state = BatchTimer(size)
         self._timer: TimerHandle | None = None
 
     # -- decisions --------------------------------------------------------------------------------
-    def started(self) -> None:
-        self._arm: Arm[Any] = self.arm(self._source, request=self._state.size)
+    def on_start(self) -> None:
+        self._inner: InnerSubscriber[Any] = self.subscribe_to(
+            self._source, request=self._state.size
+        )
 
-    def demanded(self) -> None:
+    def on_demand(self) -> None:
         self._hand_over()
 
-    def arrived(self, arm: Arm[Any]) -> None:
-        self._set(self._state.arrived(len(arm.elements) - self._state.held))
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        self._set(self._state.add(len(inner.elements) - self._state.held))
         self._hand_over()
 
-    def completed(self, arm: Arm[Any]) -> None:
-        self._set(self._state.arrived(len(arm.elements) - self._state.held))
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        self._set(self._state.add(len(inner.elements) - self._state.held))
         self._set(self._state.ended())
         self._hand_over()
 
-    def failed(self, arm: Arm[Any], error: BaseException) -> None:
-        self.completed(arm)
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        self.on_inner_complete(inner)
 
-    def stopped(self) -> None:
-        self._set(Clock.STOP)
+    def on_stop(self) -> None:
+        self._set(TimerAction.STOP)
 
     # -- acts -------------------------------------------------------------------------------------
     def _rang(self) -> None:
         self._timer = None
-        if not self.closed:
+        if not self.is_closed:
             self._set(self._state.rang())
             self._hand_over()
 
-    def _set(self, clock: Clock) -> None:
-        if clock is not Clock.LEAVE and self._timer is not None:
+    def _set(self, clock: TimerAction) -> None:
+        if clock is not TimerAction.LEAVE and self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if clock is Clock.START:
-            self._timer = self.door.later(self._limit, self.submit, self._rang)
+        if clock is TimerAction.START:
+            self._timer = self.loop_handle.call_later(self._limit, self.submit, self._rang)
 
     def _hand_over(self) -> None:
         while count := self._state.batch(self.demand.outstanding):
-            batch = self._arm.take(count)
+            batch = self._inner.take(count)
             self._set(self._state.handed_over(count))
-            self._arm.request(count)
+            self._inner.request(count)
             self.emit([batch])
-        self.finish_after(self._arm)
+        self.end_with(self._inner)

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
 
-from .._core.arguments import element, function, plain, whole
-from ..stage import Inline
+from .._core.arguments import require_callable, require_element, require_int, require_sync_callable
+from ..stage import InlineStage
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -24,7 +24,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 S = TypeVar("S")
 
-_MAP = Inline(
+_MAP = InlineStage(
     "map",
     params=("mapper",),
     each="""
@@ -34,7 +34,7 @@ _MAP = Inline(
     """,
 )
 
-_FILTER = Inline(
+_FILTER = InlineStage(
     "filter",
     params=("predicate",),
     each="""
@@ -43,7 +43,7 @@ _FILTER = Inline(
     """,
 )
 
-_FILTER_MAP = Inline(
+_FILTER_MAP = InlineStage(
     "filter_map",
     params=("mapper",),
     each="""
@@ -53,7 +53,7 @@ _FILTER_MAP = Inline(
     """,
 )
 
-_OF_TYPE = Inline(
+_OF_TYPE = InlineStage(
     "of_type",
     params=("kind",),
     each="""
@@ -62,10 +62,10 @@ _OF_TYPE = Inline(
     """,
 )
 
-_SCAN = Inline(
+_SCAN = InlineStage(
     "scan",
     params=("accumulator",),
-    start="$total = END",
+    setup="$total = END",
     each="""
     if $total is not END:
         x = $accumulator($total, x)
@@ -75,11 +75,11 @@ _SCAN = Inline(
     """,
 )
 
-_SCAN_SEED = Inline(
+_SCAN_SEED = InlineStage(
     "scan",
     params=("accumulator", "seed"),
-    start="$total = $seed",
-    begin="emit $seed",
+    setup="$total = $seed",
+    before="emit $seed",
     each="""
     x = $total = $accumulator($total, x)
     if x is None:
@@ -87,19 +87,19 @@ _SCAN_SEED = Inline(
     """,
 )
 
-_ENUMERATE = Inline(
+_ENUMERATE = InlineStage(
     "enumerate",
     params=("start",),
-    start="$index = $start",
+    setup="$index = $start",
     each="""
     x = ($index, x)
     $index += 1
     """,
 )
 
-_PAIRWISE = Inline(
+_PAIRWISE = InlineStage(
     "pairwise",
-    start="$last = END",
+    setup="$last = END",
     each="""
     if $last is END:
         $last = x
@@ -125,7 +125,7 @@ def map(source: "Flow[T]", mapper: Callable[[T], R]) -> "Flow[R]":
     Holds: nothing.
     Rules: 2.13
     """
-    function("map", "mapper", mapper)
+    require_callable("map", "mapper", mapper)
     return source.via(_MAP, mapper)
 
 
@@ -149,7 +149,7 @@ def filter(source: "Flow[Any]", predicate: Callable[[Any], object]) -> "Flow[Any
     Holds: nothing.
     Rules: 1.1
     """
-    plain("filter", "predicate", predicate, "use filter_async.")
+    require_sync_callable("filter", "predicate", predicate, "use filter_async.")
     return source.via(_FILTER, predicate)
 
 
@@ -169,7 +169,7 @@ def filter_map(source: "Flow[T]", mapper: Callable[[T], R | None]) -> "Flow[R]":
     Holds: nothing.
     Rules: 1.1, 2.13
     """
-    plain("filter_map", "mapper", mapper, "use map_async and then filter.")
+    require_sync_callable("filter_map", "mapper", mapper, "use map_async and then filter.")
     return source.via(_FILTER_MAP, mapper)
 
 
@@ -222,10 +222,10 @@ def scan(
     Holds: 1 element, the latest result.
     Rules: 1.1, 2.13
     """
-    plain("scan", "accumulator", accumulator, "use map_async before it.")
+    require_sync_callable("scan", "accumulator", accumulator, "use map_async before it.")
     if seed is ...:
         return source.via(_SCAN, accumulator, holds=1)
-    element("scan", "seed", seed)
+    require_element("scan", "seed", seed)
     return source.via(_SCAN_SEED, accumulator, seed, holds=1)
 
 
@@ -245,7 +245,7 @@ def enumerate(source: "Flow[T]", start: int = 0) -> "Flow[tuple[int, T]]":
     Holds: nothing.
     Rules: 1.1
     """
-    return source.via(_ENUMERATE, whole("enumerate", "start", start, least=-(2**63)))
+    return source.via(_ENUMERATE, require_int("enumerate", "start", start, least=-(2**63)))
 
 
 def pairwise(source: "Flow[T]") -> "Flow[tuple[T, T]]":
@@ -287,5 +287,5 @@ def transform(source: "Flow[T]", change: "Callable[[Flow[T]], R]") -> R:
     Holds: nothing of its own.
     Rules: none
     """
-    function("transform", "change", change)
+    require_callable("transform", "change", change)
     return change(source)

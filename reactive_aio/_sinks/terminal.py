@@ -5,15 +5,15 @@ from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
 from .._core import arguments
-from .._core.arguments import plain, whole
-from .._core.inline import Inline, describe
+from .._core.arguments import require_int, require_sync_callable
+from .._core.compiler.inline import InlineStage, describe
 from ..errors import EmptyFlow, TooManyElements
-from .outcome import NOTHING, outcome
+from .first_value import NOTHING, first_value
 
 if TYPE_CHECKING:
     from ..stage import Fluent
 
-__all__ = ("all", "any", "count", "for_each", "reduce", "run", "to_dict", "to_list")
+__all__ = ("all", "any", "count", "for_each", "reduce", "run", "sum", "to_dict", "to_list")
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -25,25 +25,25 @@ LIMIT: Final = 1_000_000
 
 _FIRST_MAP_ASYNC = "use map_async before it"
 
-_FOLD = Inline(
+_FOLD = InlineStage(
     "reduce",
     params=("reducer", "seed"),
-    start="$value = $seed",
+    setup="$value = $seed",
     each="""
     $value = $reducer($value, x)
     drop
     """,
-    end="""
+    after="""
     if $value is None:
         raise no_element("reduce")
     emit $value
     """,
 )
 
-_REDUCE = Inline(
+_REDUCE = InlineStage(
     "reduce",
     params=("reducer",),
-    start="$value = None",
+    setup="$value = None",
     each="""
     if $value is None:
         $value = x
@@ -53,7 +53,7 @@ _REDUCE = Inline(
             raise no_element("reduce")
     drop
     """,
-    end="""
+    after="""
     if $value is not None:
         emit $value
     """,
@@ -67,11 +67,11 @@ def too_long(limit: int) -> TooManyElements:
     )
 
 
-_TO_LIST = Inline(
+_TO_LIST = InlineStage(
     "to_list",
     params=("limit",),
     uses=(too_long,),
-    start="""
+    setup="""
     $found = []
     $add = $found.append
     $left = $limit
@@ -83,7 +83,7 @@ _TO_LIST = Inline(
     $add(x)
     drop
     """,
-    end="emit $found",
+    after="emit $found",
 )
 
 
@@ -94,31 +94,42 @@ def too_many_keys(limit: int) -> TooManyElements:
     )
 
 
-_TO_DICT = Inline(
+_TO_DICT = InlineStage(
     "to_dict",
     params=("key", "value", "limit"),
     uses=(too_many_keys,),
-    start="$found = {}",
+    setup="$found = {}",
     each="""
     $found[$key(x)] = x if $value is None else $value(x)
     if len($found) > $limit:
         raise too_many_keys($limit)
     drop
     """,
-    end="emit $found",
+    after="emit $found",
 )
 
-_COUNT = Inline(
+_COUNT = InlineStage(
     "count",
-    start="$count = 0",
+    setup="$count = 0",
     each="""
     $count += 1
     drop
     """,
-    end="emit $count",
+    after="emit $count",
 )
 
-_ANY = Inline(
+_SUM = InlineStage(
+    "sum",
+    params=("start",),
+    setup="$total = $start",
+    each="""
+    $total = $total + x
+    drop
+    """,
+    after="emit $total",
+)
+
+_ANY = InlineStage(
     "any",
     params=("predicate",),
     each="""
@@ -127,10 +138,10 @@ _ANY = Inline(
     x = True
     last
     """,
-    end="emit False",
+    after="emit False",
 )
 
-_ALL = Inline(
+_ALL = InlineStage(
     "all",
     params=("predicate",),
     each="""
@@ -139,7 +150,7 @@ _ALL = Inline(
     x = False
     last
     """,
-    end="emit True",
+    after="emit True",
 )
 
 
@@ -153,11 +164,11 @@ def not_awaited(result: object) -> None:
         )
 
 
-_EACH = Inline(
+_EACH = InlineStage(
     "for_each",
     params=("function",),
     uses=(not_awaited,),
-    start="$count = 0",
+    setup="$count = 0",
     each="""
     $result = $function(x)
     if $result is not None:
@@ -165,22 +176,22 @@ _EACH = Inline(
     $count += 1
     drop
     """,
-    end="emit $count",
+    after="emit $count",
 )
 
-_EACH_ASYNC = Inline(
+_EACH_ASYNC = InlineStage(
     "for_each",
     params=("function",),
-    start="$count = 0",
+    setup="$count = 0",
     each="""
     await $function(x)
     $count += 1
     drop
     """,
-    end="emit $count",
+    after="emit $count",
 )
 
-_IGNORE = Inline("ignore", each="drop")
+_IGNORE = InlineStage("ignore", each="drop")
 
 
 @overload
@@ -203,10 +214,10 @@ async def reduce(
     Holds: one value.
     Rules: 2.1
     """
-    plain("reduce", "reducer", reducer, _FIRST_MAP_ASYNC)
+    require_sync_callable("reduce", "reducer", reducer, _FIRST_MAP_ASYNC)
     if seed is not NOTHING:
-        return await outcome(source.via(_FOLD, reducer, seed))
-    found = await outcome(source.via(_REDUCE, reducer))
+        return await first_value(source.via(_FOLD, reducer, seed))
+    found = await first_value(source.via(_REDUCE, reducer))
     if found is NOTHING:
         error = EmptyFlow("reduce: the flow has no elements; give a seed to return then")
         source.chain.annotate(error)
@@ -227,8 +238,8 @@ async def to_list(source: "Fluent[T]", *, limit: int = LIMIT) -> list[T]:
     Holds: *limit* elements.
     Rules: 2.1
     """
-    whole("to_list", "limit", limit)
-    found = await outcome(source.via(_TO_LIST, limit, holds=limit))
+    require_int("to_list", "limit", limit)
+    found = await first_value(source.via(_TO_LIST, limit, holds=limit))
     return cast("list[T]", found)
 
 
@@ -259,12 +270,12 @@ async def to_dict(
     Holds: *limit* elements.
     Rules: 2.1
     """
-    plain("to_dict", "key", key, _FIRST_MAP_ASYNC)
+    require_sync_callable("to_dict", "key", key, _FIRST_MAP_ASYNC)
     if value is not None:
-        plain("to_dict", "value", value, _FIRST_MAP_ASYNC)
-    whole("to_dict", "limit", limit)
+        require_sync_callable("to_dict", "value", value, _FIRST_MAP_ASYNC)
+    require_int("to_dict", "limit", limit)
     stage = source.via(_TO_DICT, key, value, limit, holds=limit)
-    return cast("dict[Any, Any]", await outcome(stage))
+    return cast("dict[Any, Any]", await first_value(stage))
 
 
 async def count(source: "Fluent[object]") -> int:
@@ -277,7 +288,26 @@ async def count(source: "Fluent[object]") -> int:
     Holds: nothing.
     Rules: 2.1
     """
-    return cast("int", await outcome(source.via(_COUNT)))
+    return cast("int", await first_value(source.via(_COUNT)))
+
+
+@overload
+async def sum(source: "Fluent[int]") -> int: ...
+@overload
+async def sum(source: "Fluent[float]") -> float: ...
+@overload
+async def sum(source: "Fluent[A]", start: A) -> A: ...
+async def sum(source: "Fluent[Any]", start: Any = 0) -> Any:
+    """Add the elements up, beginning with *start*.
+
+    Demand: unbounded.
+    Completes: returns when the flow completes.
+    Fails: raises what the flow failed with, or an addition raised.
+    Cancels: when its task is cancelled.
+    Holds: nothing.
+    Rules: 2.1
+    """
+    return await first_value(source.via(_SUM, start))
 
 
 async def any(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> bool:
@@ -290,8 +320,8 @@ async def any(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> b
     Holds: nothing.
     Rules: 2.1
     """
-    plain("any", "predicate", predicate, _FIRST_MAP_ASYNC)
-    return cast("bool", await outcome(source.via(_ANY, predicate)))
+    require_sync_callable("any", "predicate", predicate, _FIRST_MAP_ASYNC)
+    return cast("bool", await first_value(source.via(_ANY, predicate)))
 
 
 async def all(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> bool:
@@ -304,8 +334,8 @@ async def all(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> b
     Holds: nothing.
     Rules: 2.1
     """
-    plain("all", "predicate", predicate, _FIRST_MAP_ASYNC)
-    return cast("bool", await outcome(source.via(_ALL, predicate)))
+    require_sync_callable("all", "predicate", predicate, _FIRST_MAP_ASYNC)
+    return cast("bool", await first_value(source.via(_ALL, predicate)))
 
 
 async def for_each(source: "Fluent[T]", function: Callable[[T], object]) -> int:
@@ -321,13 +351,13 @@ async def for_each(source: "Fluent[T]", function: Callable[[T], object]) -> int:
     Holds: nothing.
     Rules: 1.3, 2.1
     """
-    arguments.function("for_each", "function", function)
+    arguments.require_callable("for_each", "function", function)
     call = getattr(function, "__call__", None)  # noqa: B004 - an object whose __call__ is async
     if iscoroutinefunction(function) or iscoroutinefunction(call):
         stage = source.via(_EACH_ASYNC, function)
     else:
         stage = source.via(_EACH, function)
-    return cast("int", await outcome(stage))
+    return cast("int", await first_value(stage))
 
 
 async def run(source: "Fluent[object]") -> None:
@@ -340,4 +370,4 @@ async def run(source: "Fluent[object]") -> None:
     Holds: nothing.
     Rules: 2.1
     """
-    await outcome(source.via(_IGNORE))
+    await first_value(source.via(_IGNORE))

@@ -6,12 +6,12 @@ from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
-from .._core.arguments import function
-from .._core.inline import describe
+from .._core.arguments import require_callable
+from .._core.compiler.inline import describe
 from .._core.loop import QUEUE_SHUT_DOWN, Future, shield
 from ..coerce import iterated_async
 from ..errors import AlreadySubscribed
-from ..stage import Inline, from_async, from_pull
+from ..stage import InlineStage, from_async, from_pull
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -45,7 +45,7 @@ def from_aiter(source: AsyncIterable[T] | Callable[[], AsyncIterable[T]]) -> "Fl
     given = cast("object", source)
     if isinstance(given, AsyncIterable):
         return iterated_async(cast("AsyncIterable[T]", given))
-    function("from_aiter", "source", cast("Callable[[], Any]", source))
+    require_callable("from_aiter", "source", cast("Callable[[], Any]", source))
     make = cast("Callable[[], AsyncIterable[T]]", source)
     return from_async(partial(_iterate, make), name=f"from_aiter({describe(source)})")
 
@@ -62,7 +62,7 @@ def _iterate(make: Callable[[], AsyncIterable[T]]) -> AsyncIterator[T]:
     )
 
 
-_AWAIT = Inline(
+_AWAIT = InlineStage(
     "awaited",
     params=("make",),
     each="""
@@ -98,7 +98,7 @@ def from_awaitable(source: Awaitable[T] | Callable[[], Awaitable[T]]) -> "Flow[T
     if isawaitable(source):
         make = _Given(source)
     else:
-        function("from_awaitable", "source", cast("Callable[[], Any]", source))
+        require_callable("from_awaitable", "source", cast("Callable[[], Any]", source))
         make = source
     calls: Callable[[], Iterator[object]] = partial(repeat, make)
     name = f"from_awaitable({describe(source)})"

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from .._core.inline import describe
+from .._core.compiler.inline import describe
 from ..coerce import published
 from ..stage import Fluent
 

@@ -1,16 +1,22 @@
-"""A source that emits when it pleases: listeners, callbacks, timers, coroutines."""
+"""A source that emits without regard to demand: listeners, callbacks, timers, coroutines."""
 
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable, iscoroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from .._core.gate import Gate
-from .._core.inline import describe
-from .._core.loop import CancelledError, Door, Task, settled
-from .._core.outlet import Outlet
-from .._core.queues import BoundedQueue, Emission, Policy, bounded, policy
+from .._core.compiler.inline import describe
+from .._core.loop import CancelledError, LoopHandle, Task, wait_settled
+from .._core.queues.bounded_queue import (
+    BoundedQueue,
+    Emission,
+    OverflowPolicy,
+    require_capacity,
+    require_policy,
+)
+from .._core.queues.hot_emitter import HotEmitter
+from .._core.queues.output_buffer import OutputBuffer
 from ..errors import Interrupted, NotAnElement
-from ..stage import Inlet, from_push
+from ..stage import Downstream, from_push
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -23,10 +29,10 @@ T = TypeVar("T")
 def create(
     emitter: Callable[["Emitter[T]"], object],
     *,
-    overflow: Policy = "fail",
-    bound: int = 256,
+    overflow: OverflowPolicy = "fail",
+    capacity: int = 256,
 ) -> "Flow[T]":
-    """Emit what a function hands to its `Emitter`, as it pleases.
+    """Emit the elements that a function passes to its `Emitter`.
 
     ::
 
@@ -35,196 +41,207 @@ def create(
 
     The function is called for each subscription, with its first request. A plain function
     registers its listeners and returns; a coroutine function emits until it returns, which
-    completes the flow, and is cancelled when its elements are not wanted any more.
+    completes the flow, and is cancelled with the subscription.
 
-    Elements without demand wait, *bound* of them at most. When there is no room, *overflow* says
-    what happens: ``"fail"`` (the flow fails with `Overflow`), ``"buffer"`` (the element is refused:
-    look at what ``try_emit`` returns), ``"drop_newest"``, ``"drop_oldest"``, ``"latest"`` (only the
-    latest is held). ``await to.emit(element)`` waits for room instead of overflowing.
+    Up to *capacity* elements wait for demand. When the queue is full, *overflow* decides what
+    happens: ``"fail"`` (the flow fails with `Overflow`), ``"wait"`` (the element is refused: check
+    the result of ``try_emit``), ``"drop_newest"``, ``"drop_oldest"``, ``"latest"`` (only the latest
+    is held). ``await to.emit(element)`` waits for room instead of overflowing.
 
-    Demand: bounded by the queue; ``Emitter.requested`` tells it.
-    Completes: by ``complete()``, or when the coroutine function returns; behind the elements held.
-    Fails: by ``fail(error)``, or when the function raises; behind the elements held.
+    Demand: bounded by the queue; ``Emitter.requested`` reports it.
+    Completes: by ``complete()``, or when the coroutine function returns; after the elements held.
+    Fails: by ``fail(error)``, or when the function raises; after the elements held.
     Cancels: the callbacks of ``on_cancel`` are called, the coroutine function is cancelled, and
         ``aclose`` waits for it.
-    Holds: *bound* elements, and as many again that other threads have left for the loop.
+    Holds: *capacity* elements, and as many again that other threads have emitted for the loop.
     Rules: 1.1, 1.3, 1.7, 3.13
     """
     if not callable(emitter):
         raise TypeError(f"create: emitter must be a function of an Emitter, not {emitter!r}")
-    overflow, bound = policy(overflow, "create"), bounded(bound, "create")
+    overflow, capacity = require_policy(overflow, "create"), require_capacity(capacity, "create")
     name = f"create({describe(emitter)})"
 
-    def open(inlet: Inlet[T]) -> "_Created[T]":
-        return _Created(inlet, emitter, name, bound, overflow)
+    def open(downstream: Downstream[T]) -> "_EmitterSubscription[T]":
+        return _EmitterSubscription(downstream, emitter, name, capacity, overflow)
 
     latest = overflow == "latest"
-    holds = bound + (2 if latest else bound)
+    holds = capacity + (2 if latest else capacity)
     return from_push(open, name=name, holds=holds, checked=True, window=int(latest))
 
 
 class Emitter(Generic[T]):
-    """What the function given to `create` emits with; it belongs to one subscription."""
+    """The producer's end of one subscription of a flow made by `create`."""
 
-    __slots__ = ("_gate", "_made")
+    __slots__ = ("_producer", "_subscription")
 
-    def __init__(self, made: "_Created[T]", gate: Gate[T]) -> None:
-        self._made = made
-        self._gate = gate
+    def __init__(self, subscription: "_EmitterSubscription[T]", producer: HotEmitter[T]) -> None:
+        self._subscription = subscription
+        self._producer = producer
 
     def __repr__(self) -> str:
-        state = "ended" if self.ended else f"{self.requested} requested"
+        state = "done" if self.is_done else f"{self.requested} requested"
         return f"<Emitter {state}>"
 
     @property
     def requested(self) -> int:
-        """How many elements can be handed over at once; 0 means that the next one must wait."""
-        return self._made.outlet.demand.outstanding
+        """How many elements can be delivered at once; at 0 the next one waits in the queue."""
+        return self._subscription.output.demand.outstanding
 
     @property
-    def ended(self) -> bool:
-        """Whether nothing more is taken: it was completed, failed or cancelled."""
-        return self._gate.ended
+    def is_done(self) -> bool:
+        """Whether the flow was completed, failed or cancelled, and accepts no more elements."""
+        return self._producer.ended
 
     def try_emit(self, element: T) -> Emission:
         """Emit *element* now, if there is demand or room; true if it was accepted."""
-        return self._gate.try_emit(element)
+        return self._producer.try_emit(element)
 
     async def emit(self, element: T) -> Emission:
         """Emit *element* as soon as there is demand or room."""
-        return await self._gate.emit(element)
+        return await self._producer.emit(element)
 
     def emit_threadsafe(self, element: T) -> Emission:
-        """Emit from any thread: REFUSED when *bound* elements wait for the loop already."""
-        return self._gate.emit_threadsafe(element)
+        """Emit from any thread: REFUSED when *capacity* elements already wait for the loop."""
+        return self._producer.emit_threadsafe(element)
 
     def complete(self) -> None:
-        """Complete, behind what was accepted. From any thread."""
-        self._gate.end()
+        """Complete after the elements accepted. From any thread."""
+        self._producer.end()
 
     def fail(self, error: BaseException) -> None:
-        """Fail, behind what was accepted. From any thread."""
+        """Fail after the elements accepted. From any thread."""
         if cast("object", error) is None:
             raise NotAnElement("fail(None): an exception is needed")
-        self._gate.end(error)
+        self._producer.end(error)
 
     def on_cancel(self, callback: Callable[[], object]) -> None:
-        """Call back, once, when elements are not wanted any more.
+        """Call *callback* once when the subscriber has cancelled, or the queue has overflowed.
 
-        That is when the subscriber has cancelled, or the flow has failed by overflow; at once, if
-        that has happened already.
+        If that has already happened, it is called at once.
         """
-        self._made.on_cancel(callback)
+        self._subscription.on_cancel(callback)
 
 
-class _Created(Generic[T]):
+class _EmitterSubscription(Generic[T]):
     """One subscription of a created flow."""
 
-    __slots__ = ("_callbacks", "_emitter", "_gone", "_task", "door", "gate", "outlet")
+    __slots__ = (
+        "_callbacks",
+        "_emitter",
+        "_is_cancelled",
+        "_task",
+        "loop_handle",
+        "output",
+        "producer",
+    )
 
     def __init__(
         self,
-        inlet: Inlet[T],
+        downstream: Downstream[T],
         emitter: Callable[[Emitter[T]], object],
         name: str,
-        bound: int,
-        overflow: Policy,
+        capacity: int,
+        overflow: OverflowPolicy,
     ) -> None:
-        self.door: Door = Door(name)
-        queue: BoundedQueue[T] = BoundedQueue(bound, overflow)
-        self.outlet: Outlet[T] = Outlet(inlet, queue, name, room=self._room, gone=self._left)
-        self.gate: Gate[T] = Gate(name, bound, self._deliver, self._full, self._finish, self.door)
+        self.loop_handle: LoopHandle = LoopHandle(name)
+        queue: BoundedQueue[T] = BoundedQueue(capacity, overflow)
+        self.output: OutputBuffer[T] = OutputBuffer(
+            downstream, queue, name, room=self._on_room, gone=self._on_cancel
+        )
+        self.producer: HotEmitter[T] = HotEmitter(
+            name, capacity, self._deliver, self._is_full, self._finish, self.loop_handle
+        )
         self._emitter: Callable[[Emitter[T]], object] | None = emitter
         self._callbacks: list[Callable[[], object]] = []
-        self._gone = False
+        self._is_cancelled = False
         self._task: Task[None] | None = None
 
     # -- the subscription that the island sees ----------------------------------------------------
     def request(self, n: int, /) -> None:
-        self.outlet.request(n)
+        self.output.request(n)
         emitter, self._emitter = self._emitter, None
         if emitter is not None:
             self._start(emitter)
 
     def processed(self) -> None:
-        self.outlet.processed()
+        self.output.processed()
 
     def cancel(self) -> None:
-        self.outlet.cancel()
+        self.output.cancel()
 
     async def aclose(self) -> None:
         self.cancel()
-        if self._task is not None and not self.door.inside(self._task):
-            await settled(self._task)
+        if self._task is not None and not self.loop_handle.is_current_task(self._task):
+            await wait_settled(self._task)
 
-    # -- the function of the user -----------------------------------------------------------------
+    # -- the user's function ----------------------------------------------------------------------
     def _start(self, emitter: Callable[[Emitter[T]], object]) -> None:
         try:
-            work = emitter(Emitter(self, self.gate))
+            work = emitter(Emitter(self, self.producer))
         except Exception as error:
             self._failed(error)
             return
         if isawaitable(work):
-            self._task = self.door.spawn(self._await(work), self.outlet.name)
+            self._task = self.loop_handle.create_task(self._run(work), self.output.name)
             self._task.add_done_callback(lambda _: work.close() if iscoroutine(work) else None)
-            if self.gate.ended:
+            if self.producer.ended:
                 self._stop()
 
-    async def _await(self, work: Awaitable[Any]) -> None:
+    async def _run(self, work: Awaitable[Any]) -> None:
         try:
             await work
         except CancelledError:
-            self.gate.end(Interrupted("the task of an emitter was cancelled from outside"))
+            self.producer.end(Interrupted("the task of an emitter was cancelled from outside"))
             raise
         except Exception as error:
             self._failed(error)
         else:
-            self.gate.end()
+            self.producer.end()
 
     def _failed(self, error: Exception) -> None:
-        if self.gate.ended:
-            self.door.report("an error of an emitter after the end of its flow", error)
+        if self.producer.ended:
+            self.loop_handle.report("an error of an emitter after the end of its flow", error)
         else:
-            self.gate.end(error)
+            self.producer.end(error)
 
-    # -- between gate and outlet ------------------------------------------------------------------
+    # -- from the producer to the output ----------------------------------------------------------
     def _deliver(self, element: T) -> Emission:
-        return self.outlet.offer(element).outcome
+        return self.output.offer(element).outcome
 
-    def _full(self) -> bool:
-        queue = self.outlet.queue
-        return queue.full and queue.policy in ("buffer", "fail")
+    def _is_full(self) -> bool:
+        queue = self.output.queue
+        return queue.full and queue.policy in ("wait", "fail")
 
-    def _room(self) -> None:
-        self.gate.room()
+    def _on_room(self) -> None:
+        self.producer.room()
 
     def _finish(self, error: BaseException | None) -> None:
-        self.outlet.end(error)
+        self.output.end(error)
         self._stop()
 
     def _stop(self) -> None:
-        """The coroutine of the user is not needed any more, not even by itself."""
+        """Cancel the user's coroutine, even when it is the caller."""
         if self._task is not None:
             self._task.cancel()
 
-    # -- nobody wants elements any more -----------------------------------------------------------
-    def _left(self, _: Outlet[T]) -> None:
-        self._gone = True
+    # -- cancellation -----------------------------------------------------------------------------
+    def _on_cancel(self, _: OutputBuffer[T]) -> None:
+        self._is_cancelled = True
         self._emitter = None
-        self.gate.shut()
+        self.producer.shut()
         self._stop()
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             self._call(callback)
 
     def on_cancel(self, callback: Callable[[], object]) -> None:
-        if self._gone:
+        if self._is_cancelled:
             self._call(callback)
-        elif not self.gate.ended:
+        elif not self.producer.ended:
             self._callbacks.append(callback)
 
     def _call(self, callback: Callable[[], object]) -> None:
         try:
             callback()
         except Exception as error:
-            self.door.report(f"on_cancel({describe(callback)}) raised", error)
+            self.loop_handle.report(f"on_cancel({describe(callback)}) raised", error)

@@ -4,17 +4,17 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from .._core.arguments import plain
-from .._core.inline import describe
-from .._core.loop import CancelledError, Future, settled
-from .._core.relay import Relay
+from .._core.arguments import require_sync_callable
+from .._core.compiler.inline import describe
+from .._core.loop import CancelledError, Future, wait_settled
+from .._core.upstreams.forwarding import ForwardingCoordinator
 from ..coerce import WINDOW, Source, to_flow
 from ..errors import Interrupted
-from ..stage import Inlet, from_push
+from ..stage import Downstream, from_push
 
 if TYPE_CHECKING:
-    from .._core.arm import Arm
     from .._core.loop import Task
+    from .._core.upstreams.inner_subscriber import InnerSubscriber
     from ..flow import Flow
     from ..spec import Subscription
 
@@ -49,27 +49,29 @@ def using(resource: Callable[[], Manager[R]], flow: Callable[[R], Source[T]]) ->
     Holds: 256 elements, which were requested and wait for a slow subscriber.
     Rules: 1.4, 3.13
     """
-    plain("using", "resource", resource, "give a function that makes a context manager")
-    plain("using", "flow", flow, "give a function that makes a flow")
+    require_sync_callable(
+        "using", "resource", resource, "give a function that makes a context manager"
+    )
+    require_sync_callable("using", "flow", flow, "give a function that makes a flow")
 
-    def open(inlet: Inlet[T]) -> "Subscription":
-        return _Using(inlet, resource, flow)
+    def open(downstream: Downstream[T]) -> "Subscription":
+        return _Using(downstream, resource, flow)
 
     return from_push(
         open, name=f"using({describe(resource)})", holds=WINDOW, checked=True, window=WINDOW
     )
 
 
-class _Using(Relay[T]):
+class _Using(ForwardingCoordinator[T]):
     """Holds the resource of one subscription."""
 
     def __init__(
         self,
-        inlet: Inlet[T],
+        downstream: Downstream[T],
         resource: Callable[[], Manager[Any]],
         flow: Callable[[Any], Source[T]],
     ) -> None:
-        super().__init__(inlet)
+        super().__init__(downstream)
         self._resource = resource
         self._flow = flow
         self._entered: AbstractContextManager[Any, Any] | None = None
@@ -78,10 +80,12 @@ class _Using(Relay[T]):
         self._at_once = False  # whether the flow made has nothing to wait for
 
     # -- entering ---------------------------------------------------------------------------------
-    def started(self) -> None:
+    def on_start(self) -> None:
         manager = cast("Any", self._resource())
         if hasattr(manager, "__aenter__") and hasattr(manager, "__aexit__"):
-            self._keeper = self.door.spawn(self._keep(manager), "the resource of using()")
+            self._keeper = self.loop_handle.create_task(
+                self._keep(manager), "the resource of using()"
+            )
         elif hasattr(manager, "__enter__") and hasattr(manager, "__exit__"):
             value = manager.__enter__()
             self._entered = manager
@@ -94,7 +98,7 @@ class _Using(Relay[T]):
         try:
             made = self._flow(value)
             source = to_flow(made, name="using")
-            self._at_once = source.chain.pulled
+            self._at_once = source.chain.is_pullable
             self.attach(source)
         except Exception as error:
             self._leave(error)
@@ -103,8 +107,8 @@ class _Using(Relay[T]):
         """Enter and leave in one task, as cancel scopes and task groups need it."""
         try:
             async with manager as value:
-                if not self.closed:
-                    self._release = self.door.future()
+                if not self.is_closed:
+                    self._release = self.loop_handle.create_future()
                     self.submit(self._open, value)
                     error = await self._release
                     if error is not None:
@@ -112,7 +116,7 @@ class _Using(Relay[T]):
                 if self.upstream is not None:
                     await self.upstream.aclose()
         except CancelledError:
-            if not self.closed:
+            if not self.is_closed:
                 self.submit(self.fail, Interrupted("the task of using() was cancelled"))
             raise
         except Exception as error:
@@ -121,10 +125,10 @@ class _Using(Relay[T]):
             self.submit(self._left, None)
 
     # -- leaving ----------------------------------------------------------------------------------
-    def arrived(self, arm: "Arm[Any]") -> None:
-        self.emit(arm.take(self.demand.outstanding))
-        if arm.ended:
-            self._leave(arm.error)
+    def on_elements(self, inner: "InnerSubscriber[Any]") -> None:
+        self.emit(inner.take(self.demand.outstanding))
+        if inner.is_done:
+            self._leave(inner.error)
 
     def _leave(self, error: BaseException | None) -> None:
         """Release the resource; go on with `_left`."""
@@ -136,17 +140,19 @@ class _Using(Relay[T]):
             self._left(_exit(manager, error))
 
     def _left(self, error: BaseException | None) -> None:
-        if not self.closed:
+        if not self.is_closed:
             self.complete() if error is None else self.fail(error)
         elif error is not None:
-            self.door.report("releasing the resource of using() raised", error)
+            self.loop_handle.report("releasing the resource of using() raised", error)
 
-    def stopped(self) -> None:
+    def on_stop(self) -> None:
         if self._keeper is not None and self._release is None:
             self._keeper.cancel()  # it is still entering
         elif self._entered is not None and not self._at_once:
             manager, self._entered = self._entered, None
-            self._keeper = self.door.spawn(self._wait_and_exit(manager), "leaving using()")
+            self._keeper = self.loop_handle.create_task(
+                self._wait_and_exit(manager), "leaving using()"
+            )
         else:
             self._leave(None)
 
@@ -159,8 +165,8 @@ class _Using(Relay[T]):
 
     async def aclose(self) -> None:
         await super().aclose()
-        if self._keeper is not None and not self.door.inside(self._keeper):
-            await settled(self._keeper)
+        if self._keeper is not None and not self.loop_handle.is_current_task(self._keeper):
+            await wait_settled(self._keeper)
 
 
 def _exit(

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Final, Generic, TypeGuard, TypeVar, cast
 from weakref import ref
 
 from .._core.demand import UNBOUNDED
-from .._core.loop import Door, Future
-from ..stage import Inlet, from_push
+from .._core.loop import Future, LoopHandle
+from ..stage import Downstream, from_push
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -92,8 +92,8 @@ def threaded(
     if isinstance(chunk, bool) or chunk < 1:
         raise ValueError(f"{name}: chunk must be an int of at least 1, not {chunk!r}.")
 
-    def attach(inlet: Inlet[T]) -> _ThreadSubscription[T]:
-        return _ThreadSubscription(inlet, _Feed(begin, Door(name), name))
+    def attach(downstream: Downstream[T]) -> _ThreadSubscription[T]:
+        return _ThreadSubscription(downstream, _Feed(begin, LoopHandle(name), name))
 
     return from_push(attach, name=name, holds=holds, window=chunk)
 
@@ -105,12 +105,12 @@ class _Feed(Generic[T]):
         "begin",
         "bell",
         "cancelled",
-        "door",
         "error",
         "finished",
         "heard",
         "interrupt",
         "keeping",
+        "loop_handle",
         "owner",
         "parked",
         "posted",
@@ -121,9 +121,9 @@ class _Feed(Generic[T]):
         "thread",
     )
 
-    def __init__(self, begin: Callable[[], Begun[T]], door: Door, name: str) -> None:
+    def __init__(self, begin: Callable[[], Begun[T]], loop_handle: LoopHandle, name: str) -> None:
         self.begin = begin
-        self.door = door
+        self.loop_handle = loop_handle
         self.interrupt: Callable[[], object] | None = None
         self.requested = 0
         self.pulled = 0
@@ -142,7 +142,7 @@ class _Feed(Generic[T]):
         self.bell.acquire(blocking=False)
         self.thread = Thread(
             # A context can be entered by one thread at a time, and the loop's thread uses ours.
-            target=door.context.copy().run,
+            target=loop_handle.context.copy().run,
             args=(self.run,),
             name=f"reactive_aio-{name}-{next(_numbers)}",
             daemon=True,  # a call that blocks for ever must not keep the interpreter from ending
@@ -218,7 +218,7 @@ class _Feed(Generic[T]):
             if not self.cancelled:
                 raise
             what = f"{self.thread.name}: closing the iterable raised after the cancellation"
-            self.door.soon_threadsafe(self.door.report, what, error)
+            self.loop_handle.call_soon_threadsafe(self.loop_handle.report, what, error)
 
     def _post(self) -> None:
         """Let the subscription take, on the loop, what is ready."""
@@ -226,7 +226,7 @@ class _Feed(Generic[T]):
         if owner is None:
             return
         self.posted = True
-        if not self.door.soon_threadsafe(owner.arrive):
+        if not self.loop_handle.call_soon_threadsafe(owner.arrive):
             self.cancelled = True
 
     def stop(self) -> None:
@@ -243,7 +243,7 @@ class _Feed(Generic[T]):
                     interrupt()
                 except Exception as error:
                     what = f"{self.thread.name}: interrupting the iterable raised"
-                    self.door.soon_threadsafe(self.door.report, what, error)
+                    self.loop_handle.call_soon_threadsafe(self.loop_handle.report, what, error)
                     return
             self.thread.join(_REPEAT)
 
@@ -260,10 +260,10 @@ def _as_failure(error: BaseException) -> Exception:
 class _ThreadSubscription(Generic[T]):
     """The loop's side of one subscription."""
 
-    __slots__ = ("__weakref__", "_closing", "_feed", "_inlet", "_started")
+    __slots__ = ("__weakref__", "_closing", "_downstream", "_feed", "_started")
 
-    def __init__(self, inlet: Inlet[T], feed: _Feed[T]) -> None:
-        self._inlet: Inlet[T] | None = inlet
+    def __init__(self, downstream: Downstream[T], feed: _Feed[T]) -> None:
+        self._downstream: Downstream[T] | None = downstream
         self._feed = feed
         self._started = False
         self._closing: Future[None] | None = None
@@ -289,29 +289,29 @@ class _ThreadSubscription(Generic[T]):
         self.deliver()
 
     def deliver(self) -> None:
-        feed, inlet = self._feed, self._inlet
+        feed, downstream = self._feed, self._downstream
         finished = feed.finished  # before the look at `ready`: all that precedes the end is there
         if finished and self._closing is not None and not self._closing.done():
             self._closing.set_result(None)
-        if inlet is None:
+        if downstream is None:
             return
         if feed.ready:
-            inlet.push([feed.ready.popleft() for _ in range(len(feed.ready))])
+            downstream.push([feed.ready.popleft() for _ in range(len(feed.ready))])
         if finished:
             error, feed.error = feed.error, None
             self._end(error)
 
     def _end(self, error: Exception | None) -> None:
-        inlet, self._inlet = self._inlet, None
-        if inlet is None:
+        downstream, self._downstream = self._downstream, None
+        if downstream is None:
             return  # cancelled while the last elements were pushed
         if error is None:
-            inlet.complete()
+            downstream.complete()
         else:
-            inlet.fail(error)
+            downstream.fail(error)
 
     def cancel(self) -> None:
-        feed, self._inlet = self._feed, None
+        feed, self._downstream = self._feed, None
         asleep = feed.parked
         feed.stop()
         feed.ready.clear()
@@ -321,12 +321,12 @@ class _ThreadSubscription(Generic[T]):
     async def aclose(self) -> None:
         """Wait, after a cancellation, until the thread has closed the iterable and ends."""
         if self._started and not self._feed.finished:
-            self._closing = self._closing or self._feed.door.future()
+            self._closing = self._closing or self._feed.loop_handle.create_future()
             await self._closing
 
     def _interrupt(self) -> None:
         feed = self._feed
-        work = feed.door.context.copy().run
+        work = feed.loop_handle.context.copy().run
         helper = Thread(
             target=work,
             args=(feed.keep_interrupting,),
@@ -339,5 +339,5 @@ class _ThreadSubscription(Generic[T]):
     def __del__(self) -> None:
         # Forgotten without a signal, for example with a loop that was closed under it. Only what
         # is safe inside the garbage collector: no thread is started and no lock is taken.
-        if self._inlet is not None:
+        if self._downstream is not None:
             self._feed.stop()

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
-from .._core.duration import Duration, seconds
-from .._core.heads import Inlet
-from .._core.loop import Door
+from .._core.compiler.chain_sources import Downstream
+from .._core.duration import Duration, to_seconds
+from .._core.loop import LoopHandle
 from ..errors import NotAnElement
 from ..stage import from_push
 
@@ -45,13 +45,15 @@ def interval(
     Holds: one tick with ``overflow="latest"``, else nothing.
     Rules: 1.1, 3.5
     """
-    every = seconds(period, "period")
-    first = every if initial_delay is None else seconds(initial_delay, "initial_delay", zero=True)
+    every = to_seconds(period, "period")
+    first = (
+        every if initial_delay is None else to_seconds(initial_delay, "initial_delay", zero=True)
+    )
     if overflow not in _POLICIES:
         raise ValueError(f"overflow must be one of {_POLICIES}, not {overflow!r}")
     keep = overflow == "latest"
     return from_push(
-        lambda inlet: _Clock(inlet, first, every, keep),
+        lambda downstream: _Clock(downstream, first, every, keep),
         name=f"interval({every:g})",
         holds=int(keep),
         checked=True,
@@ -62,9 +64,9 @@ def interval(
 class _Clock:
     """Asked for one tick at a time: a subscriber that is busy has not asked for the next."""
 
-    def __init__(self, inlet: Inlet[int], first: float, every: float, keep: bool) -> None:
-        self._inlet = inlet
-        self._door = Door("interval")
+    def __init__(self, downstream: Downstream[int], first: float, every: float, keep: bool) -> None:
+        self._downstream = downstream
+        self._loop_handle = LoopHandle("interval")
         self._first = first
         self._every = every
         self._keep = keep
@@ -77,7 +79,7 @@ class _Clock:
     def request(self, n: int, /) -> None:
         self._wanted = True
         if self._origin is None:
-            self._origin = self._door.now() + self._first
+            self._origin = self._loop_handle.time() + self._first
             self._set()
         elif self._missed is not None:
             self._emit(self._missed)
@@ -91,12 +93,12 @@ class _Clock:
         return (self._origin or 0.0) + tick * self._every
 
     def _set(self) -> None:
-        delay = max(0.0, self._at(self._next) - self._door.now())
-        self._timer = self._door.later(delay, self._tick)
+        delay = max(0.0, self._at(self._next) - self._loop_handle.time())
+        self._timer = self._loop_handle.call_later(delay, self._tick)
 
     def _tick(self) -> None:
         # A timer may come early by as much as the loop's clock resolves.
-        late = self._door.now() - self._at(self._next)
+        late = self._loop_handle.time() - self._at(self._next)
         tick = self._next + max(0, int(late / self._every))
         self._next = tick + 1
         self._set()
@@ -107,7 +109,7 @@ class _Clock:
 
     def _emit(self, tick: int) -> None:
         self._wanted, self._missed = False, None
-        self._inlet.push([tick])
+        self._downstream.push([tick])
 
 
 @overload
@@ -129,30 +131,33 @@ def timer(delay: Duration, value: Any = 0) -> "Flow[Any]":
     Holds: nothing.
     Rules: 1.1, 1.5, 3.5
     """
-    wait = seconds(delay, "delay", zero=True)
+    wait = to_seconds(delay, "delay", zero=True)
     if value is None:
         raise NotAnElement("timer(delay, None): None is not an element")
     return from_push(
-        lambda inlet: _Alarm(inlet, wait, value), name=f"timer({wait:g})", checked=True, window=1
+        lambda downstream: _Alarm(downstream, wait, value),
+        name=f"timer({wait:g})",
+        checked=True,
+        window=1,
     )
 
 
 class _Alarm:
-    def __init__(self, inlet: Inlet[Any], wait: float, value: object) -> None:
-        self._inlet = inlet
+    def __init__(self, downstream: Downstream[Any], wait: float, value: object) -> None:
+        self._downstream = downstream
         self._wait = wait
         self._value = value
-        self._door = Door("timer")
+        self._loop_handle = LoopHandle("timer")
         self._timer: TimerHandle | None = None
 
     def request(self, n: int, /) -> None:
         if self._timer is None:
-            self._timer = self._door.later(self._wait, self._ring)
+            self._timer = self._loop_handle.call_later(self._wait, self._ring)
 
     def cancel(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
     def _ring(self) -> None:
-        self._inlet.push([self._value])
-        self._inlet.complete()
+        self._downstream.push([self._value])
+        self._downstream.complete()

@@ -6,11 +6,11 @@ from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Never, SupportsIndex, TypeVar, cast, overload
 
-from .._core.door import INERT
-from .._core.inline import describe
+from .._core.compiler.inline import describe
+from .._core.subscription.subscribing import INERT
 from ..coerce import Source, deferred, iterated
 from ..errors import NotAnElement
-from ..stage import Inlet, Inline, from_pull, from_push
+from ..stage import Downstream, InlineStage, from_pull, from_push
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -31,7 +31,7 @@ __all__ = (
 T = TypeVar("T")
 S = TypeVar("S")
 
-_CALL = Inline(
+_CALL = InlineStage(
     "call",
     params=("function",),
     each="""
@@ -99,7 +99,7 @@ def never() -> "Flow[Never]":
     Rules: 3.13
     """
 
-    def open(_inlet: Inlet[Never]) -> "Subscription":
+    def open(_downstream: Downstream[Never]) -> "Subscription":
         return INERT
 
     return from_push(open, name="never()", checked=True)

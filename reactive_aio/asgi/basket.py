@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, cast
 
-from .._core.batched import Batched
-from .._core.loop import Door, Future
+from .._core.loop import Future, LoopHandle
+from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .tally import Tally
 
 if TYPE_CHECKING:
@@ -15,23 +15,34 @@ if TYPE_CHECKING:
 __all__ = ("Basket",)
 
 
-class Basket(Batched):
+class Basket(BulkSubscriber):
     """Keeps the elements that have come until they are fetched; never more than were asked for."""
 
-    __slots__ = ("_door", "_subscription", "_tally", "_waiter", "asked", "elements", "ended",
-                 "error", "fill", "left", "told")  # fmt: skip
+    __slots__ = (
+        "_loop_handle",
+        "_subscription",
+        "_tally",
+        "_waiter",
+        "append",
+        "asked",
+        "elements",
+        "ended",
+        "error",
+        "is_notified",
+        "left",
+    )  # fmt: skip
 
-    def __init__(self, door: Door, tally: Tally) -> None:
+    def __init__(self, loop_handle: LoopHandle, tally: Tally) -> None:
         self.elements: list[Any] = []
-        self.fill: Callable[[Any], None] = self.elements.append
-        self.told: bool = False
+        self.append: Callable[[Any], None] = self.elements.append
+        self.is_notified: bool = False
         self.ended: bool = False
         self.error: BaseException | None = None
         self.left: bool = False
         """Whether the client has gone."""
         self.asked: int = 0
         """Asked for, and not fetched yet."""
-        self._door = door
+        self._loop_handle = loop_handle
         self._tally = tally
         self._subscription: Subscription | None = None
         self._waiter: Future[Any] | None = None
@@ -60,8 +71,10 @@ class Basket(Batched):
         """Wait until there is something to look at, for *seconds* at most; return whether so."""
         if self.elements or self.ended or self.left:
             return True
-        self._waiter = waiter = self._door.future()
-        timer = None if seconds is None else self._door.later(seconds, self._wake, False)
+        self._waiter = waiter = self._loop_handle.create_future()
+        timer = (
+            None if seconds is None else self._loop_handle.call_later(seconds, self._wake, False)
+        )
         try:
             return bool(await waiter)
         finally:

@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from .._core.loop import Door, settled, turn
+from .._core.loop import LoopHandle, wait_settled, yield_to_loop
 from .basket import Basket
 from .forms import Form
 from .problem import Problem, problem_of
@@ -41,15 +41,21 @@ class Delivery:
     """Asks for *prefetch* elements, and for as many again as the server has taken."""
 
     def __init__(
-        self, door: Door, receive: Receive, send: Send, form: Form, manner: Manner, resumed: bool
+        self,
+        loop_handle: LoopHandle,
+        receive: Receive,
+        send: Send,
+        form: Form,
+        manner: Manner,
+        resumed: bool,
     ) -> None:
         self._receive = receive
         self._send = send
         self._form = form
         self._manner = manner
         self._resumed = resumed
-        self._door = door
-        self._basket = Basket(door, manner.tally)
+        self._loop_handle = loop_handle
+        self._basket = Basket(loop_handle, manner.tally)
         self._elements: deque[Any] = deque()  # out of the basket, and not written yet
         self._broken: Exception | None = None  # by the one who writes elements
         self._begun = False
@@ -60,7 +66,7 @@ class Delivery:
         basket, tally = self._basket, self._manner.tally
         tally.open += 1
         tally.opened += 1
-        watch = self._door.spawn(self._watch(), "asgi: waits for the client to leave")
+        watch = self._loop_handle.create_task(self._watch(), "asgi: waits for the client to leave")
         over = False
         try:
             prefetch = self._manner.prefetch
@@ -72,7 +78,7 @@ class Delivery:
             tally.open -= 1
             tally.cancelled += not over
             watch.cancel()
-            await settled(watch)
+            await wait_settled(watch)
             await basket.aclose()
 
     async def _watch(self) -> None:
@@ -93,7 +99,7 @@ class Delivery:
                 await self._pass(body, written)
                 # Demand goes on when the send has returned and everybody else had a turn: a source
                 # that never waits would otherwise keep the loop for itself.
-                await turn()
+                await yield_to_loop()
                 more = written if count is None else min(written, count - self._sent - basket.asked)
                 if more:
                     basket.request(more)
@@ -149,7 +155,7 @@ class Delivery:
         self._manner.tally.failed += 1
         problem, meant = problem_of(error, self._manner.tell_errors)
         if not meant:
-            tell(self._door, self._manner.on_error, error)
+            tell(self._loop_handle, self._manner.on_error, error)
         if self._begun:
             await self._pass(self._form.failed(problem), 0, more=False)
         else:
@@ -157,13 +163,15 @@ class Delivery:
 
 
 def tell(
-    door: Door, on_error: "Callable[[BaseException], object] | None", error: BaseException
+    loop_handle: LoopHandle,
+    on_error: "Callable[[BaseException], object] | None",
+    error: BaseException,
 ) -> None:
     """Report an error that the client is not told of."""
     if on_error is not None:
         on_error(error)
     else:
-        door.report("a stream served by ASGI failed", error)
+        loop_handle.report("a stream served by ASGI failed", error)
 
 
 async def refuse(send: Send, problem: Problem, *, head: bool = False) -> None:

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mappin
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
-from .._core.arguments import whole
-from .._core.duration import Duration, seconds
-from .._core.loop import Door
+from .._core.arguments import require_int
+from .._core.duration import Duration, to_seconds
+from .._core.loop import LoopHandle
 from ..coerce import Source, to_flow
 from .delivery import Delivery, Manner, encoded, refuse, respond, tell
 from .forms import Form
@@ -76,7 +76,7 @@ class HttpEndpoint(Generic[T]):
             self._serving -= 1
 
     async def _serve(self, request: HttpRequest, receive: Receive, send: Send, head: bool) -> None:
-        door, manner = Door("a request"), self._manner
+        loop_handle, manner = LoopHandle("a request"), self._manner
         try:
             form = self._choose(request)
             count = self._counted(request)
@@ -85,7 +85,7 @@ class HttpEndpoint(Generic[T]):
             manner.tally.failed += 1
             problem, meant = problem_of(error, manner.tell_errors)
             if not meant:
-                tell(door, manner.on_error, error)
+                tell(loop_handle, manner.on_error, error)
             await refuse(send, problem, head=head)
             return
         if flow is None:
@@ -96,7 +96,7 @@ class HttpEndpoint(Generic[T]):
         else:
             flow = flow if count is None else flow.take(count)
             again = request.last_event_id is not None and form.media_type == "text/event-stream"
-            await Delivery(door, receive, send, form, manner, again).run(flow, count)
+            await Delivery(loop_handle, receive, send, form, manner, again).run(flow, count)
 
     async def _flow(self, request: HttpRequest) -> "Flow[T] | None":
         made = self._make(request)
@@ -153,9 +153,9 @@ def manner_of(
 ) -> Manner:
     """Check the options that all formats share."""
     return Manner(
-        prefetch=whole(name, "prefetch", prefetch, least=1),
-        heartbeat=None if heartbeat is None else seconds(heartbeat, f"{name}: heartbeat"),
-        first_within=seconds(first_within, f"{name}: first_within", zero=True),
+        prefetch=require_int(name, "prefetch", prefetch, least=1),
+        heartbeat=None if heartbeat is None else to_seconds(heartbeat, f"{name}: heartbeat"),
+        first_within=to_seconds(first_within, f"{name}: first_within", zero=True),
         tell_errors=tell_errors,
         on_error=on_error,
         headers=encoded(_HEADERS | {key.lower(): each for key, each in (headers or {}).items()}),

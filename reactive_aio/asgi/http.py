@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from .._core.arguments import function, whole
-from .._core.duration import Duration, seconds
+from .._core.arguments import require_callable, require_int
+from .._core.duration import Duration, to_seconds
 from ..coerce import Source
 from .accept import chosen
 from .endpoint import HttpEndpoint, Make, manner_of
@@ -62,8 +62,8 @@ def sse(
     ``?n=100`` (``count="n"``) the response ends after so many elements, and without the event
     ``complete``, so that a browser comes again for more. The client after *max_streams* gets 503.
     """
-    function("sse", "encode", encode)
-    every = None if retry is None else round(seconds(retry, "sse: retry", zero=True) * 1000)
+    require_callable("sse", "encode", encode)
+    every = None if retry is None else round(to_seconds(retry, "sse: retry", zero=True) * 1000)
     form: EventForm[T] = EventForm(encode, id, event, every)
     manner = manner_of(
         "sse",
@@ -75,7 +75,7 @@ def sse(
         headers=headers,
         tally=tally,
     )
-    most = whole("sse", "max_streams", max_streams, least=1)
+    most = require_int("sse", "max_streams", max_streams, least=1)
     return HttpEndpoint(source, lambda _: form, manner, count, most, "sse")
 
 
@@ -109,7 +109,7 @@ def ndjson(
 
     The heartbeat is a blank line. Everything else is as in `sse`.
     """
-    function("ndjson", "encode", encode)
+    require_callable("ndjson", "encode", encode)
     form: LineForm[T] = LineForm(encode)
     manner = manner_of(
         "ndjson",
@@ -121,7 +121,7 @@ def ndjson(
         headers=headers,
         tally=tally,
     )
-    most = whole("ndjson", "max_streams", max_streams, least=1)
+    most = require_int("ndjson", "max_streams", max_streams, least=1)
     return HttpEndpoint(source, lambda _: form, manner, count, most, "ndjson")
 
 
@@ -147,8 +147,8 @@ def stream(
     Lines are for those who accept both; who accepts neither gets 406. All else is as in `sse` and
     `ndjson`.
     """
-    function("stream", "encode", encode)
-    every = None if retry is None else round(seconds(retry, "stream: retry", zero=True) * 1000)
+    require_callable("stream", "encode", encode)
+    every = None if retry is None else round(to_seconds(retry, "stream: retry", zero=True) * 1000)
     lines: LineForm[T] = LineForm(encode)
     events: EventForm[T] = EventForm(encode, id, event, every)
     forms: dict[str, Form] = {lines.media_type: lines, events.media_type: events}
@@ -169,5 +169,5 @@ def stream(
         headers={"vary": "accept", **(headers or {})},
         tally=tally,
     )
-    most = whole("stream", "max_streams", max_streams, least=1)
+    most = require_int("stream", "max_streams", max_streams, least=1)
     return HttpEndpoint(source, choose, manner, count, most, "stream")

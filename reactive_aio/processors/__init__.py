@@ -1,12 +1,12 @@
-"""Hot sources: what is emitted into a processor goes to whoever is subscribed to it.
+"""Hot sources: a processor delivers the elements emitted into it to its subscribers.
 
-A processor is a flow, so it has every operator; a subscriber, so a publisher can feed it; and it
-has a producers' side: ``try_emit`` for who cannot wait, ``await emit`` for who can, and
-``emit_threadsafe`` for other threads. It belongs to the event loop on which it is used first.
+A processor is a flow, so it has every operator; it is a subscriber, so a publisher can feed it; and
+producers emit into it: with ``try_emit`` without waiting, with ``await emit`` when there is room,
+with ``emit_threadsafe`` from other threads. It belongs to the event loop on which it is first used.
 """
 
-from .._core.queues import Emission
-from .hot import ProcessorStats
+from .._core.queues.bounded_queue import Emission
+from .hot_processor import ProcessorStats
 from .multicast import MulticastProcessor
 from .unicast import UnicastProcessor
 

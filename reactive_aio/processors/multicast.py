@@ -2,94 +2,97 @@
 
 from typing import Final, TypeVar
 
-from .._core.heads import Inlet
-from .._core.outlet import Outlet
-from .._core.queues import BoundedQueue, Emission, Policy
+from .._core.compiler.chain_sources import Downstream
+from .._core.queues.bounded_queue import BoundedQueue, Emission, OverflowPolicy
+from .._core.queues.output_buffer import OutputBuffer
 from ..spec import Subscription
-from .hot import Hot
+from .hot_processor import HotProcessor
 
-__all__ = ("NOBODY", "MulticastProcessor")
+__all__ = ("NO_SUBSCRIBER", "MulticastProcessor")
 
 T = TypeVar("T")
 
-NOBODY: Final = "no_subscriber"
-"""The reason counted for elements that were emitted while nobody was subscribed."""
+NO_SUBSCRIBER: Final = "no_subscriber"
+"""The reason counted for elements that were emitted without a subscriber."""
 
 
-class MulticastProcessor(Hot[T]):
+class MulticastProcessor(HotProcessor[T]):
     """A hot flow for any number of subscribers, each with its own demand.
 
     ::
 
-        news = MulticastProcessor[str](bound=100, overflow="drop_oldest")
+        news = MulticastProcessor[str](capacity=100, overflow="drop_oldest")
         news.subscribe(one)
         news.map(str.upper).subscribe(other)
         news.try_emit("a")
 
-    Each subscriber gets what is emitted while it is subscribed; at most *bound* elements wait for
-    each. When there is no room for the slowest, *overflow* says what happens to an element of a
-    producer that cannot wait: ``"buffer"`` (it is refused, and goes to nobody: the slowest holds
-    the others back), ``"drop_newest"``, ``"drop_oldest"``, ``"latest"`` (the slow subscriber misses
-    elements, the others do not), ``"fail"`` (the slow subscriber fails with `Overflow`).
+    A subscriber receives the elements emitted while it is subscribed; up to *capacity* elements
+    wait for each subscriber. When the queue of the slowest one is full, *overflow* decides what
+    happens to an element of a producer that cannot wait: ``"wait"`` (the element is refused and no
+    subscriber receives it: the slowest holds the others back), ``"drop_newest"``,
+    ``"drop_oldest"``, ``"latest"`` (only the slow subscriber misses elements), ``"fail"`` (the slow
+    subscriber fails with `Overflow`).
 
-    While nobody is subscribed, elements emitted are dropped, and counted; ``await subscribed()``
-    avoids that. A publisher that feeds it is not asked for any meanwhile. Cancelling removes one
-    subscriber; when the last one has gone the processor goes on, for those that may come. Whoever
-    subscribes after the end gets the terminal signal.
+    Without a subscriber, emitted elements are dropped and counted, and nothing is requested of a
+    publisher upstream; ``await wait_for_subscribers()`` avoids the loss. Cancelling removes one
+    subscriber; after the last one the processor stays open for new subscribers. A subscriber that
+    subscribes after the end receives the terminal signal.
 
-    Demand: unmet demand lets elements through at once, in the call of the producer. A publisher
-        that feeds it is asked for as many as the slowest subscriber has room for.
-    Completes: by ``complete()`` or with the publisher, behind the elements accepted.
-    Fails: by ``fail(error)`` or with the publisher, behind the elements accepted.
+    Demand: an element for which there is demand is delivered in the producer's call. Of a publisher
+        upstream, as many elements are requested as the slowest subscriber has room for.
+    Completes: by ``complete()`` or with the publisher, after the elements accepted.
+    Fails: by ``fail(error)`` or with the publisher, after the elements accepted.
     Cancels: removes this subscriber only.
-    Holds: *bound* elements for each subscriber, and as many again each of other threads and of the
-        publisher.
+    Holds: *capacity* elements for each subscriber, as many again of other threads, and as many of
+        the publisher.
     Rules: 1.1, 1.11, 2.5, 4.1, 4.2
     """
 
-    __slots__ = ("_emitting", "_subscribers")
+    __slots__ = ("_is_emitting", "_subscribers")
 
-    def __init__(self, bound: int = 256, *, overflow: Policy = "buffer", name: str = "") -> None:
-        super().__init__(bound, overflow=overflow, name=name)
-        self._subscribers: tuple[Outlet[T], ...] = ()
-        self._emitting = False
+    def __init__(
+        self, capacity: int = 256, *, overflow: OverflowPolicy = "wait", name: str = ""
+    ) -> None:
+        super().__init__(capacity, overflow=overflow, name=name)
+        self._subscribers: tuple[OutputBuffer[T], ...] = ()
+        self._is_emitting = False
 
-    def _outlets(self) -> tuple[Outlet[T], ...]:
+    def _outputs(self) -> tuple[OutputBuffer[T], ...]:
         return self._subscribers
 
-    def _attach(self, inlet: Inlet[T]) -> Subscription:
-        outlet = self._outlet(inlet, BoundedQueue(self._bound, self._overflow))
-        if not self._ended:
-            self._subscribers = (*self._subscribers, outlet)
-            self._joined()
-        return outlet
+    def _attach(self, downstream: Downstream[T]) -> Subscription:
+        output = self._output_buffer(downstream, BoundedQueue(self._capacity, self._overflow))
+        if not self._is_done:
+            self._subscribers = (*self._subscribers, output)
+            self._notify_subscribed()
+        return output
 
-    def _left(self, outlet: Outlet[T]) -> None:
-        self._subscribers = tuple(each for each in self._subscribers if each is not outlet)
-        self._dropped += outlet.queue.dropped
-        self._highest = max(self._highest, outlet.queue.highest)
+    def _on_cancel(self, output: OutputBuffer[T]) -> None:
+        self._subscribers = tuple(each for each in self._subscribers if each is not output)
+        self._dropped += output.queue.dropped
+        self._highest = max(self._highest, output.queue.highest)
         if self._subscribers:
-            self._room()  # it may have been the slowest
+            self._on_room()  # it may have been the slowest
         else:
-            self._gate.room()  # nobody holds the producers back any more
+            self._emitter.room()  # no subscriber holds the producers back now
 
     def _deliver(self, element: T) -> Emission:
         subscribers = self._subscribers
         if not subscribers:
-            self._dropped[NOBODY] += 1
+            self._dropped[NO_SUBSCRIBER] += 1
             return Emission.DROPPED
-        if self._overflow == "buffer" and any(each.queue.full for each in subscribers):
+        if self._overflow == "wait" and any(each.queue.full for each in subscribers):
             return Emission.REFUSED
-        if self._emitting:  # a subscriber emits: first everybody gets what it got
+        if self._is_emitting:  # a subscriber emits: deliver the previous element to all first
             for each in subscribers:
                 each.flush()
         outcomes = {each.put(element).outcome for each in subscribers}
-        outermost, self._emitting = not self._emitting, True
+        outermost, self._is_emitting = not self._is_emitting, True
         try:
             for each in subscribers:
                 each.flush()
         finally:
-            self._emitting = not outermost
+            self._is_emitting = not outermost
         if Emission.ACCEPTED in outcomes:
             self._accepted += 1
             return Emission.ACCEPTED

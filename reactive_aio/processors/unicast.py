@@ -2,85 +2,87 @@
 
 from typing import TypeVar
 
-from .._core.heads import Inlet
-from .._core.outlet import Outlet
-from .._core.queues import BoundedQueue, Emission, Policy
+from .._core.compiler.chain_sources import Downstream
+from .._core.queues.bounded_queue import BoundedQueue, Emission, OverflowPolicy
+from .._core.queues.output_buffer import OutputBuffer
 from ..errors import AlreadySubscribed, Overflow
 from ..spec import Subscription
-from .hot import Hot
+from .hot_processor import HotProcessor
 
 __all__ = ("UnicastProcessor",)
 
 T = TypeVar("T")
 
 
-class UnicastProcessor(Hot[T]):
-    """A hot flow for one subscriber; what is emitted before it comes waits for it.
+class UnicastProcessor(HotProcessor[T]):
+    """A hot flow for one subscriber; elements emitted before it subscribes wait for it.
 
     ::
 
-        queue = UnicastProcessor[str](bound=100)
+        queue = UnicastProcessor[str](capacity=100)
         queue.try_emit("a")
         queue.complete()
         [x async for x in queue]  # ["a"]
 
-    At most *bound* elements wait. When there is no room, *overflow* says what happens to an element
-    of a producer that cannot wait: ``"buffer"`` (it is refused), ``"drop_newest"``,
+    Up to *capacity* elements wait. When the queue is full, *overflow* decides what happens to an
+    element of a producer that cannot wait: ``"wait"`` (the element is refused), ``"drop_newest"``,
     ``"drop_oldest"``, ``"latest"`` (only the latest is held) or ``"fail"`` (the flow fails with
-    `Overflow`, behind the elements held).
+    `Overflow`, after the elements held).
 
-    A second subscriber fails with `AlreadySubscribed`. When its subscriber cancels, the processor
-    has ended: what waits is discarded, producers are told ENDED, a publisher that feeds it is
+    A second subscriber fails with `AlreadySubscribed`. When the subscriber cancels, the processor
+    ends: waiting elements are discarded, emissions return ``ENDED``, and a publisher upstream is
     cancelled.
 
-    Demand: unmet demand lets elements through at once, in the call of the producer. A publisher
-        that feeds it is asked from the first request on, for as many as there is room for.
-    Completes: by ``complete()`` or with the publisher, behind the elements accepted.
-    Fails: by ``fail(error)`` or with the publisher, behind the elements accepted.
-    Cancels: ends it.
-    Holds: *bound* elements, and as many again each of other threads and of the publisher.
+    Demand: an element for which there is demand is delivered in the producer's call. Of a publisher
+        upstream, as many elements are requested as there is room for, from the first request on.
+    Completes: by ``complete()`` or with the publisher, after the elements accepted.
+    Fails: by ``fail(error)`` or with the publisher, after the elements accepted.
+    Cancels: ends the processor.
+    Holds: *capacity* elements, as many again of other threads, and as many of the publisher.
     Rules: 1.1, 1.11, 2.5, 4.1, 4.2
     """
 
-    __slots__ = ("_one", "_queue", "_served")
+    __slots__ = ("_has_served", "_output", "_queue")
 
-    def __init__(self, bound: int = 256, *, overflow: Policy = "buffer", name: str = "") -> None:
-        super().__init__(bound, overflow=overflow, name=name)
-        self._queue: BoundedQueue[T] = BoundedQueue(bound, overflow)
-        self._one: Outlet[T] | None = None
-        self._served = False
+    def __init__(
+        self, capacity: int = 256, *, overflow: OverflowPolicy = "wait", name: str = ""
+    ) -> None:
+        super().__init__(capacity, overflow=overflow, name=name)
+        self._queue: BoundedQueue[T] = BoundedQueue(capacity, overflow)
+        self._output: OutputBuffer[T] | None = None
+        self._has_served = False
 
-    def _outlets(self) -> tuple[Outlet[T], ...]:
-        return () if self._one is None else (self._one,)
+    def _outputs(self) -> tuple[OutputBuffer[T], ...]:
+        return () if self._output is None else (self._output,)
 
     def _queues(self) -> list[BoundedQueue[T]]:
         return [self._queue]
 
-    def _attach(self, inlet: Inlet[T]) -> Subscription:
-        if self._served:
+    def _attach(self, downstream: Downstream[T]) -> Subscription:
+        if self._has_served:
             raise AlreadySubscribed(
                 f"rule 1.11: {self._name} serves one subscriber, and has one or had one; "
                 "for several, use MulticastProcessor"
             )
-        self._served = True
-        self._one = outlet = self._outlet(inlet, self._queue)
-        self._joined()
-        return outlet
+        self._has_served = True
+        self._output = output = self._output_buffer(downstream, self._queue)
+        self._notify_subscribed()
+        return output
 
-    def _left(self, outlet: Outlet[T]) -> None:
-        self._one = None
-        self._ended = True
-        self._gate.shut()
+    def _on_cancel(self, output: OutputBuffer[T]) -> None:
+        self._output = None
+        self._is_done = True
+        self._emitter.shut()
         if self._feed is not None:
-            self._feed.arm.cancel()
-        self._let_go()
+            self._feed.inner.cancel()
+        self._release_waiters()
 
     def _deliver(self, element: T) -> Emission:
-        if self._one is not None:
-            outcome = self._one.offer(element).outcome
+        if self._output is not None:
+            outcome = self._output.offer(element).outcome
         else:
             outcome = self._queue.offer(element).outcome
             if outcome is Emission.OVERFLOWED:
-                self._gate.end(Overflow(self._name, self._bound))
+                self._emitter.end(Overflow(self._name, self._capacity))
         self._accepted += outcome is Emission.ACCEPTED
         return outcome

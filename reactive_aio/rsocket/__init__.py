@@ -28,22 +28,22 @@ from .protocol.errors import (
 )
 from .protocol.frames import ErrorCode, Payload, Setup
 from .protocol.limits import Limits
-from .protocol.metadata import Bearer, Item, OtherCredentials, Simple
+from .protocol.metadata import BearerToken, MetadataItem, OtherCredentials, SimpleAuth
 from .protocol.resume import Resumption, Sessions
-from .protocol.states import Model
+from .protocol.stream_states import InteractionModel
 from .uri import Address
 
 if TYPE_CHECKING:
-    from .auth import Caller
+    from .asgi_application import AsgiApp, asgi_app
+    from .auth import ConnectingClient
     from .client import Client, connect
-    from .leasing import Lease
-    from .mounting import AsgiApp, asgi_app
+    from .client_options import ClientOptions
+    from .leases import Lease
     from .request import Request
     from .requester import Requester
-    from .responder import Options, RouterResponder
+    from .responder import ResponderOptions, RouterResponder
     from .routing import Router
     from .server import Server, loopback, serve
-    from .terms import Terms
 
 __all__ = (
     "BYTES",
@@ -53,20 +53,20 @@ __all__ = (
     "Address",
     "ApplicationError",
     "AsgiApp",
-    "Bearer",
-    "Caller",
+    "BearerToken",
     "Client",
+    "ClientOptions",
     "Codec",
+    "ConnectingClient",
     "Connection",
     "ConnectionLost",
     "ErrorCode",
-    "Item",
+    "InteractionModel",
     "Lease",
     "Limits",
-    "Model",
+    "MetadataItem",
     "NoLease",
     "NoStreamLeft",
-    "Options",
     "OtherCredentials",
     "Payload",
     "PayloadError",
@@ -76,6 +76,7 @@ __all__ = (
     "RequestInvalid",
     "RequestRejected",
     "Requester",
+    "ResponderOptions",
     "ResumeRejected",
     "Resumption",
     "Router",
@@ -84,9 +85,8 @@ __all__ = (
     "Sessions",
     "Setup",
     "SetupRejected",
-    "Simple",
+    "SimpleAuth",
     "StreamFailed",
-    "Terms",
     "asgi_app",
     "connect",
     "error_of",
@@ -97,18 +97,18 @@ __all__ = (
 
 # The protocol must be importable where there is no event loop; who asks for these has one.
 _DRIVEN = {
-    "AsgiApp": "mounting",
-    "Caller": "auth",
+    "AsgiApp": "asgi_application",
+    "ConnectingClient": "auth",
     "Client": "client",
-    "Lease": "leasing",
-    "Options": "responder",
+    "Lease": "leases",
+    "ResponderOptions": "responder",
     "Request": "request",
     "Requester": "requester",
     "Router": "routing",
     "RouterResponder": "responder",
     "Server": "server",
-    "Terms": "terms",
-    "asgi_app": "mounting",
+    "ClientOptions": "client_options",
+    "asgi_app": "asgi_application",
     "connect": "client",
     "loopback": "server",
     "serve": "server",

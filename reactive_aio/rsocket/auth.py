@@ -1,4 +1,4 @@
-"""Who may come in, and who may ask for what: the hooks of authentication and authorization."""
+"""Authentication of clients and authorization of requests, by functions of the application."""
 
 from dataclasses import dataclass, field
 from inspect import Parameter, isawaitable
@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from anyio import fail_after
 
-from .envelope import credentials_in, items_of
-from .parameters import parameters
+from .handlers import signature_parameters
 from .protocol.errors import RequestRejected
 from .protocol.frames import ErrorCode, Setup
-from .protocol.metadata import Credentials, Item
+from .protocol.metadata import Credentials, MetadataItem
+from .request_metadata import find_credentials, read_items
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,49 +18,48 @@ if TYPE_CHECKING:
     from .driver import Driver
     from .request import Request
 
-__all__ = ("Authenticate", "Authorize", "Caller", "Hooks", "caller")
+__all__ = ("AuthHooks", "Authenticate", "Authorize", "ConnectingClient", "connecting_client")
 
 Authenticate: TypeAlias = (
-    "Callable[[Credentials | None], Any] | Callable[[Credentials | None, Caller], Any]"
+    "Callable[[Credentials | None], Any] | Callable[[Credentials | None, ConnectingClient], Any]"
 )
-"""Gets the credentials of a SETUP, or None, and the `Caller` if it takes a second argument."""
+"""Called with the credentials of a SETUP, or None, and the `ConnectingClient` if it takes two
+arguments."""
 
 Authorize: TypeAlias = "Callable[[Request], Any]"
-"""Gets a request before it is served."""
+"""Called with a request before it is served."""
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
-    """A client that wants to come in."""
+class ConnectingClient:
+    """A client that is to be authenticated."""
 
     credentials: Credentials | None
     certificate: dict[str, Any] | None = None
-    """The certificate of its TLS connection, verified, as `ssl.SSLSocket.getpeercert` has it."""
+    """The verified certificate of its TLS connection, in the form of
+    `ssl.SSLSocket.getpeercert`."""
     address: Any = None
-    """Where it calls from, if its transport knows."""
+    """Its network address, if the transport knows it."""
     data: bytes = field(default=b"", repr=False)
     """The data of its SETUP."""
-    metadata: tuple[Item, ...] = field(default=(), repr=False)
+    metadata: tuple[MetadataItem, ...] = field(default=(), repr=False)
     """All items of metadata of its SETUP."""
 
 
-def caller(driver: "Driver", setup: Setup) -> Caller:
-    """Who stands at the door; raises `ProtocolError` if what it says makes no sense."""
-    items = items_of(setup, setup.payload.metadata)
-    return Caller(
-        credentials_in(items),
-        certificate=driver.info("peercert") or None,
-        address=driver.info("peername"),
+def connecting_client(driver: "Driver", setup: Setup) -> ConnectingClient:
+    """The client that sent *setup*; raises `ProtocolError` if its metadata is malformed."""
+    items = read_items(setup, setup.payload.metadata)
+    return ConnectingClient(
+        find_credentials(items),
+        certificate=driver.get_extra_info("peercert") or None,
+        address=driver.get_extra_info("peername"),
         data=setup.payload.data,
         metadata=items,
     )
 
 
-_POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-
-
-class Hooks:
-    """The application's two questions. An answer that does not come in time is a no."""
+class AuthHooks:
+    """Calls the application's functions. Without an answer in time, the client is refused."""
 
     def __init__(
         self, authenticate: "Authenticate | None", authorize: "Authorize | None", timeout: float
@@ -68,23 +67,23 @@ class Hooks:
         self.authenticate: Authenticate | None = authenticate
         self.authorize: Authorize | None = authorize
         self._timeout = timeout
-        self._both = authenticate is not None and _takes_two(authenticate)
+        self._passes_client = authenticate is not None and _takes_two(authenticate)
 
-    async def who(self, caller: Caller) -> Any:
-        """Whom authentication takes *caller* for; something false if it does not let it in."""
-        ask: Any = self.authenticate
-        if ask is None:
+    async def identify(self, client: ConnectingClient) -> Any:
+        """The user that *client* is authenticated as; a false value if it is refused."""
+        authenticate: Any = self.authenticate
+        if authenticate is None:
             return True
-        shown = caller.credentials
-        return await self._answer(ask(shown, caller) if self._both else ask(shown))
+        if self._passes_client:
+            return await self._result(authenticate(client.credentials, client))
+        return await self._result(authenticate(client.credentials))
 
-    async def permit(self, request: "Request") -> None:
-        """Raise `RequestRejected` unless *request* may be served."""
-        ask = self.authorize
-        if ask is None:
+    async def check(self, request: "Request") -> None:
+        """Raise `RequestRejected` unless *request* is authorized."""
+        if self.authorize is None:
             return
         try:
-            user = await self._answer(ask(request))
+            user = await self._result(self.authorize(request))
         except TimeoutError:
             message = b"authorization took too long"
             raise RequestRejected(ErrorCode.REJECTED, message) from None
@@ -93,15 +92,16 @@ class Hooks:
         if user is not True:
             request.user = user
 
-    async def _answer(self, answer: Any) -> Any:
-        if isawaitable(answer):
+    async def _result(self, result: Any) -> Any:
+        if isawaitable(result):
             with fail_after(self._timeout):
-                return await answer
-        return answer
+                return await result
+        return result
+
+
+_POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def _takes_two(function: Authenticate) -> bool:
-    found = parameters(function).values()
-    if any(each.kind is Parameter.VAR_POSITIONAL for each in found):
-        return True
-    return sum(each.kind in _POSITIONAL for each in found) > 1
+    kinds = [each.kind for each in signature_parameters(function).values()]
+    return Parameter.VAR_POSITIONAL in kinds or sum(each in _POSITIONAL for each in kinds) > 1

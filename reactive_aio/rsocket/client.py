@@ -3,18 +3,18 @@
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from .._core.duration import Duration, seconds
-from .._core.loop import Door
+from .._core.duration import Duration, to_seconds
+from .._core.loop import LoopHandle
 from ..retry import RetryPolicy
+from .client_options import ClientOptions, client_driver, resolve_credentials
 from .driver import Driver, lost_error
 from .payloads import BYTES, Codec
 from .protocol.errors import ConnectionLost
 from .protocol.frames import ErrorCode
-from .reconnecting import Link
+from .reconnection import Reconnector
 from .requester import Requester
-from .terms import Terms, dialled, shown
-from .transports.addressed import dial
 from .transports.bytestream import StreamTransport
+from .transports.endpoints import dial
 from .uri import Address
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Client(Requester[T]):
         codec: Codec[T],
         route: str | None = None,
         n: int | None = None,
-        link: Link | None = None,
+        link: Reconnector | None = None,
     ) -> None:
         super().__init__(driver, codec, route, n)
         self._link = link
@@ -55,9 +55,9 @@ class Client(Requester[T]):
 
     async def ready(self) -> None:
         """Wait until there is a connection; fail with `ConnectionLost` if none will come."""
-        if self._link is not None and self._driver.ended is not None:
+        if self._link is not None and self._driver.close_reason is not None:
             await self._link.ready()
-        if self._driver.ended is not None:
+        if self._driver.close_reason is not None:
             raise lost_error(self._driver)
 
     async def aclose(self) -> None:
@@ -74,7 +74,7 @@ async def connect(
     ssl: SSLContext | None = None,
     timeout: Duration = 10.0,
     retry: RetryPolicy | int | None = None,
-    **terms: Unpack[Terms],
+    **terms: Unpack[ClientOptions],
 ) -> Client[bytes]: ...
 @overload
 async def connect(
@@ -84,7 +84,7 @@ async def connect(
     ssl: SSLContext | None = None,
     timeout: Duration = 10.0,
     retry: RetryPolicy | int | None = None,
-    **terms: Unpack[Terms],
+    **terms: Unpack[ClientOptions],
 ) -> Client[T]: ...
 async def connect(
     where: "str | ByteStream",
@@ -93,11 +93,11 @@ async def connect(
     ssl: SSLContext | None = None,
     timeout: Duration = 10.0,
     retry: RetryPolicy | int | None = None,
-    **terms: Unpack[Terms],
+    **terms: Unpack[ClientOptions],
 ) -> Client[Any]:
     """Connect to *where*, a URI (see `uri`) or any byte stream of anyio.
 
-    *codec* says what elements are; what else there is to say stands in `Terms`. Credentials that
+    *codec* encodes and decodes elements; all other options are in `ClientOptions`. Credentials that
     the server refuses let the first request fail with `SetupRejected`. A connection that does not
     come about within *timeout* seconds fails with `ConnectionLost`. *retry* says when to connect
     again once the connection was lost, and when to give up; without it, a lost connection stays
@@ -106,32 +106,34 @@ async def connect(
     if not isinstance(where, str):
         if terms.get("resume") is not None or retry is not None:
             raise ValueError("resume and retry need a URI: a byte stream is there only once")
-        driver = dialled(codec, terms, await shown(terms))
+        driver = client_driver(codec, terms, await resolve_credentials(terms))
         StreamTransport(driver, where)
         return Client(driver, codec)
     address = Address.parse(where)
-    limit = seconds(timeout, "timeout")
+    limit = to_seconds(timeout, "timeout")
 
     async def make() -> Driver:
-        return dialled(codec, terms, await shown(terms))
+        return client_driver(codec, terms, await resolve_credentials(terms))
 
     async def reach(driver: Driver) -> None:
         await _within(limit, address, driver, ssl)
 
-    link = Link(make, reach, None if retry is None else RetryPolicy.of(retry))
+    link = Reconnector(make, reach, None if retry is None else RetryPolicy.of(retry))
     return Client(await link.first(), codec, address.route, address.n, link)
 
 
 async def _within(limit: float, address: Address, driver: Driver, ssl: SSLContext | None) -> None:
-    door = Door("connect()")
-    task = door.spawn(dial(door.loop, address, driver, ssl), f"rsocket: connects to {address}")
+    loop_handle = LoopHandle("connect()")
+    task = loop_handle.create_task(
+        dial(loop_handle.loop, address, driver, ssl), f"rsocket: connects to {address}"
+    )
     late = False
 
     def stop() -> None:
         nonlocal late
         late = task.cancel()
 
-    timer = door.later(limit, stop)
+    timer = loop_handle.call_later(limit, stop)
     try:
         await task
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Payload codecs: how the elements of an application become bytes, and back.
+"""Payload codecs: they encode the elements of an application as bytes, and decode them.
 
-`BYTES`, `TEXT` and `JSON` need nothing. `MSGPACK` and `typed`, which reads into classes, use
-msgspec or pydantic, whichever the class is of.
+`BYTES`, `TEXT` and `JSON` have no requirements. `MSGPACK` requires msgspec, and `typed`, which
+decodes into classes, requires msgspec or pydantic, depending on the class.
 """
 
 import json
@@ -23,11 +23,11 @@ Decode = Callable[[bytes], Any]
 
 
 class PayloadError(ReactiveError, ValueError):
-    """Data that is not what it should be. The text says no more: the peer may see it."""
+    """Data that cannot be decoded. The text is sent to the peer, so it contains no secrets."""
 
 
-class _OtherType(PayloadError, TypeError):
-    """A value that the codec of the connection, or of the request, is not for."""
+class _WrongType(PayloadError, TypeError):
+    """A value that the codec cannot encode."""
 
     def __init__(self, value: object, mime: str) -> None:
         kind = type(value).__name__
@@ -36,7 +36,7 @@ class _OtherType(PayloadError, TypeError):
 
 @dataclass(frozen=True, slots=True)
 class Codec(Generic[T]):
-    """A pair of functions, and the MIME type under which a connection announces them."""
+    """A pair of functions, and the MIME type that a connection announces for them."""
 
     mime: str
     encode: Callable[[T], bytes]
@@ -48,13 +48,13 @@ def _bytes(value: bytes) -> bytes:
     if type(value) is bytes:
         return value
     if not isinstance(value, (bytes, bytearray, memoryview)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise _OtherType(value, OCTET_STREAM)
+        raise _WrongType(value, OCTET_STREAM)
     return bytes(value)
 
 
 def _text(value: str) -> bytes:
     if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise _OtherType(value, "text/plain")
+        raise _WrongType(value, "text/plain")
     return value.encode()
 
 
@@ -77,7 +77,7 @@ def _unjson(data: bytes) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can say of an object of a class."""
+    """An object of a class as a value that JSON can represent."""
     if callable(dump := getattr(value, "model_dump", None)):
         return dump(mode="json")
     msgspec = sys.modules.get("msgspec")
@@ -90,25 +90,25 @@ def _plain(value: Any) -> Any:
 
 # -- MessagePack -----------------------------------------------------------------------------------
 def _pack(value: Any) -> bytes:
-    return cast("bytes", _package("MSGPACK", "msgspec").msgpack.encode(value, enc_hook=_plain))
+    return cast("bytes", _import("MSGPACK", "msgspec").msgpack.encode(value, enc_hook=_plain))
 
 
 def _unpack(data: bytes) -> Any:
-    msgspec = _package("MSGPACK", "msgspec")
+    msgspec = _import("MSGPACK", "msgspec")
     try:
         return msgspec.msgpack.decode(data) if data else None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise PayloadError(f"the data is not MessagePack: {error}") from None
 
 
-def _package(what: str, *names: str) -> Any:
-    """The first of the packages *names* that is there."""
+def _import(purpose: str, *names: str) -> Any:
+    """Import the first of the packages *names* that is installed."""
     for name in names:
         try:
             return import_module(name)
         except ImportError:
             continue
-    raise ImportError(f"{what} needs {' or '.join(names)}: pip install {names[0]}")
+    raise ImportError(f"{purpose} needs {' or '.join(names)}: pip install {names[0]}")
 
 
 BYTES: Final[Codec[bytes]] = Codec(OCTET_STREAM, _bytes, bytes)
@@ -119,7 +119,7 @@ MSGPACK: Final[Codec[Any]] = Codec("application/msgpack", _pack, _unpack)
 
 # -- classes ---------------------------------------------------------------------------------------
 def typed(kind: type[T], base: Codec[Any] = JSON) -> Codec[T]:
-    """Read elements as *kind*, from JSON, or from MessagePack with ``MSGPACK`` as *base*.
+    """A codec that decodes JSON into *kind*, or MessagePack with ``MSGPACK`` as *base*.
 
     ::
 
@@ -128,8 +128,8 @@ def typed(kind: type[T], base: Codec[Any] = JSON) -> Codec[T]:
         requester.request_stream(route="orders", codec=typed(Order))
 
     *kind* is a ``msgspec.Struct``, a pydantic model, a dataclass or TypedDict, or a type made of
-    these, such as ``list[Order]``. What does not fit it is a `PayloadError`. What is written may be
-    of any class that *base* can write.
+    these, such as ``list[Order]``. Data that does not fit raises `PayloadError`. The codec encodes
+    any value that *base* encodes.
     """
     if base.mime not in (JSON.mime, MSGPACK.mime):
         raise ValueError(f"base must be JSON or MSGPACK, not {base.mime}")
@@ -138,11 +138,11 @@ def typed(kind: type[T], base: Codec[Any] = JSON) -> Codec[T]:
 
 @cache
 def _decoder(kind: Any, mime: str) -> Decode:
-    what = f"reading {getattr(kind, '__name__', kind)}"
-    made_by = _maker(kind)
-    package = _package(what, made_by) if made_by else _package(what, "msgspec", "pydantic")
-    inner = _by_pydantic if package.__name__ == "pydantic" else _by_msgspec
-    decode = inner(package, kind, mime)
+    purpose = f"reading {getattr(kind, '__name__', kind)}"
+    required = _required_package(kind)
+    package = _import(purpose, required) if required else _import(purpose, "msgspec", "pydantic")
+    make = _pydantic_decoder if package.__name__ == "pydantic" else _msgspec_decoder
+    decode = make(package, kind, mime)
     optional = NoneType in get_args(kind)
 
     def decoded(data: bytes) -> Any:
@@ -151,7 +151,7 @@ def _decoder(kind: Any, mime: str) -> Decode:
     return decoded
 
 
-def _by_msgspec(msgspec: Any, kind: Any, mime: str) -> Decode:
+def _msgspec_decoder(msgspec: Any, kind: Any, mime: str) -> Decode:
     family = msgspec.json if mime == JSON.mime else msgspec.msgpack
     try:
         decode = family.Decoder(kind).decode
@@ -162,12 +162,12 @@ def _by_msgspec(msgspec: Any, kind: Any, mime: str) -> Decode:
         try:
             return decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise PayloadError(f"the data is no {_name(kind)}: {error}") from None
+            raise PayloadError(f"the data is not a valid {_name(kind)}: {error}") from None
 
     return decoded
 
 
-def _by_pydantic(pydantic: Any, kind: Any, mime: str) -> Decode:
+def _pydantic_decoder(pydantic: Any, kind: Any, mime: str) -> Decode:
     adapter = pydantic.TypeAdapter(kind)
     validate = adapter.validate_json
     if mime != JSON.mime:
@@ -180,8 +180,8 @@ def _by_pydantic(pydantic: Any, kind: Any, mime: str) -> Decode:
             return validate(data)
         except pydantic.ValidationError as error:
             first = error.errors(include_url=False, include_context=False)[:5]
-            told = "; ".join(f"{'.'.join(map(str, e['loc'])) or '$'}: {e['msg']}" for e in first)
-            raise PayloadError(f"the data is no {_name(kind)}: {told}") from None
+            details = "; ".join(f"{'.'.join(map(str, e['loc'])) or '$'}: {e['msg']}" for e in first)
+            raise PayloadError(f"the data is not a valid {_name(kind)}: {details}") from None
 
     return decoded
 
@@ -190,19 +190,19 @@ def _name(kind: Any) -> str:
     return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
 
 
-def _maker(kind: Any) -> str:
-    """The package that the classes in *kind* are of; empty if of none."""
+def _required_package(kind: Any) -> str:
+    """The package that the classes in *kind* require; empty if none."""
     for each in (kind, *get_args(kind)):
         for name, base in (("msgspec", "Struct"), ("pydantic", "BaseModel")):
-            made = getattr(sys.modules.get(name), base, None)
-            if made is not None and isinstance(each, type) and issubclass(each, made):
+            parent = getattr(sys.modules.get(name), base, None)
+            if parent is not None and isinstance(each, type) and issubclass(each, parent):
                 return name
-    found = {_maker(each) for each in get_args(kind)} - {""}
+    found = {_required_package(each) for each in get_args(kind)} - {""}
     return min(found, default="")
 
 
 def readable(kind: Any) -> bool:
-    """Whether *kind* is one for `typed`: a class with fields, or made of such."""
-    if _maker(kind):
+    """Whether `typed` supports *kind*: a class with fields, or a type made of such classes."""
+    if _required_package(kind):
         return True
     return any(is_typeddict(each) or is_dataclass(each) for each in (kind, *get_args(kind)))

@@ -2,18 +2,18 @@
 
 from typing import TYPE_CHECKING, Any
 
-from .envelope import Envelope, credentials_in
 from .protocol.errors import ProtocolError, RequestInvalid
 from .protocol.frames import ErrorCode
 from .protocol.mime import TRACING_ZIPKIN
+from .request_metadata import RequestMetadata, find_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..flow import Flow
     from .driver import Driver
-    from .protocol.metadata import Credentials, Item
-    from .protocol.states import Model
+    from .protocol.metadata import Credentials, MetadataItem
+    from .protocol.stream_states import InteractionModel
     from .requester import Requester
 
 __all__ = ("Request",)
@@ -37,14 +37,14 @@ class Request:
 
     def __init__(
         self,
-        model: "Model",
+        model: "InteractionModel",
         data: bytes,
-        envelope: Envelope,
+        envelope: RequestMetadata,
         driver: "Driver",
         peer: "Callable[[], Requester[Any]]",
         deadline: float | None,
     ) -> None:
-        self.model: Model = model
+        self.model: InteractionModel = model
         self.data: bytes = data
         """The data of the request, as it came; of a channel, that of its first element."""
         self.user: Any = driver.user
@@ -66,7 +66,7 @@ class Request:
         return self._envelope.route
 
     @property
-    def metadata(self) -> "tuple[Item, ...]":
+    def metadata(self) -> "tuple[MetadataItem, ...]":
         """All items that came with the request."""
         return self._envelope.items
 
@@ -75,7 +75,7 @@ class Request:
         return next((content for kind, content in self.metadata if kind == mime), None)
 
     @property
-    def tracing(self) -> "tuple[Item, ...]":
+    def tracing(self) -> "tuple[MetadataItem, ...]":
         """The items that say of which trace this is a part, to be passed on as they are::
 
         await other.request_response(…, metadata=request.tracing)
@@ -86,7 +86,7 @@ class Request:
     def credentials(self) -> "Credentials | None":
         """What came with this request, beside those of the connection."""
         try:
-            return credentials_in(self.metadata)
+            return find_credentials(self.metadata)
         except ProtocolError as error:
             raise RequestInvalid(ErrorCode.INVALID, f"{error}".encode()) from None
 
@@ -100,7 +100,7 @@ class Request:
         """
         if self.deadline is None:
             return None
-        return max(0.001, self.deadline - self._driver.door.now())
+        return max(0.001, self.deadline - self._driver.loop_handle.time())
 
     @property
     def payload(self) -> Any:

@@ -4,18 +4,12 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeAlias, TypeVar, overload
 
-from .._core.duration import Duration, seconds
+from .._core.duration import Duration, to_seconds
 from ..coerce import Source, to_flow
-from ..stage import Inlet, from_push
+from ..stage import Downstream, from_push
 from .driver import Driver, lost_error
-from .envelope import within, written
-from .exchange import ChannelOut, Inflow, answer
-from .protocol.errors import NoLease
-from .protocol.frames import Pair, Payload
-from .protocol.metadata import Item, write_mime_types, write_routing
-from .protocol.mime import ACCEPT_MIME_TYPES, COMPOSITE_METADATA, MIME_TYPE, ROUTING
-from .waiting import (
-    TimedInflow,
+from .lease_wait import (
+    TimedInboundStream,
     begin_stream,
     deadline_passed,
     fail,
@@ -23,6 +17,12 @@ from .waiting import (
     leased,
     when_leased,
 )
+from .protocol.errors import NoLease
+from .protocol.frames import Payload, PayloadTuple
+from .protocol.metadata import MetadataItem, write_mime_types, write_routing
+from .protocol.mime import ACCEPT_MIME_TYPES, COMPOSITE_METADATA, MIME_TYPE, ROUTING
+from .request_metadata import deadline_item, write_items
+from .stream_adapters import ChannelSender, InboundStream, answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ __all__ = ("Requester",)
 
 T = TypeVar("T")
 U = TypeVar("U")
-Metadata: TypeAlias = "Sequence[Item | tuple[str, bytes]]"
+Metadata: TypeAlias = "Sequence[MetadataItem | tuple[str, bytes]]"
 _NO_METADATA: Final = ()
 _KEPT: Final = 256
 
@@ -96,19 +96,19 @@ class Requester(Generic[T]):
         Fails with `TimedOut` when *timeout* seconds have passed, lease and answer included.
         """
         driver = self._driver
-        if driver.ended is not None:
+        if driver.close_reason is not None:
             raise lost_error(driver)
-        limit = None if timeout is None else seconds(timeout, "timeout")
+        limit = None if timeout is None else to_seconds(timeout, "timeout")
         if codec is None and limit is None and not metadata and route in self._usual:
             codec = self._codec  # this is `_payload`, by a call less: a twentieth of a request
             asked = (b"" if payload is None else codec.encode(payload)), self._usual[route]
         else:
             asked = self._payload(payload, codec, route, metadata, limit)
             codec = codec or self._codec
-        call: Future[bytes] = driver.door.loop.create_future()
+        call: Future[bytes] = driver.loop_handle.loop.create_future()
         timer: TimerHandle | None = None
         if limit is not None:
-            timer = driver.door.later(limit, fail, call, late(limit))
+            timer = driver.loop_handle.call_later(limit, fail, call, late(limit))
         stream_id = 0
         try:
             while not stream_id:
@@ -116,14 +116,14 @@ class Requester(Generic[T]):
                     stream_id = driver.connection.request_response(asked)
                 except NoLease:
                     await leased(driver, call)
-            driver.calls[stream_id] = call
-            driver.hasten()
+            driver.responses[stream_id] = call
+            driver.send_request()
             data = await call
         except BaseException as error:
-            if driver.calls.get(stream_id) is call:  # nobody waits for it any more
-                del driver.calls[stream_id]
+            if driver.responses.get(stream_id) is call:  # nobody waits for it any more
+                del driver.responses[stream_id]
                 driver.connection.cancel(stream_id)
-                driver.plan()
+                driver.schedule_turn()
             if limit is not None and deadline_passed(error):
                 raise late(limit) from None
             raise
@@ -142,7 +142,7 @@ class Requester(Generic[T]):
     ) -> None:
         """Send a request that nobody answers; waits while much waits to be sent."""
         asked = self._payload(payload, codec, route, metadata, None)
-        await self._open().room()
+        await self._open().drain()
         driver = self._open()
         while True:
             try:
@@ -150,7 +150,7 @@ class Requester(Generic[T]):
                 break
             except NoLease:
                 await leased(driver)
-        driver.plan()
+        driver.schedule_turn()
 
     @overload
     def request_stream(
@@ -185,10 +185,10 @@ class Requester(Generic[T]):
         The other end is asked for as much as the subscriber asks for, no more and no less. The
         stream fails with `TimedOut` unless it ends within *timeout* seconds from then.
         """
-        limit = None if timeout is None else seconds(timeout, "timeout")
+        limit = None if timeout is None else to_seconds(timeout, "timeout")
         asked = self._payload(payload, codec, route, metadata, limit)
 
-        def start(inflow: Inflow, n: int) -> int:
+        def start(inflow: InboundStream, n: int) -> int:
             return inflow.driver.connection.request_stream(asked, n)
 
         open = self._opener(codec, partial(begin_stream, start), limit)
@@ -228,16 +228,16 @@ class Requester(Generic[T]):
         The channel is opened by the first element of *source*. A source that is empty gets none
         back. One that fails fails the channel; the other end is not told why.
         """
-        limit = None if timeout is None else seconds(timeout, "timeout")
+        limit = None if timeout is None else to_seconds(timeout, "timeout")
         items = self._items(codec, route, metadata, limit)
         encode = (codec or self._codec).encode
 
-        def begin(inflow: Inflow) -> None:
+        def begin(inflow: InboundStream) -> None:
             def opened(payload: Payload, n: int) -> int:
                 first = Payload(payload.data, items)
                 return inflow.driver.connection.request_channel(first, n)
 
-            out = ChannelOut(
+            out = ChannelSender(
                 inflow, lambda each: Payload(encode(each)), opened, lambda each: answer(each, False)
             )
             out.attach(to_flow(source))
@@ -245,16 +245,16 @@ class Requester(Generic[T]):
         open = self._opener(codec, partial(when_leased, begin), limit)
         return from_push(open, name=self._name("request_channel", route), holds=None)
 
-    def metadata_push(self, *metadata: Item | tuple[str, bytes]) -> None:
+    def metadata_push(self, *metadata: MetadataItem | tuple[str, bytes]) -> None:
         """Send metadata that concerns the whole connection."""
         driver = self._open()
-        driver.connection.metadata_push(written(self._metadata_mime, metadata) or b"")
-        driver.plan()
+        driver.connection.metadata_push(write_items(self._metadata_mime, metadata) or b"")
+        driver.schedule_turn()
 
     # -- the end -----------------------------------------------------------------------------------
     @property
     def closed(self) -> bool:
-        return self._driver.ended is not None
+        return self._driver.close_reason is not None
 
     async def aclose(self) -> None:
         """Close the connection: streams that are open fail; nothing of it is left."""
@@ -273,22 +273,22 @@ class Requester(Generic[T]):
 
     # -- inside ------------------------------------------------------------------------------------
     def _open(self) -> Driver:
-        if self._driver.ended is not None:
+        if self._driver.close_reason is not None:
             raise lost_error(self._driver)
         return self._driver
 
     def _opener(
         self,
         codec: "Codec[Any] | None",
-        begin: "Callable[[Inflow, int], None]",
+        begin: "Callable[[InboundStream, int], None]",
         limit: float | None,
-    ) -> "Callable[[Inlet[Any]], Subscription]":
+    ) -> "Callable[[Downstream[Any]], Subscription]":
         decode = (codec or self._codec).decode
 
-        def open(inlet: Inlet[Any]) -> "Subscription":
+        def open(downstream: Downstream[Any]) -> "Subscription":
             if limit is None:
-                return Inflow(self._driver, inlet, decode, begin)
-            return TimedInflow(self._driver, inlet, decode, begin, limit)
+                return InboundStream(self._driver, downstream, decode, begin)
+            return TimedInboundStream(self._driver, downstream, decode, begin, limit)
 
         return open
 
@@ -302,7 +302,7 @@ class Requester(Generic[T]):
         route: str | None,
         metadata: Metadata,
         limit: float | None,
-    ) -> Pair:
+    ) -> PayloadTuple:
         data = b"" if payload is None else (codec or self._codec).encode(payload)
         if metadata or codec is not None or limit is not None:
             return data, self._items(codec, route, metadata, limit)
@@ -333,5 +333,5 @@ class Requester(Generic[T]):
             mime = write_mime_types(codec.mime)
             items += [(MIME_TYPE, mime), (ACCEPT_MIME_TYPES, mime)]
         if limit is not None:
-            items.append(within(limit))
-        return written(self._metadata_mime, [*items, *metadata])
+            items.append(deadline_item(limit))
+        return write_items(self._metadata_mime, [*items, *metadata])

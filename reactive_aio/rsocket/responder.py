@@ -5,38 +5,39 @@ from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from .._core.duration import Duration, seconds
-from .answering import UNKNOWN, Plain, ShortWay
-from .auth import Authenticate, Authorize, Hooks, caller
+from .._core.duration import Duration, to_seconds
+from .auth import Authenticate, AuthHooks, Authorize, connecting_client
 from .driver import Driver
-from .envelope import Envelope, Envelopes, items_of
-from .exchange import answer
-from .leasing import Grants, Lease
+from .fast_responder import UNKNOWN, DirectHandler, FastResponder
+from .leases import Lease, LeaseGranter
 from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec
 from .protocol.errors import ProtocolError, RequestInvalid, StreamFailed
-from .protocol.events import Requested
+from .protocol.events import RequestReceived
 from .protocol.frames import ErrorCode, Payload, Resume, Setup
-from .protocol.states import Model
+from .protocol.stream_states import InteractionModel
+from .request_execution import ONE, RequestExecution
+from .request_metadata import MetadataCache, RequestMetadata, read_items
 from .requester import Requester
+from .resumable_sessions import ResumableSessions
 from .routing import Router
-from .serving import ONE, Served
-from .sessions import Kept
+from .stream_adapters import answer
 
 if TYPE_CHECKING:
     from ..spec import Publisher
 
-__all__ = ("CODECS", "Options", "RouterResponder")
+__all__ = ("CODECS", "ResponderOptions", "RouterResponder")
 
-_RESPONSE: Final = Model.RESPONSE
+_RESPONSE: Final = InteractionModel.RESPONSE
 CODECS: Final[dict[str, Codec[Any]]] = {each.mime: each for each in (BYTES, TEXT, JSON, MSGPACK)}
 
 
-class Options(TypedDict, total=False):
+class ResponderOptions(TypedDict, total=False):
     """How a router serves, for `serve`, `loopback` and everybody who makes a `RouterResponder`."""
 
     authenticate: "Authenticate | None"
-    """Gets the credentials of each client, or None, and the `Caller` if it takes two arguments;
-    returns who that is, or something false. It may be a coroutine function."""
+    """Called with the credentials of each client, or None, and the `ConnectingClient` if it takes
+    two arguments. Returns the user, or a false value to refuse the client. May be a coroutine
+    function."""
     authorize: "Authorize | None"
     """Gets each `Request` before it is served; returns something false if it may not be, else True
     or what the handler shall see as its user. It may be a coroutine function."""
@@ -75,11 +76,11 @@ class RouterResponder:
         max_running: int = 256,
     ) -> None:
         self.router: Router = router
-        self.envelopes: Envelopes = Envelopes()
-        self._auth_timeout = seconds(auth_timeout, "auth_timeout")
-        self.hooks: Hooks = Hooks(authenticate, authorize, self._auth_timeout)
-        self._short = ShortWay(self)
-        self.kept: Kept = Kept()
+        self.envelopes: MetadataCache = MetadataCache()
+        self._auth_timeout = to_seconds(auth_timeout, "auth_timeout")
+        self.hooks: AuthHooks = AuthHooks(authenticate, authorize, self._auth_timeout)
+        self._short = FastResponder(self)
+        self.kept: ResumableSessions = ResumableSessions()
         self._codecs = CODECS | (codecs or {})
         self._leases = leases
         self._on_connect = on_connect
@@ -87,7 +88,7 @@ class RouterResponder:
         self._on_error = on_error
         self._max_running = max_running
         self._running = 0
-        self._grants: dict[Driver, Grants] = {}
+        self._grants: dict[Driver, LeaseGranter] = {}
         self.dropped: int = 0
         """How many requests that nobody answers came while too many were being served, or made no
         sense."""
@@ -99,14 +100,14 @@ class RouterResponder:
 
     # -- admission ---------------------------------------------------------------------------------
     def admit(self, driver: Driver, setup: Setup) -> None:
-        if driver.returns_only:
+        if driver.is_resume_only:
             driver.reject("there are too many connections")
             return
         if self.hooks.authenticate is None:
             self._let_in(driver, setup)
             return
         timeout = self._auth_timeout
-        late = driver.door.later(timeout, driver.reject, "authentication took too long")
+        late = driver.loop_handle.call_later(timeout, driver.reject, "authentication took too long")
         task = driver.spawn(self._judge(driver, setup), "rsocket: authentication")
         if task is not None:
             task.add_done_callback(lambda _: late.cancel())
@@ -114,7 +115,7 @@ class RouterResponder:
     async def _judge(self, driver: Driver, setup: Setup) -> None:
         user: Any = None
         try:
-            user = await self.hooks.who(caller(driver, setup))
+            user = await self.hooks.identify(connecting_client(driver, setup))
         except ProtocolError:
             driver.reject("the credentials cannot be read")
             return
@@ -137,9 +138,9 @@ class RouterResponder:
         """A connection is open, on either side: grant leases, and say that it is there."""
         setup = driver.connection.setup
         if setup is not None and setup.lease and self._leases is not None:
-            grants = self._grants[driver] = Grants(driver)
+            grants = self._grants[driver] = LeaseGranter(driver)
             driver.at_resume.append(grants.renew)
-            driver.at_end(self._end_grants)
+            driver.add_close_callback(self._end_grants)
             grants.attach(self._leases(driver.user))
         if self._on_connect is not None:
             self._call(driver, self._on_connect, Requester(driver, self.codec(setup)))
@@ -168,47 +169,49 @@ class RouterResponder:
         self.kept.resume(driver, frame)
 
     # -- requests ----------------------------------------------------------------------------------
-    def serve(self, driver: Driver, request: Requested) -> None:
+    def serve(self, driver: Driver, request: RequestReceived) -> None:
         """Call the handler of a request; whatever it raises is the answer."""
         if request.model is _RESPONSE:
             data, metadata = request.payload
-            self.answer(driver, [(request.stream_id, data, metadata)])
+            self.respond(driver, [(request.stream_id, data, metadata)])
         else:
-            self._begin(driver, request, Served.begin)
+            self._begin(driver, request, RequestExecution.begin)
         if self._grants and (grants := self._grants.get(driver)) is not None:
             grants.used()
 
-    def answer(self, driver: Driver, questions: "list[tuple[int, bytes, bytes | None]]") -> None:
+    def respond(self, driver: Driver, requests: "list[tuple[int, bytes, bytes | None]]") -> None:
         setup = driver.connection.setup
         known = self._short.known(setup)
-        for question in questions:
-            plain = known.get(question[2], UNKNOWN)
+        for request in requests:
+            plain = known.get(request[2], UNKNOWN)
             if plain is UNKNOWN:
-                plain = self._short.find(setup, question[2])
+                plain = self._short.find(setup, request[2])
             if plain is None:
-                self._begin(driver, _requested(*question), Served.begin)
+                self._begin(driver, _requested(*request), RequestExecution.begin)
             else:
-                self._answer_plainly(driver, plain, question)
-        driver.plan()
+                self._answer_plainly(driver, plain, request)
+        driver.schedule_turn()
 
     def _answer_plainly(
-        self, driver: Driver, plain: Plain, question: tuple[int, bytes, bytes | None]
+        self, driver: Driver, plain: DirectHandler, request: tuple[int, bytes, bytes | None]
     ) -> None:
-        stream_id, data, _ = question
+        stream_id, data, _ = request
         try:
             result = plain.call(data)
             if type(result) in ONE:
-                driver.connection.answer(stream_id, plain.encode(result))
+                driver.connection.respond(stream_id, plain.encode(result))
                 return
         except Exception as error:
             self.refuse(driver, stream_id, error)
             return
-        self._begin(driver, _requested(*question), partial(Served.go_on, result=result))
+        self._begin(driver, _requested(*request), partial(RequestExecution.go_on, result=result))
 
-    def _begin(self, driver: Driver, request: Requested, begin: Callable[[Served], object]) -> None:
-        served: Served | None = None
+    def _begin(
+        self, driver: Driver, request: RequestReceived, begin: Callable[[RequestExecution], object]
+    ) -> None:
+        served: RequestExecution | None = None
         try:
-            served = Served(self, driver, request)
+            served = RequestExecution(self, driver, request)
             begin(served)
         except Exception as error:
             if served is None:
@@ -219,11 +222,11 @@ class RouterResponder:
     def refuse(self, driver: Driver, stream_id: int, error: BaseException) -> None:
         code, data = self.failed(driver, error)
         driver.connection.fail_stream(stream_id, code, data)
-        driver.plan()
+        driver.schedule_turn()
 
     def pushed(self, driver: Driver, metadata: bytes) -> None:
         """Metadata for the whole connection; what cannot be read, or is too much, is dropped."""
-        if self.router.pushed is None or not self.take_place():
+        if self.router.metadata_push is None or not self.take_place():
             return
         task: Coroutine[Any, Any, None] = self._push(driver, metadata)
         spawned = driver.spawn(task, "rsocket: metadata push")
@@ -235,13 +238,14 @@ class RouterResponder:
     async def _push(self, driver: Driver, metadata: bytes) -> None:
         setup = driver.connection.setup
         try:
-            items = items_of(setup, metadata)
+            items = read_items(setup, metadata)
         except ProtocolError:
             self.dropped += 1
             return
         try:
             peer = Requester(driver, self.codec(setup))
-            result = self.router.push(metadata=items, user=driver.user, peer=peer)
+            push: Any = self.router.metadata_push
+            result = push(metadata=items, user=driver.user, peer=peer)
             if isawaitable(result):
                 await result
         except Exception as error:
@@ -257,14 +261,16 @@ class RouterResponder:
         if self._on_error is not None:
             self._on_error(error)
         else:
-            driver.door.report("an RSocket handler failed", error)
+            driver.loop_handle.report("an RSocket handler failed", error)
 
     # -- types of data -----------------------------------------------------------------------------
     def codec(self, setup: Setup | None) -> Codec[Any]:
         """That of a whole connection. A type that nobody knows is bytes."""
         return self._codecs.get(setup.data_mime if setup else "", BYTES)
 
-    def choose(self, setup: Setup | None, envelope: Envelope) -> tuple[Codec[Any], Codec[Any]]:
+    def choose(
+        self, setup: Setup | None, envelope: RequestMetadata
+    ) -> tuple[Codec[Any], Codec[Any]]:
         """The codecs for a request's data and for the answers; raises `RequestInvalid`."""
         data = self.codec(setup)
         if envelope.mime is not None:
@@ -294,5 +300,5 @@ class RouterResponder:
         self._running -= 1
 
 
-def _requested(stream_id: int, data: bytes, metadata: bytes | None) -> Requested:
-    return Requested(stream_id, _RESPONSE, Payload(data, metadata))
+def _requested(stream_id: int, data: bytes, metadata: bytes | None) -> RequestReceived:
+    return RequestReceived(stream_id, _RESPONSE, Payload(data, metadata))

@@ -4,16 +4,16 @@ from ssl import SSLContext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack, overload
 
-from .._core.loop import Door, settled
+from .._core.loop import LoopHandle, wait_settled
+from .client_options import ClientOptions, client_driver
 from .driver import Driver
+from .interfaces import Responder
 from .payloads import BYTES, Codec
 from .protocol.connection import Connection
 from .protocol.limits import Limits
 from .requester import Requester
-from .responder import Options, RouterResponder
-from .roles import Responder
-from .terms import Terms, dialled
-from .transports.addressed import listen, place
+from .responder import ResponderOptions, RouterResponder
+from .transports.endpoints import listen, place
 from .transports.memory import join
 from .uri import Address
 
@@ -46,8 +46,8 @@ class Server:
     ) -> None:
         self.address: Address | None = None
         """Where it listens; None if it does not."""
-        self.refused: int = 0
-        """How many connections there were too many."""
+        self.refused_connections: int = 0
+        """The number of connections refused because too many were open."""
         self._responder = responder
         self._limits = limits
         self._most = max_connections
@@ -74,12 +74,12 @@ class Server:
     def welcome(self) -> Driver:
         """The driver of a new connection; one too many ends at once."""
         driver = Driver(self._make, self._responder)
-        driver.returns_only = self._full()
-        if self._closing or (driver.returns_only and not self._may_return()):
-            self.refused += 1
+        driver.is_resume_only = self._full()
+        if self._closing or (driver.is_resume_only and not self._may_return()):
+            self.refused_connections += 1
             driver.abort()
             return driver
-        driver.on_lost = self._drivers.discard
+        driver.on_closed = self._drivers.discard
         self._drivers.add(driver)
         return driver
 
@@ -87,7 +87,7 @@ class Server:
         """Sessions that wait for their clients must not keep those from coming back."""
         if len(self._drivers) < self._most:
             return False
-        waiting = sum(each.connection.suspended for each in self._drivers)
+        waiting = sum(each.connection.is_suspended for each in self._drivers)
         return len(self._drivers) - waiting >= self._most
 
     def _may_return(self) -> bool:
@@ -95,7 +95,7 @@ class Server:
 
         The transport of that session may be lost, and the server not know it yet.
         """
-        strangers = sum(each.returns_only for each in self._drivers)
+        strangers = sum(each.is_resume_only for each in self._drivers)
         return self._resume is not None and strangers < _RETURNING
 
     def _make(self, now: float) -> Connection:
@@ -105,7 +105,7 @@ class Server:
 
     async def listen(self, uri: str, ssl: SSLContext | None, origins: "Sequence[str]" = ()) -> Self:
         address = Address.parse(uri)
-        loop = Door("serve()").loop
+        loop = LoopHandle("serve()").loop
         self._listener = await listen(loop, address, self.welcome, ssl, origins)
         self.address = place(self._listener, address)
         return self
@@ -115,7 +115,7 @@ class Server:
         self._closing = True
         if self._listener is not None:
             self._listener.close()
-        await settled(*(each.aclose() for each in list(self._drivers)))
+        await wait_settled(*(each.aclose() for each in list(self._drivers)))
         if self._listener is not None:
             await self._listener.wait_closed()
 
@@ -140,7 +140,7 @@ async def serve(
     limits: Limits | None = None,
     resume: "Resumption | None" = None,
     max_connections: int = 1024,
-    **options: Unpack[Options],
+    **options: Unpack[ResponderOptions],
 ) -> Server:
     """Listen at *uri* (``tcp://…:0`` for any free port) and serve by *router*.
 
@@ -148,7 +148,7 @@ async def serve(
     Over WebSocket, web pages of the same host and port may connect, and those of *origins*, such
     as ``https://shop.example``; ``*`` stands for all. *limits* is what each connection may cost.
     With *resume*, clients may have their sessions back after they lost their transports. At most
-    *max_connections* are open. What else there is to say stands in `Options`.
+    *max_connections* are open. What else there is to say stands in `ResponderOptions`.
     """
     responder = RouterResponder(router, **options)
     server = Server(
@@ -180,8 +180,8 @@ def loopback(
     credentials: "Credentials | None" = None,
     limits: Limits | None = None,
     answers: "Router | None" = None,
-    client: Terms | None = None,
-    **options: Unpack[Options],
+    client: ClientOptions | None = None,
+    **options: Unpack[ResponderOptions],
 ) -> Requester[bytes]: ...
 @overload
 def loopback(
@@ -191,8 +191,8 @@ def loopback(
     credentials: "Credentials | None" = None,
     limits: Limits | None = None,
     answers: "Router | None" = None,
-    client: Terms | None = None,
-    **options: Unpack[Options],
+    client: ClientOptions | None = None,
+    **options: Unpack[ResponderOptions],
 ) -> Requester[T]: ...
 def loopback(
     router: "Router",
@@ -201,8 +201,8 @@ def loopback(
     credentials: "Credentials | None" = None,
     limits: Limits | None = None,
     answers: "Router | None" = None,
-    client: Terms | None = None,
-    **options: Unpack[Options],
+    client: ClientOptions | None = None,
+    **options: Unpack[ResponderOptions],
 ) -> Requester[Any]:
     """Connect to *router* in memory: the whole protocol, without a socket.
 
@@ -214,9 +214,9 @@ def loopback(
     *answers* serves what the router's handlers ask of the client. *client* is what else `connect`
     may be told; all other *options* are as in `serve`.
     """
-    terms = Terms(limits=limits, router=answers)
+    terms = ClientOptions(limits=limits, router=answers)
     terms.update(client or {})
-    near = dialled(codec, terms, credentials)
+    near = client_driver(codec, terms, credentials)
     responder = RouterResponder(router, **options)
     far = Driver(
         lambda now: Connection(None, now, limits=limits, lease=responder.leases), responder

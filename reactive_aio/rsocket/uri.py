@@ -1,12 +1,12 @@
-"""Addresses: one URI says by which transport, where, which route, and how much is wanted at first.
+"""Addresses: one URI names the transport, the place, the route and the initial demand.
 
 ::
 
-    tcp://prices.example:7000                      rsocket+tcp://… is the same, as for all others
+    tcp://prices.example:7000                      or rsocket+tcp://…; so for every transport
     tls://prices.example:7000?route=prices.ACME    TCP with TLS
     unix:///run/prices.sock?route=prices.ACME&n=100
-    ws://prices.example/rsocket?route=prices.ACME  WebSocket; port 80 if none is named
-    wss://prices.example/rsocket                   WebSocket with TLS; port 443
+    ws://prices.example/rsocket?route=prices.ACME  WebSocket; port 80 by default
+    wss://prices.example/rsocket                   WebSocket with TLS; port 443 by default
 """
 
 import re
@@ -17,14 +17,14 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 __all__ = ("Address",)
 
 _TRANSPORTS: Final = ("tcp", "tls", "unix", "ws", "wss")
-_PORTS: Final = {"ws": 80, "wss": 443}
+_WEBSOCKET_PORTS: Final = {"ws": 80, "wss": 443}
 _OPTIONS: Final = frozenset({"route", "n"})
 _PATH: Final = re.compile(r"[!$%&'()*+,\-./0-9:;=@A-Z_a-z~]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """What a URI says. `host` and `port`, but for Unix sockets; `path` for those and the web."""
+    """A parsed URI. Unix sockets have a `path`, WebSockets all three, others `host` and `port`."""
 
     transport: str
     host: str = ""
@@ -33,28 +33,29 @@ class Address:
     route: str | None = None
     """The route of requests that name none."""
     n: int | None = None
-    """How many elements a stream asks for at first, whatever its subscriber does."""
+    """The number of elements that a stream prefetches, whatever its subscriber requests."""
 
     @classmethod
     def parse(cls, uri: str) -> "Address":
-        """Read *uri*; raise ValueError, saying what is wrong with it."""
+        """Parse *uri*; raise ValueError if it is not an address."""
         try:
             parts = urlsplit(uri)
         except ValueError as error:
             raise ValueError(f"{uri!r}: {error}") from None
         transport = parts.scheme.removeprefix("rsocket+")
         if transport not in _TRANSPORTS:
-            raise ValueError(f"{uri!r}: write one of {_known()}")
+            known = ", ".join(f"{each}://" for each in _TRANSPORTS)
+            raise ValueError(f"{uri!r}: write one of {known}")
         if parts.username is not None or parts.fragment:
-            raise ValueError(f"{uri!r}: neither credentials nor a fragment belong into an address")
-        route, n = _options(uri, parts.query)
+            raise ValueError(f"{uri!r}: an address has neither credentials nor a fragment")
+        route, n = _parse_query(uri, parts.query)
         if transport == "unix":
             if parts.netloc or not parts.path:
                 raise ValueError(f"{uri!r}: write unix:///path/of/the/socket")
             return cls(transport=transport, path=unquote(parts.path), route=route, n=n)
         host, port, path = parts.hostname, _port(uri, parts), ""
-        if transport in _PORTS:
-            port, path = _PORTS[transport] if port is None else port, parts.path or "/"
+        if transport in _WEBSOCKET_PORTS:
+            port, path = _WEBSOCKET_PORTS[transport] if port is None else port, parts.path or "/"
             if not host or not _PATH.fullmatch(path):
                 example = f"{transport}://host:port/path"
                 raise ValueError(f"{uri!r}: write {example}, percent-encoded where need be")
@@ -63,24 +64,19 @@ class Address:
         return cls(transport=transport, host=host, port=port, path=path, route=route, n=n)
 
     @property
-    def secure(self) -> bool:
-        """Whether there is TLS."""
+    def is_secure(self) -> bool:
+        """Whether the transport uses TLS."""
         return self.transport in ("tls", "wss")
 
     @property
-    def web(self) -> bool:
-        """Whether it is a WebSocket."""
-        return self.transport in _PORTS
+    def is_websocket(self) -> bool:
+        return self.transport in _WEBSOCKET_PORTS
 
     def __str__(self) -> str:
         if self.transport == "unix":
             return f"unix://{self.path}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.transport}://{host}:{self.port}{self.path}"
-
-
-def _known() -> str:
-    return ", ".join(f"{each}://" for each in _TRANSPORTS)
 
 
 def _port(uri: str, parts: SplitResult) -> int | None:
@@ -90,7 +86,7 @@ def _port(uri: str, parts: SplitResult) -> int | None:
         raise ValueError(f"{uri!r}: a port is a number from 0 to 65535") from None
 
 
-def _options(uri: str, query: str) -> tuple[str | None, int | None]:
+def _parse_query(uri: str, query: str) -> tuple[str | None, int | None]:
     options = parse_qs(query, keep_blank_values=True)
     if unknown := options.keys() - _OPTIONS:
         raise ValueError(f"{uri!r}: unknown {', '.join(sorted(unknown))}; route and n are known")

@@ -3,8 +3,7 @@
 Importing this package imports neither PySpark nor a JVM; that happens when something is used.
 """
 
-from .active import activate
-from .archive import NoArchive, archive_classes
+from .class_data_sharing import ArchiveUnavailable, archive_classes
 from .dataframe import from_dataframe
 from .datasource import (
     ServedFlow,
@@ -14,22 +13,22 @@ from .datasource import (
     serve_flow,
     serve_writes,
 )
-from .failures import SparkSessionLost, UnsupportedDataFrame
-from .flow import SparkFlow
+from .errors import SparkSessionLost, UnsupportedDataFrame
 from .java import Java, JavaNotFound, ensure_java, find_java
-from .mode import ModeUnavailable
 from .progress import Progress
 from .progress_bar import ProgressBar
-from .session import local_session
-from .sinks import Written, append_table, to_dataframe, write_parquet
+from .read_mode import ModeUnavailable
+from .session import activate, local_session
+from .spark_flow import SparkFlow
 from .streaming import MicroBatch, StreamFlow, StreamStopped, from_micro_batches, from_stream
+from .terminals import WriteResult, append_table, to_dataframe, write_parquet
 
 __all__ = (
+    "ArchiveUnavailable",
     "Java",
     "JavaNotFound",
     "MicroBatch",
     "ModeUnavailable",
-    "NoArchive",
     "Progress",
     "ProgressBar",
     "ServedFlow",
@@ -40,7 +39,7 @@ __all__ = (
     "StreamStopped",
     "UnsupportedDataFrame",
     "WriteFailed",
-    "Written",
+    "WriteResult",
     "activate",
     "append_table",
     "archive_classes",

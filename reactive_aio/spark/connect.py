@@ -1,35 +1,29 @@
-"""Rows of a DataFrame of Spark Connect: Arrow batches from a server, by PySpark's own client.
+"""Mode ``"connect"``: Arrow batches from a Spark Connect server, fetched by PySpark's own client.
 
-There is no demand in that protocol. The server computes the whole result, as one job, as soon as it
-is asked for any of it, and keeps what the client has not fetched. So demand decides when it begins
+The protocol has no demand. The server computes the whole result, as one job, as soon as any of it
+is requested, and keeps what the client has not fetched. So demand decides when the operation begins
 and how much is fetched, and a subscription that ends interrupts it.
 
-PySpark's client does the fetching: it knows the channel with its credentials and its interceptors,
-fetches on when a connection broke, and tells the server what it may forget. It blocks, so a thread
-drains it under demand. `connect_missing` probes what is used of it beyond what PySpark documents,
-and tests/spark/test_connect_contract.py pins it:
-
-* ``DataFrame._plan``: what the server is sent, and the observations in it;
-* ``SparkConnectClient.to_table_as_iterator``, ``add_tag``, ``interrupt_tag``;
-* ``thread_local`` and ``_retrying`` of a client, which a copy of it may have for itself.
+PySpark's client knows the channel with its credentials and interceptors, continues after a
+connection broke, and acknowledges what the server may release. It blocks, so a thread drains it
+under demand.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, suppress
-from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
-from threading import Event, local
+from threading import Event
 from typing import TYPE_CHECKING, Any, Final
-from uuid import uuid4
 
 from .._sources.thread import Begun, threaded
-from .batches import arrow_schema
-from .failures import telling
-from .progress import Meter
-from .rows import Kind, conversion, maker
-from .values import columns_of
+from ._internals import arrow_schema, connect_client, connect_responses
+from .arrow.decoder import row_converter
+from .errors import explained
+from .progress import ProgressMeter
+from .rows import RowKind, from_spark_row
+from .tagged_jobs import new_tag
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,217 +32,187 @@ if TYPE_CHECKING:
     from ..flow import Flow
 
 __all__ = (
-    "Operation", "PublicOperation", "Remote", "by_connect", "by_remote_iterator", "connect_missing",
+    "BatchOperation", "ConnectSession", "Operation", "from_connect_batches",
+    "from_connect_iterator",
 )  # fmt: skip
 
 Convert = Callable[[Any], Iterable[Any]]
+"""Makes the elements of a part of the result."""
 
-_MOST_ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_TAKEN: Final = 10_000
-"""Rows that Spark may be told to take: it collects them before it sends the first one."""
-_NEEDED: Final = (
-    "_retrying", "add_tag", "interrupt_tag", "thread_local", "to_table_as_iterator",
-)  # fmt: skip
+_ROWS_PER_BATCH: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_LARGEST_LIMIT: Final = 10_000
+"""Rows that a plan is limited to, at most: Spark collects them before it sends the first one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Remote:
-    """What is to be known of a session of Spark Connect; the server is asked."""
+class ConnectSession:
+    """The properties of a Spark Connect session that a flow needs. `of` asks the server."""
 
     tags: frozenset[str]
-    """Those that operations have which are begun in the thread that made the flow."""
-    most: int | None
+    """The tags of operations started in the thread that made the flow."""
+    rows_per_batch: int | None
     """How many rows the server sends together at most; None when that is not limited."""
-    takes_first: bool
-    """Whether its limits take the first rows: before 4.2 they took any, of all partitions."""
+    has_ordered_limit: bool
+    """Whether a limit takes the first rows: before 4.2 it took any, of all partitions."""
 
     @classmethod
-    def of(cls, df: "DataFrame") -> "Remote":
+    def of(cls, df: "DataFrame") -> "ConnectSession":
         session = df.sparkSession
-        with telling(df):
-            most = int(session.conf.get(_MOST_ROWS) or 0)
+        with explained(df):
+            rows_per_batch = int(session.conf.get(_ROWS_PER_BATCH) or 0)
             version = tuple(map(int, session.version.split(".")[:2]))
             return cls(
                 tags=frozenset(session.getTags()),
-                most=most if most > 0 else None,
-                takes_first=version >= (4, 2),
+                rows_per_batch=rows_per_batch if rows_per_batch > 0 else None,
+                has_ordered_limit=version >= (4, 2),
             )
 
-    def first(self, df: "DataFrame", count: int) -> "DataFrame":
-        """The first *count* rows of *df*, if they are few; else more of them.
+    def limited(self, df: "DataFrame", count: int) -> "DataFrame":
+        """Return *df* limited to its first *count* rows, or *df* itself where that is not possible.
 
-        At the very end of a plan a limit takes them in order, of one partition after the other.
+        At the end of a plan a limit takes the rows in order, from one partition after the other.
         """
-        return df.limit(count) if count <= _TAKEN and self.takes_first else df
-
-
-def connect_missing(df: "DataFrame") -> str | None:
-    """Say what of PySpark's client is not what it must be, or None."""
-    untyped: Any = df
-    client = untyped.sparkSession.client
-    for owner, name in (*((client, name) for name in _NEEDED), (untyped, "_plan")):
-        if not hasattr(owner, name):
-            return f"this version of PySpark has no {type(owner).__name__}.{name}"
-    return None
+        return df.limit(count) if count <= _LARGEST_LIMIT and self.has_ordered_limit else df
 
 
 # -- flows ----------------------------------------------------------------------------------------
-Make = Callable[[], "DataFrame"]
-"""Makes the DataFrame that is computed; called on a thread."""
-
-
-def by_connect(
-    make: Make, schema: "StructType", remote: Remote, kind: Kind, *, name: str, batch: int,
-    meter: Meter,
+def from_connect_batches(
+    plan: "Callable[[], DataFrame]", schema: "StructType", session: ConnectSession,
+    kind: RowKind, *, name: str, batch: int, meter: ProgressMeter,
 ) -> "Flow[Any]":  # fmt: skip
-    """Rows of *schema*, at most *batch* of them on their way from the thread to the loop."""
-    convert = _slices(schema, batch) if kind == "batch" else _rows(schema, kind, batch)
-    together = batch if kind == "batch" else 1
-    holds = None if remote.most is None else ceil(remote.most / together) - 1
+    """Emit rows of *schema*, handing at most *batch* of them from the thread at a time."""
+    convert = _batches(schema, batch) if kind == "batch" else _rows(schema, kind, batch)
+    rows_per_element = batch if kind == "batch" else 1
+    holds = (
+        None
+        if session.rows_per_batch is None
+        else ceil(session.rows_per_batch / rows_per_element) - 1
+    )
 
     def begin() -> "Begun[Any]":
-        operation = Operation(make(), remote.tags, meter)
+        operation = BatchOperation(plan(), session.tags, meter)
         return operation.elements(convert), operation.cancel
 
-    return threaded(begin, name=name, chunk=max(1, batch // together), holds=holds)
+    return threaded(begin, name=name, chunk=max(1, batch // rows_per_element), holds=holds)
 
 
-def by_remote_iterator(
-    make: Make, _: "StructType", remote: Remote, kind: Kind, *, name: str, batch: int,
-    meter: Meter,
+def from_connect_iterator(
+    plan: "Callable[[], DataFrame]", _: "StructType", session: ConnectSession,
+    kind: RowKind, *, name: str, batch: int, meter: ProgressMeter,
 ) -> "Flow[Any]":  # fmt: skip
-    """The same by the ``toLocalIterator`` of such a DataFrame: public from end to end."""
-    convert = conversion(kind)
+    """Emit the rows of the public ``toLocalIterator`` of such a DataFrame."""
+    convert = from_spark_row(kind)
 
     def begin() -> "Begun[Any]":
-        operation = PublicOperation(make(), remote.tags, meter)
-        rows = iter if convert is None else partial(map, convert)
-        return operation.elements(rows), operation.cancel
+        operation = Operation(plan(), session.tags, meter)
+        elements = iter if convert is None else partial(map, convert)
+        return operation.elements(elements), operation.cancel
 
     return threaded(begin, name=name, chunk=batch)
 
 
-def _rows(schema: "StructType", kind: Kind, most: int) -> Convert:
-    """Rows, made *most* at a time: no other thread runs while columns become lists."""
-    columns, make = columns_of(schema), maker(kind, schema.names)
+def _rows(schema: "StructType", kind: RowKind, most: int) -> Convert:
+    """Make rows, *most* at a time: no other thread runs while columns become lists."""
+    convert = row_converter(schema, kind)
 
-    def convert(batch: Any) -> Iterator[Any]:
+    def split(batch: Any) -> Iterator[Any]:
         for start in range(0, batch.num_rows, most):
-            piece = batch.slice(start, most)
-            yield from make(columns(piece), piece.num_rows)
+            yield from convert(batch.slice(start, most))
 
-    return convert
+    return split
 
 
-def _slices(schema: "StructType", most: int) -> Convert:
-    """Batches as those of ``toArrow()``, of *most* rows."""
+def _batches(schema: "StructType", most: int) -> Convert:
+    """Make batches of *most* rows with the types that ``toArrow()`` gives them."""
     import pyarrow
 
     untyped: Any = pyarrow
-    wanted = arrow_schema(schema)
+    target = arrow_schema(schema)
 
-    def convert(batch: Any) -> Iterator[Any]:
-        table = untyped.Table.from_batches([batch]).cast(wanted)
+    def split(batch: Any) -> Iterator[Any]:
+        table = untyped.Table.from_batches([batch]).cast(target)
         return iter(table.to_batches(max_chunksize=most))
 
-    return convert
+    return split
 
 
 # -- operations -----------------------------------------------------------------------------------
-class PublicOperation:
-    """What one subscription runs at the server, under a tag of its own, by what is public."""
+class Operation:
+    """One subscription's operation at the server, with a tag of its own, by the public API."""
 
-    def __init__(self, df: "DataFrame", tags: frozenset[str], meter: Meter) -> None:
+    def __init__(self, df: "DataFrame", tags: frozenset[str], meter: ProgressMeter) -> None:
         self._df: Any = df
-        self._tags = tags
-        self._tag = f"reactive_aio-{uuid4().hex}"
+        self._tag = new_tag()
+        self._tags = (*tags, self._tag)
         self._meter = meter
-        self._left = Event()
+        self._is_cancelled = Event()
 
     def elements(self, convert: Convert) -> Iterator[Any]:
-        """Run it, and iterate over what *convert* makes of its pieces. On a thread."""
-        with telling(self._df), closing(self._pieces()) as pieces:
+        """Run the operation; yield what *convert* makes of each part. On a thread."""
+        with explained(self._df), closing(self._parts()) as parts:
             try:
-                for piece in pieces:
-                    yield from convert(piece)
-            except GeneratorExit:  # left half-way
+                for part in parts:
+                    yield from convert(part)
+            except GeneratorExit:  # the subscription has ended before the operation
                 self.cancel()
                 raise
             except Exception as error:
-                _drop_frames(error)
-                if not self._left.is_set():  # else nobody wants to know what it was about
+                _drop_tracebacks(error)
+                if not self._is_cancelled.is_set():
                     raise
 
-    def _pieces(self) -> Generator[Any, None, None]:
-        """Lists of rows."""
+    def _parts(self) -> Generator[Any, None, None]:
+        """Yield tuples of rows."""
         session = self._df.sparkSession
-        for tag in (*self._tags, self._tag):
+        for tag in self._tags:
             session.addTag(tag)
-        rows = self._df.toLocalIterator()
-        with closing(rows):
+        with closing(self._df.toLocalIterator()) as rows:
             for row in rows:
                 yield (row,)
 
     def cancel(self) -> None:
-        """Have the server stop it. It may not have begun yet, so this is called again."""
-        self._left.set()
-        with suppress(Exception):  # what cannot be reached any more runs nothing for us
-            self._df.sparkSession.interruptTag(self._tag)
+        """Interrupt the operation. It may not have begun yet, so this is called repeatedly."""
+        self._is_cancelled.set()
+        with suppress(Exception):  # a server that cannot be reached runs nothing for us
+            self._interrupt()
+
+    def _interrupt(self) -> None:
+        self._df.sparkSession.interruptTag(self._tag)
 
 
-def _drop_frames(error: BaseException | None) -> None:
-    """Forget where in PySpark *error* was raised.
+def _drop_tracebacks(error: BaseException | None) -> None:
+    """Drop the frames of PySpark from *error*.
 
-    Those frames keep the call that failed, and with it a pool of threads, until the garbage
-    collector finds them: an error of gRPC's is the call that raised it.
+    They keep the call that failed, and with it a pool of threads, until the garbage collector
+    runs: an error of gRPC is the call that raised it.
     """
     while error is not None:
         error.__traceback__ = None
         error = error.__cause__ or error.__context__
 
 
-class Operation(PublicOperation):
-    """The same, by Arrow batches, and able to leave a server that does not answer."""
+class BatchOperation(Operation):
+    """The same by Arrow batches; cancelling it does not wait for a server that does not answer."""
 
-    def __init__(self, df: "DataFrame", tags: frozenset[str], meter: Meter) -> None:
+    def __init__(self, df: "DataFrame", tags: frozenset[str], meter: ProgressMeter) -> None:
         super().__init__(df, tags, meter)
-        self._client = self._own(self._df.sparkSession.client)
-
-    def _own(self, client: Any) -> Any:
-        """A client over the same channel and session, with its own tags and its own patience.
-
-        PySpark tries for ten minutes to reach a server that is gone, and sleeps in between. A
-        subscription that was cancelled meanwhile must not leave its thread behind for so long.
-        """
-        own, patience = copy(client), client._retrying
-
-        def retrying() -> Any:
-            again = patience()
-            again._sleep = self._sleep
-            return again
-
-        own.thread_local, own._retrying = local(), retrying
-        return own
+        self._client = connect_client(df, self._sleep)
 
     def _sleep(self, seconds: float) -> None:
-        if self._left.wait(seconds):
+        if self._is_cancelled.wait(seconds):
             raise RuntimeError("the subscription has been cancelled")
 
-    def _pieces(self) -> Generator[Any, None, None]:
-        """Record batches."""
-        for tag in (*self._tags, self._tag):
+    def _parts(self) -> Generator[Any, None, None]:
+        """Yield record batches."""
+        for tag in self._tags:
             self._client.add_tag(tag)
-        plan = self._df._plan
-        found = self._client.to_table_as_iterator(plan.to_proto(self._client), plan.observations)
-        with closing(found):
-            for told in found:
-                if not hasattr(told, "to_batches"):
+        with closing(connect_responses(self._df, self._client)) as responses:
+            for response in responses:
+                if not hasattr(response, "to_batches"):
                     continue  # the schema, which is known
-                for batch in told.to_batches():
-                    self._meter.add_by_thread("bytes", batch.nbytes)
+                for batch in response.to_batches():
+                    self._meter.add_from_thread("bytes", batch.nbytes)
                     yield batch
 
-    def cancel(self) -> None:
-        self._left.set()
-        with suppress(Exception):
-            self._client.interrupt_tag(self._tag)
+    def _interrupt(self) -> None:
+        self._client.interrupt_tag(self._tag)

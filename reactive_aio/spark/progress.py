@@ -1,7 +1,7 @@
-"""How far a reading has got: counted where it happens, and told now and then.
+"""Progress of a subscription: counted where it happens, and reported at most ten times a second.
 
-Nobody polls. What happens to a subscription changes a counter and, unless a report is due already,
-makes one due: at once, or as soon as the last one is a tenth of a second old.
+Nothing is polled. Each event of a subscription changes a counter and, unless a report is scheduled
+already, schedules one: at once, or as soon as the last one is a tenth of a second old.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,68 +11,70 @@ from itertools import count, islice
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from .._core.compiler.chain_sources import PushSource
+from .._core.compiler.inline import describe
 from .._core.demand import Demand
-from .._core.heads import PushHead
-from .._core.inline import describe
-from .._core.loop import Door, TimerHandle
+from .._core.loop import LoopHandle, TimerHandle
 
 if TYPE_CHECKING:
     from ..spec import Subscription
-    from ..stage import Inlet
+    from ..stage import Downstream
 
-__all__ = ("NOBODY", "Meter", "Progress", "Tell", "metered", "teller")
+__all__ = (
+    "NO_PROGRESS", "OnProgress", "Progress", "ProgressMeter", "metered", "require_on_progress",
+)  # fmt: skip
 
 State = Literal["planning", "running", "waiting", "completed", "failed", "cancelled"]
-Field = Literal["partitions", "launched", "computed", "bytes", "done"]
+Counter = Literal["partitions", "launched", "computed", "bytes", "done"]
 
-EVERY: Final = 0.1
-"""Seconds between two reports of one subscription, at least; the last one comes at once."""
+REPORT_EVERY: Final = 0.1
+"""Seconds between two reports of one subscription, at least; the last one is sent at once."""
 _numbers = count(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far one subscription to a DataFrame has got, and what it waits for."""
+    """The progress of one subscription to a DataFrame."""
 
     number: int = 0
-    """Which subscription this is about: they are numbered through in a process."""
+    """The number of the subscription, unique in the process."""
     state: State = "planning"
     """``"planning"`` until Spark has planned the query and run its shuffles; then ``"running"``
-    with demand outstanding and ``"waiting"`` without; how it ended at last. A ``take`` that has
-    enough, and a ``break``, cancel."""
+    with demand outstanding and ``"waiting"`` without; ``"completed"``, ``"failed"`` or
+    ``"cancelled"`` at the end. A ``take`` that has enough, and a ``break``, cancel."""
     partitions: int | None = None
-    """Of the result; None as long as that is not known."""
+    """Partitions of the result; None until that is known."""
     launched: int = 0
     """Partitions given to Spark, in jobs."""
     computed: int = 0
-    """Partitions that Spark has computed; what is not read yet of them waits in the JVM."""
+    """Partitions that Spark has computed; what has not been read of them waits in the JVM."""
     done: int = 0
     """Partitions that were read to their end, which Spark has confirmed."""
     rows: int = 0
-    """Rows handed over to the flow. With ``rows="batch"``, all those in the batches."""
+    """Rows handed over to the flow. With ``rows="batch"``, the rows in the batches."""
     bytes: int = 0
     """Bytes read from Spark, as it sent them."""
     demand: float = 0
-    """What was requested and is not delivered, in elements of the flow; infinite if unbounded."""
+    """Elements requested and not delivered yet; infinite if unbounded."""
     seconds: float = 0.0
     """Since the first request."""
 
     @property
     def rows_per_second(self) -> float:
-        """On the average since the first request."""
+        """The average since the first request."""
         return self.rows / self.seconds if self.seconds else 0.0
 
     @property
-    def ended(self) -> bool:
+    def is_done(self) -> bool:
         """Whether this is the last report of its subscription."""
         return self.state in ("completed", "failed", "cancelled")
 
 
-Tell = Callable[[Progress], object]
+OnProgress = Callable[[Progress], object]
 
 
-def teller(name: str, progress: bool | Tell) -> Tell | None:
-    """What is to be told, or None. Raises for what cannot be."""
+def require_on_progress(name: str, progress: bool | OnProgress) -> OnProgress | None:
+    """Return the function that receives the reports, or None; raise if it cannot be called."""
     if progress is False:
         return None
     if progress is True:
@@ -88,208 +90,195 @@ def teller(name: str, progress: bool | Tell) -> Tell | None:
         )
     if iscoroutinefunction(progress) or iscoroutinefunction(getattr(progress, "__call__", None)):  # noqa: B004
         raise TypeError(
-            f"{name}: progress must be a plain function, which nobody waits for, and "
+            f"{name}: progress must be a plain function, which is not awaited, and "
             f"{describe(progress)} is a coroutine function. It may start a task, or put what it "
             "is given into a queue."
         )
     return progress
 
 
-class Meter:
-    """Counts for one subscription, and tells on its loop's thread."""
+class ProgressMeter:
+    """Counts for one subscription, and reports on its loop's thread."""
 
-    __slots__ = ("_began", "_demand", "_door", "_fields", "_number", "_posted", "_rows", "_state",
-                 "_tell", "_timer", "_told")  # fmt: skip
+    __slots__ = ("_counters", "_demand", "_is_posted", "_loop_handle", "_number", "_on_progress",
+                 "_reported_at", "_rows", "_started_at", "_state", "_timer")  # fmt: skip
 
-    def __init__(self, tell: Tell | None, door: Door) -> None:
-        self._tell = tell
-        self._door = door
+    def __init__(self, on_progress: OnProgress, loop_handle: LoopHandle) -> None:
+        self._on_progress: OnProgress | None = on_progress
+        self._loop_handle = loop_handle
         self._number = next(_numbers)
         self._state: State = "planning"
-        self._fields: dict[Field, int] = {}  # of Progress, as far as it is not 0
-        self._posted = False  # to the loop, by a thread that counts
+        self._counters: dict[Counter, int] = {}
+        self._is_posted = False  # to the loop, by a thread that counts
         self._rows = 0
         self._demand = Demand()
-        self._began: float | None = None
-        self._told = -inf
+        self._started_at: float | None = None
+        self._reported_at = -inf
         self._timer: TimerHandle | None = None
 
-    # -- what the source tells ------------------------------------------------------------------
-    def planned(self, partitions: int) -> None:
-        """Spark has planned the query: that many partitions."""
-        self._add("partitions", partitions)
+    # -- counting ---------------------------------------------------------------------------------
+    def add(self, counter: Counter, number: int) -> None:
+        """Count, on the loop's thread."""
+        self._count(counter, number)
+        self._schedule_report()
 
-    def launched(self, partitions: int) -> None:
-        """A job of so many more partitions has begun."""
-        self._add("launched", partitions)
+    def add_from_thread(self, counter: Counter, number: int) -> None:
+        """Count, on the one thread that reads; the same counters are always counted there.
 
-    def computed(self, partitions: int) -> None:
-        """Such a job is done."""
-        self._add("computed", partitions)
+        It counts at once, not in a callback of the loop: the terminal signal that this thread sends
+        next may overtake the callback, and the last report must be complete.
+        """
+        self._count(counter, number)
+        if not self._is_posted:
+            self._is_posted = True
+            self._loop_handle.call_soon_threadsafe(self._on_posted)
 
-    def read(self, size: int) -> None:
-        """So many more bytes have come."""
-        self._add("bytes", size)
+    def _on_posted(self) -> None:
+        self._is_posted = False  # before the report: a later count is posted again
+        self._schedule_report()
 
-    def done(self, partitions: int) -> None:
-        """So many more partitions have been read to their end."""
-        self._add("done", partitions)
+    def _count(self, counter: Counter, number: int) -> None:
+        self._counters[counter] = self._counters.get(counter, 0) + number
 
-    def _add(self, field: Field, more: int) -> None:
-        self._count(field, more)
-        self._changed()
-
-    def _count(self, field: Field, more: int) -> None:
-        self._fields[field] = self._fields.get(field, 0) + more
-
-    # -- what passes by -------------------------------------------------------------------------
-    def requested(self, n: int) -> None:
-        """So many more elements are wanted."""
-        if self._began is None:
-            self._began = self._door.now()
+    def on_request(self, n: int) -> None:
+        """*n* more elements have been requested."""
+        if self._started_at is None:
+            self._started_at = self._loop_handle.time()
         self._demand.add(n)
-        self._changed()
+        self._schedule_report()
 
-    def delivered(self, elements: int, rows: int) -> None:
-        """So many elements have been handed over, which are so many rows."""
+    def on_delivery(self, elements: int, rows: int) -> None:
+        """Elements have been handed over, with that many rows in them."""
         self._demand.take(elements)
         self._rows += rows
-        self._changed()
+        self._schedule_report()
 
-    def ended(self, state: State) -> None:
-        """Tell the last there is to tell, now: the signal of the end comes behind it."""
-        if self._tell is None:
+    def finish(self, state: State) -> None:
+        """Send the last report now: the terminal signal follows."""
+        if self._on_progress is None:
             return
         self._state = state
         if self._timer is not None:
             self._timer.cancel()
-        if self._began is not None:  # else nothing was ever asked for
+        if self._started_at is not None:  # else nothing was requested
             self._report()
-        self._tell = None
+        self._on_progress = None
 
-    # -- telling --------------------------------------------------------------------------------
-    def _changed(self) -> None:
-        if self._timer is None and self._tell is not None:
-            # In a turn of its own: who is told may do anything, such as cancel.
-            wait = self._told + EVERY - self._door.now()
-            self._timer = self._door.later(max(0.0, wait), self._report)
+    # -- reporting --------------------------------------------------------------------------------
+    def _schedule_report(self) -> None:
+        if self._timer is None and self._on_progress is not None:
+            # In a callback of its own: the function may do anything, such as cancel.
+            delay = self._reported_at + REPORT_EVERY - self._loop_handle.time()
+            self._timer = self._loop_handle.call_later(max(0.0, delay), self._report)
 
     def _report(self) -> None:
         self._timer = None
-        tell = self._tell
-        if tell is None:
+        on_progress = self._on_progress
+        if on_progress is None:
             return
-        self._told = self._door.now()
+        self._reported_at = self._loop_handle.time()
         try:
-            tell(self._snapshot())
+            on_progress(self._snapshot())
         except Exception as error:
-            self._tell = None
-            self._door.report(f"{_WHAT} raised, and is not called again", error)
+            self._on_progress = None
+            what = "the function given to from_dataframe(progress=...)"
+            self._loop_handle.report(f"{what} raised, and is not called again", error)
 
     def _snapshot(self) -> Progress:
         state = self._state
-        if state == "planning" and ("partitions" in self._fields or self._rows):
+        if state == "planning" and ("partitions" in self._counters or self._rows):
             state = "running" if self._demand else "waiting"
         return Progress(
             number=self._number,
             state=state,
             rows=self._rows,
             demand=inf if self._demand.unbounded else self._demand.outstanding,
-            seconds=0.0 if self._began is None else self._told - self._began,
-            **self._fields,
+            seconds=0.0 if self._started_at is None else self._reported_at - self._started_at,
+            **self._counters,
         )
 
-    # -- where a thread reads -------------------------------------------------------------------
-    def add_by_thread(self, field: Field, more: int) -> None:
-        """Count, on the one thread that reads, and count all of these fields there.
 
-        At once, not in a turn of the loop: the end that this thread tells behind it may overtake
-        such a turn, and the last report has all there is.
-        """
-        self._count(field, more)
-        if not self._posted:
-            self._posted = True
-            self._door.soon_threadsafe(self._counted)
-
-    def _counted(self) -> None:
-        self._posted = False  # before the report: what is counted from now on is posted anew
-        self._changed()
-
-
-class _Nobody(Meter):
-    """Where nobody wants to know."""
+class _NoProgress(ProgressMeter):
+    """Counts nothing."""
 
     __slots__ = ()
 
     def __init__(self) -> None: ...
 
-    def _add(self, field: Field, more: int) -> None: ...
+    def add(self, counter: Counter, number: int) -> None: ...
 
-    def add_by_thread(self, field: Field, more: int) -> None: ...
-
-
-NOBODY: Final = _Nobody()
-_WHAT: Final = "the function given to from_dataframe(progress=...)"
+    def add_from_thread(self, counter: Counter, number: int) -> None: ...
 
 
-class _Counted:
-    """An inlet that counts what is handed in."""
+NO_PROGRESS: Final = _NoProgress()
 
-    __slots__ = ("_inlet", "_meter", "_rows")
 
-    def __init__(self, inlet: "Inlet[Any]", meter: Meter, rows: Callable[[list[Any]], int]) -> None:
-        self._inlet = inlet
+class _MeteredDownstream:
+    """Counts the elements that are handed downstream."""
+
+    __slots__ = ("_count_rows", "_downstream", "_meter")
+
+    def __init__(
+        self,
+        downstream: "Downstream[Any]",
+        meter: ProgressMeter,
+        count_rows: Callable[[list[Any]], int],
+    ) -> None:
+        self._downstream = downstream
         self._meter = meter
-        self._rows = rows
+        self._count_rows = count_rows
 
     def push(self, elements: list[Any], /) -> None:
-        self._meter.delivered(len(elements), self._rows(elements))
-        self._inlet.push(elements)
+        self._meter.on_delivery(len(elements), self._count_rows(elements))
+        self._downstream.push(elements)
 
     def push_from(self, elements: Iterator[Any], count: int, /) -> None:
-        if self._rows is not len:
-            self.push(list(islice(elements, count)))  # what is counted is inside of them
+        if self._count_rows is not len:
+            self.push(list(islice(elements, count)))
             return
-        self._meter.delivered(count, count)
-        self._inlet.push_from(elements, count)
+        self._meter.on_delivery(count, count)
+        self._downstream.push_from(elements, count)
 
     def complete(self) -> None:
-        self._meter.ended("completed")
-        self._inlet.complete()
+        self._meter.finish("completed")
+        self._downstream.complete()
 
     def fail(self, error: BaseException, /) -> None:
-        self._meter.ended("failed")
-        self._inlet.fail(error)
+        self._meter.finish("failed")
+        self._downstream.fail(error)
 
 
-class _Asked:
-    """A subscription that counts what is requested; all else is the affair of the one inside."""
+class _MeteredSubscription:
+    """Counts the requests to a subscription."""
 
-    __slots__ = ("_inside", "_meter")
+    __slots__ = ("_meter", "_subscription")
 
-    def __init__(self, inside: "Subscription", meter: Meter) -> None:
-        self._inside = inside
+    def __init__(self, subscription: "Subscription", meter: ProgressMeter) -> None:
+        self._subscription = subscription
         self._meter = meter
 
     def request(self, n: int, /) -> None:
-        self._meter.requested(n)
-        self._inside.request(n)
+        self._meter.on_request(n)
+        self._subscription.request(n)
 
     def cancel(self) -> None:
-        self._meter.ended("cancelled")
-        self._inside.cancel()
+        self._meter.finish("cancelled")
+        self._subscription.cancel()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._inside, name)  # processed, aclose: where it has them
+        return getattr(self._subscription, name)  # processed, aclose: where it has them
 
 
 def metered(
-    make: Callable[[Meter], PushHead], tell: Tell, rows: Callable[[list[Any]], int] = len
-) -> "Callable[[Inlet[Any]], Subscription]":
-    """Open heads that are made with a meter for each subscription; *rows* counts elements."""
+    make_source: Callable[[ProgressMeter], PushSource],
+    on_progress: OnProgress,
+    count_rows: Callable[[list[Any]], int] = len,
+) -> "Callable[[Downstream[Any]], Subscription]":
+    """Return a function that opens a source with a meter for each subscription."""
 
-    def open(inlet: "Inlet[Any]") -> "Subscription":
-        meter = Meter(tell, Door("from_dataframe()"))
-        return _Asked(make(meter).open(_Counted(inlet, meter, rows)), meter)
+    def open_subscription(downstream: "Downstream[Any]") -> "Subscription":
+        meter = ProgressMeter(on_progress, LoopHandle("from_dataframe()"))
+        counting = _MeteredDownstream(downstream, meter, count_rows)
+        return _MeteredSubscription(make_source(meter).open(counting), meter)
 
-    return open
+    return open_subscription

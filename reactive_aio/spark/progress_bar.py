@@ -1,4 +1,4 @@
-"""A progress bar on the terminal for those who read from Spark. Needs the extra ``progress``."""
+"""A progress bar on the terminal for flows of Spark. Needs the extra ``progress``."""
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 __all__ = ("ProgressBar",)
 
 LINE_EVERY: Final = 5.0
-"""Seconds between two lines about a subscription, where there is no terminal."""
+"""Seconds between two lines about a subscription, without a terminal."""
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 class ProgressBar:
-    """Shows how far flows of Spark have got; give it to ``from_dataframe(progress=...)``.
+    """Shows the progress of Spark flows; pass it to ``from_dataframe(progress=...)``.
 
-    One bar for each subscription: partitions done of all, and behind it rows, their rate, bytes,
-    the demand and what is waited for. It is drawn when it is called, so there is neither a thread
-    nor a timer; what is printed meanwhile appears above it. Where *console* (by default standard
-    error) is no terminal, or a dumb one, it prints a line every five seconds, and one at the end.
+    It has one bar for each subscription: the partitions done, followed by the rows, their rate, the
+    bytes, the demand and the state. It is drawn when it is called, so it needs neither a thread nor
+    a timer; other output appears above it. Where *console* (by default standard error) is not a
+    terminal, or a dumb one, it prints a line every five seconds, and one at the end.
 
-    One such object may serve several flows; their bars stand below each other.
+    One object may serve several flows; their bars are drawn below each other.
     """
 
     def __init__(self, title: str = "Spark", *, console: "Console | None" = None) -> None:
@@ -38,18 +38,18 @@ class ProgressBar:
             raise MissingExtra("reactive_aio.spark.ProgressBar", "progress") from error
         self.title: str = title
         self._console = console or Console(stderr=True)
-        # Text is a value here, and no markup: a title may hold brackets.
+        # Text is not markup here: a title may contain brackets.
         columns = (
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[told]}", markup=False),
+            TextColumn("{task.fields[summary]}", markup=False),
         )
         self._bars: Bars = Progress(*columns, console=self._console, auto_refresh=False)
-        self._shown: dict[int, TaskID] = {}
-        self._ended: set[int] = set()
-        self._lined: dict[int, float] = {}
-        # A flow that is forgotten without an end must not take the cursor along.
-        self._end = finalize(self, _stop, self._bars)
+        self._tasks: dict[int, TaskID] = {}  # by the number of the subscription
+        self._done: set[int] = set()
+        self._printed_at: dict[int, float] = {}
+        # A flow that is dropped without a terminal signal must not leave the cursor hidden.
+        self._finalizer = finalize(self, _stop, self._bars)
 
     def __call__(self, progress: "Progress") -> None:
         """Show *progress*."""
@@ -60,59 +60,59 @@ class ProgressBar:
 
     def _draw(self, progress: "Progress") -> None:
         bars, number = self._bars, progress.number
-        if number not in self._shown:
-            self._shown[number] = bars.add_task(self.title, total=None, told="")
+        if number not in self._tasks:
+            self._tasks[number] = bars.add_task(self.title, total=None, summary="")
             bars.start()
         bars.update(
-            self._shown[number],
+            self._tasks[number],
             total=progress.partitions,
             completed=progress.done,
-            told=told(progress),
+            summary=summary(progress),
         )
         bars.refresh()
-        if progress.ended:
+        if progress.is_done:
             self._close(number)
 
     def _close(self, number: int) -> None:
-        """When no bar moves any more, they stay as they are, and the screen is given back."""
-        self._ended.add(number)
-        if len(self._ended) < len(self._shown):
+        """When all subscriptions are done, leave the bars as they are and release the screen."""
+        self._done.add(number)
+        if len(self._done) < len(self._tasks):
             return
         self._bars.stop()
-        for task in self._shown.values():
+        for task in self._tasks.values():
             self._bars.remove_task(task)
-        self._shown.clear()
-        self._ended.clear()
+        self._tasks.clear()
+        self._done.clear()
 
     def _print(self, progress: "Progress") -> None:
-        last = self._lined.setdefault(progress.number, 0.0)
-        if progress.ended:
-            del self._lined[progress.number]
+        last = self._printed_at.setdefault(progress.number, 0.0)
+        if progress.is_done:
+            del self._printed_at[progress.number]
         elif progress.seconds - last < LINE_EVERY:
             return
         else:
-            self._lined[progress.number] = progress.seconds
-        line = f"{self.title}: {told(progress)}"
+            self._printed_at[progress.number] = progress.seconds
+        line = f"{self.title}: {summary(progress)}"
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def told(progress: "Progress") -> str:
-    """A progress in a line."""
+def summary(progress: "Progress") -> str:
+    """Return a progress in one line."""
     partitions = "?" if progress.partitions is None else progress.partitions
-    wanted = "unbounded" if progress.demand == float("inf") else f"{progress.demand:,.0f}"
+    demand = "unbounded" if progress.demand == float("inf") else f"{progress.demand:,.0f}"
     parts = (
         f"{progress.done}/{partitions} partitions",
         f"{progress.rows:,} rows",
         f"{progress.rows_per_second:,.0f} rows/s",
-        size(progress.bytes),
-        f"demand {wanted}",
+        format_bytes(progress.bytes),
+        f"demand {demand}",
         progress.state,
     )
     return "  ".join(parts)
 
 
-def size(count: float) -> str:
-    """So many bytes, in the unit that suits them."""
+def format_bytes(count: float) -> str:
+    """Return a number of bytes in a suitable unit."""
     unit = 0
     while count >= 1024 and unit < len(_UNITS) - 1:
         count /= 1024
@@ -121,5 +121,5 @@ def size(count: float) -> str:
 
 
 def _stop(bars: Any) -> None:
-    with suppress(Exception):  # at the end of the program there may be no screen any more
+    with suppress(Exception):  # when the program exits, the screen may be gone
         bars.stop()

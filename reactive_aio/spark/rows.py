@@ -1,4 +1,4 @@
-"""What an element of a Spark flow is: a tuple, a dict or a Row, made of columns by the batch."""
+"""The elements of a Spark flow: tuples, dicts or Rows, made from the columns of a batch."""
 
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Sequence
@@ -10,66 +10,63 @@ if TYPE_CHECKING:
     from pyspark.sql import Row
 
 __all__ = (
-    "KINDS",
-    "Kind",
+    "ROW_KINDS",
     "MakeRows",
-    "batched_rows",
-    "conversion",
-    "dict_maker",
-    "maker",
+    "RowKind",
+    "count_rows",
+    "from_spark_row",
     "row_maker",
-    "tuples",
+    "spark_row_maker",
 )
 
-Kind = Literal["tuple", "dict", "row", "batch"]
-KINDS: Final = ("tuple", "dict", "row", "batch")
+RowKind = Literal["tuple", "dict", "row", "batch"]
+ROW_KINDS: Final = ("tuple", "dict", "row", "batch")
 
 MakeRows = Callable[[Sequence[Sequence[Any]], int], Iterator[Any]]
-"""Columns and their length in, rows out; lazily, so that what is not asked for is not made."""
+"""Makes an iterator of rows from columns and their length; a row is made when it is taken."""
 
 
-def maker(kind: Kind, names: Sequence[str]) -> MakeRows:
-    """What makes rows of the given kind."""
+def row_maker(kind: RowKind, names: Sequence[str]) -> MakeRows:
+    """Return the function that makes rows of *kind*."""
     match kind:
         case "dict":
-            return dict_maker(names)
+            return _dict_maker(names)
         case "row":
-            return row_maker(names)
+            return spark_row_maker(names)
         case _:
-            return tuples
+            return _make_tuples
 
 
-def batched_rows(batches: Sequence[Any]) -> int:
-    """How many rows are in record batches."""
+def count_rows(batches: Sequence[Any]) -> int:
+    """Return the number of rows in record batches."""
     return sum(batch.num_rows for batch in batches)
 
 
-def tuples(columns: Sequence[Sequence[Any]], count: int) -> Iterator[tuple[Any, ...]]:
-    """Rows as plain tuples."""
+def _make_tuples(columns: Sequence[Sequence[Any]], count: int) -> Iterator[tuple[Any, ...]]:
     return zip(*columns, strict=True) if columns else repeat((), count)
 
 
-def dict_maker(names: Sequence[str]) -> MakeRows:
-    """Make what makes dicts; what is nested in them stays what it is in collect()."""
+def _dict_maker(names: Sequence[str]) -> MakeRows:
+    """Return the function that makes dicts; nested values are those of ``collect()``."""
 
-    def dicts(columns: Sequence[Sequence[Any]], count: int) -> Iterator[dict[str, Any]]:
-        return map(dict, map(zip, repeat(names), tuples(columns, count)))
+    def make_dicts(columns: Sequence[Sequence[Any]], count: int) -> Iterator[dict[str, Any]]:
+        return map(dict, map(zip, repeat(names), _make_tuples(columns, count)))
 
-    return dicts
+    return make_dicts
 
 
-def row_maker(names: Sequence[str]) -> MakeRows:
-    """Make what makes Rows."""
+def spark_row_maker(names: Sequence[str]) -> MakeRows:
+    """Return the function that makes Rows with the fields *names*."""
     make = partial(cast("Any", tuple).__new__, _row_class(names))
 
-    def rows(columns: Sequence[Sequence[Any]], count: int) -> "Iterator[Row]":
-        return map(make, tuples(columns, count))
+    def make_rows(columns: Sequence[Sequence[Any]], count: int) -> "Iterator[Row]":
+        return map(make, _make_tuples(columns, count))
 
-    return rows
+    return make_rows
 
 
-def conversion(kind: Kind) -> "Callable[[Row], Any] | None":
-    """What makes an element of a Row of PySpark's, if anything is to be done."""
+def from_spark_row(kind: RowKind) -> "Callable[[Row], Any] | None":
+    """Return the function that converts PySpark's Row to *kind*; None where it stays a Row."""
     from pyspark.sql import Row
 
     if kind == "tuple":
@@ -78,16 +75,16 @@ def conversion(kind: Kind) -> "Callable[[Row], Any] | None":
 
 
 def _row_class(names: Sequence[str]) -> "type[Row]":
-    """A Row that knows its names by its class: an instance is a tuple, and costs little more.
+    """Return a Row class that holds the field names: an instance is then as small as a tuple.
 
-    It is equal to PySpark's, shows itself as that does, and is one again when it was pickled.
+    An instance is equal to PySpark's Row, has the same ``repr``, and is pickled as one.
     """
     from pyspark.sql import Row
 
-    # A named tuple's own descriptors read a place of any tuple, without calling Python.
-    places = namedtuple("places", [f"place_{number}" for number in range(len(names))])  # type: ignore[misc]
+    # The descriptors of a named tuple read an index of any tuple, without calling Python.
+    fields = namedtuple("fields", [f"field_{number}" for number in range(len(names))])  # type: ignore[misc]
     attributes: dict[str, Any] = {"__slots__": (), "__fields__": [*names]}
     for number, name in enumerate(names):
         if not name.startswith("__") and not hasattr(Row, name):
-            attributes.setdefault(name, vars(places)[f"place_{number}"])
+            attributes.setdefault(name, vars(fields)[f"field_{number}"])
     return cast("type[Row]", type("Row", (Row,), attributes))

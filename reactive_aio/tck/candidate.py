@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..spec import Processor, Publisher, Subscriber
-from ..testing.shown import shown
+from ..testing.safe_repr import safe_repr
 from .whitebox import WhiteboxProbe
 
 __all__ = ("FACTORIES", "Candidate", "InvalidCandidate", "load_candidate")
@@ -97,7 +97,7 @@ class Candidate:
             if given is not None and not callable(given):
                 raise InvalidCandidate(
                     f"{factory} must be a factory, a callable that returns a new object each time; "
-                    f"got {shown(given)}. Write {factory}=lambda …: …"
+                    f"got {safe_repr(given)}. Write {factory}=lambda …: …"
                 )
         if self.max_elements < 0:
             raise InvalidCandidate(f"max_elements must be at least 0, got {self.max_elements}")
@@ -126,6 +126,7 @@ def load_candidate(where: str) -> Candidate:
     candidate = found() if callable(found) else found
     if not isinstance(candidate, Candidate):
         raise InvalidCandidate(
-            f"{where} must return a reactive_aio.tck.Candidate, it returned {shown(candidate, 80)}"
+            f"{where} must return a reactive_aio.tck.Candidate, "
+            f"it returned {safe_repr(candidate, 80)}"
         )
     return candidate

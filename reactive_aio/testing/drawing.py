@@ -1,4 +1,4 @@
-"""Drawing: a journal as a marble diagram, with a lane for what was asked above what came.
+"""Drawing: a journal as a marble diagram, with a lane for the demand above one for the signals.
 
 ::
 
@@ -6,9 +6,9 @@
     signals    >---a-b---c---d-|
                              ^-- 1.8: an element came after cancel()
 
-Every entry has a column of its own, so that what is further left came first; time is written out
-where it passed (``~0.5s~``). A lane begins with its first entry and stops after the last that it
-may have: what stands alone behind the end of a line came too late.
+Every entry has its own column, in the order of time; a longer pause is written out (``~0.5s~``). A
+lane begins with its first entry and ends with its last legal one: an entry beyond the end of a line
+came too late.
 """
 
 import re
@@ -21,7 +21,7 @@ from typing import Final, cast
 from unicodedata import east_asian_width
 
 from .journal import LONGEST, Entry, Journal, Kind
-from .shown import shown
+from .safe_repr import safe_repr
 
 __all__ = ("draw", "label")
 
@@ -29,9 +29,9 @@ UNBOUNDED: Final = 2**63 - 1
 NAMES: Final = ("demand   ", "signals  ")
 _MARGIN: Final = len(NAMES[0])
 _AROUND: Final = 12
-"""Columns kept at both ends of a long journal, and on each side of an offence."""
+"""Columns that are kept at both ends of a long journal, and on each side of an offence."""
 _FEW: Final = 6
-"""So many columns are not worth being left out."""
+"""Fewer columns than this are not left out."""
 _WIDEST: Final = 16
 _NOTES: Final = 20
 _SMALL: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -50,25 +50,25 @@ _long.maxother = _long.maxstring = 200
 
 @dataclass(frozen=True)
 class _Column:
-    """What stands in both lanes at one moment, and behind it."""
+    """The text of both lanes at one moment, and the fill after it."""
 
     up: str
     down: str
     gaps: tuple[str, str] = (" ", " ")
     marks: tuple[str, ...] = ()
-    """What is wrong with it."""
+    """The offences of its entry."""
 
     @property
     def width(self) -> int:
         return max(_cells(self.up), _cells(self.down))
 
 
-class _Pencil:
-    """Where both lanes are: a lane that is under way is a line, otherwise it is blank."""
+class _LaneState:
+    """The state of both lanes: a lane is a line from its first to its last entry, else blank."""
 
     def __init__(self) -> None:
         self._fills: tuple[str, str] = (" ", " ")
-        self._over: set[int] = set()
+        self._finished: set[int] = set()
         self.notes: list[str] = []
 
     def column(self, entry: Entry) -> _Column:
@@ -78,8 +78,8 @@ class _Pencil:
         lane = 0 if entry.kind in _UP else 1
         column = self.both(*((label(entry), "") if lane == 0 else ("", label(entry))))
         if entry.kind in (Kind.CANCEL, Kind.ON_COMPLETE, Kind.ON_ERROR):
-            self._over.add(lane)
-        fill = " " if lane in self._over else "-"
+            self._finished.add(lane)
+        fill = " " if lane in self._finished else "-"
         self._fills = (fill, self._fills[1]) if lane == 0 else (self._fills[0], fill)
         return replace(column, gaps=self._fills)
 
@@ -93,31 +93,31 @@ class _Pencil:
         )
 
     def pause(self, seconds: float) -> _Column:
-        """Time passes, in the lanes that are under way."""
+        """A pause, in the lanes that are lines."""
         text = f"~{_duration(seconds)}~"
-        under_way = [fill == "-" for fill in self._fills]
-        up = text if under_way[0] or not under_way[1] else ""
-        return self.both(up, text if under_way[1] else "")
+        is_line = [fill == "-" for fill in self._fills]
+        up = text if is_line[0] or not is_line[1] else ""
+        return self.both(up, text if is_line[1] else "")
 
 
 def draw(journal: Journal, *, width: int = 100, pause: float = 0.05) -> str:
     """Draw *journal*, in lines of at most *width* characters.
 
-    A time of *pause* seconds or more between two entries is shown. Of a long journal the middle is
-    left out, but never what is near an offence.
+    A pause of *pause* seconds or more between two entries is written out. The middle of a long
+    journal is left out, except near an offence.
     """
-    pencil = _Pencil()
-    columns = _shortened(list(_columns(journal, pencil, pause)))
+    lanes = _LaneState()
+    columns = _shortened(list(_columns(journal, lanes, pause)))
     lines = [journal.name] if journal.name else []
     for number, row in enumerate(_rows(columns, max(width - _MARGIN, 20))):
         if number:
             lines.append("")
         lines += _drawn(row, width)
-    return "\n".join([*lines, *_footer(journal, pencil.notes, width)])
+    return "\n".join([*lines, *_footer(journal, lanes.notes, width)])
 
 
 def label(entry: Entry) -> str:
-    """How *entry* is drawn in its lane."""
+    """The text of *entry* in its lane."""
     match entry.kind:
         case Kind.SUBSCRIBE | Kind.ON_SUBSCRIBE:
             return ">"
@@ -134,7 +134,7 @@ def label(entry: Entry) -> str:
 
 
 def _word(element: object) -> str:
-    """A word that nobody takes for something else: only what reads as a name goes unquoted."""
+    """An unambiguous word: only an identifier is unquoted."""
     text = _brief(_short, element).replace(", ", ",").replace("\n", " ")
     if type(element) is str and re.fullmatch(r"[^\W\d]\w*", element):
         text = element
@@ -144,8 +144,8 @@ def _word(element: object) -> str:
 def _brief(by: Repr, value: object) -> str:
     try:
         return by.repr(value)
-    except Exception:  # such as one that lies about its class, or an int of too many digits
-        return shown(value)
+    except Exception:  # a false __class__, or an int of too many digits
+        return safe_repr(value)
 
 
 def _duration(seconds: float) -> str:
@@ -155,29 +155,29 @@ def _duration(seconds: float) -> str:
 
 
 def _cells(text: str) -> int:
-    """The width of *text* on a screen: some letters take two places."""
+    """The width of *text* on a screen: some characters take two columns."""
     if text.isascii():
         return len(text)
     return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 
 # -- columns ---------------------------------------------------------------------------------------
-def _columns(journal: Journal, pencil: _Pencil, pause: float) -> Iterator[_Column]:
+def _columns(journal: Journal, lanes: _LaneState, pause: float) -> Iterator[_Column]:
     """One for each entry, with the offences that follow it, and one for each pause before it."""
     last: float | None = None
     for entry, offences in _with_offences(journal):
         if entry is None:
             sign = "…" if journal.left_out else " "
-            yield replace(pencil.both(sign, sign), marks=offences)
+            yield replace(lanes.both(sign, sign), marks=offences)
             continue
         if last is not None and entry.at - last >= pause:
-            yield pencil.pause(entry.at - last)
+            yield lanes.pause(entry.at - last)
         last = entry.at
-        yield replace(pencil.column(entry), marks=offences)
+        yield replace(lanes.column(entry), marks=offences)
 
 
 def _with_offences(journal: Journal) -> Iterator[tuple[Entry | None, tuple[str, ...]]]:
-    """The entries, each with what is wrong with it; None stands for those that were left out."""
+    """The entries, each with its offences; None stands for those that were left out."""
     found: list[tuple[Entry | None, list[str]]] = []
     for number, entry in enumerate(journal.entries):
         if number == LONGEST and journal.left_out:
@@ -186,7 +186,7 @@ def _with_offences(journal: Journal) -> Iterator[tuple[Entry | None, tuple[str, 
             found.append((entry, []))
         elif found:
             found[-1][1].append(str(entry.value))
-        else:  # nothing came, and that is the offence
+        else:  # the offence is that no entry came
             found.append((None, [str(entry.value)]))
     if journal.left_out and len(journal.entries) <= LONGEST:
         found.append((None, []))
@@ -194,7 +194,7 @@ def _with_offences(journal: Journal) -> Iterator[tuple[Entry | None, tuple[str, 
 
 
 def _shortened(columns: list[_Column]) -> list[_Column]:
-    """Without the middle, but for what is near an offence."""
+    """Without the middle, except near an offence."""
     kept = {*range(_AROUND), *range(len(columns) - _AROUND, len(columns))}
     for at, column in enumerate(columns):
         if column.marks:
@@ -225,7 +225,7 @@ def _rows(columns: Iterable[_Column], width: int) -> Iterator[list[_Column]]:
 
 # -- lines -----------------------------------------------------------------------------------------
 def _drawn(row: list[_Column], width: int) -> Iterator[str]:
-    """Both lanes of a row, and below them what is wrong."""
+    """Both lanes of a row, and the offences below them."""
     yield (NAMES[0] + "".join(column.up + column.gaps[0] for column in row)).rstrip()
     yield (NAMES[1] + "".join(column.down + column.gaps[1] for column in row)).rstrip()
     at = _MARGIN
@@ -252,7 +252,7 @@ def _mark(at: int, words: str, width: int) -> Iterator[str]:
 
 
 def _footer(journal: Journal, notes: list[str], width: int) -> Iterator[str]:
-    """What the errors were, what the small numbers stand for, and the less common signs."""
+    """The errors, the notes, and a legend of the less common signs."""
     for entry in journal.entries:
         if entry.kind is Kind.ON_ERROR:
             yield f"{'#':>{_MARGIN - 2}}  {_brief(_long, entry.value)}"
@@ -265,7 +265,7 @@ def _footer(journal: Journal, notes: list[str], width: int) -> Iterator[str]:
             note, width, initial_indent=f"{sign:>{_MARGIN - 2}}  ", subsequent_indent=" " * _MARGIN
         )
     if journal.left_out:
-        yield f"{'…':>{_MARGIN - 2}}  {journal.left_out} more were not written down"
+        yield f"{'…':>{_MARGIN - 2}}  {journal.left_out} more were not recorded"
     used = {entry.kind for entry in journal.entries}
     signs = dict.fromkeys(words for kind, words in _LEGEND.items() if kind in used)
     if signs:

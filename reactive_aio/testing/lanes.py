@@ -1,10 +1,10 @@
-"""Lanes: lines of text that say when something came, or was asked for.
+"""Lanes: lines of text with one cell for each tick.
 
-``-`` is a tick in which nothing happens, a word an element, ``|`` completion and ``#`` an error;
-each takes one tick, however wide it is. Signals in parentheses come in one tick: ``(ab|)``; words
-in them are single characters. ``(a, b)`` and ``[a, b]`` are a tuple and a list: one element.
-In a demand lane a number is a request, ``∞`` an unbounded one, ``x`` a cancellation, and ``(2 x)``
-both in one tick. Blanks take no time.
+``-`` is a tick without a signal, a word an element, ``|`` completion and ``#`` an error; each takes
+one tick, however wide it is. Signals in parentheses come in one tick: ``(ab|)``; words in them are
+single characters. ``(a, b)`` and ``[a, b]`` are a tuple and a list: one element. In a demand lane a
+number is a request, ``∞`` an unbounded one, ``x`` a cancellation, and ``(2 x)`` both in one tick.
+Blanks take no time.
 """
 
 import re
@@ -19,7 +19,7 @@ FAIL = "#"
 CANCEL = "x"
 _OPEN, _CLOSE = "([", ")]"
 _ALONE = ("", " ", "-", "|", "#", *_OPEN, *_CLOSE)
-"""What can stand next to a word without becoming part of it."""
+"""Characters next to a word that do not become part of it."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Lane:
 
     @classmethod
     def parse(cls, text: str) -> "Lane":
-        """Read *text*; ValueError when it is no lane."""
+        """Read *text*; ValueError when it is not a lane."""
         signals: list[tuple[int, str]] = []
         tick = 0
         for token in _tokens(text):
@@ -54,37 +54,37 @@ class Lane:
         return last if last in (COMPLETE, FAIL) else ""
 
     def cells(self) -> list[str]:
-        """What is drawn in each tick: a tick in which much happens is a group."""
+        """The text of each tick: several signals are a group."""
         return _cells(self.signals, self.length, "")
 
     def __str__(self) -> str:
-        """Drawn again, as far as can be."""
+        """Drawn again, as far as possible."""
         return aligned([self.cells()])[0]
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What a subscriber asks for, each with its tick: ``2---∞--x`` is two requests and a cancel."""
+    """Requests, each with its tick: ``2---∞--x`` is two requests and a cancellation."""
 
-    asked: tuple[tuple[int, int | None], ...]
-    """Numbers requested; None stands for a cancellation."""
+    requests: tuple[tuple[int, int | None], ...]
+    """Each tick with the number requested; None is a cancellation."""
     length: int
 
     @classmethod
     def parse(cls, text: str) -> "Demand":
-        """Read *text*; ValueError when it is no demand lane."""
-        asked: list[tuple[int, int | None]] = []
+        """Read *text*; ValueError when it is not a demand lane."""
+        requests: list[tuple[int, int | None]] = []
         tick = 0
         for token in _tokens(text):
             if token != "-":
                 words = token[1:-1].split() if token.startswith("(") else [token]
-                asked += ((tick, _number(word, text)) for word in words)
+                requests += ((tick, _number(word, text)) for word in words)
             tick += 1
-        return cls(tuple(asked), tick)
+        return cls(tuple(requests), tick)
 
     def cells(self) -> list[str]:
-        """What is drawn in each tick."""
-        return _cells([(tick, _figure(n)) for tick, n in self.asked], self.length, " ")
+        """The text of each tick."""
+        return _cells([(tick, _figure(n)) for tick, n in self.requests], self.length, " ")
 
     def __str__(self) -> str:
         return aligned([self.cells()])[0]
@@ -97,16 +97,16 @@ ALL = Demand(((0, UNBOUNDED),), 1)
 
 @dataclass(frozen=True)
 class Lanes:
-    """What was asked, and what came."""
+    """A demand lane and a signal lane."""
 
     demand: Demand
     signals: Lane
 
     @classmethod
     def parse(cls, text: str) -> "Lanes":
-        """Read two lanes, or that of the signals alone: then everything was asked for at once.
+        """Read two lanes, or a signal lane alone: then demand is unbounded.
 
-        Each may have its name in front, ``demand`` or ``signals``.
+        Each may begin with its name, ``demand`` or ``signals``.
         """
         lines = [line.strip() for line in text.strip().splitlines()]
         if len(lines) not in (1, 2):
@@ -115,17 +115,17 @@ class Lanes:
         return cls(demand, Lane.parse(lines[-1].removeprefix("signals ")))
 
     def __str__(self) -> str:
-        """Both, one above the other: ticks of the same time stand below each other."""
+        """Both lanes, with their ticks aligned."""
         demand, signals = aligned([self.demand.cells(), self.signals.cells()])
         return f"demand   {demand}\nsignals  {signals}"
 
 
 def aligned(lanes: Sequence[list[str]]) -> list[str]:
-    """Draw lanes with their ticks below each other: blanks, which take no time, fill them up."""
+    """Draw lanes with their ticks aligned; the padding is blanks, which take no time."""
     lines = ["" for _ in lanes]
     for tick in range(max(map(len, lanes))):
         here = [lane[tick] if tick < len(lane) else "" for lane in lanes]
-        # Two words need something between them.
+        # Two adjacent words need a separator.
         touching = zip(lines, here, strict=True)
         apart = any(line[-1:] not in _ALONE and cell[:1] not in _ALONE for line, cell in touching)
         width = max(map(len, here))
@@ -152,7 +152,7 @@ def _number(word: str, text: str) -> int | None:
         return UNBOUNDED
     if word.isdecimal():
         return int(word)
-    raise ValueError(f"not a demand lane: {text!r}; {word!r} is no number, ∞ or {CANCEL}")
+    raise ValueError(f"not a demand lane: {text!r}; {word!r} is not a number, ∞ or {CANCEL}")
 
 
 def _figure(n: int | None) -> str:
@@ -160,7 +160,7 @@ def _figure(n: int | None) -> str:
 
 
 def _tokens(text: str) -> Iterator[str]:
-    """Ticks, words, terminal signals, and what is between brackets."""
+    """Ticks, words, terminal signals, and groups in brackets."""
     rest = text.strip()
     while rest:
         if rest[0] in _OPEN:
@@ -197,7 +197,7 @@ def _members(token: str) -> Iterator[str]:
 
 
 def _outermost(text: str) -> str:
-    """*text* without what is in brackets."""
+    """*text* without its brackets and their content."""
     out, depth = "", 0
     for char in text:
         depth += (char in _OPEN) - (char in _CLOSE)

@@ -1,15 +1,15 @@
-"""A leak check: what a piece of a test has left behind.
+"""A leak check: the tasks, threads, timers and subscriptions that a block has not ended.
 
 ::
 
     async with no_leaks():
         await flow.first()
 
-Left behind is: a task that is not done, a thread that runs, a timer that is set (where the loop
-shows its timers), an asynchronous generator that was begun and not closed, and a live subscription:
-an object with ``request`` and ``cancel`` that somebody other than the test itself still refers to.
-Only what was made meanwhile counts, and it has some turns of the loop to end. The message says
-where a task waits, and who keeps a subscription alive.
+A leak is: a task that is not done, a thread that runs, a timer that is set (where the loop exposes
+its timers), an asynchronous generator that has begun and is not closed, and a live subscription: an
+object with ``request`` and ``cancel`` to which anything but the test itself still refers. Only what
+the block created counts, and it has some turns of the loop to end. The message says where a task
+waits, and what keeps a subscription alive.
 """
 
 import asyncio
@@ -22,23 +22,23 @@ from dis import opmap
 from types import AsyncGeneratorType, FrameType, TracebackType
 from typing import Any, Final, cast
 
-from ._holders import holder_of, stack_of
-from ._outside import is_idle
-from ._waiting import describe, locations
+from ._deadlock_report import await_locations, describe_task
+from ._referrers import referrers_of, stack_of
+from ._thread_monitor import is_idle
 
-__all__ = ("Before", "no_leaks")
+__all__ = ("Snapshot", "no_leaks")
 
 Generator = AsyncGeneratorType[Any, Any]
 
 TURNS: Final = 10
 THREADS_END_WITHIN: Final = 2.0
-"""Seconds of real time: a thread that was told to end may need a moment."""
+"""Seconds of real time: a thread may need a moment to end."""
 
 
-class Before:
-    """What there was at some moment; ``left()`` finds what has been left behind since.
+class Snapshot:
+    """The tasks, threads, timers and subscriptions at one moment; ``leaks()`` are the later ones.
 
-    With *strict*, a subscription that only the test itself refers to counts as well.
+    With *strict*, a subscription to which only the test itself refers counts as well.
     """
 
     def __init__(self, *, strict: bool = False) -> None:
@@ -47,24 +47,24 @@ class Before:
         self._tasks = asyncio.all_tasks()
         self._threads = set(threading.enumerate())
         self._timers = set(map(id, _timers(self._loop)))
-        # Kept, so that nothing made later can have the same id.
-        self._kept = list(_of_interest())
+        # Kept alive, so that no later object can have the same id.
+        self._kept = list(_tracked_objects())
         self._known = set(map(id, self._kept))
 
-    async def left(self, *, turns: int = TURNS) -> list[str]:
-        """One paragraph for each thing left behind, after some turns of the loop."""
+    async def leaks(self, *, turns: int = TURNS) -> list[str]:
+        """One paragraph for each leak, after some turns of the loop."""
         for _ in range(turns):
             await asyncio.sleep(0)
-        await self._threads_end()
+        await self._wait_for_threads()
         gc.collect()
         return [
-            *self._left_tasks(),
-            *self._left_threads(),
-            *self._left_timers(),
-            *self._left_objects(asyncio.current_task()),
+            *self._leaked_tasks(),
+            *self._leaked_threads(),
+            *self._leaked_timers(),
+            *self._leaked_objects(asyncio.current_task()),
         ]
 
-    async def _threads_end(self) -> None:
+    async def _wait_for_threads(self) -> None:
         deadline = time.monotonic() + THREADS_END_WITHIN
         while self._new_threads() and time.monotonic() < deadline:  # noqa: ASYNC110 - no events
             await asyncio.sleep(0.001)
@@ -75,25 +75,26 @@ class Before:
             thread
             for thread in threading.enumerate()
             if thread not in self._threads
-            # A pool keeps its workers; one without work is nobody's fault.
+            # A pool keeps its workers.
             and not ((frame := frames.get(thread.ident or 0)) and is_idle(frame))
         ]
 
-    def _left_tasks(self) -> Iterator[str]:
+    def _leaked_tasks(self) -> Iterator[str]:
         for task in asyncio.all_tasks() - self._tasks - {asyncio.current_task()}:
-            yield "\n".join(["a task is not done:", *describe(cast("asyncio.Task[object]", task))])
+            lines = describe_task(cast("asyncio.Task[object]", task))
+            yield "\n".join(["a task is not done:", *lines])
 
-    def _left_threads(self) -> Iterator[str]:
+    def _leaked_threads(self) -> Iterator[str]:
         for thread in self._new_threads():
             yield f"a thread runs: {thread.name}"
 
-    def _left_timers(self) -> Iterator[str]:
+    def _leaked_timers(self) -> Iterator[str]:
         for timer in _timers(self._loop):
             if id(timer) not in self._timers:
                 yield f"a timer is set: {timer!r:.200}"
 
-    def _left_objects(self, task: "asyncio.Task[Any] | None") -> Iterator[str]:
-        new = [each for each in _of_interest() if id(each) not in self._known]
+    def _leaked_objects(self, task: "asyncio.Task[Any] | None") -> Iterator[str]:
+        new = [each for each in _tracked_objects() if id(each) not in self._known]
         stack = stack_of(task)
         ignored = {id(new), id(self._kept), id(self.__dict__), id(self)}
         ids = set(map(id, new))
@@ -102,17 +103,17 @@ class Before:
                 if id(each) not in stack:
                     yield _not_closed(cast("Generator", each))
                 continue
-            holder = holder_of(each, stack, ignored)
-            # What another one keeps is that one's.
-            if (self._strict or not holder.local) and not holder.goes_through(ids):
-                yield f"a subscription is alive: {each!r:.100}\n    kept by {holder}"
+            chain = referrers_of(each, stack, ignored)
+            # A subscription that another leaked one keeps is reported as that one.
+            if (self._strict or not chain.is_local) and not chain.contains(ids):
+                yield f"a subscription is alive: {each!r:.100}\n    kept by {chain}"
 
 
 class no_leaks:
-    """Fail with an AssertionError when the block leaves something behind.
+    """Fail with an AssertionError when the block leaks.
 
-    It has *turns* turns of the loop to end. With *strict*, subscriptions that only the test itself
-    refers to count as well. An exception of the block is passed on, and nothing is looked at.
+    What it created has *turns* turns of the loop to end. With *strict*, subscriptions to which only
+    the test itself refers count as well. An exception of the block is passed on without a check.
     """
 
     def __init__(self, *, turns: int = TURNS, strict: bool = False) -> None:
@@ -120,7 +121,7 @@ class no_leaks:
         self._strict = strict
 
     async def __aenter__(self) -> None:
-        self._before = Before(strict=self._strict)
+        self._before = Snapshot(strict=self._strict)
 
     async def __aexit__(
         self,
@@ -128,27 +129,28 @@ class no_leaks:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is None and (left := await self._before.left(turns=self._turns)):
-            raise AssertionError("\n".join([f"left behind: {len(left)}", *left]))
+        if kind is None and (leaks := await self._before.leaks(turns=self._turns)):
+            raise AssertionError("\n".join([f"left behind: {len(leaks)}", *leaks]))
 
 
 def _timers(loop: asyncio.AbstractEventLoop) -> Iterator[asyncio.TimerHandle]:
-    """Those that are set, as far as *loop* shows them: uvloop does not."""
+    """The timers that are set, if *loop* exposes them; uvloop does not."""
     scheduled: list[asyncio.TimerHandle] = getattr(loop, "_scheduled", [])
     return (timer for timer in scheduled if not timer.cancelled())
 
 
-def _of_interest() -> Iterator[object]:
-    """Subscriptions and begun asynchronous generators, wherever they are."""
+def _tracked_objects() -> Iterator[object]:
+    """All subscriptions, and the asynchronous generators that have begun."""
     known: dict[type[Any], bool] = {AsyncGeneratorType: False}
     for each in gc.get_objects():
         kind: type[Any] = type(each)  # pyright: ignore[reportUnknownVariableType]
-        if kind is AsyncGeneratorType and _is_begun(cast("Generator", each)):
+        if kind is AsyncGeneratorType and _has_begun(cast("Generator", each)):
             yield each
-        is_one = known.get(kind)
-        if is_one is None:
-            is_one = known[kind] = _has(kind, "request") and _has(kind, "cancel")
-        if is_one:
+        is_subscription = known.get(kind)
+        if is_subscription is None:
+            is_subscription = _has_method(kind, "request") and _has_method(kind, "cancel")
+            known[kind] = is_subscription
+        if is_subscription:
             yield each
 
 
@@ -158,16 +160,16 @@ def _is_generator(each: object) -> bool:
 
 def _not_closed(generator: Generator) -> str:
     lines = [f"an asynchronous generator is not closed: {generator.__qualname__}"]
-    return "\n".join([*lines, *(f"    {line}" for line in locations(generator))])
+    return "\n".join([*lines, *(f"    {each}" for each in await_locations(generator))])
 
 
-def _has(kind: type[Any], name: str) -> bool:
-    """Whether *kind* has a method *name*, without calling anything of it."""
+def _has_method(kind: type[Any], name: str) -> bool:
+    """Whether *kind* has a method *name*, without calling its code."""
     found: object = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
     return callable(found)
 
 
-def _is_begun(generator: Generator) -> bool:
-    """Whether it is in the middle: begun, and not over."""
+def _has_begun(generator: Generator) -> bool:
+    """Whether it has begun and is not finished."""
     frame: FrameType | None = generator.ag_frame
     return frame is not None and frame.f_code.co_code[frame.f_lasti] != opmap["RETURN_GENERATOR"]

@@ -1,4 +1,4 @@
-"""A ledger of elements: nothing is lost, doubled, held beyond the bound, or held after the end.
+"""A ledger of elements: none is lost, duplicated, held beyond the bound, or held after the end.
 
 ::
 
@@ -6,10 +6,9 @@
     flow = from_iterable(ledger.tokens(100)).boundary(8)
     await ledger.settle(flow, bound=8)
 
-Its elements are numbered tokens. Each that was issued must be delivered, or accounted for by a
-reason (`filtered`, `dropped`), or be held by somebody, or have been discarded: and that only by a
-cancellation or an error. The ledger refers to its tokens weakly, so it sees at once when one
-vanishes that nobody has accounted for. A flow may make lists, tuples and dictionaries of them.
+Its elements are numbered tokens. Each must be delivered or dropped for a reason; only a
+cancellation or an error may discard it. The ledger refers to its tokens weakly, so it detects at
+once when one is freed that has no entry. A flow may put them into lists, tuples and dictionaries.
 """
 
 import asyncio
@@ -20,12 +19,12 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, Final, cast
 
 from ..spec import Publisher, Subscriber, Subscription
-from ._holders import holder_of, stack_of
+from ._referrers import referrers_of, stack_of
 from .drawing import draw
 from .journal import Journal, Kind
 from .probes import TURNS, WITHIN, pass_time
 
-__all__ = ("Ledger", "Taker", "Token")
+__all__ = ("Ledger", "Token")
 
 UNBOUNDED: Final = 2**63 - 1
 DELIVERED: Final = "delivered"
@@ -44,29 +43,28 @@ class Token:
 
 
 class Ledger:
-    """What became of every token."""
+    """The entries of every token: delivered, or why it was dropped."""
 
     def __init__(self) -> None:
         self.issued: int = 0
-        self.highest: int = 0
-        """The most that was held: issued, not accounted for, and not the one just issued."""
-        self._alive: dict[int, weakref.ref[Token]] = {}
-        """Tokens that are not accounted for."""
-        self._fates: dict[int, list[str]] = {}
-        self._vanished: list[int] = []
+        self.max_held: int = 0
+        """The most tokens held at a time: without an entry, the latest not counted."""
+        self._held: dict[int, weakref.ref[Token]] = {}
+        self._entries: dict[int, list[str]] = {}
+        self._lost: list[int] = []
 
     # -- elements ----------------------------------------------------------------------------------
     def issue(self) -> Token:
-        """Make a token, for who emits by hand."""
+        """Create a token."""
         number = self.issued = self.issued + 1
         token = Token(number)
-        # It may vanish in any thread; a dict and a list can take that.
-        self._alive[number] = weakref.ref(token, lambda _: self._vanishes(number))
-        self.highest = max(self.highest, len(self._alive) - 1)
+        # It may be freed in any thread; a dict and a list are safe for that.
+        self._held[number] = weakref.ref(token, lambda _: self._freed(number))
+        self.max_held = max(self.max_held, len(self._held) - 1)
         return token
 
     def tokens(self, count: int) -> Iterator[Token]:
-        """Issue *count* tokens, one whenever it is asked for one."""
+        """Issue *count* tokens, each when it is requested."""
         for _ in range(count):
             yield self.issue()  # without a name: nothing here may keep it
 
@@ -77,59 +75,57 @@ class Ledger:
             yield self.issue()
 
     def publisher(self, count: int) -> Publisher[Token]:
-        """A publisher of *count* tokens, each issued when it was requested."""
-        return _Issuer(self, count)
+        """A publisher of *count* tokens, each issued when it is requested."""
+        return _TokenPublisher(self, count)
 
-    # -- what becomes of them ----------------------------------------------------------------------
-    def delivered(self, element: object) -> None:
-        """*element*, with all tokens in it, has arrived."""
-        for token in _inside(element):
-            self._account(token, DELIVERED)
+    # -- entries -----------------------------------------------------------------------------------
+    def deliver(self, element: object) -> None:
+        """Enter all tokens in *element* as delivered."""
+        for token in _tokens_in(element):
+            self._enter(token, DELIVERED)
 
-    def filtered(self, token: Token, why: str = "filtered") -> None:
-        """A function of the test wants it no more."""
-        self._account(token, why)
+    def drop(self, token: Token, reason: str = "dropped") -> None:
+        """Enter *token* as dropped: pass this as ``on_drop``."""
+        self._enter(token, reason)
 
-    def dropped(self, token: Token, why: str = "dropped") -> None:
-        """The flow says that it drops it: give this to ``on_drop``."""
-        self._account(token, why)
-
-    def filtering(self, predicate: Callable[[Token], object]) -> Callable[[Token], bool]:
-        """*predicate*, writing down what it refuses."""
+    def filter(self, predicate: Callable[[Token], object]) -> Callable[[Token], bool]:
+        """*predicate*, entering what it refuses as filtered."""
 
         def decide(token: Token) -> bool:
             if predicate(token):
                 return True
-            self.filtered(token)
+            self._enter(token, "filtered")
             return False
 
         return decide
 
-    def _account(self, token: Token, fate: str) -> None:
-        self._fates.setdefault(token.number, []).append(fate)
-        self._alive.pop(token.number, None)
+    def _enter(self, token: Token, entry: str) -> None:
+        self._entries.setdefault(token.number, []).append(entry)
+        self._held.pop(token.number, None)
 
-    def _vanishes(self, number: int) -> None:
-        if self._alive.pop(number, None) is not None:
-            self._vanished.append(number)
+    def _freed(self, number: int) -> None:
+        if self._held.pop(number, None) is not None:
+            self._lost.append(number)
 
     @property
     def held(self) -> int:
-        """How many tokens are alive and not accounted for."""
-        return len(self._alive)
+        """How many tokens exist and have no entry."""
+        return len(self._held)
 
     @property
-    def vanished(self) -> list[int]:
-        """The numbers of those that nobody has accounted for, and nobody refers to."""
-        return sorted(self._vanished)
+    def lost(self) -> list[int]:
+        """The numbers of the tokens that were freed without an entry."""
+        return sorted(self._lost)
 
     def __str__(self) -> str:
-        fates = Counter(fate for fates in self._fates.values() for fate in dict.fromkeys(fates))
-        fates += Counter({"held": self.held, "vanished": len(self._vanished)})
-        parts = [f"{count} {fate}" for fate, count in fates.items()]
-        return f"{self.issued} issued: {', '.join(parts) or 'nothing became of them'}"
+        counts = Counter(
+            each for entries in self._entries.values() for each in dict.fromkeys(entries)
+        )
+        counts += Counter({"held": self.held, "lost": len(self._lost)})
+        parts = [f"{count} {entry}" for entry, count in counts.items()]
+        return f"{self.issued} issued: {', '.join(parts) or 'no entries'}"
 
-    # -- the law -----------------------------------------------------------------------------------
+    # -- the check ---------------------------------------------------------------------------------
     async def settle(
         self,
         flow: Publisher[Any],
@@ -145,20 +141,20 @@ class Ledger:
     ) -> None:
         """Subscribe to *flow*, wait for its end or cancel after so many elements, and `check`.
 
-        *request* is asked for at first, *again* after each element. With *turns*, the subscriber's
-        methods are ``async def``, and take so many turns of the loop.
+        The subscriber requests *request* at first, and *again* after each element. With *turns*,
+        its methods are ``async def``, and take so many turns of the loop.
         """
-        taker = Taker(self, request, again, cancel_after)
-        flow.subscribe(taker if turns is None else _AsyncTaker(taker, turns))
+        subscriber = _TokenSubscriber(self, request, again, cancel_after)
+        flow.subscribe(subscriber if turns is None else _AsyncTokenSubscriber(subscriber, turns))
         try:
             async with asyncio.timeout(within):
-                await taker.over.wait()
+                await subscriber.terminated.wait()
         except TimeoutError:
-            taker.journal.note(Kind.OFFENCE, f"the end did not come within {within:g} s")
-            raise AssertionError(f"{self}\n\n{draw(taker.journal)}") from None
+            subscriber.journal.note(Kind.OFFENCE, f"the end did not come within {within:g} s")
+            raise AssertionError(f"{self}\n\n{draw(subscriber.journal)}") from None
         await pass_time(TURNS)
-        discards = discards or taker.cut_short
-        self.check(bound=bound, discards=discards, repeats=repeats, journal=taker.journal)
+        discards = discards or subscriber.is_cut_short
+        self.check(bound=bound, discards=discards, repeats=repeats, journal=subscriber.journal)
 
     def check(
         self,
@@ -168,12 +164,12 @@ class Ledger:
         repeats: bool = False,
         journal: Journal | None = None,
     ) -> None:
-        """After the end: fail unless everything is accounted for.
+        """Fail unless every token has exactly one entry, and none is held.
 
-        *discards* allows that tokens vanish: the flow was cancelled, has failed, or means to.
-        *repeats* allows that one is delivered again. *bound* is the most that may be held.
+        *discards* allows lost tokens: the flow was cancelled, has failed, or discards them.
+        *repeats* allows repeated delivery. *bound* is the most tokens that may be held at a time.
         """
-        if self._alive:
+        if self._held:
             gc.collect()
         complaints = list(self._complaints(bound, discards, repeats))
         if complaints:
@@ -181,23 +177,23 @@ class Ledger:
             raise AssertionError("\n".join(lines + (["", draw(journal)] if journal else [])))
 
     def _complaints(self, bound: int | None, discards: bool, repeats: bool) -> Iterator[str]:
-        if self._vanished and not discards:
-            yield f"lost: {_listed(self.vanished)}: neither delivered nor accounted for"
-        for number, fates in self._fates.items():
-            if len(set(fates)) > 1:
-                yield f"token {number} was {' and '.join(dict.fromkeys(fates))}"
-            elif len(fates) > 1 and not repeats:
-                yield f"token {number} was {fates[0]} {len(fates)} times"
-        if bound is not None and self.highest > bound:
-            yield f"{self.highest} tokens were held at a time, the bound is {bound}"
-        for number, token in list(self._alive.items()):
-            if (left := token()) is not None:
-                stack = stack_of(asyncio.current_task())
-                yield f"token {number} is held after the end, by {holder_of(left, stack, set())}"
+        if self._lost and not discards:
+            yield f"lost: {_listed(self.lost)}: neither delivered nor dropped"
+        for number, entries in self._entries.items():
+            if len(set(entries)) > 1:
+                yield f"token {number} was {' and '.join(dict.fromkeys(entries))}"
+            elif len(entries) > 1 and not repeats:
+                yield f"token {number} was {entries[0]} {len(entries)} times"
+        if bound is not None and self.max_held > bound:
+            yield f"{self.max_held} tokens were held at a time, the bound is {bound}"
+        for number, reference in list(self._held.items()):
+            if (token := reference()) is not None:
+                chain = referrers_of(token, stack_of(asyncio.current_task()), set())
+                yield f"token {number} is held after the end, by {chain}"
 
 
-class Taker:
-    """A subscriber that hands what it gets to the ledger, and keeps nothing."""
+class _TokenSubscriber:
+    """A subscriber that delivers its elements to the ledger, and keeps none of them."""
 
     def __init__(
         self, ledger: Ledger, request: int, again: int = 0, cancel_after: int | None = None
@@ -205,11 +201,11 @@ class Taker:
         self._ledger = ledger
         self._request = request
         self._again = again
-        self._left = cancel_after
+        self._remaining = cancel_after
         self._subscription: Subscription | None = None
         self.journal: Journal = Journal()
-        self.over: asyncio.Event = asyncio.Event()
-        self.cut_short: bool = False
+        self.terminated: asyncio.Event = asyncio.Event()
+        self.is_cut_short: bool = False
         """Whether it was cancelled, or failed."""
 
     def request(self, n: int) -> None:
@@ -219,80 +215,80 @@ class Taker:
 
     def cancel(self) -> None:
         """Cancel, and forget the subscription."""
-        self.cut_short = True
+        self.is_cut_short = True
         if self._subscription is not None:
             self.journal.note(Kind.CANCEL)
             self._subscription.cancel()
             self._subscription = None
-        self.over.set()
+        self.terminated.set()
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self.journal.note(Kind.ON_SUBSCRIBE)
         self._subscription = subscription
-        if self._left == 0:
+        if self._remaining == 0:
             self.cancel()
         elif self._request:
             self.request(self._request)
 
     def on_next(self, element: object, /) -> None:
         self.journal.note(Kind.ON_NEXT, _numbers(element))
-        self._ledger.delivered(element)
-        if self._left is not None:
-            self._left -= 1
-            if self._left <= 0:
+        self._ledger.deliver(element)
+        if self._remaining is not None:
+            self._remaining -= 1
+            if self._remaining <= 0:
                 self.cancel()
         if self._again:
             self.request(self._again)
 
     def on_error(self, error: BaseException, /) -> None:
         self.journal.note(Kind.ON_ERROR, repr(error))  # the error itself may refer to tokens
-        self.cut_short = True
-        self.over.set()
+        self.is_cut_short = True
+        self.terminated.set()
 
     def on_complete(self) -> None:
         self.journal.note(Kind.ON_COMPLETE)
-        self.over.set()
+        self.terminated.set()
 
 
-class _AsyncTaker:
+class _AsyncTokenSubscriber:
     """The same with ``async def`` methods."""
 
-    def __init__(self, taker: Taker, turns: int) -> None:
-        self._taker = taker
+    def __init__(self, subscriber: _TokenSubscriber, turns: int) -> None:
+        self._subscriber = subscriber
         self._turns = turns
 
     async def on_subscribe(self, subscription: Subscription, /) -> None:
         await pass_time(self._turns)
-        self._taker.on_subscribe(subscription)
+        self._subscriber.on_subscribe(subscription)
 
     async def on_next(self, element: object, /) -> None:
-        self._taker.on_next(element)
+        self._subscriber.on_next(element)
         await pass_time(self._turns)
 
     async def on_error(self, error: BaseException, /) -> None:
-        self._taker.on_error(error)
+        self._subscriber.on_error(error)
         await pass_time(self._turns)
 
     async def on_complete(self) -> None:
-        self._taker.on_complete()
+        self._subscriber.on_complete()
         await pass_time(self._turns)
 
 
-class _Issuer:
-    """A publisher of tokens; the demand decides when each is issued."""
+class _TokenPublisher:
+    """A publisher that issues a token for each requested element."""
 
     def __init__(self, ledger: Ledger, count: int) -> None:
         self._ledger = ledger
         self._count = count
 
     def subscribe(self, subscriber: Subscriber[Token], /) -> None:
-        subscriber.on_subscribe(_Issuing(self._ledger, self._count, subscriber))
+        subscriber.on_subscribe(_TokenSubscription(self._ledger, self._count, subscriber))
 
 
-class _Issuing:
+class _TokenSubscription:
     def __init__(self, ledger: Ledger, count: int, subscriber: Subscriber[Token]) -> None:
         self._ledger = ledger
-        self._left = count
+        self._remaining = count
         self._subscriber: Subscriber[Token] | None = subscriber
         self._requested = 0
         self._sending = False
@@ -302,12 +298,12 @@ class _Issuing:
         if self._sending:
             return
         self._sending = True
-        while self._subscriber is not None and self._left and self._requested:
-            self._left -= 1
+        while self._subscriber is not None and self._remaining and self._requested:
+            self._remaining -= 1
             self._requested -= 1
             self._subscriber.on_next(self._ledger.issue())
         self._sending = False
-        if not self._left and (subscriber := self._subscriber) is not None:
+        if not self._remaining and (subscriber := self._subscriber) is not None:
             self._subscriber = None
             subscriber.on_complete()
 
@@ -315,19 +311,19 @@ class _Issuing:
         self._subscriber = None
 
 
-def _inside(element: object) -> Iterator[Token]:
+def _tokens_in(element: object) -> Iterator[Token]:
     if isinstance(element, Token):
         yield element
     elif isinstance(element, (list, tuple, set, frozenset)):
         for each in cast("list[object]", element):
-            yield from _inside(each)
+            yield from _tokens_in(each)
     elif isinstance(element, Mapping):
         for each in cast("Mapping[object, object]", element).values():
-            yield from _inside(each)
+            yield from _tokens_in(each)
 
 
 def _numbers(element: object) -> object:
-    """What a journal may keep: numbers instead of tokens."""
+    """A journal keeps numbers instead of tokens."""
     if isinstance(element, Token):
         return element.number
     if isinstance(element, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Marble diagrams: what a flow does over time, in one line of text for each lane.
+"""Marble diagrams: the signals of a flow in one line of text for each lane.
 
 ::
 
@@ -6,16 +6,15 @@
     .take(2)
     a--b|
 
-How lanes are written says :mod:`reactive_aio.testing.lanes`. With a demand lane in front, a diagram
-says what the subscriber asks for, and when::
+:mod:`reactive_aio.testing.lanes` defines how lanes are written. A demand lane in front says how
+many elements the subscriber requests, and when::
 
     demand   1---1-x
     signals  a---b--
 
-`diagrams` finds those in a docstring: lanes that go in, one line of code, the lane that comes out.
-`Marbles` is a publisher that plays a lane, in the time of the loop, `play` writes down the lanes
-that a publisher is, and `assert_marbles` compares them with those expected; on a loop with virtual
-time that takes no time.
+`Marbles` is a publisher that plays a lane, in the time of the loop; `play` records the lanes of a
+publisher, and `difference` compares them with a diagram. `diagrams` finds diagrams in a docstring:
+input lanes, one line of code, the output lane. On a loop with virtual time, none takes any time.
 """
 
 import asyncio
@@ -34,12 +33,12 @@ __all__ = (
     "FAIL",
     "Demand",
     "Diagram",
-    "Drawn",
     "Lane",
     "Lanes",
+    "MarbleError",
     "Marbles",
-    "assert_marbles",
     "diagrams",
+    "difference",
     "play",
     "show",
 )
@@ -47,17 +46,17 @@ __all__ = (
 T = TypeVar("T")
 
 _LANE = re.compile(r"[-|#()\[\], \w]*[-|#][-|#()\[\], \w]*")
-_LATE = 5
-"""Ticks that are looked at behind an end that was expected."""
+_TICKS_AFTER_END = 5
+"""Ticks that are compared after an expected end."""
 
 
-class Drawn(Exception):
-    """The error that a ``#`` stands for."""
+class MarbleError(Exception):
+    """The error of a ``#``."""
 
 
 @dataclass(frozen=True)
 class Diagram:
-    """Lanes that go in, the code that is between, and the lane that comes out."""
+    """Input lanes, a line of code, and the output lane."""
 
     given: tuple[Lane, ...]
     code: str
@@ -68,7 +67,7 @@ class Diagram:
 def diagrams(docstring: str) -> list[Diagram]:
     """The diagrams of a docstring: literal blocks (``::``) whose last line is a lane.
 
-    A first line ``demand 2---1`` says what the subscriber asks for; otherwise that is everything.
+    A first line ``demand 2---1`` is the demand lane; without it, demand is unbounded.
     """
     blocks = re.findall(r"^::\n\n((?: {4}.*\n?)+)", cleandoc(docstring), flags=re.MULTILINE)
     found: list[Diagram] = []
@@ -87,7 +86,7 @@ def diagrams(docstring: str) -> list[Diagram]:
 class Marbles(Generic[T]):
     """A cold publisher of a lane: a tick is *tick* seconds, and starts with the subscription.
 
-    What nobody has asked for waits. Numbers are emitted as ``int``, other words as ``str``.
+    Elements wait for demand. Numbers are emitted as ``int``, other words as ``str``.
     """
 
     def __init__(self, lane: Lane | str, *, tick: float = 1.0) -> None:
@@ -149,7 +148,7 @@ class _Playing:
         if signal == COMPLETE:
             subscriber.on_complete()
         else:
-            subscriber.on_error(Drawn("#"))
+            subscriber.on_error(MarbleError("#"))
 
 
 @overload
@@ -171,57 +170,38 @@ async def play(
     tick: float = 1.0,
     demand: Demand | str | None = None,
 ) -> Lane | Lanes:
-    """Subscribe to what *make* makes, and draw what happens.
+    """Subscribe to the flow that *make* returns, and record its lane.
 
-    It ends with the terminal signal, or after *ticks* ticks. Everything is asked for at once, or
-    what *demand* says: ``"2---1--x"``; then both lanes are returned. In one tick, what is asked
-    comes before the signals; after a cancellation it is still listened to.
+    It ends with the terminal signal, or after *ticks* ticks. Demand is unbounded, or as *demand*
+    says (``"2---1--x"``); then both lanes are returned. In one tick, requests come before signals;
+    signals after a cancellation are recorded too.
     """
-    asked = Demand.parse(demand) if isinstance(demand, str) else demand or ALL
-    recorder = _Recorder(asked, tick)
+    requests = Demand.parse(demand) if isinstance(demand, str) else demand or ALL
+    recorder = _Recorder(requests, tick)
     make().subscribe(recorder)
     try:
         async with asyncio.timeout(ticks * tick):
-            await recorder.ended.wait()
+            await recorder.terminated.wait()
     except TimeoutError:
         recorder.subscription.cancel()
     finally:
         recorder.stop()
     signals = Lane(tuple(recorder.signals), ticks)
-    return signals if demand is None else Lanes(asked, signals)
+    return signals if demand is None else Lanes(requests, signals)
 
 
-async def assert_marbles(
-    flow: Publisher[Any] | Callable[[], Publisher[Any]],
-    expected: str | Lanes,
-    *,
-    tick: float = 1.0,
-) -> None:
-    """Subscribe to *flow*, and fail unless it does what the diagram *expected* says.
-
-    ``a--b|`` is the lane of its signals, when everything is asked for at once; with a demand lane
-    in a line above, that is what is asked for::
-
-        await assert_marbles(flow, \"\"\"
-            demand   1---1-x
-            signals  a---b--
-        \"\"\")
-
-    Elements are compared as they are drawn. A lane without an end says nothing about what follows.
-    """
-    lanes = Lanes.parse(expected) if isinstance(expected, str) else expected
-    wanted = lanes.signals
-    ticks = max(wanted.length, lanes.demand.length) + (_LATE if wanted.end else 0)
-    make = flow if callable(flow) else lambda: flow
-    actual = await play(make, ticks, tick=tick, demand=lanes.demand)
-    if difference := _difference(lanes, actual.signals):
-        raise AssertionError(difference)
+async def difference(make: Callable[[], Publisher[Any]], expected: Lanes, tick: float = 1.0) -> str:
+    """The first difference between a flow and *expected*, drawn with a caret; or nothing."""
+    signals = expected.signals
+    ticks = max(signals.length, expected.demand.length)
+    ticks += _TICKS_AFTER_END if signals.end else 0
+    played = await play(make, ticks, tick=tick, demand=expected.demand)
+    return _first_difference(expected, played.signals)
 
 
-def _difference(expected: Lanes, found: Lane) -> str:
-    """What differs first, in words and with a caret; nothing when nothing does."""
+def _first_difference(expected: Lanes, played: Lane) -> str:
     length = expected.signals.length
-    signals = [each for each in found.signals if expected.signals.end or each[0] < length]
+    signals = [each for each in played.signals if expected.signals.end or each[0] < length]
     length = max([length, *(tick + 1 for tick, _ in signals)])
     actual = Lane(tuple(signals), length)
     pairs = [expected.signals.cells(), actual.cells()]
@@ -231,7 +211,7 @@ def _difference(expected: Lanes, found: Lane) -> str:
     )
     if tick < 0:
         return ""
-    wanted, came = ("nothing" if cells[tick] == "-" else cells[tick] for cells in pairs)
+    due, came = ("nothing" if cells[tick] == "-" else cells[tick] for cells in pairs)
     caret = [*[""] * tick, "^"]
     demand, *both, mark = aligned([expected.demand.cells(), *pairs, caret])
     lines = [
@@ -240,7 +220,7 @@ def _difference(expected: Lanes, found: Lane) -> str:
         f"actual    {both[1]}",
         f"{'':10}{mark}",
     ]
-    words = f"at tick {tick}, {wanted} was expected and {came} came"
+    words = f"at tick {tick}, {due} was expected and {came} came"
     return "\n".join([words, *lines[expected.demand == ALL :]])
 
 
@@ -254,7 +234,7 @@ class _Recorder:
         self._began = self._loop.time()
         self._timers: list[asyncio.TimerHandle] = []
         self.signals: list[tuple[int, str]] = []
-        self.ended = asyncio.Event()
+        self.terminated = asyncio.Event()
 
     def _note(self, signal: str) -> None:
         # A timer may fire a little early.
@@ -263,15 +243,15 @@ class _Recorder:
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self.subscription = subscription
-        for tick, n in self._demand.asked:
+        for tick, n in self._demand.requests:
             if tick == 0:
-                self._ask(n)
+                self._request(n)
                 continue
             # A little before the signals of the same tick.
             at = self._began + (tick - 0.005) * self._tick
-            self._timers.append(self._loop.call_at(at, self._ask, n))
+            self._timers.append(self._loop.call_at(at, self._request, n))
 
-    def _ask(self, n: int | None) -> None:
+    def _request(self, n: int | None) -> None:
         if n is None:
             self.subscription.cancel()
         else:
@@ -286,8 +266,8 @@ class _Recorder:
 
     def on_error(self, error: BaseException, /) -> None:
         self._note(FAIL)
-        self.ended.set()
+        self.terminated.set()
 
     def on_complete(self) -> None:
         self._note(COMPLETE)
-        self.ended.set()
+        self.terminated.set()

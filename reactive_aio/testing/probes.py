@@ -1,39 +1,51 @@
-"""Probes: ends of a flow that are driven by hand and remember every signal.
+"""Probes: a subscriber and a publisher that a test controls, and that record every signal.
 
-A probe records, and judges nothing but what its own methods wait for. ``signals`` reads like a
-marble diagram: the elements, then ``"|"`` for completion or the exception itself; ``journal`` is
-what went up and down, in order and with times, and `draw` makes a picture of it::
+``signals`` reads like a marble diagram: the elements, then ``"|"`` for completion or the exception
+itself; ``journal`` has all signals and calls in order and with times, and `draw` draws it::
 
-    puppet, probe = PublisherProbe[int](), SubscriberProbe[int](2)
-    flow(puppet).subscribe(probe)
-    await puppet.requested_at_least(2)
-    puppet.emit(1)
-    assert await probe.next_element() == 1
-    await probe.expect_nothing()
+    publisher, subscriber = PublisherProbe[int](), SubscriberProbe[int](2)
+    flow(publisher).subscribe(subscriber)
+    await publisher.expect_request(2)
+    publisher.emit(1)
+    assert await subscriber.next_element() == 1
+    await subscriber.expect_nothing()
 
-A puppet does as it is told, right or wrong: it emits what nobody asked for, after its end, and
-None; a subscriber can request -1. What its waiting methods wait for must come *within* so many
-seconds of the loop's clock, or an AssertionError shows what came instead.
+Probes do not enforce the rules: a publisher probe emits without demand, after its end, and None; a
+subscriber probe can request -1. What a method waits for must come *within* so many seconds of the
+loop's clock, or it raises an AssertionError with a drawing.
 """
 
 import asyncio
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any, Generic, Self, TypeVar, cast
 
 from ..spec import Publisher, Signalled, Subscriber, Subscription
-from ._changes import Changes
 from .drawing import draw
 from .journal import Entry, Journal, Kind
 
-__all__ = ("AsyncSubscriberProbe", "PublisherProbe", "SubscriberProbe")
+__all__ = ("AsyncSubscriberProbe", "PublisherProbe", "SubscriberProbe", "UnexpectedSignal",
+           "pass_time")  # fmt: skip
 
 T = TypeVar("T")
 
 COMPLETE = "|"
 WITHIN = 5.0
-"""Seconds for what must come. Long: it is over when it has come."""
+"""Seconds in which an expected signal must come."""
 TURNS = 25
-"""Turns of the loop for what must not come."""
+"""Turns of the loop in which no signal must come."""
+
+
+class UnexpectedSignal(AssertionError):
+    """A probe received something else than the test expected; *words* say what, without drawing."""
+
+    def __init__(self, journal: Journal, words: str, entry: Entry | None = None) -> None:
+        if entry is not None:
+            journal.mark(entry, words)
+        else:
+            journal.note(Kind.OFFENCE, words)
+        super().__init__(f"{words}\n\n{draw(journal)}")
+        self.words = words
 
 
 class SubscriberProbe(Generic[T]):
@@ -46,17 +58,17 @@ class SubscriberProbe(Generic[T]):
         self.signals: list[Any] = []
         """Elements, then ``"|"`` or the exception."""
         self.entries: list[Entry] = []
-        """Those of `signals` in the journal."""
+        """The journal's entries of `signals`."""
         self.subscriptions: list[Subscription] = []
         """Every subscription ever received; a second one is cancelled (rule 2.5)."""
         self._read = 0
-        self._ended = asyncio.Event()
-        self._changes = Changes()
+        self._terminated = asyncio.Event()
+        self._changes = _Changes()
 
-    # -- by hand -----------------------------------------------------------------------------------
+    # -- the test calls ----------------------------------------------------------------------------
     @property
     def subscription(self) -> Subscription:
-        """The subscription; an AssertionError when on_subscribe has not come."""
+        """The subscription; an AssertionError before on_subscribe."""
         if not self.subscriptions:
             raise AssertionError("on_subscribe was not signalled (rule 1.9)")
         return self.subscriptions[0]
@@ -68,7 +80,7 @@ class SubscriberProbe(Generic[T]):
         return self
 
     def request(self, n: int) -> None:
-        """Request *n*, which may be wrong."""
+        """Request *n*, which may be invalid."""
         subscription = self.subscription
         self.journal.note(Kind.REQUEST, n)
         subscription.request(n)
@@ -81,73 +93,75 @@ class SubscriberProbe(Generic[T]):
     @property
     def elements(self) -> list[T]:
         """The elements received."""
-        return self.signals[:-1] if self.ended else list(self.signals)
+        return self.signals[:-1] if self.is_terminated else list(self.signals)
 
     @property
-    def ended(self) -> bool:
+    def is_terminated(self) -> bool:
         """Whether a terminal signal has come."""
-        return self._ended.is_set()
+        return self._terminated.is_set()
 
     @property
-    def completed(self) -> bool:
-        return self.ended and self.signals[-1] == COMPLETE
+    def is_completed(self) -> bool:
+        return self.is_terminated and self.signals[-1] == COMPLETE
 
     @property
     def error(self) -> BaseException | None:
         """The exception of on_error, if that has come."""
-        last = self.signals[-1] if self.ended else None
+        last = self.signals[-1] if self.is_terminated else None
         return last if isinstance(last, BaseException) else None
 
-    # -- waiting -----------------------------------------------------------------------------------
+    # -- the test waits ----------------------------------------------------------------------------
     async def end(self) -> list[Any]:
         """Wait for the terminal signal; return all signals."""
-        await self._ended.wait()
+        await self._terminated.wait()
         return self.signals
 
-    async def received(self, count: int) -> list[Any]:
+    async def wait_for_signals(self, count: int) -> list[Any]:
         """Wait until *count* signals have come, or the terminal one; return all signals."""
-        while len(self.signals) < count and not self.ended:  # noqa: ASYNC110 - one turn at a time
+        while len(self.signals) < count and not self.is_terminated:  # noqa: ASYNC110 - turn by turn
             await asyncio.sleep(0)
         return self.signals
 
-    async def came(self, condition: Callable[[], object], within: float = WITHIN) -> bool:
+    async def wait_until(self, condition: Callable[[], object], within: float = WITHIN) -> bool:
         """Wait until *condition* holds, which signals change; False when it does not in time."""
-        return await self._changes.until(condition, within)
+        return await self._changes.wait_until(condition, within)
 
-    async def subscribed(self, *, within: float = WITHIN) -> Subscription:
+    async def expect_subscription(self, *, within: float = WITHIN) -> Subscription:
         """Wait for on_subscribe; return the subscription."""
-        if not await self.came(lambda: self.subscriptions, within):
-            raise self.failure(f"on_subscribe did not come within {within:g} s (rule 1.9)")
+        if not await self.wait_until(lambda: self.subscriptions, within):
+            words = f"on_subscribe did not come within {within:g} s (rule 1.9)"
+            raise UnexpectedSignal(self.journal, words)
         return self.subscription
 
-    async def next_signal(self, *, within: float = WITHIN) -> Entry:
-        """Wait for the next signal that was not waited for before."""
-        if not await self.came(lambda: len(self.entries) > self._read, within):
-            raise self.failure(f"no signal came within {within:g} s")
+    async def next_signal(self, expected: str = "a signal", *, within: float = WITHIN) -> Entry:
+        """Wait for the first unread signal; a failure says what was *expected*."""
+        if not await self.wait_until(lambda: self.unread, within):
+            words = f"{expected} was expected, and nothing came within {within:g} s"
+            raise UnexpectedSignal(self.journal, words)
         self._read += 1
         return self.entries[self._read - 1]
 
     async def next_element(self, *, within: float = WITHIN) -> T:
-        """Wait for the next signal, which must be an element."""
-        entry = await self.next_signal(within=within)
+        """Wait for the first unread signal, which must be an element."""
+        entry = await self.next_signal("an element", within=within)
         if entry.kind is not Kind.ON_NEXT:
-            raise self.failure(f"an element was expected, and {entry} came", entry)
+            raise self.unexpected("an element", entry)
         return cast("T", entry.value)
 
     async def expect_nothing(self, *, turns: int = TURNS, seconds: float = 0.0) -> None:
-        """Wait some turns of the loop and so many seconds: no signal must come meanwhile."""
+        """Wait so many turns of the loop and seconds: no signal must come meanwhile."""
         await pass_time(turns, seconds)
         if unread := self.unread:
-            raise self.failure(f"nothing was expected, and {unread[0]} came", unread[0])
+            raise self.unexpected("nothing", unread[0])
 
     @property
     def unread(self) -> list[Entry]:
-        """The signals that nobody has waited for yet."""
+        """The signals that no call has waited for."""
         return self.entries[self._read :]
 
-    def failure(self, words: str, entry: Entry | None = None) -> AssertionError:
-        """An error that says *words*, about *entry* if they are, and draws what came."""
-        return failure(self.journal, words, entry)
+    def unexpected(self, expected: str, entry: Entry) -> UnexpectedSignal:
+        """The error for *entry*, which came instead of what was *expected*."""
+        return UnexpectedSignal(self.journal, f"{expected} was expected, and {entry} came", entry)
 
     # -- the subscriber ----------------------------------------------------------------------------
     def on_subscribe(self, subscription: Subscription, /) -> None:
@@ -157,49 +171,48 @@ class SubscriberProbe(Generic[T]):
             subscription.cancel()
         elif self._first:
             self.request(self._first)
-        self._changes.changed()
+        self._changes.notify()
 
     def on_next(self, element: T, /) -> None:
-        self._came(Kind.ON_NEXT, element, element)
+        self._record(Kind.ON_NEXT, element, element)
         if self._again:
             self.request(self._again)
 
     def on_error(self, error: BaseException, /) -> None:
-        self._came(Kind.ON_ERROR, error, error)
+        self._record(Kind.ON_ERROR, error, error)
 
     def on_complete(self) -> None:
-        self._came(Kind.ON_COMPLETE, None, COMPLETE)
+        self._record(Kind.ON_COMPLETE, None, COMPLETE)
 
-    def _came(self, kind: Kind, value: object, signal: object) -> None:
+    def _record(self, kind: Kind, value: object, signal: object) -> None:
         self.signals.append(signal)
         self.entries.append(self.journal.note(kind, value))
         if kind is not Kind.ON_NEXT:
-            self._ended.set()
-        self._changes.changed()
+            self._terminated.set()
+        self._changes.notify()
 
 
 class AsyncSubscriberProbe(SubscriberProbe[T]):
     """The same with ``async def`` methods; each signal takes *turns* turns of the loop.
 
-    ``overlaps`` counts signals that began before the one before had ended (rule 1.3).
+    ``overlaps`` counts signals that began before the previous one had ended (rule 1.3).
     """
 
-    # A subscriber's methods are def or async def, each as it likes; but a type checker wants a
-    # method to stay what it is in the class above. Hence the ignores.
+    # A subscriber's method may be def or async def, but a type checker expects that of the base
+    # class. Hence the ignores.
 
     def __init__(self, request: int = 0, *, again: int = 0, turns: int = 1) -> None:
         super().__init__(request, again=again)
         self._turns = turns
-        self._inside = 0
+        self._running = 0
         self.overlaps: int = 0
 
     async def _take_time(self) -> None:
-        self._inside += 1
-        if self._inside > 1:
+        self._running += 1
+        if self._running > 1:
             self.overlaps += 1
-        for _ in range(self._turns):
-            await asyncio.sleep(0)
-        self._inside -= 1
+        await pass_time(self._turns)
+        self._running -= 1
 
     async def on_subscribe(self, subscription: Subscription, /) -> None:  # type: ignore[override]
         await self._take_time()
@@ -219,28 +232,30 @@ class AsyncSubscriberProbe(SubscriberProbe[T]):
 
 
 class PublisherProbe(Generic[T]):
-    """A publisher that emits by hand only; it records the demand and the cancellations it gets."""
+    """A publisher that emits only on call; it records the demand and the cancellations."""
 
     def __init__(self) -> None:
         self.journal: Journal = Journal()
         self.requested: int = 0
+        """The sum of all requests."""
         self.requests: list[int] = []
-        self.cancelled: int = 0
+        self.cancel_count: int = 0
         self.emitted: int = 0
+        """How many elements were emitted."""
         self.subscribers: list[Subscriber[T]] = []
-        self._under_way: set[asyncio.Future[None]] = set()
-        self._changes = Changes()
+        self._running: set[asyncio.Future[None]] = set()
+        self._changes = _Changes()
 
     @property
     def subscriber(self) -> Subscriber[T]:
-        """The latest subscriber; an AssertionError when there is none."""
+        """The latest subscriber; an AssertionError before subscribe."""
         if not self.subscribers:
-            raise AssertionError("nobody has subscribed")
+            raise AssertionError("subscribe was not called")
         return self.subscribers[-1]
 
     @property
     def outstanding(self) -> int:
-        """What was requested and not emitted; negative when more was emitted."""
+        """The demand that is left; negative when more was emitted than requested."""
         return self.requested - self.emitted
 
     # -- the publisher, which is its own subscription ----------------------------------------------
@@ -248,102 +263,132 @@ class PublisherProbe(Generic[T]):
         self.journal.note(Kind.SUBSCRIBE)
         self.subscribers.append(subscriber)
         self.journal.note(Kind.ON_SUBSCRIBE)
-        self._signalled(subscriber.on_subscribe(self))
-        self._changes.changed()
+        self._run(subscriber.on_subscribe(self))
+        self._changes.notify()
 
     def request(self, n: int, /) -> None:
         self.journal.note(Kind.REQUEST, n)
         self.requested += n
         self.requests.append(n)
-        self._changes.changed()
+        self._changes.notify()
 
     def cancel(self) -> None:
         self.journal.note(Kind.CANCEL)
-        self.cancelled += 1
-        self._changes.changed()
+        self.cancel_count += 1
+        self._changes.notify()
 
-    # -- by hand -----------------------------------------------------------------------------------
+    # -- the test calls ----------------------------------------------------------------------------
     def emit(self, *elements: T) -> None:
-        """Send *elements*, whether asked for or not; coroutines of the subscriber run at once."""
+        """Emit *elements*, with or without demand; coroutines of the subscriber run at once."""
         for element in elements:
-            self._sends(element)
-            self._signalled(self.subscriber.on_next(element))
+            self._note_element(element)
+            self._run(self.subscriber.on_next(element))
 
     def complete(self) -> None:
         self.journal.note(Kind.ON_COMPLETE)
-        self._signalled(self.subscriber.on_complete())
+        self._run(self.subscriber.on_complete())
 
     def fail(self, error: BaseException) -> None:
         self.journal.note(Kind.ON_ERROR, error)
-        self._signalled(self.subscriber.on_error(error))
+        self._run(self.subscriber.on_error(error))
 
-    def _signalled(self, taken: Signalled) -> None:
-        """A puppet does not wait: so it can break rule 1.3 as well."""
-        if taken is not None:
-            task = asyncio.ensure_future(taken)
-            self._under_way.add(task)
-            task.add_done_callback(self._under_way.discard)
+    def _run(self, result: Signalled) -> None:
+        """The next signal does not wait for this one, so rule 1.3 can be broken as well."""
+        if result is not None:
+            task = asyncio.ensure_future(result)
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
 
     async def send(self, *elements: T) -> None:
-        """Send *elements*, each when the subscriber has taken the one before (rule 1.3)."""
+        """Emit *elements*, each when the subscriber has processed the previous one (rule 1.3)."""
         for element in elements:
-            self._sends(element)
-            if (taken := self.subscriber.on_next(element)) is not None:
-                await taken
+            self._note_element(element)
+            if (result := self.subscriber.on_next(element)) is not None:
+                await result
 
-    def _sends(self, element: T) -> None:
+    def _note_element(self, element: T) -> None:
         self.journal.note(Kind.ON_NEXT, element)
         self.emitted += 1
 
-    # -- waiting -----------------------------------------------------------------------------------
-    async def subscribed(self, count: int = 1, *, within: float = WITHIN) -> Subscriber[T]:
-        """Wait until *count* have subscribed; return the latest."""
-        await self._must(
+    # -- the test waits ----------------------------------------------------------------------------
+    async def expect_subscriber(self, count: int = 1, *, within: float = WITHIN) -> Subscriber[T]:
+        """Wait for the *count*-th subscriber, and return it."""
+        await self._expect(
             lambda: len(self.subscribers) >= count,
             lambda: f"{count} must subscribe; {len(self.subscribers)} did",
             within,
         )
         return self.subscriber
 
-    async def requested_at_least(self, n: int, *, within: float = WITHIN) -> None:
-        """Wait until *n* elements have been requested, in all."""
+    async def expect_request(self, n: int, *, within: float = WITHIN) -> None:
+        """Wait until at least *n* elements have been requested in total."""
         words = lambda: f"{n} must be requested; {self.requested} were"  # noqa: E731
-        await self._must(lambda: self.requested >= n, words, within)
+        await self._expect(lambda: self.requested >= n, words, within)
 
-    async def cancelled_once(self, *, within: float = WITHIN, turns: int = TURNS) -> None:
-        """Wait for cancel(), and some turns more: it must not come twice."""
-        await self._must(lambda: self.cancelled, lambda: "cancel() must come", within)
+    async def expect_cancel(self, *, within: float = WITHIN, turns: int = TURNS) -> None:
+        """Wait for cancel(), and for *turns* turns more: it must not be called twice."""
+        await self._expect(lambda: self.cancel_count, lambda: "cancel() must come", within)
         await pass_time(turns)
-        if self.cancelled > 1:
-            words = f"cancel() must come once; it came {self.cancelled} times"
-            raise failure(self.journal, words)
+        if self.cancel_count > 1:
+            words = f"cancel() must come once; it came {self.cancel_count} times"
+            raise UnexpectedSignal(self.journal, words)
 
     async def expect_nothing(self, *, turns: int = TURNS, seconds: float = 0.0) -> None:
-        """Wait some turns of the loop and so many seconds: nothing must be asked meanwhile."""
-        already = len(self.requests) + self.cancelled
+        """Wait so many turns of the loop and seconds: no request or cancellation must come."""
+        before = len(self.requests) + self.cancel_count
         await pass_time(turns, seconds)
-        if len(self.requests) + self.cancelled > already:
-            raise failure(self.journal, "nothing was expected from downstream")
+        if len(self.requests) + self.cancel_count > before:
+            raise UnexpectedSignal(self.journal, "nothing was expected from downstream")
 
-    async def _must(
+    async def _expect(
         self, condition: Callable[[], object], words: Callable[[], str], within: float
     ) -> None:
-        if not await self._changes.until(condition, within):
-            raise failure(self.journal, f"{words()} within {within:g} s")
+        if not await self._changes.wait_until(condition, within):
+            raise UnexpectedSignal(self.journal, f"{words()} within {within:g} s")
+
+
+class _Changes:
+    """A condition variable for any thread, whose waiters let the loop's clock advance."""
+
+    def __init__(self) -> None:
+        self._waiters: dict[asyncio.Future[None], int] = {}
+
+    def notify(self) -> None:
+        for waiter, thread in list(self._waiters.items()):
+            if thread == get_ident():
+                _wake(waiter)
+            else:
+                waiter.get_loop().call_soon_threadsafe(_wake, waiter)
+
+    async def wait_until(self, condition: Callable[[], object], within: float) -> bool:
+        """Wait until *condition* holds; False when it does not hold *within* so many seconds."""
+        if condition():
+            return True
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(within):
+                while True:
+                    # Registered before the check: a thread may notify at any moment.
+                    waiter = loop.create_future()
+                    self._waiters[waiter] = get_ident()
+                    try:
+                        if condition():
+                            return True
+                        await waiter
+                    finally:
+                        del self._waiters[waiter]
+        except TimeoutError:
+            return bool(condition())
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 async def pass_time(turns: int, seconds: float = 0.0) -> None:
-    """Let the loop run, some turns and so many seconds of its clock."""
+    """Let the loop run for so many turns and seconds of its clock."""
     if seconds:
         await asyncio.sleep(seconds)
     for _ in range(turns):
         await asyncio.sleep(0)
-
-
-def failure(journal: Journal, words: str, entry: Entry | None = None) -> AssertionError:
-    """An error that says *words*, about *entry* or the last one, and draws *journal*."""
-    if entry is not None:
-        journal.blame(entry, words)
-    else:
-        journal.note(Kind.OFFENCE, words)
-    return AssertionError(f"{words}\n\n{draw(journal)}")

@@ -1,7 +1,7 @@
-"""An event loop whose clock jumps to the next timer when there is nothing to do.
+"""An event loop whose clock jumps to the next timer when nothing is ready.
 
 A test that sleeps for an hour takes no time, and timers fire in the order and at the very times
-that the program asked for: nothing depends on how fast or busy the machine is.
+that the program requested: nothing depends on the speed or the load of the machine.
 
 ::
 
@@ -9,18 +9,18 @@ that the program asked for: nothing depends on how fast or busy the machine is.
         runner.run(asyncio.sleep(3600))
         assert runner.get_loop().time() == 3600
 
-What happens when nothing is ready:
+When nothing is ready:
 
-1. A thread is at work (``run_in_executor``, ``asyncio.to_thread``, a thread of the test): the loop
-   waits for it in real time and the clock stands still. A thread that itself waits for the loop
-   is not waited for; :mod:`reactive_aio.testing._outside` says how it is told.
-2. A timer is set: the clock jumps to it. Sockets are looked at first, but never waited for: data
-   from the same loop is there already, and the outside world does not live in virtual time.
-3. No timer, but a socket or pipe is watched: the loop waits for it in real time.
-4. Otherwise nobody can ever wake the loop: :class:`Deadlock` is raised, naming who waits for whom.
+1. While a thread is running (``run_in_executor``, ``asyncio.to_thread``, a thread of the test), the
+   loop waits for it in real time and the clock stands still. It does not wait for a thread that
+   itself waits for the loop; :mod:`reactive_aio.testing._thread_monitor` detects those.
+2. If a timer is set, the clock jumps to it. Sockets are polled first, but never waited for: data
+   from the same loop has arrived already, and the outside world is not in virtual time.
+3. If no timer is set, but a socket or pipe is watched, the loop waits for it in real time.
+4. Otherwise nothing can ever wake the loop, and it raises :class:`Deadlock`.
 
-A test belongs to one thread; a loop that runs in a second thread and waits to be called from the
-first should be a real one.
+A test runs in one thread; a loop that runs in a second thread and waits for calls from the first
+should be a real one.
 """
 
 import asyncio
@@ -29,25 +29,27 @@ from collections.abc import Callable
 from concurrent import futures
 from typing import TypeVar, TypeVarTuple
 
-from reactive_aio.testing._outside import Outside
-from reactive_aio.testing._waiting import where_tasks_wait, where_threads_wait
+from ._deadlock_report import task_report, thread_report
+from ._thread_monitor import ThreadMonitor
+
+__all__ = ("Deadlock", "VirtualTimeLoop")
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 Events = list[tuple[selectors.SelectorKey, int]]
 
-# How long to wait in real time before looking again whether a thread is still at work.
-LOOK_AGAIN = 0.002
+# How long to wait in real time before checking again whether a thread is still running.
+CHECK_INTERVAL = 0.002
 # Timers closer together than this fire together. The real loops have such a figure too; without
-# one, a clock that has grown large could no longer express the last step to a timer.
+# one, a clock that has grown large could not express the last step to a timer.
 RESOLUTION = 1e-6
 
 
 class Deadlock(RuntimeError):
     """The loop is idle and nothing can ever wake it.
 
-    The message names each task, what it waits for, which tasks have that or have it at hand, the
-    places, a circle if there is one, and the threads that wait for the loop.
+    The message contains a cycle of waiting tasks if there is one; for each task what it waits for,
+    which tasks hold that or can reach it, and its awaits; and the threads that wait for the loop.
     """
 
 
@@ -56,9 +58,9 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self._now = 0.0
-        self._outside = Outside()
-        self._watched = _IdleSelector(self._idle)
-        super().__init__(self._watched)
+        self._threads = ThreadMonitor()
+        self._idle_selector = _IdleSelector(self._idle)
+        super().__init__(self._idle_selector)
         self._clock_resolution = RESOLUTION
 
     def time(self) -> float:
@@ -70,31 +72,31 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         func: Callable[[*Ts], T],
         *args: *Ts,
     ) -> asyncio.Future[T]:
-        call = self._outside.begin()
-        # A process pool pickles its functions, and a wrapped one cannot be.
+        call = self._threads.add_call()
+        # A process pool pickles its functions, and a wrapped one cannot be pickled.
         if executor is None or isinstance(executor, futures.ThreadPoolExecutor):
-            func = call.around(func)
+            func = call.wrap(func)
         try:
             future = super().run_in_executor(executor, func, *args)
         except BaseException:
-            call.delivered = True
+            call.is_settled = True
             raise
-        future.add_done_callback(lambda _: setattr(call, "delivered", True))
+        future.add_done_callback(lambda _: setattr(call, "is_settled", True))
         return future
 
     def _idle(self, poll: Callable[[float | None], Events], timeout: float | None) -> Events:
-        """Nothing is ready before *timeout*: wait for threads, jump, or give up."""
-        while self._outside.is_working():
-            if events := poll(LOOK_AGAIN):
+        """Nothing is ready before *timeout*: wait for threads, jump, or raise Deadlock."""
+        while self._threads.is_any_running():
+            if events := poll(CHECK_INTERVAL):
                 return events
-        # The order matters: a thread that finished after the last look has written its wake-up.
+        # The order matters: a thread that ended after the last check has written its wake-up.
         if events := poll(0):
             return events
         if timeout is not None:
             self._now += timeout
             return []
         # One descriptor is the loop's own, by which threads wake it.
-        if len(self._watched.get_map()) > 1:
+        if len(self._idle_selector.get_map()) > 1:
             return poll(None)
         raise Deadlock(self._deadlock_report())
 
@@ -102,15 +104,15 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         lines = [
             f"deadlock at {self._now:g} s of virtual time: nothing is ready, no timer is set,"
             " and no thread or socket can wake the loop",
-            *where_tasks_wait(self),
+            *task_report(self),
         ]
-        if parked := self._outside.parked_threads():
-            lines += ["threads that wait for the loop:", *where_threads_wait(parked)]
+        if parked := self._threads.parked():
+            lines += ["threads that wait for the loop:", *thread_report(parked)]
         return "\n".join(lines)
 
 
 class _IdleSelector(selectors.DefaultSelector):
-    """Asks *idle* what to do whenever the loop would wait."""
+    """Calls *idle* where the loop would wait."""
 
     def __init__(
         self, idle: Callable[[Callable[[float | None], Events], float | None], Events]

@@ -17,7 +17,7 @@ from reactive_aio.asgi.text.request import SocketRequest
 from reactive_aio.testing.probes import PublisherProbe
 from tests.asgi.calls import Call, SocketCall
 from tests.asgi.routes import MOST, called, router
-from tests.harness.quiet import Context
+from tests.harness.leftover_checks import Context
 
 # -- bad input: the table --------------------------------------------------------------------------
 ENDS_THE_SOCKET = {
@@ -36,12 +36,12 @@ async def test_what_cannot_be_read_closes_the_socket(name: str) -> None:
     probe = PublisherProbe[int]()
     call = await called({"a": probe})
     call.say("subscribe", 1, route="a")
-    await probe.subscribed()
+    await probe.expect_subscriber()
     call.send(text)
     assert await call.closed() == code
     assert call.messages[-1]["status"] == status
     assert "id" not in call.messages[-1]
-    await probe.cancelled_once()
+    await probe.expect_cancel()
 
 
 async def test_a_binary_message_closes_the_socket() -> None:
@@ -104,12 +104,12 @@ async def test_a_request_that_is_no_demand_ends_its_stream(n: Any) -> None:
     probe = PublisherProbe[int]()
     call = await called({"a": probe})
     call.say("subscribe", 1, route="a", n=1)
-    await probe.requested_at_least(1)
+    await probe.expect_request(1)
     call.say("request", 1, n=n)
     (message,) = await call.came(1)
     assert (message["type"], message["status"], message["rule"]) == ("error", 400, "3.9")
     assert "3.9" in message["detail"]
-    await probe.cancelled_once()
+    await probe.expect_cancel()
     await call.left()
 
 
@@ -307,14 +307,14 @@ async def test_a_server_that_cannot_send_is_a_client_that_left(broken: Exception
     probe = PublisherProbe[int]()
     call = await called({"a": probe})
     call.say("subscribe", 1, route="a", n=1)
-    await probe.requested_at_least(1)
+    await probe.expect_request(1)
     call.broken = broken
     probe.emit(1)
     for _ in range(9):
         await asyncio.sleep(0)
     call.send("{")  # which would close it
     await call.left()
-    await probe.cancelled_once()
+    await probe.expect_cancel()
 
 
 @pytest.mark.virtual_time

@@ -12,7 +12,7 @@ from reactive_aio import Flow, empty, error, from_iterable, just, never, range a
 from reactive_aio.asgi import Event, HttpRequest, Refused, Tally, ndjson, sse, stream
 from reactive_aio.testing.probes import PublisherProbe
 from tests.asgi.calls import Call
-from tests.harness.quiet import Context
+from tests.harness.leftover_checks import Context
 
 KINDS: dict[str, Callable[..., Any]] = {"sse": sse, "ndjson": ndjson, "stream": stream}
 every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -185,21 +185,21 @@ async def test_as_many_are_asked_for_as_were_sent(kind: Any) -> None:
     """Rule 2.1; never more than prefetch are on their way."""
     probe = PublisherProbe[int]()
     call = Call(kind(probe, prefetch=4))
-    await probe.requested_at_least(4)
+    await probe.expect_request(4)
     probe.emit(0)
-    await probe.requested_at_least(5)
+    await probe.expect_request(5)
     probe.emit(1, 2, 3)
-    await probe.requested_at_least(8)
+    await probe.expect_request(8)
     assert probe.outstanding == 4
     await call.left()
-    await probe.cancelled_once()
+    await probe.expect_cancel()
 
 
 async def test_a_client_that_does_not_read_is_not_asked_for() -> None:
     """Rule 1.1: nothing is requested before a send has returned."""
     probe, tally = PublisherProbe[int](), Tally()
     call = Call(ndjson(probe, prefetch=2, tally=tally))
-    await probe.requested_at_least(2)
+    await probe.expect_request(2)
     call.pause()
     probe.emit(1)
     await probe.expect_nothing()
@@ -208,7 +208,7 @@ async def test_a_client_that_does_not_read_is_not_asked_for() -> None:
     assert probe.outstanding == 0
     assert tally.outstanding <= 2
     call.resume()
-    await probe.requested_at_least(4)
+    await probe.expect_request(4)
     await call.left()
 
 
@@ -301,11 +301,11 @@ async def test_an_element_that_cannot_be_written_ends_the_stream() -> None:
     probe = PublisherProbe[object]()
     errors: list[BaseException] = []
     call = Call(ndjson(probe, on_error=errors.append))
-    await probe.requested_at_least(3)
+    await probe.expect_request(3)
     probe.emit(1, float("nan"), 2)
     await call.end()
     assert call.body == '1\n{"$failure":{"status":500,"detail":"the stream failed"}}\n'
-    await probe.cancelled_once()
+    await probe.expect_cancel()
     assert isinstance(errors[0], ValueError)
 
 
@@ -345,11 +345,11 @@ async def test_a_late_error_is_a_status_if_that_was_waited_for() -> None:
 async def test_a_client_that_leaves_cancels_upstream_at_once(kind: Any) -> None:
     probe = PublisherProbe[int]()
     call = Call(kind(probe))
-    await probe.requested_at_least(1)
+    await probe.expect_request(1)
     call.pause()
     probe.emit(1)
     call.leave()
-    await probe.cancelled_once()
+    await probe.expect_cancel()
     call.resume()
     await call.end()
 
@@ -357,11 +357,11 @@ async def test_a_client_that_leaves_cancels_upstream_at_once(kind: Any) -> None:
 async def test_a_server_that_cannot_send_is_a_client_that_left() -> None:
     probe = PublisherProbe[int]()
     call = Call(ndjson(probe))
-    await probe.requested_at_least(1)
+    await probe.expect_request(1)
     call.broken = OSError("the client has gone")
     probe.emit(1)
     await call.end()
-    await probe.cancelled_once()
+    await probe.expect_cancel()
 
 
 async def test_a_refusal_that_nobody_waits_for_is_no_error() -> None:
@@ -373,11 +373,11 @@ async def test_a_refusal_that_nobody_waits_for_is_no_error() -> None:
 async def test_a_server_that_stops_cancels_upstream() -> None:
     probe = PublisherProbe[int]()
     call = Call(ndjson(probe))
-    await probe.requested_at_least(1)
+    await probe.expect_request(1)
     call.task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call.task
-    await probe.cancelled_once()
+    await probe.expect_cancel()
 
 
 async def test_the_cleanup_of_a_flow_is_waited_for() -> None:

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from reactive_aio import Flow, range as numbers
-from reactive_aio._core.loop import Door
+from reactive_aio._core.loop import LoopHandle
 from reactive_aio.asgi import HttpRequest, Tally
 from reactive_aio.asgi.forms import to_json
 from reactive_aio.asgi.text.session import Manner, Session
@@ -58,7 +58,7 @@ class Pair:
         self.tasks: list[asyncio.Task[None]] = []
         for router, into, out_of in ((mine, 0, 1), (served, 1, 0)):
             send = self.sender(self.queues[into])
-            end = Session(Door("a test"), send, manner(router), HttpRequest({}), None)
+            end = Session(LoopHandle("a test"), send, manner(router), HttpRequest({}), None)
             self.ends.append(end)
             running = end.run(self.queues[out_of].get, None)
             self.tasks.append(asyncio.ensure_future(running))

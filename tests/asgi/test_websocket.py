@@ -19,7 +19,7 @@ from reactive_aio.rsocket import Router
 from reactive_aio.testing.probes import PublisherProbe, SubscriberProbe
 from tests.asgi.calls import SocketCall
 from tests.asgi.routes import MOST, called
-from tests.harness.quiet import Context
+from tests.harness.leftover_checks import Context
 
 
 # -- the six types ---------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ async def test_without_n_nothing_is_asked_for() -> None:
     call = await called({"a": probe})
     call.say("subscribe", 1, route="a")
     call.say("subscribe", 2, route="a", n=0)
-    await probe.subscribed(2)
+    await probe.expect_subscriber(2)
     await probe.expect_nothing()
     await call.left()
 
@@ -112,10 +112,10 @@ async def test_an_element_that_is_no_json_ends_its_stream() -> None:
     probe = PublisherProbe[Any]()
     call = await called({"a": probe}, on_error=str)
     call.say("subscribe", 1, route="a", n=5)
-    await probe.requested_at_least(2)
+    await probe.expect_request(2)
     probe.emit(1, object())
     assert await call.values(2) == [1, "error"]
-    await probe.cancelled_once()
+    await probe.expect_cancel()
     await call.left()
 
 
@@ -123,9 +123,9 @@ async def test_cancel_reaches_the_publisher() -> None:
     probe = PublisherProbe[int]()
     call = await called({"a": probe})
     call.say("subscribe", 1, route="a", n=5)
-    await probe.requested_at_least(5)
+    await probe.expect_request(5)
     call.say("cancel")
-    await probe.cancelled_once()
+    await probe.expect_cancel()
     await call.left()
 
 
@@ -157,10 +157,10 @@ async def test_a_client_that_leaves_cancels_all_its_streams() -> None:
     call = await called({f"p{number}": probe for number, probe in enumerate(probes)})
     for number, probe in enumerate(probes):
         call.say("subscribe", number, route=f"p{number}", n=2)
-        await probe.requested_at_least(2)
+        await probe.expect_request(2)
     await call.left()
     for probe in probes:
-        await probe.cancelled_once()
+        await probe.expect_cancel()
 
 
 async def test_the_cleanup_of_streams_is_waited_for() -> None:
@@ -187,13 +187,13 @@ async def test_a_client_that_does_not_read_makes_nobody_hold_more_than_16() -> N
     call = await called({"a": probe}, tally=tally)
     call.pause()
     call.say("subscribe", 1, route="a", n=MOST)
-    await probe.requested_at_least(16)
+    await probe.expect_request(16)
     probe.emit(*range(16))
     await probe.expect_nothing()
     assert probe.outstanding == 0
     call.resume()
     assert await call.values(16) == [*range(16)]
-    await probe.requested_at_least(32)
+    await probe.expect_request(32)
     assert tally.outstanding <= 16
     await call.left()
     assert (tally.open, tally.outstanding, tally.cancelled) == (0, 0, 1)
@@ -264,7 +264,7 @@ class Met:
 async def met(request: int, **options: Any) -> tuple[SocketCall, SubscriberProbe[Any]]:
     here = Met(request)
     call = await called(on_connect=here, **options)
-    await here.probe.subscribed()
+    await here.probe.expect_subscription()
     return call, here.probe
 
 

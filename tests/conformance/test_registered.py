@@ -14,8 +14,6 @@ from tests.conformance.sinks import SINKS
 NO_CASE = {
     "never": "it sends nothing; its tests say that it does",
 }
-# They are for_each, which is judged, in front of a Spark session: tests/spark/test_sinks.py.
-IN_SPARK = {"to_dataframe", "write_parquet", "append_table"}
 # They look at a flow; they return none.
 NOT_OPERATORS = {"bound", "explain", "graph", "stats"}
 
@@ -71,7 +69,7 @@ def test_every_operator_is_judged_between_strangers() -> None:
 
 
 def test_every_sink_is_judged() -> None:
-    assert bound_from("reactive_aio._sinks") - bare(SINKS) - IN_SPARK == set()
+    assert bound_from("reactive_aio._sinks") - bare(SINKS) == set()
 
 
 def test_every_source_is_judged() -> None:

@@ -19,10 +19,10 @@ ROOT: Final = Path(__file__).parents[2]
 TABLE: Final = ROOT / "docs" / "guards.md"
 TESTS: Final = (  # the quick ones first, and one loop will do
     "tests/core/test_demand.py",
-    "tests/core/test_intake.py",
+    "tests/core/test_input_queue.py",
     "tests/core/test_lifecycle.py",
-    "tests/core/test_serial.py",
-    "tests/core/test_executor.py",
+    "tests/core/test_trampoline.py",
+    "tests/core/test_serial_executor.py",
     "tests/contract",
 )
 
@@ -37,19 +37,22 @@ class Guard(NamedTuple):
 
 
 CORE: Final = "reactive_aio/_core/"
-ISLAND: Final = CORE + "island.py"
-SYNC: Final = CORE + "sync_island.py"
-TASK: Final = CORE + "task_island.py"
-SKELETONS: Final = CORE + "skeletons.py"
+ISLAND: Final = CORE + "subscription/island.py"
+SYNC: Final = CORE + "subscription/sync_island.py"
+TASK: Final = CORE + "subscription/task_island.py"
+SKELETONS: Final = CORE + "compiler/loop_templates.py"
+INNER: Final = CORE + "upstreams/inner_subscriber.py"
+COMPILER: Final = CORE + "compiler/loop_compiler.py"
+INPUT: Final = CORE + "subscription/input_queue.py"
 
 GUARDS: Final = (
     # -- demand
     Guard("1.1 an island delivers no more than its limit", SKELETONS,
           "            COUNTED\n            if emitted >= S.limit:\n                break\n",
           "            COUNTED\n"),
-    Guard("1.1 an intake takes no more than it asked for", CORE + "intake.py",
+    Guard("1.1 an intake takes no more than it asked for", INPUT,
           "if self.outstanding < 0:", "if False:"),
-    Guard("1.1 an arm takes no more than it asked for", CORE + "arm.py",
+    Guard("1.1 an arm takes no more than it asked for", INNER,
           "len(self.elements) < self.outstanding and", "True and"),
     Guard("3.8 requests add up", ISLAND, "self.limit += n", "self.limit = n"),
     Guard("3.8 the lookup after the drain came to rest", ISLAND,
@@ -79,10 +82,10 @@ GUARDS: Final = (
           '            self._hold("on_subscribe", self._opened)\n        else:\n'
           "            self._opened()",
           "        self._opened()"),
-    Guard("1.3 nothing before on_subscribe has ended", CORE + "lifecycle.py",
+    Guard("1.3 nothing before on_subscribe has ended", CORE + "subscription/lifecycle.py",
           "(P.OPENING, Input.WAKE): (P.OPENING, A.NOTHING)",
           "(P.OPENING, Input.WAKE): (P.DRAINING, A.DRAIN)"),
-    Guard("3.3 a request while draining is an addition", CORE + "lifecycle.py",
+    Guard("3.3 a request while draining is an addition", CORE + "subscription/lifecycle.py",
           "(P.DRAINING, Input.WAKE): (P.DRAINING, A.NOTHING)",
           "(P.DRAINING, Input.WAKE): (P.DRAINING, A.DRAIN)"),
     Guard("3.3 only an idle flow is woken by a request", ISLAND,
@@ -91,30 +94,31 @@ GUARDS: Final = (
           "        self.limit += n\n        self._run()"),
     Guard("3.3 deep chains do not exhaust the stack", CORE + "loop.py",
           "_DEEPEST: Final = 24", "_DEEPEST: Final = 10**9"),
-    Guard("1.3 the trampoline has one worker", CORE + "serial.py",
-          "            if self.state is State.RUNNING:\n                return False\n", ""),
+    Guard("1.3 the trampoline has one worker", CORE + "trampoline.py",
+          "            if self.state is ExecutorState.RUNNING:\n                return False\n",
+          ""),
     # -- the end
-    Guard("1.7 one terminal signal", CORE + "lifecycle.py",
+    Guard("1.7 one terminal signal", CORE + "subscription/lifecycle.py",
           "(P.CLOSED, A.NOTHING) for happened", "(P.CLOSED, A.TERMINATE) for happened"),
-    Guard("1.4 an error of upstream means nothing to the loop it passes", CORE + "intake.py",
+    Guard("1.4 an error of upstream means nothing to the loop it passes", INPUT,
           "raise UpstreamFailed(self._error)", "raise self._error"),
-    Guard("1.4 an exception that cannot be annotated", CORE + "chain.py",
+    Guard("1.4 an exception that cannot be annotated", CORE + "compiler/chain.py",
           "with suppress(Exception):", "if True:"),
     Guard("1.5 a stage is not done with its element", SKELETONS,
           "S.emitted = emitted\\n    yield WITHIN",
           "S.emitted = emitted\\n    if S.spent(): raise Done\\n    yield WAIT"),
     Guard("1.5 the same in a task", TASK, "not within and self.spent()", "self.spent()"),
-    Guard("1.4 None is no element", CORE + "fusion.py",
+    Guard("1.4 None is no element", COMPILER,
           "if self.shape.checked:", "if True:"),
     # -- cancellation
-    Guard("1.8 the flag after each delivery", CORE + "fusion.py",
+    Guard("1.8 the flag after each delivery", COMPILER,
           'out.append("if S.dead: return")', "pass"),
     Guard("1.8 a stage that swallows its cancellation", SKELETONS,
           '_ALIVE = ["if S.dead: return"]', '_ALIVE = ["pass"]'),
     Guard("1.8 an answer to a wrong request is silenced by cancel", ISLAND,
           "self.limit, self.fault = _NEVER, False", "self.limit = _NEVER"),
     Guard("3.5 cancel from another thread", ISLAND,
-          "            self.door.soon_threadsafe(self.cancel)", "            pass"),
+          "            self.loop_handle.call_soon_threadsafe(self.cancel)", "            pass"),
     Guard("3.12 a drain that rests ends at once", SYNC,
           "        if self.resting and not self.fault:\n            self._enter(Input.FINISHED)",
           "        pass"),
@@ -123,21 +127,22 @@ GUARDS: Final = (
     Guard("3.12 cancel ends what a stage awaits", TASK,
           "            self.task.cancel()", "            pass"),
     Guard("3.12 but not a suspended on_next", TASK,
-          "if not self.signalling and not self.door.closed:", "if not self.door.closed:"),
+          "if not self.signalling and not self.loop_handle.is_closed:",
+          "if not self.loop_handle.is_closed:"),
     Guard("3.13 the subscriber is forgotten", ISLAND,
           "self.subscriber = self.after = self.pending = None", "pass"),
     Guard("3.13 the source is closed", ISLAND, "    src.close()", "    pass"),
-    Guard("3.13 upstream is cancelled", CORE + "intake.py",
+    Guard("3.13 upstream is cancelled", INPUT,
           "        if upstream is not None and live:\n", "        if False:\n"),
     Guard("3.15 an error in the source's cleanup", ISLAND,
           "                src.close()\n        except Exception as error:\n"
           "            self._dropped(error)",
           "                src.close()\n        finally:\n            pass"),
-    Guard("3.16 upstream raises in request", CORE + "intake.py",
+    Guard("3.16 upstream raises in request", INPUT,
           "            except Exception as error:  # a user's source may raise (3.16)\n",
           "            except ZeroDivisionError as error:\n"),
     Guard("3.16 a request after the loop has closed", ISLAND,
-          "elif happened is Input.REQUEST and self.door.closed:", "elif False:"),
+          "elif happened is Input.REQUEST and self.loop_handle.is_closed:", "elif False:"),
     # -- a subscriber that raises
     Guard("2.13 on_next raises", SYNC,
           '                self._raised("on_next", raised.error)\n                return',
@@ -148,28 +153,28 @@ GUARDS: Final = (
     Guard("2.13 a terminal signal raises", ISLAND,
           'self._raised("on_complete" if error is None else "on_error", raised)', "raise"),
     Guard("2.13 somebody is told", ISLAND,
-          "        self._enter(Input.FINISHED)\n        self.door.report(",
+          "        self._enter(Input.FINISHED)\n        self.loop_handle.report(",
           "        self._enter(Input.FINISHED)\n        str("),
     # -- threads, fairness, context, tasks
     Guard("threads: waking happens on the loop", ISLAND,
-          "        if not self.door.here:\n"
-          "            self.door.soon_threadsafe(self._enter, happened)\n        elif",
+          "        if not self.loop_handle.is_current_thread:\n"
+          "            self.loop_handle.call_soon_threadsafe(self._enter, happened)\n        elif",
           "        if"),
-    Guard("threads: signals of strangers arrive on the loop", CORE + "arm.py",
-          "            self._owner.door.soon_threadsafe(self.on_next, element)",
-          "            self._owner.door.enter(self.on_next.__func__, self, element)"),
+    Guard("threads: signals of strangers arrive on the loop", INNER,
+          "            self._owner.loop_handle.call_soon_threadsafe(self.on_next, element)",
+          "            self._owner.loop_handle.run(self.on_next.__func__, self, element)"),
     Guard("fairness: a synchronous drain gives turns", SYNC,
           "if pause is TURN:\n", "if pause is TURN:\n                continue\n"),
     Guard("fairness: a task gives turns", TASK,
-          "        await turn()\n", ""),
+          "        await yield_to_loop()\n", ""),
     Guard("fairness: a pushed island rests when there is more to do", SKELETONS,
-          '"REST": ["if S.late: yield TURN"]', '"REST": []'),
+          '"REST": ["if S.is_slice_over: yield TURN"]', '"REST": []'),
     Guard("fairness: so does a pushed task", SKELETONS,
-          '"REST": ["if S.late: await S.turn()"]', '"REST": []'),
-    Guard("fairness: what a stage makes of one element gives turns", CORE + "fusion.py",
+          '"REST": ["if S.is_slice_over: await S.yield_slice()"]', '"REST": []'),
+    Guard("fairness: what a stage makes of one element gives turns", COMPILER,
           'turn = self._turn_within() if found["word"] == "emit each" else []', "turn = []"),
-    Guard("fairness: the clock, not a count", CORE + "pace.py",
-          "drain.late = now >= drain.until", "drain.late = False"),
+    Guard("fairness: the clock, not a count", CORE + "time_slice.py",
+          "self.is_slice_over = now >= self.slice_end", "self.is_slice_over = False"),
     Guard("context: callbacks run in the subscriber's", CORE + "loop.py",
           "            self.context.run(work, *args)", "            work(*args)"),
     Guard("tasks: an interruption is reported", TASK,
@@ -186,15 +191,15 @@ GUARDS: Final = (
     Guard("tasks: cancelling who waits for cleanup cancels no cleanup", CORE + "loop.py",
           "await asyncio.wait([asyncio.ensure_future(each) for each in work])",
           "await asyncio.gather(*work, return_exceptions=True)"),
-    Guard("async for: a StopAsyncIteration is no end", "reactive_aio/_sinks/iterate.py",
+    Guard("async for: a StopAsyncIteration is no end", "reactive_aio/_sinks/async_iteration.py",
           "        if isinstance(error, StopAsyncIteration):", "        if False:"),
     # -- strangers
-    Guard("2.5 a second subscription", CORE + "arm.py",
+    Guard("2.5 a second subscription", INNER,
           "            self._leave(subscription)  # 2.5", "            pass"),
-    Guard("2.13 None from a stranger", CORE + "arm.py",
+    Guard("2.13 None from a stranger", INNER,
           "        if element is None:\n            raise self._none(",
           "        if False:\n            raise self._none("),
-    Guard("1.9 a missing subscriber", CORE + "door.py",
+    Guard("1.9 a missing subscriber", CORE + "subscription/subscribing.py",
           "    if subscriber is None:", "    if False:"),
 )  # fmt: skip
 
@@ -244,7 +249,7 @@ def lines(verdicts: list[Verdict]) -> list[str]:
         "|---|---|---|",
     ]
     for guard, failed in verdicts:
-        test = failed.partition("[")[0].replace("tests/", "", 1) or "**nobody**"
+        test = failed.partition("[")[0].replace("tests/", "", 1) or "**no test**"
         out.append(f"| {guard.name} | `{guard.file.removeprefix('reactive_aio/')}` | `{test}` |")
     return out
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from reactive_aio import Flow, from_iterable, from_publisher
 from reactive_aio.spec import Publisher, Subscription
-from reactive_aio.stage import Inlet, from_async, from_pull, from_push
+from reactive_aio.stage import Downstream, from_async, from_pull, from_push
 from reactive_aio.testing import SubscriberProbe
 
 UNBOUNDED = 2**63 - 1
@@ -122,7 +122,7 @@ class Source:
         return self.pull().boundary(4)
 
     def unmade(self) -> Flow[int]:
-        return pushed(lambda inlet: Unmade(inlet, self.numbers(), self.n))
+        return pushed(lambda downstream: Unmade(downstream, self.numbers(), self.n))
 
     def task(self) -> Flow[int]:
         return self.pull().map_async(itself)
@@ -137,22 +137,24 @@ class Source:
 class Unmade:
     """Pushes elements that are made when their turn comes."""
 
-    def __init__(self, inlet: Inlet[int], numbers: Generator[int, None, None], n: float) -> None:
-        self.inlet = inlet
+    def __init__(
+        self, downstream: Downstream[int], numbers: Generator[int, None, None], n: float
+    ) -> None:
+        self.downstream = downstream
         self.numbers = numbers
         self.left = n
 
     def request(self, n: int, /) -> None:
         count = int(min(n, self.left))
         self.left -= count
-        self.inlet.push_from(self.numbers, count)
+        self.downstream.push_from(self.numbers, count)
         if not count:
             self.processed()
 
     def processed(self) -> None:
         if not self.left:
             self.numbers.close()
-            self.inlet.complete()
+            self.downstream.complete()
 
     def cancel(self) -> None:
         self.numbers.close()

@@ -114,11 +114,11 @@ def test_any_sequence_of_calls_keeps_the_contract(
             # A coroutine on_error may have been called, and begin after the cancellation.
             assert len(signals) - cancelled_at in ({0, 1} if wrong and asynchronous else {0})
         elif wrong:
-            assert subscriber.ended
+            assert subscriber.is_terminated
         else:
             assert subscriber.elements == list(range(min(6, requested)))
         assert sum(isinstance(each, Exception) or each == "|" for each in signals) <= 1
-        if subscriber.ended or cancelled_at is not None:
+        if subscriber.is_terminated or cancelled_at is not None:
             assert source.closed == source.opened
             assert not tasks()
         subscriber.cancel()
@@ -316,7 +316,7 @@ async def test_a_task_island_told_twice_lets_go_once() -> None:
         from_async(numbers, name="numbers").boundary(2),
     ):
         subscriber = SubscriberProbe[int](5).subscribed_to(chain)
-        await subscriber.received(1)
+        await subscriber.wait_for_signals(1)
         subscription: Any = subscriber.subscription
         subscription.cancel()
         subscription.cancel()
@@ -339,7 +339,7 @@ async def test_waiting_for_cleanup_can_be_cancelled_and_cancels_nothing() -> Non
             cleaned.append("cleaned")
 
     subscriber = SubscriberProbe[int](5).subscribed_to(from_async(numbers, name="numbers"))
-    await subscriber.received(1)
+    await subscriber.wait_for_signals(1)
     subscription: Any = subscriber.subscription
     closing = asyncio.create_task(subscription.aclose())
     await turns(3)

@@ -172,7 +172,7 @@ async def test_so_does_what_runs_later_or_beside(made: Callable[[], Flow[Any]]) 
     subscriber.request(100)
     await asyncio.wait_for(subscriber.end(), 10)
     await turns()
-    assert subscriber.completed, subscriber.error
+    assert subscriber.is_completed, subscriber.error
     assert set(SEEN) == {"the subscriber"}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reactive_aio import Flow
-from reactive_aio.stage import Inline, from_push
+from reactive_aio.stage import InlineStage, from_push
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
 from tests.contract.subscribers import SHAPES, UNBOUNDED, Source, turns
 
@@ -56,7 +56,7 @@ def never(x: int) -> bool:
     return False
 
 
-_EACH = Inline("each", params=("of",), each="emit each $of(x)")
+_EACH = InlineStage("each", params=("of",), each="emit each $of(x)")
 
 
 def endless(x: int) -> Any:
@@ -122,12 +122,12 @@ async def test_one_by_one_requests_starve_nobody(shape: Shape) -> None:
     await turns(30)
 
 
-def obliging(inlet: Any) -> Any:
+def obliging(downstream: Any) -> Any:
     """Sends whatever it is asked for, at once."""
 
     class Obliging:
         def request(self, n: int, /) -> None:
-            inlet.push(list(range(n)))
+            downstream.push(list(range(n)))
 
         def cancel(self) -> None: ...
 

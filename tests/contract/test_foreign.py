@@ -25,7 +25,7 @@ async def test_a_foreign_publisher_is_asked_and_heard() -> None:
     publisher.emit(1, 2)
     publisher.complete()
     assert await subscriber.end() == [1, 2, "|"]
-    assert publisher.cancelled == 0
+    assert publisher.cancel_count == 0
 
 
 async def test_more_than_was_requested_is_a_violation() -> None:
@@ -37,7 +37,7 @@ async def test_more_than_was_requested_is_a_violation() -> None:
     await subscriber.end()
     assert isinstance(subscriber.error, RuleViolation)
     assert subscriber.error.rule == "1.1"
-    assert publisher.cancelled == 1
+    assert publisher.cancel_count == 1
 
 
 @pytest.mark.parametrize("late", ["emit", "complete", "fail"])

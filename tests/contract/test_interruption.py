@@ -44,7 +44,7 @@ async def test_a_task_cancelled_from_outside_is_reported(
     for task in cut:
         task.cancel()
     await turns(60)
-    assert subscriber.ended
+    assert subscriber.is_terminated
     assert isinstance(subscriber.error, Interrupted)
     assert source.closed == source.opened
     assert tasks() == set()
@@ -107,7 +107,7 @@ def test_a_loop_that_closes_leaves_nothing_open(shape: Shape, kind: type[Acting]
         return subscriber
 
     subscriber = asyncio.run(main())
-    ended = subscriber.ended
+    ended = subscriber.is_terminated
     subscriber.subscription.request(1)  # 3.16
     subscriber.subscription.cancel()
     gc.collect()

@@ -39,7 +39,7 @@ async def test_a_wrong_request_fails_the_flow_and_is_never_raised(
     source = Source()
     subscriber = kind(1)
     shape(source).subscribe(subscriber)
-    await subscriber.received(1)
+    await subscriber.wait_for_signals(1)
     subscriber.request(n)
     await subscriber.end()
     error = subscriber.error
@@ -109,7 +109,7 @@ async def test_huge_requests_are_unbounded_demand(shape: Shape, n: int) -> None:
     shape(Source(50)).subscribe(subscriber)
     await subscriber.end()
     assert subscriber.elements == list(range(50))
-    assert subscriber.completed
+    assert subscriber.is_completed
 
 
 class Three(int):
@@ -207,7 +207,7 @@ async def test_two_hundred_boundaries_in_a_row_do_not_exhaust_the_stack() -> Non
     for _ in range(200):
         chain = chain.boundary(2)
     subscriber = SubscriberProbe[int](3).subscribed_to(chain)
-    await subscriber.received(3)
+    await subscriber.wait_for_signals(3)
     subscriber.cancel()
     assert source.closed == 1
     assert subscriber.signals == [0, 1, 2]

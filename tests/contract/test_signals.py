@@ -9,7 +9,7 @@ import pytest
 from reactive_aio import Flow, just
 from reactive_aio.errors import NotAnElement
 from reactive_aio.spec import Subscription
-from reactive_aio.stage import Inline, from_pull
+from reactive_aio.stage import InlineStage, from_pull
 from reactive_aio.testing import SubscriberProbe
 from tests.contract.subscribers import (
     BOTH,
@@ -100,7 +100,7 @@ async def test_what_a_plain_method_returns_is_awaited_if_it_can_be(shape: Shape)
     await subscriber.end()
     await turns()
     assert subscriber.elements == list(range(7))
-    assert subscriber.completed
+    assert subscriber.is_completed
 
 
 async def test_what_cannot_be_awaited_means_nothing() -> None:
@@ -203,10 +203,10 @@ async def test_none_is_no_element_and_the_error_says_who_made_it(made: Any, advi
 
 
 async def test_a_pushed_none_fails_the_flow() -> None:
-    def open(inlet: Any) -> Any:
+    def open(downstream: Any) -> Any:
         class Hand:
             def request(self, n: int, /) -> None:
-                inlet.push([None])
+                downstream.push([None])
 
             def cancel(self) -> None: ...
 
@@ -223,10 +223,10 @@ async def test_an_element_that_cannot_be_made_fails_the_flow_behind_those_before
         yield from (0, 1)
         raise LookupError("the third")
 
-    def open(inlet: Any) -> Any:
+    def open(downstream: Any) -> Any:
         class Hand:
             def request(self, n: int, /) -> None:
-                inlet.push_from(elements(), 5)
+                downstream.push_from(elements(), 5)
 
             def cancel(self) -> None:
                 cancelled.append(self)
@@ -319,7 +319,7 @@ async def test_no_exception_of_a_user_truncates_a_flow(shape: Shape, error: Base
             pass
 
 
-_THRICE = Inline("thrice", each="emit each (x, x, x)")
+_THRICE = InlineStage("thrice", each="emit each (x, x, x)")
 
 
 @both

@@ -58,7 +58,7 @@ async def test_no_demand_is_lost(shape: Shape, kind: type[Acting]) -> None:
             subscriber.request(1)
 
     await in_threads(ask, ask, ask, ask)
-    await asyncio.wait_for(subscriber.received(1000), 20)
+    await asyncio.wait_for(subscriber.wait_for_signals(1000), 20)
     await turns(30)
     assert subscriber.signals == list(range(1000))
     assert elsewhere == []
@@ -104,7 +104,7 @@ async def test_cancel_from_a_thread_stops_and_cleans_up(shape: Shape) -> None:
         count = len(subscriber.signals)
         await turns(10)
         assert len(subscriber.signals) == count
-        assert not subscriber.ended
+        assert not subscriber.is_terminated
         assert source.closed == source.opened
 
 
@@ -113,13 +113,13 @@ async def test_cancel_from_a_thread_frees_a_flow_at_rest(shape: Shape) -> None:
     """3.5, 3.12, 3.13: nothing else would ever wake it."""
     source, subscriber = Source(), Acting(2)
     shape(source).subscribe(subscriber)
-    await subscriber.received(2)
+    await subscriber.wait_for_signals(2)
     await turns(30)
     assert source.opened == 1
     await in_threads(subscriber.subscription.cancel)
     await turns(30)
     assert source.closed == 1
-    assert not subscriber.ended
+    assert not subscriber.is_terminated
 
 
 @pytest.mark.usefixtures("nervous")

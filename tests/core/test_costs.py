@@ -79,7 +79,7 @@ async def test_what_is_awaited_takes_one_task(
     flow = numbers(MANY).map_async(double)
     subscriber = probe(2**63 - 1)
     flow.subscribe(subscriber)
-    await subscriber.received(100)
+    await subscriber.wait_for_signals(100)
     assert made.counts["task"] - isinstance(subscriber, AsyncSubscriberProbe) <= 1
     assert made.counts["create_future"] < 50
     subscriber.cancel()

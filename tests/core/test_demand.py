@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from reactive_aio._core.demand import UNBOUNDED, Demand, positive
+from reactive_aio._core.demand import UNBOUNDED, Demand, require_demand
 from reactive_aio.errors import IllegalDemand
 
 amounts = st.integers(1, UNBOUNDED) | st.integers(1, 5)
@@ -46,7 +46,7 @@ def test_unbounded_demand_is_never_used_up(takes: list[int]) -> None:
 
 @given(st.integers(min_value=1))
 def test_every_positive_int_is_demand(n: int) -> None:
-    assert positive(n) == n
+    assert require_demand(n) == n
 
 
 class Many(int):
@@ -54,13 +54,13 @@ class Many(int):
 
 
 def test_a_subclass_of_int_counts_as_its_value() -> None:
-    assert type(positive(Many(3))) is int
+    assert type(require_demand(Many(3))) is int
 
 
 @pytest.mark.parametrize("n", [0, -1, -(2**80), True, False, 1.0, 1.5, None, "1", [], float("nan")])
 def test_anything_else_is_refused_by_name(n: object) -> None:
     """3.9."""
     with pytest.raises(IllegalDemand, match=r"3\.9: non-positive subscription request") as caught:
-        positive(n)
+        require_demand(n)
     assert caught.value.n is n
     assert isinstance(caught.value, ValueError)

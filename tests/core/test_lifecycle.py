@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from reactive_aio._core.lifecycle import TABLE, Action, Input, Phase, step
+from reactive_aio._core.subscription.lifecycle import TABLE, Action, Input, Phase, step
 from tests.core import machines
 
 P, A = Phase, Action

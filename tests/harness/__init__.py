@@ -1,1 +1,1 @@
-"""What every test runs in: which loops, no blocking calls, nothing left behind."""
+"""The environment of every test: its loops, and checks of blocking calls and of leftovers."""

@@ -1,8 +1,8 @@
 """A blocking call on a loop's thread fails the test that makes it.
 
-Such a call (a sleep, a file, a socket, a lock that somebody holds on to) stops every stream of the
-program. It is seen when package or test code is on the stack and the thread runs a loop; in threads
-of their own, blocking calls are what threads are for.
+Such a call (a sleep, a file, a socket, a lock that is held for long) stops every stream of the
+program. It is detected when package or test code is on the stack and the thread runs a loop; other
+threads may block.
 """
 
 import time
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from blockbuster import BlockBuster
 
-# Each happens once per process or pool, or only to report something: no stream waits for it twice.
+# Each happens once per process or pool, or only for a report: no stream waits for it twice.
 MAY_BLOCK = {
     "<frozen importlib._bootstrap>": {"_find_and_load"},
     "/linecache.py": {"updatecache", "checkcache"},
@@ -21,12 +21,12 @@ MAY_BLOCK = {
     "/concurrent/futures/process.py": {"submit"},
     "/reactive_aio/rsocket/transports/tcp.py": {
         "listen"
-    },  # looks whether the path of a Unix socket is free
-    # They have waited until they need not wait; a file makes nobody wait for long.
-    "/reactive_aio/rsocket/command/terminal.py": {"lines", "write"},
+    },  # checks whether the path of a Unix socket is free
+    # These have waited until the terminal is ready; a file does not block for long.
+    "/reactive_aio/rsocket/command/terminal.py": {"read_lines", "write"},
 }
-# A thread may hold a lock for the few instructions that the lock is for, and lose the processor
-# just then. Who holds it longer waits for something.
+# A thread may hold a lock for a few instructions, and be suspended by the system just then. If it
+# holds the lock longer, it waits for something.
 HELD_BRIEFLY = 0.05
 
 

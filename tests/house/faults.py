@@ -1,4 +1,4 @@
-"""Tests that must fail, each for one fault, and some that must not. `test_harness` runs them.
+"""Tests that must fail, each for one fault, and some that must pass. `test_harness` runs them.
 
 pytest does not collect this file by itself, because of its name.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 KEPT: list[object] = []
-"""What would be collected, were it not kept."""
+"""Keeps objects alive."""
 
 LOCK = threading.Lock()
 BRIEF_LOCK = threading.Lock()

@@ -1,8 +1,8 @@
-"""The documents are true: their code runs, their commands exist, their links lead somewhere.
+"""The documents are true: their code runs, and their commands and links exist.
 
 A block opened by ```` ```python ```` is run as a program of its own, with ``await`` at top level
 allowed, warnings as errors, and what it prints compared with the ```` ```output ```` block right
-after it, if there is one. ```` ```python spark ```` belongs into docs/spark.md, whose blocks run
+after it, if there is one. ```` ```python spark ```` belongs in docs/spark.md, whose blocks run
 with the Spark tests. In blocks of shell, the sessions and files named must exist.
 """
 
@@ -102,14 +102,14 @@ def test_code_runs(block: Block, tmp_path: Path) -> None:
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
-    # An error that reached nobody is reported there, and nowhere else. So is a busy machine.
+    # Lost errors are reported there only. So is a busy machine.
     assert SLOW.sub("", ended.stderr) == ""
     if block.output is not None:
         assert ended.stdout == block.output
 
 
 @pytest.mark.parametrize("block", SHELLS)
-def test_commands_name_what_exists(block: Block) -> None:
+def test_commands_exist(block: Block) -> None:
     sessions = set(re.findall(r"^def (\w+)\(session", (ROOT / "noxfile.py").read_text(), re.M))
     for line in block.text.splitlines():
         if called := re.search(r"nox(?:file\.py)?\b.*? -s ((?:\w+ ?)+)", line.partition(" -- ")[0]):
@@ -121,7 +121,7 @@ def test_commands_name_what_exists(block: Block) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_somewhere(document: Path) -> None:
+def test_links_exist(document: Path) -> None:
     for link in LINK.finditer(without_code(document.read_text("utf-8"))):
         target = link[1] or link[2]
         if re.match(r"[a-z]+:", target):
@@ -139,19 +139,19 @@ def anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_there_are_documents() -> None:
+def test_documents_are_found() -> None:
     assert ROOT / "README.md" in DOCUMENTS
 
 
-class TestOfTheseTests:
-    """They would see a lie."""
+class TestFaults:
+    """Faulty documents fail."""
 
     def block(self, tmp_path: Path, text: str) -> Block:
         document = tmp_path / "page.md"
         document.write_text(text, "utf-8")
         return next(blocks(document))
 
-    def test_blocks_know_their_line_their_info_and_their_output(self, tmp_path: Path) -> None:
+    def test_blocks_have_their_line_info_and_output(self, tmp_path: Path) -> None:
         block = self.block(tmp_path, "a\n\n  ```python spark\n  1\n  ```\n\n```output\n2\n```\n")
         assert (block.line, block.info, block.text) == (3, ("python", "spark"), "1\n")
         assert block.output == "2\n"
@@ -183,21 +183,21 @@ class TestOfTheseTests:
     def test_a_missing_command_fails(self, command: str) -> None:
         block = Block(ROOT / "README.md", 1, ("sh",), command, None)
         with pytest.raises(AssertionError):
-            test_commands_name_what_exists(block)
+            test_commands_exist(block)
 
     def test_a_command_with_arguments_passes(self) -> None:
         command = "$ python3 noxfile.py -s lint types -- -s missing\n.ci/run"
-        test_commands_name_what_exists(Block(ROOT / "README.md", 1, ("console",), command, None))
+        test_commands_exist(Block(ROOT / "README.md", 1, ("console",), command, None))
 
     @pytest.mark.parametrize("link", ["no.md", "#no", "../no/", "page.md#no"])
     def test_a_dead_link_fails(self, link: str, tmp_path: Path) -> None:
         document = tmp_path / "page.md"
         document.write_text(f"# A `page`, here\n[x]({link})\n", "utf-8")
         with pytest.raises(AssertionError):
-            test_links_lead_somewhere(document)
+            test_links_exist(document)
 
     def test_a_live_link_passes(self, tmp_path: Path) -> None:
         document = tmp_path / "page.md"
         text = "# A `page`, here\n[x](#a-page-here) [y](https://a.b/c) `[z](no.md)` [w](page.md)\n"
         document.write_text(text, "utf-8")
-        test_links_lead_somewhere(document)
+        test_links_exist(document)

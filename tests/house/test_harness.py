@@ -1,4 +1,4 @@
-"""The harness bites: each kind of fault, made in a test of its own, fails that test."""
+"""The harness detects each kind of fault: a test with the fault fails."""
 
 import asyncio
 import logging
@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
+from tests.harness.leftover_checks import Context
 from tests.harness.loops import HAS_UVLOOP, REAL_LOOPS, DebugLoop
-from tests.harness.quiet import Context
 
 ROOT = Path(__file__).parents[2]
 FAULTS = "tests/house/faults.py"
@@ -36,7 +36,7 @@ ONCE = {"error_log_without_a_loop", "deadlock"}
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> list[ElementTree.Element]:
-    """Each run of a test of `faults`, as pytest tells it."""
+    """Each run of a test of `faults`, as pytest reports it."""
     file = tmp_path_factory.mktemp("faults") / "report.xml"
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--junitxml={file}"]
     subprocess.run(
@@ -59,7 +59,7 @@ def test_a_fault_fails_its_test(report: list[ElementTree.Element], name: str) ->
         assert COMPLAINTS[name] in "".join(complaint.itertext()) + complaint.attrib["message"]
 
 
-def test_every_fault_has_its_complaint(report: list[ElementTree.Element]) -> None:
+def test_every_fault_has_an_expected_complaint(report: list[ElementTree.Element]) -> None:
     faulty = {
         case.attrib["name"].partition("[")[0].removeprefix("test_")
         for case in report
@@ -68,13 +68,13 @@ def test_every_fault_has_its_complaint(report: list[ElementTree.Element]) -> Non
     assert faulty == set(COMPLAINTS)
 
 
-def test_what_is_harmless_passes(report: list[ElementTree.Element]) -> None:
+def test_harmless_tests_pass(report: list[ElementTree.Element]) -> None:
     harmless = [case for case in report if case.attrib["classname"].endswith("TestHarmless")]
     assert harmless
     assert [case.attrib["name"] for case in harmless if len(case)] == []
 
 
-async def test_each_loop_has_its_turn() -> None:
+async def test_an_asynchronous_test_runs_on_each_loop() -> None:
     loop = asyncio.get_running_loop()
     if type(loop) is DebugLoop:
         assert loop.get_debug()
@@ -84,11 +84,11 @@ async def test_each_loop_has_its_turn() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_a_test_may_ask_for_virtual_time() -> None:
+async def test_a_test_may_run_in_virtual_time() -> None:
     assert type(asyncio.get_running_loop()) is VirtualTimeLoop
 
 
-async def test_expected_loop_errors_are_the_tests_business(
+async def test_a_test_may_expect_loop_errors(
     expects_loop_errors: list[Context],
 ) -> None:
     def boom() -> None:
@@ -100,7 +100,7 @@ async def test_expected_loop_errors_are_the_tests_business(
     assert isinstance(context["exception"], ValueError)
 
 
-def test_expected_logs_are_the_tests_business(expects_error_logs: list[logging.LogRecord]) -> None:
+def test_a_test_may_expect_error_logs(expects_error_logs: list[logging.LogRecord]) -> None:
     logging.getLogger("some.where").error("something %s", "broke")
     (record,) = expects_error_logs
     assert record.getMessage() == "something broke"

@@ -1,7 +1,7 @@
-"""The proof tower stands by itself: import-linter reads its imports, here they are carried out.
+"""`reactive_aio.testing` and `reactive_aio.tck` work without the runtime.
 
-Who imports `reactive_aio.tck` from outside imports the package, and so the runtime, first; that is
-Python's doing. What counts is that no judge needs it: so here the package is an empty one.
+import-linter reads their imports; here they are executed. Importing `reactive_aio.tck` normally
+imports `reactive_aio`, and so the runtime, first. So here `reactive_aio` is an empty package.
 """
 
 import subprocess
@@ -30,26 +30,28 @@ print(*sorted(sys.modules))
 
 
 def imported_by(*rooms: str) -> set[str]:
-    """All modules there are after every module of *rooms* has been imported."""
+    """All imported modules after every module of *rooms* has been imported."""
     command = [sys.executable, "-c", IMPORT_ALL, *rooms]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return set(ended.stdout.split())
 
 
-def ours(modules: set[str]) -> set[str]:
+def of_this_package(modules: set[str]) -> set[str]:
     return {each for each in modules if each.startswith("reactive_aio")}
 
 
-def test_the_judges_work_without_the_runtime() -> None:
-    others = {each for each in ours(imported_by(*PROOF)) if not each.startswith(PROOF)}
+def test_testing_and_tck_work_without_the_runtime() -> None:
+    others = {each for each in of_this_package(imported_by(*PROOF)) if not each.startswith(PROOF)}
     assert others <= BASE
 
 
-def test_the_tools_for_tests_work_without_the_kit() -> None:
-    assert not {each for each in ours(imported_by(PROOF[0])) if each.startswith(PROOF[1])}
+def test_testing_works_without_tck() -> None:
+    assert not {
+        each for each in of_this_package(imported_by(PROOF[0])) if each.startswith(PROOF[1])
+    }
 
 
-def test_the_proof_needs_nothing_but_the_standard_library() -> None:
+def test_testing_and_tck_need_the_standard_library_only() -> None:
     bare = set(subprocess.check_output(
         [sys.executable, "-c", "import sys; print(*sys.modules)"], text=True
     ).split())  # fmt: skip

@@ -1,4 +1,4 @@
-"""noxfile.py starts on a machine that has nothing, and says clearly why if it cannot."""
+"""noxfile.py starts on a machine without nox, or says clearly why it cannot."""
 
 import ast
 import importlib.util
@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 NOXFILE = ROOT / "noxfile.py"
 SOURCE = NOXFILE.read_text("utf-8")
-# What runs before nox is there, and on any Python.
+# The first part runs without nox, and on any Python.
 FIRST_PART, SECOND_PART = SOURCE.split("# --- the sessions")
 
 
@@ -33,7 +33,7 @@ def bootstrap(tmp_path: Path) -> ModuleType:
 
 
 class Commands:
-    """Stands where subprocess and os.execv are, and plays a machine."""
+    """Replaces subprocess and os.execv, and simulates a machine."""
 
     def __init__(self, *, nox_in: set[str], pip_works: bool = True) -> None:
         self.nox_in = nox_in
@@ -62,7 +62,7 @@ class Commands:
 
 
 def play(bootstrap: ModuleType, machine: Commands, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Start the script on *machine*; what it exits with."""
+    """Start the script on *machine*; return its exit code."""
     monkeypatch.setattr(bootstrap.subprocess, "call", machine.call)
     monkeypatch.setattr(bootstrap.os, "execv", machine.execv)
     monkeypatch.setattr(bootstrap, "WINDOWS", False)
@@ -93,7 +93,7 @@ def test_without_nox_it_is_installed_beside_the_project(
     assert machine.started[0] == str(tmp_path / ".venv" / "bin" / "python")
     (requirement,) = machine.installed()
     assert requirement.startswith("nox>=")
-    # The sessions test the Python that was asked, not the one that holds nox.
+    # The sessions test the Python that ran the script, not the one that has nox.
     assert os.environ["REACTIVE_AIO_PYTHON"] == sys.executable
 
 
@@ -115,7 +115,7 @@ def test_a_failed_installation_is_reported(
 
 
 @pytest.mark.parametrize("missing", ["venv", "ensurepip"])
-def test_a_python_without_venv_is_told_what_to_install(
+def test_without_venv_the_message_names_what_to_install(
     missing: str,
     bootstrap: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
@@ -131,7 +131,7 @@ def test_a_python_without_venv_is_told_what_to_install(
     assert "apt install python3-venv" in message
 
 
-def test_an_old_python_is_told_its_age(bootstrap: ModuleType) -> None:
+def test_on_an_old_python_the_message_names_its_version(bootstrap: ModuleType) -> None:
     assert bootstrap.python_problem((3, 11)) == ""
     assert bootstrap.python_problem((3, 6)).startswith(
         "Python 3.11 or newer is needed; this is 3.6"
@@ -147,7 +147,7 @@ def test_an_old_python_can_read_the_file_up_to_that_message() -> None:
             assert not isinstance(node.annotation, ast.Subscript), "evaluated at once: quote it"
 
 
-def test_every_session_tells_what_it_does() -> None:
+def test_every_session_has_a_docstring() -> None:
     sessions = re.findall(r'@nox\.session.*\ndef (\w+)\(.*\n    """', SOURCE)
     checks = ["lint", "types", "layers", "tests"]
     assert sessions == [*checks, "demo", "examples", "bench", "fuzz", "guards", "scoreboard"]

@@ -1,4 +1,4 @@
-"""What pyproject.toml promises is what the project is."""
+"""pyproject.toml matches the project."""
 
 import re
 import tomllib
@@ -67,7 +67,7 @@ def test_every_requirement_has_a_lower_bound_and_no_place(requirement: str) -> N
     assert "@" not in requirement
 
 
-def test_the_package_says_that_it_is_typed() -> None:
+def test_the_package_is_marked_as_typed() -> None:
     assert (ROOT / "reactive_aio" / "py.typed").read_bytes() == b""
     assert "Typing :: Typed" in PROJECT["classifiers"]
 
@@ -79,7 +79,7 @@ def test_pytest_finds_its_plugin() -> None:
     assert callable(plugin.pytest_addoption)
 
 
-def test_what_the_metadata_refers_to_exists() -> None:
+def test_the_files_of_the_metadata_exist() -> None:
     for name in [PROJECT["readme"], *PROJECT["license-files"]]:
         assert (ROOT / name).is_file()
     import_module(PROJECT["name"].replace("-", "_"))

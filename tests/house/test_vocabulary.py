@@ -1,5 +1,6 @@
-"""Every operator and source says what it does, and what it says is true."""
+"""Every operator and source has a complete docstring, and its docstring is true."""
 
+import ast
 import asyncio
 import inspect
 import math
@@ -23,28 +24,28 @@ from reactive_aio.testing.marbles import Diagram, Lane, Marbles, diagrams, play
 SECTIONS: Final = ("Demand", "Completes", "Fails", "Cancels", "Holds", "Rules")
 PACKAGE: Final = Path(reactive_aio.__file__).parent
 
-# Families whose functions are not operators of elements: they end or describe a flow.
-NO_SECTIONS: Final = {"meta"}
-# Words that no lane can show, and why.
+# Modules whose functions are not operators on elements: they end or describe a flow.
+NO_SECTIONS: Final = {"introspection"}
+# Operators that no diagram can show, and why.
 NO_DIAGRAM: Final[dict[str, str]] = {}
 NOT_FOR_USERS: Final = {
     "threaded": "what from_thread and Spark's source are made of",
 }
 
 
-def families(room: str) -> list[ModuleType]:
-    """The modules of a room that define vocabulary."""
+def modules(room: str) -> list[ModuleType]:
+    """The modules of a folder that define operators or sources."""
     names = sorted(path.stem for path in (PACKAGE / room).glob("[a-z]*.py"))
     return [import_module(f"reactive_aio.{room}.{name}") for name in names]
 
 
 def vocabulary(room: str) -> dict[str, Callable[..., Any]]:
-    """The public functions of a room, by their full names."""
+    """The public functions of a folder, by their full names."""
     found: dict[str, Callable[..., Any]] = {}
-    for family in families(room):
-        stem = family.__name__.rpartition(".")[2]
-        for name in family.__all__:
-            function = getattr(family, name)
+    for module in modules(room):
+        stem = module.__name__.rpartition(".")[2]
+        for name in module.__all__:
+            function = getattr(module, name)
             if name in NOT_FOR_USERS or stem in NO_SECTIONS:
                 continue
             if inspect.isfunction(function):
@@ -54,7 +55,7 @@ def vocabulary(room: str) -> dict[str, Callable[..., Any]]:
 
 OPERATORS: Final = vocabulary("_operators")
 SOURCES: Final = vocabulary("_sources")
-WORDS: Final = OPERATORS | SOURCES
+VOCABULARY: Final = OPERATORS | SOURCES
 BOUND: Final = {
     name: value
     for name, value in vars(Flow).items()
@@ -62,36 +63,40 @@ BOUND: Final = {
 }
 
 
-# -- everything is where it belongs ----------------------------------------------------------------
+# -- modules, flow.py and exports ------------------------------------------------------------------
 @pytest.mark.parametrize("name", BOUND)
-def test_a_method_of_flow_is_public_in_its_family(name: str) -> None:
+def test_a_method_of_flow_is_public_in_its_module(name: str) -> None:
     function = BOUND[name]
     assert function.__name__ == name
     assert name in import_module(function.__module__).__all__
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_a_word_of_a_family_is_bound_in_flow_or_exported(name: str) -> None:
+def test_an_operator_is_bound_in_flow_or_exported(name: str) -> None:
     function = OPERATORS[name]
-    word = function.__name__
-    assert BOUND.get(word) is function or getattr(reactive_aio, word, None) is function
+    method = function.__name__
+    assert BOUND.get(method) is function or getattr(reactive_aio, method, None) is function
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_source_is_exported(name: str) -> None:
-    word = SOURCES[name].__name__
-    assert getattr(reactive_aio, word, None) is SOURCES[name]
-    assert word in reactive_aio.__all__
+    method = SOURCES[name].__name__
+    assert getattr(reactive_aio, method, None) is SOURCES[name]
+    assert method in reactive_aio.__all__
 
 
 def test_exceptions_are_still_needed() -> None:
-    words = {function.__name__ for function in WORDS.values()}
-    assert words >= NO_DIAGRAM.keys()
-    assert not any(diagrams(document(WORDS[name])) for name in WORDS if word(name) in NO_DIAGRAM)
+    names = {function.__name__ for function in VOCABULARY.values()}
+    assert names >= NO_DIAGRAM.keys()
+    assert not any(
+        diagrams(document(VOCABULARY[name]))
+        for name in VOCABULARY
+        if method_name(name) in NO_DIAGRAM
+    )
 
 
 # -- docstrings ------------------------------------------------------------------------------------
-def word(name: str) -> str:
+def method_name(name: str) -> str:
     return name.partition(".")[2]
 
 
@@ -99,24 +104,26 @@ def document(function: Callable[..., Any]) -> str:
     return inspect.cleandoc(function.__doc__ or "")
 
 
-@pytest.mark.parametrize("name", WORDS)
+@pytest.mark.parametrize("name", VOCABULARY)
 def test_the_first_line_is_an_imperative_sentence(name: str) -> None:
-    first, _, rest = document(WORDS[name]).partition("\n")
+    first, _, rest = document(VOCABULARY[name]).partition("\n")
     assert first.endswith(".")
     assert len(first) <= 96, "it must fit a table"
     assert not first.startswith(("This ", "A ", "The ", "Returns ")), "say what it does"
     assert rest.startswith("\n")
 
 
-@pytest.mark.parametrize("name", WORDS)
+@pytest.mark.parametrize("name", VOCABULARY)
 def test_the_sections_are_all_there_and_in_order(name: str) -> None:
-    found = re.findall(rf"^({'|'.join(SECTIONS)}): \S", document(WORDS[name]), flags=re.MULTILINE)
+    found = re.findall(
+        rf"^({'|'.join(SECTIONS)}): \S", document(VOCABULARY[name]), flags=re.MULTILINE
+    )
     assert tuple(found) == SECTIONS
 
 
-@pytest.mark.parametrize("name", WORDS)
+@pytest.mark.parametrize("name", VOCABULARY)
 def test_the_rules_are_rules(name: str) -> None:
-    [rules] = re.findall(r"^Rules: (.*)$", document(WORDS[name]), flags=re.MULTILINE)
+    [rules] = re.findall(r"^Rules: (.*)$", document(VOCABULARY[name]), flags=re.MULTILINE)
     assert re.fullmatch(r"none|[1-4]\.\d+(, [1-4]\.\d+)*", rules)
 
 
@@ -128,9 +135,9 @@ async def is_vowel(text: str) -> bool:
     return text in "aeiou"
 
 
-# -- what it holds ---------------------------------------------------------------------------------
+# -- bounds ----------------------------------------------------------------------------------------
 class Call:
-    """Arguments for an operator, for those that cannot do without."""
+    """Arguments for an operator."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.args, self.kwargs = args, kwargs
@@ -149,49 +156,43 @@ def none_of(_: object) -> list[int]:
     return []
 
 
-CALLBACK: Final = Call(ignore)
-CALLS: Final[dict[str, list[Call]]] = {
-    "buffer": [Call(3), Call(3, step=2)],
-    "buffer_timeout": [Call(5, 1)],
+def calls_in_diagrams(name: str) -> list[Call]:
+    """The calls of an operator in its diagrams."""
+    sources = {each: reactive_aio.never() for each in SOURCE_NAMES}
+    return [
+        Call(
+            *(evaluate(each, sources) for each in node.args),
+            **{each.arg: evaluate(each.value, sources) for each in node.keywords if each.arg},
+        )
+        for diagram in diagrams(document(OPERATORS[name]))
+        for node in ast.walk(ast.parse(f"source{diagram.code}", mode="eval"))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        if node.func.attr == method_name(name)
+    ]
+
+
+def evaluate(node: ast.expr, sources: dict[str, Any]) -> Any:
+    return eval(compile(ast.Expression(node), "diagram", "eval"), NAMES | sources)
+
+
+FURTHER_CALLS: Final[dict[str, list[Call]]] = {
+    "buffer": [Call(3, step=2)],
     "concat_with": [Call([1]), Call(reactive_aio.never())],
-    "default_if_empty": [Call(1)],
     "distinct": [Call(), Call(max_keys=9)],
-    "do_finally": [CALLBACK],
-    "do_on_cancel": [CALLBACK],
-    "do_on_complete": [CALLBACK],
-    "do_on_error": [CALLBACK],
-    "do_on_next": [CALLBACK],
-    "do_on_request": [CALLBACK],
-    "filter": [CALLBACK],
-    "filter_async": [CALLBACK, Call(is_vowel, concurrency=4)],
-    "filter_map": [CALLBACK],
-    "flat_map": [CALLBACK, Call(none_of, concurrency=3, prefetch=5)],
-    "map": [CALLBACK],
-    "map_async": [CALLBACK, Call(upper, concurrency=4)],
+    "filter_async": [Call(is_vowel, concurrency=4)],
+    "flat_map": [Call(none_of, concurrency=3, prefetch=5)],
+    "map_async": [Call(upper, concurrency=4)],
     "merge_with": [Call([1]), Call(reactive_aio.never(), prefetch=7)],
-    "of_type": [Call(int)],
-    "on_backpressure_buffer": [Call(5)],
     "on_error_resume": [Call([1]), Call(reactive_aio.never())],
-    "on_error_return": [Call(1)],
-    "retry": [Call(2)],
     "scan": [Call(operator.add), Call(operator.add, seed=1)],
-    "skip": [Call(2)],
-    "skip_last": [Call(2)],
-    "skip_while": [CALLBACK],
-    "sliding_window": [Call(3)],
-    "start_with": [Call(1, 2)],
-    "take": [Call(2)],
-    "take_last": [Call(2)],
-    "take_while": [CALLBACK],
-    "then": [Call([1])],
-    "timeout": [Call(1)],
     "zip_with": [Call([1]), Call(reactive_aio.never(), prefetch=7)],
 }
+"""Calls besides those in the diagrams, where the bound depends on the arguments."""
 FIGURE: Final = re.compile(r"(?:up to )?((?:(?:\d+|\*\w+\*|sources) × )*(?:\d+|\*\w+\*)) (?:el|of)")
 
 
 def figures(text: str, values: dict[str, Any]) -> set[int | None]:
-    """What a ``Holds`` line allows for: its figures, which ``;`` parts and ``, and`` adds up."""
+    """The figures that a ``Holds`` line allows: ``;`` separates them, ``, and`` adds them up."""
     found: set[int | None] = set()
     for clause in text.rstrip(".").split("; "):
         if clause.startswith("nothing"):
@@ -216,14 +217,16 @@ def total(products: list[str], values: dict[str, Any]) -> int | None:
 
 
 @pytest.mark.parametrize("feed", ["synchronous", "asynchronous"])
-@pytest.mark.parametrize("name", [name for name in OPERATORS if word(name) in BOUND])
-def test_what_it_says_it_holds_is_what_bound_says(name: str, feed: str) -> None:
-    if word(name) == "transform":
-        return  # what its function returns
+@pytest.mark.parametrize("name", [name for name in OPERATORS if method_name(name) in BOUND])
+def test_the_bound_is_that_of_the_holds_section(name: str, feed: str) -> None:
+    if method_name(name) == "transform":
+        return  # it holds what its function returns
     function = OPERATORS[name]
     [text] = re.findall(r"^Holds: (.*(?:\n    .*)*)", document(function), flags=re.MULTILINE)
     source = from_iterable("abc") if feed == "synchronous" else reactive_aio.never()
-    for call in CALLS.get(word(name), [Call()]):
+    calls = [*calls_in_diagrams(name), *FURTHER_CALLS.get(method_name(name), [])]
+    assert calls, f"the docstring of {name} needs a diagram whose code calls it"
+    for call in calls:
         bound = call.bind(function, source)
         flow = function(*bound.args, **bound.kwargs)
         allowed = figures(text, bound.arguments | {"sources": 2})
@@ -234,15 +237,15 @@ def test_what_it_says_it_holds_is_what_bound_says(name: str, feed: str) -> None:
 # -- diagrams --------------------------------------------------------------------------------------
 DRAWN: Final = [
     pytest.param(name, diagram, id=f"{name}-{number}")
-    for name, function in WORDS.items()
+    for name, function in VOCABULARY.items()
     for number, diagram in enumerate(diagrams(document(function)))
 ]
 
 
-@pytest.mark.parametrize("name", WORDS)
+@pytest.mark.parametrize("name", VOCABULARY)
 def test_it_has_a_diagram(name: str) -> None:
-    drawn = bool(diagrams(document(WORDS[name])))
-    assert drawn or WORDS[name].__name__ in NO_DIAGRAM
+    drawn = bool(diagrams(document(VOCABULARY[name])))
+    assert drawn or VOCABULARY[name].__name__ in NO_DIAGRAM
 
 
 async def first_of(text: str) -> str:
@@ -265,7 +268,7 @@ def open_something() -> Generator[object, None, None]:
     yield object()
 
 
-# What the code of a diagram may speak of.
+# The names that the code of a diagram may use.
 NAMES: Final[dict[str, Any]] = {
     **{name: getattr(reactive_aio, name) for name in reactive_aio.__all__},
     "end": object(),
@@ -279,11 +282,13 @@ NAMES: Final[dict[str, Any]] = {
     "upper": upper,
 }
 MORE_TICKS: Final = 8
+SOURCE_NAMES: Final = ("source", "other", "third")
+"""The input lanes of a diagram, as its code calls them."""
 
 
 async def drawn(diagram: Diagram) -> Lane:
     inputs = [to_flow(Marbles[Any](lane)) for lane in diagram.given]
-    given = dict(zip(("source", "other", "third"), inputs, strict=False))
+    given = dict(zip(SOURCE_NAMES, inputs, strict=False))
     code = f"source{diagram.code}" if diagram.code.startswith(".") else diagram.code
 
     def make() -> Any:
@@ -300,7 +305,7 @@ async def drawn(diagram: Diagram) -> Lane:
 async def test_the_diagram_is_true(name: str, diagram: Diagram) -> None:
     lane = await drawn(diagram)
     assert lane.end == diagram.result.end, str(lane)
-    if diagram.given:  # when things happen is drawn too
+    if diagram.given:  # the diagram shows the times too
         assert lane.elements == diagram.result.elements, str(lane)
     else:
         expected = [element for _, element in diagram.result.elements]

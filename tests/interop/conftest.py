@@ -1,4 +1,4 @@
-"""The peers, each started once."""
+"""The peers; each is started once."""
 
 from collections.abc import Iterator
 

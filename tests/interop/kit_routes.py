@@ -1,4 +1,4 @@
-"""What the network kit wants offered, by this library's server: see docs/protocol.md."""
+"""The routes that the network kit requires, served by this library: see docs/protocol.md."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -6,13 +6,13 @@ from itertools import count
 from typing import Any
 
 from reactive_aio import Flow, from_iterable
-from reactive_aio.rsocket import Model, Payload, Request, Requester, Router, StreamFailed
+from reactive_aio.rsocket import InteractionModel, Payload, Request, Requester, Router, StreamFailed
 
 __all__ = ("kit_routes",)
 
 
-class ScriptSubscriber:
-    """A subscriber that follows a script: what it gets, and how that ends."""
+class ScriptedSubscriber:
+    """A subscriber that follows a script and reports the elements and the end."""
 
     def __init__(self, words: list[str], done: Any) -> None:
         self.words = words
@@ -36,7 +36,7 @@ class ScriptSubscriber:
         self.end("complete")
 
     def step(self) -> None:
-        """The next number; or all that is left, from the first ``cancel`` on."""
+        """Take the next number; after the first ``cancel``, all remaining words."""
         cancelled = False
         while self.words and (cancelled or self.count == self.due):
             word = self.words.pop(0)
@@ -55,13 +55,13 @@ class ScriptSubscriber:
 
 
 async def follow(peer: Requester[bytes], script: str) -> bytes:
-    """Do what *script* says; what has come of it."""
+    """Run *script* and return its report."""
     what, *words = script.split()
     if what in ("stream", "twice"):
         done: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         stream = peer.request_stream(route="tck.answer")
         for _ in range(2 if what == "twice" else 1):
-            stream.subscribe(ScriptSubscriber(list(words), done))
+            stream.subscribe(ScriptedSubscriber(list(words), done))
         return await done
     try:
         element = await peer.request_response(route="tck.answer")
@@ -73,7 +73,7 @@ async def follow(peer: Requester[bytes], script: str) -> bytes:
 
 
 def kit_routes() -> Router:
-    """A router with all routes of the kit."""
+    """A router with all routes of the network kit."""
     router = Router()
 
     @router.route("tck.echo")
@@ -90,7 +90,7 @@ def kit_routes() -> Router:
 
     @router.route("tck.fail")
     def fail(request: Request) -> Flow[bytes]:
-        divisors = [1, 0] if request.model is Model.STREAM else [0]
+        divisors = [1, 0] if request.model is InteractionModel.STREAM else [0]
         return from_iterable(divisors).map(lambda each: b"%d" % (1 // each))
 
     @router.route("tck.never")

@@ -1,4 +1,4 @@
-"""Peers that run in Node: one process for each line of rsocket-js, for all tests."""
+"""Peers that run in Node: one process for each line of rsocket-js, shared by all tests."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ _ids = count(1)
 
 
 class JsPeer:
-    """A process that serves at `uri`, and asks others for what it is told to ask for."""
+    """A process that serves at `uri` and sends requests to other servers."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
@@ -36,7 +36,7 @@ class JsPeer:
         return f"{transport}://127.0.0.1:{self._ports[transport]}"
 
     async def ask(self, uri: str, script: str, **command: Any) -> Any:
-        """What has come of *script*, asked for at *uri*."""
+        """Run *script* against *uri* and return its report."""
         return await asyncio.to_thread(self._ask, {"uri": uri, "script": script, **command})
 
     def _ask(self, command: dict[str, Any]) -> Any:
@@ -46,12 +46,12 @@ class JsPeer:
             self._process.stdin.write(json.dumps(command).encode() + b"\n")
             self._process.stdin.flush()
             while True:
-                told: dict[str, Any] = json.loads(self._line())
-                if told.get("id") == command["id"]:  # and not late, after a test has given up
-                    return told
+                report: dict[str, Any] = json.loads(self._line())
+                if report.get("id") == command["id"]:  # not the report of a test that has timed out
+                    return report
 
     def _line(self) -> str:
-        # Not by a thread: tests look for those that are left behind.
+        # Without a thread: the tests check that no thread is left.
         assert self._process.stdout is not None
         until = time.monotonic() + WITHIN
         while b"\n" not in self._read:
@@ -67,7 +67,7 @@ class JsPeer:
 
 @contextmanager
 def running(packages: Packages, script: str, *arguments: str) -> Generator[JsPeer]:
-    """The peer of *script*, as long as it is needed."""
+    """Run the peer *script*."""
     command = [packages.node, str(PEERS / script), *arguments]
     with subprocess.Popen(
         command,

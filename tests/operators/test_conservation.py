@@ -58,7 +58,7 @@ def merged(flow: Flow[Token], ledger: Ledger) -> Flow[Token]:
 def with_drops(name: str, *bound: int, **options: Any) -> Kept:
     def apply(flow: Flow[Token], ledger: Ledger) -> Flow[Token]:
         operator: Callable[..., Flow[Token]] = getattr(flow, name)
-        return operator(*bound, on_drop=ledger.dropped, **options)
+        return operator(*bound, on_drop=ledger.drop, **options)
 
     return Kept(apply, slack=int(bound != () and not options))
 
@@ -77,7 +77,7 @@ def hot(make: Callable[[], Any], *, goes_on: bool = False) -> Kept:
 
 OPERATORS: dict[str, Kept] = {
     "map": Kept(lambda flow, _: flow.map(lambda token: token)),
-    "filter": Kept(lambda flow, ledger: flow.filter(ledger.filtering(lambda t: t.number % 3))),
+    "filter": Kept(lambda flow, ledger: flow.filter(ledger.filter(lambda t: t.number % 3))),
     "scan": Kept(lambda flow, _: flow.scan(lambda _, token: token)),
     "pairwise": Kept(lambda flow, _: flow.pairwise(), repeats=True),
     "enumerate": Kept(lambda flow, _: flow.enumerate()),

@@ -130,7 +130,7 @@ class TestResume:
 
     async def test_synchronous_sources_stay_one_island(self) -> None:
         flow = r.error(Failed()).on_error_resume(r.just(1))
-        assert flow.chain.pulled
+        assert flow.chain.is_pullable
         assert flow.bound().total == 0
 
     def test_arguments(self) -> None:

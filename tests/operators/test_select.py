@@ -104,7 +104,7 @@ async def test_the_same_signals_in_every_way(name: str, way: str) -> None:
 @pytest.mark.parametrize("name", OF_LENGTH)
 async def test_cancelled_half_way_it_is_silent(name: str) -> None:
     probe = SubscriberProbe[Any](2).subscribed_to(OF_LENGTH[name](6))
-    await probe.received(2)
+    await probe.wait_for_signals(2)
     probe.cancel()
     probe.request(9)
     assert len(probe.signals) == 2
@@ -114,7 +114,7 @@ async def test_take_completes_with_its_last_element_and_cancels_upstream() -> No
     ended: list[str] = []
     flow = flow_range(9).boundary(4).do_finally(ended.append).take(2)
     probe = SubscriberProbe[int](2).subscribed_to(flow)
-    assert await probe.received(3) == [0, 1, "|"]  # rule 1.5: no third request is needed
+    assert await probe.wait_for_signals(3) == [0, 1, "|"]  # rule 1.5: no third request is needed
     assert ended == ["cancelled"]
 
 
@@ -122,7 +122,7 @@ async def test_take_of_none_does_not_subscribe() -> None:
     subscribed: list[int] = []
     probe = SubscriberProbe[int]().subscribed_to(just(1).do_on_next(subscribed.append).take(0))
     assert probe.signals == ["|"]
-    assert not never().take(0).chain.head.upstreams
+    assert not never().take(0).chain.source.upstreams
 
 
 async def test_take_of_one_more_than_there_are_completes_with_the_source() -> None:
@@ -146,7 +146,7 @@ async def test_elements_that_were_left_out_take_no_demand(requested: int) -> Non
 
 async def test_too_many_keys_name_the_remedy() -> None:
     *_, error = await collected(flow_range(4).distinct(max_keys=3), "unbounded")
-    assert error.bound == 3
+    assert error.capacity == 3
     assert "max_keys" in str(error)
     assert "distinct_until_changed" in str(error)
 
@@ -175,7 +175,7 @@ def test_what_is_held_is_said() -> None:
 
 async def test_what_is_held_is_let_go_of_with_the_subscription() -> None:
     probe = SubscriberProbe[int](UNBOUNDED).subscribed_to(flow_range(9).take_last(3))
-    assert probe.completed
+    assert probe.is_completed
 
 
 async def coroutine_function(_x: object) -> bool:

@@ -74,7 +74,7 @@ class TestTimeout:
         assert probe.elements == ["a", "b"]
         assert isinstance(probe.error, TimedOut)
         assert "after 2 within 5 s" in str(probe.error)
-        assert source.cancelled == 1
+        assert source.cancel_count == 1
 
     async def test_time_runs_only_while_there_is_demand(self) -> None:
         source = PublisherProbe[int]()
@@ -157,7 +157,7 @@ class TestBufferTimeout:
         assert source.requested == 6, "a list that is full, and no more"
         assert probe.signals == [[1, 2, 3]]
         probe.request(1)
-        await probe.received(2)
+        await probe.wait_for_signals(2)
         assert probe.signals == [[1, 2, 3], [4, 5, 6]]
         probe.cancel()
 
@@ -168,7 +168,7 @@ class TestBufferTimeout:
         source.emit(1, 2, 3, 4)
         await asyncio.sleep(100)
         probe.request(1)
-        await probe.received(2)
+        await probe.wait_for_signals(2)
         assert probe.signals == [[1, 2, 3], [4]]
         assert now() == 100
         probe.cancel()
@@ -181,7 +181,7 @@ class TestBufferTimeout:
         probe.cancel()
         await asyncio.sleep(10)
         assert probe.signals == []
-        assert source.cancelled == 1
+        assert source.cancel_count == 1
 
     def test_bound_and_arguments(self) -> None:
         assert r.range(9).buffer_timeout(4, 1).bound().total == 8

@@ -97,7 +97,7 @@ async def test_the_same_signals_in_every_way(name: str, way: str) -> None:
 @pytest.mark.parametrize("name", OF_LENGTH)
 async def test_cancelled_half_way_it_is_silent(name: str) -> None:
     probe = SubscriberProbe[Any](2).subscribed_to(OF_LENGTH[name](6))
-    await probe.received(2)
+    await probe.wait_for_signals(2)
     probe.cancel()
     probe.request(9)
     assert len(probe.signals) == 2

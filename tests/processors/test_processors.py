@@ -1,4 +1,4 @@
-"""What both processors promise: the producers' side, being fed, ending, statistics."""
+"""Both processors: producers, publishers upstream, the end, statistics."""
 
 import asyncio
 import gc
@@ -21,8 +21,8 @@ KINDS: list[Kind] = [UnicastProcessor[int], MulticastProcessor[int]]
 BOTH = pytest.mark.parametrize("kind", KINDS, ids=["unicast", "multicast"])
 
 
-def fed(kind: Kind, source: Flow[int], bound: int = 3) -> Publisher[int]:
-    processor = kind(bound)
+def fed(kind: Kind, source: Flow[int], capacity: int = 3) -> Publisher[int]:
+    processor = kind(capacity)
     source.subscribe(processor)
     return processor
 
@@ -57,7 +57,7 @@ class TestProducing:
         hot.try_emit(1)
         assert probe.signals == ["1"]
 
-    async def test_what_has_demand_arrives_in_the_call(self, kind: Kind) -> None:
+    async def test_an_element_with_demand_arrives_in_the_call(self, kind: Kind) -> None:
         hot = kind()
         probe = SubscriberProbe[int](1).subscribed_to(hot)
         assert [hot.try_emit(x) for x in (1, 2)] == [Emission.ACCEPTED] * 2
@@ -65,7 +65,7 @@ class TestProducing:
         probe.request(1)
         assert probe.signals == [1, 2]
 
-    async def test_a_full_one_refuses_and_emit_waits(self, kind: Kind) -> None:
+    async def test_a_full_processor_refuses_and_emit_waits(self, kind: Kind) -> None:
         hot = kind(1)
         probe = SubscriberProbe[int]().subscribed_to(hot)
         assert hot.try_emit(0)
@@ -92,7 +92,7 @@ class TestProducing:
         hot.try_emit(1)
         assert log == ["begin 1", "end 1", "begin 2", "end 2", "begin 3", "end 3"]
 
-    async def test_a_slow_subscriber_never_has_more_than_the_bound(self, kind: Kind) -> None:
+    async def test_a_slow_subscriber_never_has_more_than_the_capacity(self, kind: Kind) -> None:
         hot = kind(3)
         probe = AsyncSubscriberProbe[int](2**63).subscribed_to(hot)
         for _ in range(3):
@@ -108,7 +108,7 @@ class TestProducing:
             with pytest.raises(NotAnElement):
                 cast("Any", refuse)(None)
 
-    @pytest.mark.parametrize("name", ["bound", "overflow"])
+    @pytest.mark.parametrize("name", ["capacity", "overflow"])
     def test_bad_arguments_are_refused_at_once(self, kind: Kind, name: str) -> None:
         with pytest.raises(ValueError, match=f"Processor: {name} must be"):
             kind(**{name: 0})
@@ -135,7 +135,7 @@ class TestThreads:
         assert await probe.end() == [*range(100), "|"]
         thread.join()
 
-    async def test_no_more_than_the_bound_wait_for_the_loop(self, kind: Kind) -> None:
+    async def test_no_more_than_the_capacity_wait_for_the_loop(self, kind: Kind) -> None:
         hot = kind(2)
         probe = SubscriberProbe[int](9).subscribed_to(hot)
         outcomes: list[Emission] = []
@@ -146,7 +146,7 @@ class TestThreads:
         await asyncio.sleep(0)
         assert probe.signals == [0, 1]
 
-    async def test_what_was_accepted_is_delivered_before_the_end(self, kind: Kind) -> None:
+    async def test_accepted_elements_are_delivered_before_the_end(self, kind: Kind) -> None:
         hot = kind(2)
         probe = SubscriberProbe[int]().subscribed_to(hot)
         hot.try_emit(0)
@@ -160,7 +160,7 @@ class TestThreads:
 
 @BOTH
 class TestEnd:
-    async def test_it_completes_behind_what_is_held(self, kind: Kind) -> None:
+    async def test_it_completes_after_the_elements_held(self, kind: Kind) -> None:
         hot = kind()
         probe = SubscriberProbe[int]().subscribed_to(hot)
         hot.try_emit(1)
@@ -170,7 +170,7 @@ class TestEnd:
         probe.request(1)
         assert probe.signals == [1, "|"]
 
-    async def test_it_fails_behind_what_is_held(self, kind: Kind) -> None:
+    async def test_it_fails_after_the_elements_held(self, kind: Kind) -> None:
         hot = kind()
         probe = SubscriberProbe[int]().subscribed_to(hot)
         hot.try_emit(1)
@@ -208,7 +208,7 @@ class TestEnd:
         assert forgotten() is None
         assert hot.stats().subscribers == 0
 
-    async def test_who_waits_for_room_is_told_that_it_has_ended(self, kind: Kind) -> None:
+    async def test_a_waiting_emit_returns_when_the_processor_ends(self, kind: Kind) -> None:
         hot = kind(1)
         SubscriberProbe[int]().subscribed_to(hot)
         hot.try_emit(0)
@@ -217,32 +217,32 @@ class TestEnd:
         hot.complete()
         assert await task is Emission.ENDED
 
-    async def test_subscribed_waits_for_subscribers_and_not_for_ever(self, kind: Kind) -> None:
+    async def test_waiting_for_subscribers_stops_at_the_end(self, kind: Kind) -> None:
         hot = kind()
-        task = asyncio.ensure_future(hot.subscribed())
+        task = asyncio.ensure_future(hot.wait_for_subscribers())
         await asyncio.sleep(0)
         assert not task.done()
         SubscriberProbe[int]().subscribed_to(hot)
         await task
-        other = asyncio.ensure_future(hot.subscribed(99))
+        other = asyncio.ensure_future(hot.wait_for_subscribers(99))
         await asyncio.sleep(0)
         hot.complete()
         await other
-        await hot.subscribed(99)
+        await hot.wait_for_subscribers(99)
 
 
 @BOTH
-class TestFed:
+class TestUpstream:
     async def test_elements_and_the_end_are_passed_on_rule_4_1(self, kind: Kind) -> None:
         probe = SubscriberProbe[int](9).subscribed_to(fed(kind, r.range(8)))
         assert probe.signals == [*range(8), "|"]
 
-    @pytest.mark.parametrize("bound", range(1, 9))
-    async def test_a_publisher_that_sends_in_chunks_is_asked_on(
-        self, kind: Kind, bound: int
+    @pytest.mark.parametrize("capacity", range(1, 9))
+    async def test_a_publisher_that_sends_chunks_receives_more_demand(
+        self, kind: Kind, capacity: int
     ) -> None:
         probe = SubscriberProbe[int](2**63)
-        probe.subscribed_to(fed(kind, r.range(40).boundary(2), bound))
+        probe.subscribed_to(fed(kind, r.range(40).boundary(2), capacity))
         assert await probe.end() == [*range(40), "|"]
 
     async def test_a_failure_is_passed_on_rule_4_2(self, kind: Kind) -> None:
@@ -251,7 +251,7 @@ class TestFed:
         assert probe.elements == [1]
         assert isinstance(probe.error, ZeroDivisionError)
 
-    async def test_nothing_is_asked_for_before_a_subscriber_asks(self, kind: Kind) -> None:
+    async def test_nothing_is_requested_before_a_subscriber_requests(self, kind: Kind) -> None:
         foreign, hot = PublisherProbe[int](), kind(4)
         foreign.subscribe(hot)
         probe = SubscriberProbe[int]().subscribed_to(hot)
@@ -259,7 +259,7 @@ class TestFed:
         probe.request(1)
         assert foreign.requested == 4
 
-    async def test_a_publisher_is_asked_for_as_much_as_there_is_room(self, kind: Kind) -> None:
+    async def test_as_many_elements_are_requested_as_there_is_room_for(self, kind: Kind) -> None:
         foreign, hot = PublisherProbe[int](), kind(4)
         foreign.subscribe(hot)
         probe = SubscriberProbe[int](1).subscribed_to(hot)
@@ -272,24 +272,24 @@ class TestFed:
         hot, first, second = kind(), PublisherProbe[int](), PublisherProbe[int]()
         first.subscribe(hot)
         second.subscribe(hot)
-        assert (first.cancelled, second.cancelled) == (0, 1)
+        assert (first.cancel_count, second.cancel_count) == (0, 1)
         probe = SubscriberProbe[int](1).subscribed_to(hot)
         first.emit(1)
         assert probe.signals == [1]
 
-    async def test_completing_it_by_hand_cancels_the_publisher(self, kind: Kind) -> None:
+    async def test_completing_the_processor_cancels_the_publisher(self, kind: Kind) -> None:
         foreign, hot = PublisherProbe[int](), kind()
         foreign.subscribe(hot)
         hot.complete()
-        assert foreign.cancelled == 1
+        assert foreign.cancel_count == 1
 
-    async def test_a_publisher_of_an_ended_one_is_cancelled(self, kind: Kind) -> None:
+    async def test_a_publisher_that_feeds_an_ended_processor_is_cancelled(self, kind: Kind) -> None:
         foreign, hot = PublisherProbe[int](), kind()
         hot.complete()
         foreign.subscribe(hot)
-        assert foreign.cancelled == 1
+        assert foreign.cancel_count == 1
 
-    async def test_more_than_was_asked_for_fails_it_rule_1_1(self, kind: Kind) -> None:
+    async def test_elements_without_demand_fail_it_rule_1_1(self, kind: Kind) -> None:
         foreign, hot = PublisherProbe[int](), kind(2)
         foreign.subscribe(hot)
         probe = SubscriberProbe[int](1).subscribed_to(hot)
@@ -299,28 +299,30 @@ class TestFed:
 
 
 class TestUnicast:
-    async def test_what_is_emitted_before_the_subscriber_waits_for_it(self) -> None:
+    async def test_elements_emitted_early_wait_for_the_subscriber(self) -> None:
         hot: UnicastProcessor[int] = UnicastProcessor(2)
         assert [hot.try_emit(x).name for x in range(3)] == ["ACCEPTED", "ACCEPTED", "REFUSED"]
         assert SubscriberProbe[int](9).subscribed_to(hot).signals == [0, 1]
 
-    async def test_a_second_subscriber_is_turned_away_rule_1_11(self) -> None:
+    async def test_a_second_subscriber_is_refused_rule_1_11(self) -> None:
         hot: UnicastProcessor[int] = UnicastProcessor()
         SubscriberProbe[int](9).subscribed_to(hot)
         error = SubscriberProbe[int](9).subscribed_to(hot).error
         assert "MulticastProcessor" in str(error)
 
-    async def test_its_subscriber_cancelling_ends_it(self) -> None:
+    async def test_it_ends_when_its_subscriber_cancels(self) -> None:
         foreign, hot = PublisherProbe[int](), UnicastProcessor[int]()
         foreign.subscribe(hot)
         probe = SubscriberProbe[int]().subscribed_to(hot)
         hot.try_emit(1)
         probe.cancel()
         assert (hot.try_emit(1), hot.emit_threadsafe(2)) == (Emission.ENDED, Emission.ENDED)
-        assert foreign.cancelled == 1
+        assert foreign.cancel_count == 1
         assert hot.stats().dropped == {"discarded": 1}
 
-    async def test_overflowing_before_the_subscriber_comes_fails_behind_what_is_held(self) -> None:
+    async def test_an_early_overflow_fails_after_the_elements_held(
+        self,
+    ) -> None:
         hot: UnicastProcessor[int] = UnicastProcessor(1, overflow="fail")
         assert [hot.try_emit(x).name for x in range(3)] == ["ACCEPTED", "OVERFLOWED", "ENDED"]
         probe = SubscriberProbe[int](9).subscribed_to(hot)
@@ -346,7 +348,7 @@ class TestMulticast:
         slow.request(9)
         assert slow.signals == [0, 1, 2]
 
-    async def test_the_slowest_holds_back_by_at_most_the_bound(self) -> None:
+    async def test_the_slowest_holds_back_by_at_most_the_capacity(self) -> None:
         hot: MulticastProcessor[int] = MulticastProcessor(2)
         slow = SubscriberProbe[int]().subscribed_to(hot)
         fast = SubscriberProbe[int](9).subscribed_to(hot)
@@ -356,7 +358,7 @@ class TestMulticast:
         assert hot.try_emit(2)
         assert fast.signals == [0, 1, 2]
 
-    async def test_the_slowest_leaving_wakes_who_waits_for_room(self) -> None:
+    async def test_emit_continues_when_the_slowest_cancels(self) -> None:
         hot: MulticastProcessor[int] = MulticastProcessor(1)
         slow = SubscriberProbe[int]().subscribed_to(hot)
         fast = SubscriberProbe[int](9).subscribed_to(hot)
@@ -368,20 +370,21 @@ class TestMulticast:
         assert fast.signals == [0, 1]
 
     @pytest.mark.parametrize(
-        ("overflow", "left"), [("drop_newest", [0, 1]), ("drop_oldest", [2, 3]), ("latest", [3])]
+        ("overflow", "expected"),
+        [("drop_newest", [0, 1]), ("drop_oldest", [2, 3]), ("latest", [3])],
     )
-    async def test_dropping_for_a_slow_one_is_not_dropping_for_others(
-        self, overflow: Any, left: list[int]
+    async def test_only_the_slow_subscriber_misses_elements(
+        self, overflow: Any, expected: list[int]
     ) -> None:
         hot: MulticastProcessor[int] = MulticastProcessor(2, overflow=overflow)
         slow = SubscriberProbe[int]().subscribed_to(hot)
         fast = SubscriberProbe[int](9).subscribed_to(hot)
         assert sum(bool(hot.try_emit(x)) for x in range(4)) == 4
         slow.request(9)
-        assert (fast.signals, slow.signals) == ([0, 1, 2, 3], left)
-        assert hot.stats().dropped == {overflow: 4 - len(left)}
+        assert (fast.signals, slow.signals) == ([0, 1, 2, 3], expected)
+        assert hot.stats().dropped == {overflow: 4 - len(expected)}
 
-    async def test_under_fail_only_the_slow_one_fails(self) -> None:
+    async def test_with_overflow_fail_only_the_slow_subscriber_fails(self) -> None:
         hot: MulticastProcessor[int] = MulticastProcessor(1, overflow="fail")
         slow = SubscriberProbe[int]().subscribed_to(hot)
         fast = SubscriberProbe[int](9).subscribed_to(hot)
@@ -397,16 +400,16 @@ class TestMulticast:
         assert await hot.emit(1) is Emission.DROPPED
         assert hot.stats().dropped == {"no_subscriber": 2}
 
-    async def test_it_goes_on_when_the_last_subscriber_has_gone(self) -> None:
+    async def test_it_stays_open_after_the_last_subscriber_cancels(self) -> None:
         foreign, hot = PublisherProbe[int](), MulticastProcessor[int](2)
         foreign.subscribe(hot)
         SubscriberProbe[int](1).subscribed_to(hot).cancel()
-        assert foreign.cancelled == 0
+        assert foreign.cancel_count == 0
         probe = SubscriberProbe[int](9).subscribed_to(hot)
         foreign.emit(1)
         assert probe.signals == [1]
 
-    async def test_a_subscriber_that_emits_gives_all_the_same_order(self) -> None:
+    async def test_subscribers_see_one_order_when_one_of_them_emits(self) -> None:
         hot: MulticastProcessor[int] = MulticastProcessor()
 
         def echo(x: int) -> None:
@@ -418,7 +421,7 @@ class TestMulticast:
         hot.try_emit(1)
         assert first.signals == second.signals == [1, 2, 3]
 
-    async def test_statistics_tell_how_far_the_slowest_is_behind(self) -> None:
+    async def test_statistics_describe_the_slowest_subscriber(self) -> None:
         hot: MulticastProcessor[int] = MulticastProcessor()
         SubscriberProbe[int](1).subscribed_to(hot)
         SubscriberProbe[int](9).subscribed_to(hot)
@@ -426,9 +429,9 @@ class TestMulticast:
             hot.try_emit(x)
         stats = hot.stats()
         assert (stats.accepted, stats.subscribers, stats.held, stats.requested) == (3, 2, 2, 0)
-        assert not stats.ended
+        assert not stats.is_done
 
-    async def test_subscribers_may_leave_while_they_are_served(self) -> None:
+    async def test_subscribers_can_cancel_during_delivery(self) -> None:
         hot: MulticastProcessor[int] = MulticastProcessor()
         second = SubscriberProbe[int]()
         SubscriberProbe[int](9).subscribed_to(hot.do_on_next(lambda _: second.cancel()))

@@ -1,4 +1,4 @@
-"""What several modules of this room need."""
+"""Fixtures for the RSocket tests."""
 
 import subprocess
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.node.packages import unavailable
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate that vouches for itself, and its key, in one file."""
+    """A self-signed certificate and its key, in one file."""
     if which("openssl") is None:
         unavailable("openssl, which makes the certificate, is not installed")
     path = tmp_path_factory.mktemp("tls") / "both.pem"

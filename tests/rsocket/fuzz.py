@@ -20,21 +20,21 @@ from types import FrameType as Frame
 from typing import Any
 
 import reactive_aio.rsocket
-from reactive_aio.rsocket.protocol.codec import encode, prefix
+from reactive_aio.rsocket.protocol.codec import add_length, encode
 from reactive_aio.rsocket.protocol.connection import Connection
 from reactive_aio.rsocket.protocol.events import (
-    Demanded,
+    DemandReceived,
     Elements,
     Event,
-    Questions,
-    Requested,
-    ResumeAsked,
-    SetupAsked,
+    RequestReceived,
+    ResponseRequests,
+    ResumeReceived,
+    SetupReceived,
 )
 from reactive_aio.rsocket.protocol.frames import Payload, PayloadFrame, Setup
 from reactive_aio.rsocket.protocol.limits import Limits
 from reactive_aio.rsocket.protocol.resume import Resumption
-from reactive_aio.rsocket.protocol.states import Model
+from reactive_aio.rsocket.protocol.stream_states import InteractionModel
 
 from .test_codec import GOLDEN
 
@@ -94,11 +94,16 @@ def finish(connection: Connection, pace: int, now: float) -> None:
             react(connection, connection.tick(max(now, deadline)), now)
         connection.data_to_send()
         check(connection)
-    if pace & 0x80 and connection.lost(now) and not connection.closed and connection.client:
-        connection.reconnected(now)
+    if (
+        pace & 0x80
+        and connection.transport_lost(now)
+        and not connection.is_closed
+        and connection.is_client
+    ):
+        connection.transport_replaced(now)
         connection.data_to_send()
-    connection.lost(now)
-    connection.drain()
+    connection.transport_lost(now)
+    connection.close_gracefully()
     connection.close()
     check(connection)
 
@@ -106,22 +111,22 @@ def finish(connection: Connection, pace: int, now: float) -> None:
 def react(connection: Connection, events: list[Event], now: float) -> None:
     """What a friendly application does."""
     for event in events:
-        if isinstance(event, SetupAsked):
+        if isinstance(event, SetupReceived):
             connection.accept(now)
             if event.setup.lease:
                 connection.grant_lease(3, 1000)
-        elif isinstance(event, ResumeAsked):
+        elif isinstance(event, ResumeReceived):
             if not connection.resume(event.resume, now):
                 connection.reject()
-        elif isinstance(event, Questions):
-            for stream_id, data, _ in event.questions:
-                connection.answer(stream_id, data)
-        elif isinstance(event, Requested):
-            if event.model is Model.RESPONSE:
+        elif isinstance(event, ResponseRequests):
+            for stream_id, data, _ in event.requests:
+                connection.respond(stream_id, data)
+        elif isinstance(event, RequestReceived):
+            if event.model is InteractionModel.RESPONSE:
                 connection.send(event.stream_id, event.payload)
-            elif event.model is Model.CHANNEL:
+            elif event.model is InteractionModel.CHANNEL:
                 connection.request(event.stream_id, 2)
-        elif isinstance(event, Demanded):
+        elif isinstance(event, DemandReceived):
             for _ in range(event.n):
                 connection.send(event.stream_id, Payload(b"e" * (event.stream_id % 90)))
         elif isinstance(event, Elements):
@@ -130,7 +135,7 @@ def react(connection: Connection, events: list[Event], now: float) -> None:
 
 def check(connection: Connection) -> None:
     exchanges = connection.exchanges
-    assert 0 <= connection.queued <= MOST_WAITING, connection.queued
+    assert 0 <= connection.queued_bytes <= MOST_WAITING, connection.queued_bytes
     assert 0 <= exchanges.partials.size <= LIMITS.max_partial + LIMITS.max_frame
     assert 0 <= exchanges.partials.count <= LIMITS.max_partials + 1
     assert exchanges.streams.theirs <= LIMITS.max_streams
@@ -180,9 +185,9 @@ def mutate(dice: random.Random, data: bytes, other: bytes) -> bytes:
 
 def seeds(frames: list[Any]) -> Iterator[bytes]:
     """A conversation for each kind of connection, and each frame alone behind a setup."""
-    written = [prefix(encode(frame)) for frame in frames]
+    written = [add_length(encode(frame)) for frame in frames]
     for kind in range(8):
-        setup = b"" if kind & 1 else prefix(encode(Setup()))
+        setup = b"" if kind & 1 else add_length(encode(Setup()))
         yield bytes((kind, 0x3F)) + setup + b"".join(written)
         for frame in written:
             yield bytes((kind, 0x07)) + setup + frame

@@ -1,4 +1,4 @@
-"""RSocket mounted in a web application: under uvicorn, and under a server that obeys the test."""
+"""RSocket in an ASGI application: under uvicorn, and under a scripted server."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ Message = MutableMapping[str, Any]
 
 @contextlib.asynccontextmanager
 async def running(app: Any, **options: Any) -> AsyncGenerator[str]:
-    """The application *app* under uvicorn; gives ``host:port``."""
+    """Run *app* under uvicorn; yield ``host:port``."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
         config = uvicorn.Config(app, log_level="warning", **options)
@@ -83,31 +83,31 @@ async def test_all_models_under_uvicorn(mount: Callable[[AsgiApp], Any]) -> None
         await emptied(app)
 
 
-# The first is what uvicorn takes in its older versions.
-@pytest.mark.filterwarnings("ignore")  # it says that it is old
+# The first is the default of older versions of uvicorn.
+@pytest.mark.filterwarnings("ignore")  # it is deprecated
 @pytest.mark.parametrize("ws", ["websockets", "websockets-sansio"])
-async def test_a_client_that_leaves_cancels_what_was_served_for_it(ws: str) -> None:
+async def test_a_disconnect_cancels_the_streams_of_the_client(ws: str) -> None:
     cancelled = asyncio.Event()
     app = asgi_app(endless(cancelled))
     async with running(app, ws=ws) as place:
         requester = await connect(f"ws://{place}/", codec=JSON)
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         requester.request_stream(route="n").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         requester._driver.abort()
         await cancelled.wait()
         await requester.aclose()
         await emptied(app)
 
 
-async def test_an_application_that_closes_ends_its_connections() -> None:
+async def test_closing_the_application_closes_its_connections() -> None:
     cancelled = asyncio.Event()
     app = asgi_app(endless(cancelled))
     async with running(mounted_in_starlette(app)) as place:
         requester = await connect(f"ws://{place}/rsocket/", codec=JSON)
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         requester.request_stream(route="n").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         await app.aclose()
         await probe.end()
         assert isinstance(probe.error, ConnectionLost)
@@ -117,13 +117,13 @@ async def test_an_application_that_closes_ends_its_connections() -> None:
         await requester.aclose()
 
 
-async def test_a_server_that_shuts_down_ends_its_connections() -> None:
+async def test_a_server_shutdown_closes_the_connections() -> None:
     cancelled = asyncio.Event()
     async with running(asgi_app(endless(cancelled))) as place:
         requester = await connect(f"ws://{place}/", codec=JSON)
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         requester.request_stream(route="n").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
     await cancelled.wait()
     await probe.end()
     await requester.aclose()
@@ -134,18 +134,18 @@ async def test_one_connection_too_many_is_refused() -> None:
     async with running(app) as place, await connect(f"ws://{place}", codec=JSON) as first:
         with pytest.raises(ConnectionLost, match=r"503.*too many"):
             await connect(f"ws://{place}")
-        assert app.refused == 1
+        assert app.refused_connections == 1
         assert await first.request_response(2, route="twice") == 4
 
 
-async def test_a_browser_is_told_that_it_is_no_page() -> None:
+async def test_an_http_request_is_refused() -> None:
     async with running(asgi_app(router)) as place, httpx.AsyncClient() as client:
         answer = await client.get(f"http://{place}/")
         assert answer.status_code == 426
         assert "WebSocket" in answer.text
 
 
-async def test_a_peer_that_wants_everything_and_reads_nothing_costs_little() -> None:
+async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little() -> None:
     made = 0
     routes = Router()
 
@@ -164,7 +164,7 @@ async def test_a_peer_that_wants_everything_and_reads_nothing_costs_little() -> 
         requester = await connect(f"ws://{place}/", codec=BYTES)
         probe: SubscriberProbe[bytes] = SubscriberProbe(request=2**62)
         requester.request_stream(route="all").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         wire: Any = requester._driver._transport
         wire.pause_reading()
         seen = -1
@@ -174,28 +174,30 @@ async def test_a_peer_that_wants_everything_and_reads_nothing_costs_little() -> 
                 await asyncio.sleep(0)
             [driver] = app._server._drivers
             transport: Any = driver._transport
-            held.append(driver.connection.queued + transport._size)
+            held.append(driver.connection.queued_bytes + transport._size)
         assert max(held) < 1024 * 1024
-        assert (made - len(probe.elements)) * 1000 < 16 * 1024 * 1024  # most of it in the kernel
+        assert (
+            made - len(probe.elements)
+        ) * 1000 < 16 * 1024 * 1024  # most of it in buffers of the kernel
         requester._driver.abort()
         await requester.aclose()
 
 
 async def emptied(app: AsgiApp) -> None:
-    """The connections of *app* have ended, which may take the server a moment."""
+    """Wait until the connections of *app* have ended."""
     for driver in [*app._server._drivers]:
         await driver.aclose()
     assert app.connections == 0
 
 
-# -- a server that does as it is told --------------------------------------------------------------
+# -- a scripted server -----------------------------------------------------------------------------
 class Connection:
-    """One connection to an application of ASGI, by hand."""
+    """One connection to an ASGI application; the test sends each message."""
 
     def __init__(self, app: AsgiApp, **scope: Any) -> None:
         self.toward: asyncio.Queue[Message] = asyncio.Queue()
         self.back: asyncio.Queue[Message] = asyncio.Queue()
-        self.open = asyncio.Event()  # whether the server takes more
+        self.open = asyncio.Event()  # set while the server accepts messages
         self.open.set()
         scope = {"type": "websocket", "path": "/", "headers": [], "subprotocols": [], **scope}
         self.task = asyncio.ensure_future(app(scope, self.toward.get, self.send))
@@ -208,16 +210,16 @@ class Connection:
         await self.open.wait()
         self.back.put_nowait(message)
 
-    async def hear(self) -> Message:
+    async def receive(self) -> Message:
         return await self.back.get()
 
     async def accepted(self) -> "Connection":
-        message = await self.hear()
+        message = await self.receive()
         assert message["type"] == "websocket.accept"
         return self
 
     async def frame(self) -> Any:
-        return decode((await self.hear())["bytes"])
+        return decode((await self.receive())["bytes"])
 
 
 routes = Router()
@@ -248,31 +250,33 @@ async def test_messages_are_frames() -> None:
         ({"bytes": bytes(999)}, 1009),
     ],
 )
-async def test_what_is_wrong_is_said_and_the_end(message: Message, code: int) -> None:
+async def test_a_violation_is_reported_and_closes_the_connection(
+    message: Message, code: int
+) -> None:
     peer = await Connection(asgi_app(routes, limits=Limits(max_frame=998))).accepted()
     peer.say("receive", bytes=SETUP)
     peer.say("receive", **message)
-    closing = await peer.hear()
+    closing = await peer.receive()
     assert (closing["type"], closing["code"]) == ("websocket.close", code)
     await peer.task
 
 
-async def test_a_message_that_is_no_frame_ends_the_connection_with_an_error() -> None:
+async def test_a_malformed_frame_fails_the_connection() -> None:
     peer = await Connection(asgi_app(routes)).accepted()
     peer.say("receive", bytes=b"")
     assert isinstance(await peer.frame(), Error)
-    assert (await peer.hear())["code"] == 1000
+    assert (await peer.receive())["code"] == 1000
     await peer.task
 
 
-async def test_a_setup_that_does_not_come_is_not_awaited() -> None:
+async def test_a_missing_setup_closes_the_connection() -> None:
     peer = await Connection(asgi_app(routes, limits=Limits(setup_timeout=0.02))).accepted()
     assert isinstance(await peer.frame(), Error)
-    assert (await peer.hear())["type"] == "websocket.close"
+    assert (await peer.receive())["type"] == "websocket.close"
     await peer.task
 
 
-async def test_a_server_that_takes_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_does_not_send_is_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asgi, "CLOSE_TIMEOUT", 0.02)
     peer = await Connection(asgi_app(routes)).accepted()
     peer.open.clear()
@@ -280,7 +284,7 @@ async def test_a_server_that_takes_nothing_is_left(monkeypatch: pytest.MonkeyPat
     await peer.task
 
 
-async def test_a_server_that_has_lost_the_client_ends_the_connection() -> None:
+async def test_a_lost_client_closes_the_connection() -> None:
     cancelled = asyncio.Event()
     peer = await Connection(app := asgi_app(endless(cancelled))).accepted()
 
@@ -297,7 +301,7 @@ async def test_a_server_that_has_lost_the_client_ends_the_connection() -> None:
     assert app.connections == 0
 
 
-async def test_other_errors_of_the_server_reach_the_server() -> None:
+async def test_other_errors_of_the_asgi_server_are_raised_to_it() -> None:
     peer = await Connection(app := asgi_app(routes)).accepted()
 
     async def broken(_: Message) -> None:
@@ -312,7 +316,7 @@ async def test_other_errors_of_the_server_reach_the_server() -> None:
     assert app.connections == 0
 
 
-async def test_a_server_that_gives_up_cancels_everything() -> None:
+async def test_a_cancelled_asgi_call_cancels_everything() -> None:
     cancelled = asyncio.Event()
     peer = await Connection(app := asgi_app(endless(cancelled))).accepted()
     peer.say("receive", bytes=JSON_SETUP)
@@ -326,7 +330,7 @@ async def test_a_server_that_gives_up_cancels_everything() -> None:
 
 
 @pytest.mark.parametrize("extensions", [None, {"websocket.http.response": {}}])
-async def test_pages_of_other_places_need_to_be_known(extensions: Any) -> None:
+async def test_pages_of_other_origins_are_refused_unless_listed(extensions: Any) -> None:
     app = asgi_app(routes, origins=["https://shop.example"])
     host = (b"host", b"here.example")
     for origin, may in [
@@ -335,7 +339,7 @@ async def test_pages_of_other_places_need_to_be_known(extensions: Any) -> None:
         (b"https://evil.example", False),
     ]:
         peer = Connection(app, headers=[host, (b"origin", origin)], extensions=extensions)
-        first = await peer.hear()
+        first = await peer.receive()
         assert (first["type"] == "websocket.accept") is may
         if not may and extensions:
             assert first["status"] == 403
@@ -345,15 +349,15 @@ async def test_pages_of_other_places_need_to_be_known(extensions: Any) -> None:
         await peer.task
 
 
-async def test_a_client_that_asks_for_rsocket_by_name_gets_it() -> None:
+async def test_the_subprotocol_rsocket_is_negotiated() -> None:
     for offered, chosen in [([], None), (["graphql"], None), (["graphql", "rsocket"], "rsocket")]:
         peer = Connection(asgi_app(routes), subprotocols=offered)
-        assert (await peer.hear())["subprotocol"] == chosen
+        assert (await peer.receive())["subprotocol"] == chosen
         peer.say("disconnect")
         await peer.task
 
 
-async def test_what_it_is_not_made_for() -> None:
+async def test_other_scopes_are_refused() -> None:
     with pytest.raises(TypeError, match="list of origins"):
         asgi_app(routes, origins="https://shop.example")
     peer = Connection(asgi_app(routes), type="webtransport")

@@ -1,4 +1,4 @@
-"""The example page in Chromium: a person subscribes, changes the rate and cancels; Python obeys."""
+"""The example page in Chromium: the user subscribes, changes the rate and cancels."""
 
 import asyncio
 import contextlib
@@ -48,15 +48,15 @@ asyncio.run(main())
 ENVIRONMENT: dict[str, str] = {}
 
 pytestmark = [
-    # One loop is enough for what happens in other processes.
+    # One event loop is enough: the code under test runs in other processes.
     pytest.mark.asyncio(loop_factories=["asyncio"]),
-    pytest.mark.timeout(150),  # npm may have something to fetch
+    pytest.mark.timeout(150),  # npm may download packages
 ]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def npm() -> None:
-    """The page needs it to be put together."""
+    """esbuild bundles the page."""
     node, _ = find_node()
     path = os.pathsep.join([str(Path(node).parent), os.environ["PATH"]])
     ENVIRONMENT.update({**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)})
@@ -69,7 +69,7 @@ def chromium() -> str:
 
 @contextlib.asynccontextmanager
 async def program(*arguments: str) -> AsyncGenerator[Process]:
-    """A Python of its own, which is stopped as by Ctrl-C."""
+    """A Python process, stopped as by Ctrl-C."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, *arguments, cwd=ROOT, env=ENVIRONMENT, stdout=PIPE
     )
@@ -82,7 +82,7 @@ async def program(*arguments: str) -> AsyncGenerator[Process]:
 
 
 async def says(process: Process, pattern: str) -> re.Match[str]:
-    """The next line of *process* that fits."""
+    """The next line of *process* that matches."""
     assert process.stdout is not None
     while line := (await process.stdout.readline()).decode():
         if found := re.search(pattern, line):
@@ -117,7 +117,7 @@ async def reaches(page: Page, figure: str, least: int) -> None:
 
 
 async def shows(page: Page, figure: str, exactly: int) -> None:
-    """The page draws once per frame of its screen: a figure may be one frame behind."""
+    """The page draws once per frame of its screen: a number may be one frame old."""
     await page.wait_for_function(
         "([id, n]) => Number(document.getElementById(id).textContent.replaceAll(',', '')) === n",
         arg=[figure, exactly],
@@ -125,7 +125,7 @@ async def shows(page: Page, figure: str, exactly: int) -> None:
 
 
 async def rests(page: Page) -> int:
-    """Nothing more arrives: what was asked for is here, for several looks in a row."""
+    """Wait until all requested elements have arrived and the numbers stay the same."""
     await page.wait_for_function("""() => {
         const n = (id) => document.getElementById(id).textContent;
         const now = [n("asked"), n("made"), n("arrived")].join();
@@ -136,7 +136,7 @@ async def rests(page: Page) -> int:
     return await number(page, "arrived")
 
 
-async def test_a_person_subscribes_changes_the_rate_and_cancels(chromium: str) -> None:
+async def test_a_user_subscribes_changes_the_rate_and_cancels(chromium: str) -> None:
     async with program("examples/rsocket_page.py", "--port", "0") as served:
         url = (await says(served, r"http://\S+"))[0]
         async with page_in(chromium) as page:
@@ -151,12 +151,12 @@ async def test_a_person_subscribes_changes_the_rate_and_cancels(chromium: str) -
             picture = await page.screenshot(path=os.environ.get("PICTURE"), full_page=True)
             assert len(picture) > 20_000
 
-            # The rate is the page's: at 0 nothing is made, not even ahead.
+            # The page sets the rate: at 0 nothing is produced, not even ahead.
             await page.fill("#rate", "0")
             rested = await rests(page)
             assert await number(page, "made") == await number(page, "asked") == rested
 
-            # Another route, and faster.
+            # Another route, at a higher rate.
             await page.click("text=GLOBEX")
             asked, made = (await says(served, r"ACME: cancelled; (\d+) asked for, (\d+)")).groups()
             assert int(asked) == int(made) == rested
@@ -173,7 +173,7 @@ async def test_a_person_subscribes_changes_the_rate_and_cancels(chromium: str) -
             assert 300 <= int(made) <= int(asked)
             await shows(page, "asked", int(asked))
 
-            # So does closing the tab.
+            # Closing the tab does, too.
             await page.click("text=HOOLI")
             await page.click("#toggle")
             await says(served, "HOOLI: subscribed")
@@ -181,7 +181,7 @@ async def test_a_person_subscribes_changes_the_rate_and_cancels(chromium: str) -
             await says(served, "HOOLI: cancelled")
 
 
-async def test_the_page_may_come_from_elsewhere_if_the_server_says_so(chromium: str) -> None:
+async def test_the_page_may_have_another_origin_if_the_server_lists_it(chromium: str) -> None:
     async with (
         program("examples/rsocket_page.py", "--port", "0") as served,
         page_in(chromium) as page,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from reactive_aio.rsocket.protocol.codec import decode, encode, header, prefix, quick
+from reactive_aio.rsocket.protocol.codec import add_length, decode, encode, encode_payload, header
 from reactive_aio.rsocket.protocol.errors import ProtocolError
 from reactive_aio.rsocket.protocol.frames import (
     MAX_31,
@@ -117,13 +117,19 @@ def test_what_is_written_is_read_again(kind: type[Any]) -> None:
 @given(PAYLOADS, N, BOOLS)
 def test_the_quick_way_writes_the_same(payload: Payload, n: int, complete: bool) -> None:
     bits = 0x40 if complete else 0
-    assert quick(n, 0x2820 | bits, payload) == encode(PayloadFrame(n, payload, complete=complete))
-    assert quick(n, 0x1800, payload, n) == encode(RequestStream(n, n, payload))
+    assert encode_payload(n, 0x2820 | bits, payload) == encode(
+        PayloadFrame(n, payload, complete=complete)
+    )
+    assert encode_payload(n, 0x1800, payload, n) == encode(RequestStream(n, n, payload))
     channel = RequestChannel(n, n, payload, complete=complete)
-    assert quick(n, 0x1C00 | bits, payload, n) == encode(channel)
-    assert quick(n, 0x1000, payload) == encode(RequestResponse(n, payload))
-    assert quick(n, 0x1000, payload, prefixed=True) == prefix(quick(n, 0x1000, payload))
-    assert quick(n, 0x1800, payload, n, prefixed=True) == prefix(quick(n, 0x1800, payload, n))
+    assert encode_payload(n, 0x1C00 | bits, payload, n) == encode(channel)
+    assert encode_payload(n, 0x1000, payload) == encode(RequestResponse(n, payload))
+    assert encode_payload(n, 0x1000, payload, prefixed=True) == add_length(
+        encode_payload(n, 0x1000, payload)
+    )
+    assert encode_payload(n, 0x1800, payload, n, prefixed=True) == add_length(
+        encode_payload(n, 0x1800, payload, n)
+    )
 
 
 # -- bits that say nothing -------------------------------------------------------------------------
@@ -270,7 +276,7 @@ def test_what_does_not_fit_its_field_is_refused(frame: Frame) -> None:
 
 def test_the_longest_frame_fits_its_length() -> None:
     frame = encode(PayloadFrame(1, Payload(bytes(MAX_FRAME - 6))))
-    assert prefix(frame)[:3] == b"\xff\xff\xff"
+    assert add_length(frame)[:3] == b"\xff\xff\xff"
 
 
 def test_flags_are_the_bits_of_the_protocol() -> None:

@@ -1,4 +1,4 @@
-"""The command: what it shows, what it says when it fails, and its exit status."""
+"""The command: its output, its error messages and its exit status."""
 
 import asyncio
 import os
@@ -16,12 +16,13 @@ import pytest
 import trustme
 
 from reactive_aio.rsocket import Router, serve
-from reactive_aio.rsocket.command import main, options, talk
-from tests.harness.quiet import Context
+from reactive_aio.rsocket.command import execution, main
+from reactive_aio.rsocket.command.arguments import parse_arguments
+from tests.harness.leftover_checks import Context
 
 ROOT = Path(__file__).parents[2]
 
-# A process of its own, as a server is; it says where it listens, and what happens.
+# The server, in a process of its own; it writes its address and its events.
 SERVER = """
 import asyncio, json, sys
 from reactive_aio import from_iterable, just, never
@@ -34,7 +35,7 @@ def say(*what):
 
 @routes.route("range.{n}")
 def count(n: int):
-    return from_iterable(range(n)).map(str).do_on_request(lambda n: say("asked", n))
+    return from_iterable(range(n)).map(str).do_on_request(lambda n: say("requested", n))
 
 @routes.route("wait")
 def wait():
@@ -74,9 +75,9 @@ def pushed(metadata):
 
 def authenticate(credentials):
     match credentials:
-        case Simple("ann", "secret") | Bearer("secret"):
+        case SimpleAuth("ann", "secret") | BearerToken("secret"):
             return "ann"
-    return "nobody"
+    return "anonymous"
 
 async def main():
     async with await serve("tcp://127.0.0.1:0", routes, authenticate=authenticate) as server:
@@ -88,7 +89,7 @@ asyncio.run(main())
 
 
 class Running:
-    """The server, and what it says."""
+    """The server process, and the lines that it writes."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdout is not None
@@ -103,7 +104,7 @@ class Running:
             self._said.put(line.strip())
 
     def says(self, wanted: str) -> None:
-        """Wait until it says so."""
+        """Wait until it writes *wanted*."""
         while self._said.get(timeout=50) != wanted:
             pass
 
@@ -132,7 +133,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """The command, in this process: its exit status, and what it wrote."""
+    """Run the command in this process; its exit status, output and errors."""
     monkeypatch.setenv("SECRET", "secret")
 
     def run(*arguments: str) -> tuple[int, str, str]:
@@ -143,8 +144,8 @@ def command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
     return run
 
 
-# -- what it shows ---------------------------------------------------------------------------------
-def test_a_stream_is_shown_line_by_line_under_the_demand_that_was_asked_for(
+# -- output ----------------------------------------------------------------------------------------
+def test_a_stream_is_written_line_by_line_under_the_given_demand(
     server: Running, command: Command
 ) -> None:
     assert command(server.uri, "--route", "range.5", "--request-n", "2") == (
@@ -152,12 +153,12 @@ def test_a_stream_is_shown_line_by_line_under_the_demand_that_was_asked_for(
         "0\n1\n2\n3\n4\n",
         "",
     )
-    server.says("asked 2")
+    server.says("requested 2")
     status, out, err = command(f"{server.uri}?route=range.9999&n=7", "--take", "3", "--progress")
     assert (status, out) == (0, "0\n1\n2\n")
-    assert err.startswith("asked for 7")
-    assert "3 came" in err
-    server.says("asked 3")  # no more than can be of use
+    assert err.startswith("requested 7")
+    assert "received 3" in err
+    server.says("requested 3")  # no more than --take needs
 
 
 def test_the_other_models_and_their_options(
@@ -174,7 +175,7 @@ def test_the_other_models_and_their_options(
     (tmp_path / "token").write_text("secret\n")
     for auth in ("simple:ann:secret", "bearer:$SECRET", f"bearer:@{tmp_path}/token"):
         assert command(*ask, "me", "--auth", auth) == (0, "ann\n", "")
-    assert command(*ask, "me") == (0, "nobody\n", "")
+    assert command(*ask, "me") == (0, "anonymous\n", "")
     assert command(*ask, "nothing") == (0, "", "")
 
 
@@ -195,7 +196,7 @@ def test_a_channel_sends_data_or_the_lines_of_standard_input(
         assert command(*channel, "--data", "-") == (0, "C\nD\n", "")
 
 
-def test_what_nobody_answers_arrives(server: Running, command: Command) -> None:
+def test_fire_and_forget_and_metadata_push_arrive(server: Running, command: Command) -> None:
     forget = (server.uri, "--fnf", "--route", "log", "--data", "x")
     assert command(*forget, "--metadata", "application/x.id=7") == (0, "", "")
     server.says("log x b'7'")
@@ -203,11 +204,11 @@ def test_what_nobody_answers_arrives(server: Running, command: Command) -> None:
     server.says("push 8")
 
 
-# -- what fails ------------------------------------------------------------------------------------
-def test_what_fails_is_said_in_one_line(
+# -- errors ----------------------------------------------------------------------------------------
+def test_an_error_is_reported_in_one_line(
     server: Running, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(talk, "PAUSE", 0.01)
+    monkeypatch.setattr(execution, "RETRY_DELAY", 0.01)
     for arguments, status, said in (
         ((server.uri, "--route", "full"), 1, "0x400: no seats left"),
         ((server.uri, "--route", "nowhere", "--response"), 1, "no such route"),
@@ -221,7 +222,7 @@ def test_what_fails_is_said_in_one_line(
         ((server.uri, "--auth", "basic:x"), 2, "simple:USER:PASSWORD"),
         ((server.uri, "--auth", "bearer:$NOWHERE"), 2, "no variable NOWHERE"),
         ((server.uri, "--metadata", "x"), 2, "MIME=TEXT"),
-        ((server.uri, "--data", "a", "--data", "b"), 2, "one is enough"),
+        ((server.uri, "--data", "a", "--data", "b"), 2, "only --channel takes"),
         ((server.uri, "--data", "-"), 2, "for --channel only"),
         ((server.uri, "--insecure"), 2, "tls:// and wss://"),
         (("tls://there:1", "--ca", "/nowhere/at/all"), 2, "certificates"),
@@ -236,7 +237,7 @@ def test_what_fails_is_said_in_one_line(
 # -- certificates ----------------------------------------------------------------------------------
 @dataclass
 class Files:
-    """Where certificates are, and a server's context that wants to see one."""
+    """A folder of certificates, and a server context that requires client certificates."""
 
     folder: Path
     server: ssl.SSLContext
@@ -260,7 +261,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
 @pytest.mark.parametrize(
     "how", ["--ca CA --cert BOTH", "--ca CA --cert CERT --key KEY", "--insecure --cert BOTH"]
 )
-async def test_certificates_are_shown_and_asked_for(
+async def test_client_and_server_certificates_are_verified(
     files: Files, transport: str, how: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     routes = Router()
@@ -268,25 +269,25 @@ async def test_certificates_are_shown_and_asked_for(
     wanted = [str(files.folder / each.lower()) if each.isupper() else each for each in how.split()]
     async with await serve(f"{transport}://127.0.0.1:0", routes, ssl=files.server) as server:
         call = [server.uri, "--route", "hello", "--response", *wanted]
-        await talk.talk(await asyncio.to_thread(options.read, call))
+        await execution.execute(await asyncio.to_thread(parse_arguments, call))
     written = await asyncio.to_thread(capfd.readouterr)
     assert written.out == "hello\n"
 
 
-async def test_a_server_that_nobody_vouches_for_is_not_talked_to(
+async def test_an_untrusted_server_is_refused(
     files: Files, expects_loop_errors: list[Context]
 ) -> None:
     async with await serve("tls://127.0.0.1:0", Router(), ssl=files.server) as server:
         wish = await asyncio.to_thread(
-            options.read, [server.uri, "--cert", str(files.folder / "both")]
+            parse_arguments, [server.uri, "--cert", str(files.folder / "both")]
         )
-        with pytest.raises(talk.Failed, match="certificate"):
-            await talk.talk(wish)
-    # asyncio itself tells of a handshake that was broken off, in some versions.
+        with pytest.raises(execution.RequestFailed, match="certificate"):
+            await execution.execute(wish)
+    # Some versions of asyncio report an aborted handshake.
     assert all("transport" in each for each in expects_loop_errors)
 
 
-# -- in a process of its own -----------------------------------------------------------------------
+# -- the command in a process of its own -----------------------------------------------------------
 def started(*arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-X", "dev", "-m", "reactive_aio.rsocket", *arguments],
@@ -297,7 +298,7 @@ def started(*arguments: str) -> "subprocess.Popen[str]":
     )
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT to be sent there")
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent there")
 def test_ctrl_c_cancels_the_stream(server: Running) -> None:
     with started(server.uri, "--route", "wait") as process:
         assert process.stdout is not None
@@ -308,7 +309,7 @@ def test_ctrl_c_cancels_the_stream(server: Running) -> None:
     server.says("cancelled")
 
 
-def test_a_reader_that_has_seen_enough_ends_it(server: Running) -> None:
+def test_a_closed_output_pipe_ends_the_command(server: Running) -> None:
     with started(server.uri, "--route", "range.1000000") as process:
         assert process.stdout is not None
         assert process.stderr is not None

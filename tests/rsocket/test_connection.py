@@ -13,13 +13,13 @@ from reactive_aio.rsocket.protocol.events import (
     Cancelled,
     Closed,
     Completed,
-    Demanded,
+    DemandReceived,
     Elements,
     Event,
-    Extended,
+    ExtensionReceived,
     Failed,
-    Leased,
-    Requested,
+    LeaseReceived,
+    RequestReceived,
 )
 from reactive_aio.rsocket.protocol.frames import (
     MAX_31,
@@ -41,7 +41,7 @@ from reactive_aio.rsocket.protocol.frames import (
 )
 from reactive_aio.rsocket.protocol.limits import Limits
 from reactive_aio.rsocket.protocol.resume import Resumption
-from reactive_aio.rsocket.protocol.states import Model
+from reactive_aio.rsocket.protocol.stream_states import InteractionModel
 
 from .wire import BOOLS, apart, carry, client, elements, one, pair, read, sent, server, wire
 
@@ -73,8 +73,8 @@ def test_what_comes_behind_a_setup_waits_for_its_acceptance() -> None:
     assert len(connection.receive(data, 0.0)) == 1
     connection.accept(0.0)
     assert apart(connection.flush(0.0)) == [
-        Requested(1, Model.RESPONSE, X),
-        Requested(3, Model.FNF, Y),
+        RequestReceived(1, InteractionModel.RESPONSE, X),
+        RequestReceived(3, InteractionModel.FNF, Y),
     ]
 
 
@@ -82,7 +82,7 @@ def accept(connection: Connection) -> None:
     connection.accept(0.0)
 
 
-@pytest.mark.parametrize("do", [accept, Connection.reject, Connection.hand_over])
+@pytest.mark.parametrize("do", [accept, Connection.reject, Connection.detach])
 def test_only_who_asked_can_be_answered(do: Callable[[Connection], object]) -> None:
     with pytest.raises(RuntimeError, match=r"no SETUP|only a connection"):
         do(server())
@@ -92,7 +92,7 @@ def test_only_who_asked_can_be_answered(do: Callable[[Connection], object]) -> N
 def test_request_and_response() -> None:
     asking, answering = pair()
     stream_id = asking.request_response(X)
-    assert carry(asking, answering) == [Requested(stream_id, Model.RESPONSE, X)]
+    assert carry(asking, answering) == [RequestReceived(stream_id, InteractionModel.RESPONSE, X)]
     assert answering.send(stream_id, Y)
     assert not answering.send(stream_id, Z), "one is all"
     assert carry(answering, asking) == [elements(stream_id, [Y], complete=True)]
@@ -119,7 +119,7 @@ def test_a_failed_response_carries_its_code() -> None:
 def test_fire_and_forget() -> None:
     asking, answering = pair()
     stream_id = asking.fire_and_forget(Y)
-    assert carry(asking, answering) == [Requested(stream_id, Model.FNF, Y)]
+    assert carry(asking, answering) == [RequestReceived(stream_id, InteractionModel.FNF, Y)]
     assert not asking.exchanges.streams.live
     assert not answering.exchanges.streams.live
 
@@ -128,8 +128,8 @@ def test_a_stream_is_asked_for_one_to_one() -> None:
     asking, answering = pair()
     stream_id = asking.request_stream(X, 2)
     assert carry(asking, answering) == [
-        Requested(stream_id, Model.STREAM, X),
-        Demanded(stream_id, 2),
+        RequestReceived(stream_id, InteractionModel.STREAM, X),
+        DemandReceived(stream_id, 2),
     ]
     answering.send(stream_id, X)
     answering.send(stream_id, Y)
@@ -139,7 +139,7 @@ def test_a_stream_is_asked_for_one_to_one() -> None:
         len(event.payloads) for event in carry(answering, asking) if isinstance(event, Elements)
     ]
     asking.request(stream_id, 1)
-    assert carry(asking, answering) == [Demanded(stream_id, 1)]
+    assert carry(asking, answering) == [DemandReceived(stream_id, 1)]
     answering.send(stream_id, Z, complete=True)
     assert carry(answering, asking) == [elements(stream_id, [Z], complete=True)]
 
@@ -210,10 +210,13 @@ def test_a_request_for_no_number_never_reaches_the_wire(n: Any) -> None:
 def test_a_channel_goes_both_ways_and_each_half_ends_by_itself() -> None:
     asking, answering = pair()
     channel = asking.request_channel(X, 2)
-    assert carry(asking, answering) == [Requested(channel, Model.CHANNEL, X), Demanded(channel, 2)]
+    assert carry(asking, answering) == [
+        RequestReceived(channel, InteractionModel.CHANNEL, X),
+        DemandReceived(channel, 2),
+    ]
     answering.request(channel, 3)
     assert answering.flush(0.0) == [elements(channel, [X])], "the first comes when it is asked for"
-    assert carry(answering, asking) == [Demanded(channel, 2)]
+    assert carry(answering, asking) == [DemandReceived(channel, 2)]
     asking.send(channel, Y)
     asking.complete(channel)
     assert not asking.complete(channel)
@@ -229,7 +232,9 @@ def test_a_channel_goes_both_ways_and_each_half_ends_by_itself() -> None:
 def test_a_channel_whose_first_element_is_its_last() -> None:
     asking, answering = pair()
     channel = asking.request_channel(X, 1, complete=True)
-    assert carry(asking, answering)[0] == Requested(channel, Model.CHANNEL, X, complete=True)
+    assert carry(asking, answering)[0] == RequestReceived(
+        channel, InteractionModel.CHANNEL, X, complete=True
+    )
     assert not asking.send(channel, Y)
     answering.request(channel, 1)
     assert answering.flush(0.0) == [elements(channel, [X], complete=True)]
@@ -242,7 +247,7 @@ def test_the_end_of_a_channel_waits_for_its_first_element() -> None:
     asking, answering = pair()
     channel = asking.request_channel(X, 1)
     asking.complete(channel)
-    assert [type(event) for event in carry(asking, answering)] == [Requested, Demanded]
+    assert [type(event) for event in carry(asking, answering)] == [RequestReceived, DemandReceived]
     answering.request(channel, 9)
     assert answering.flush(0.0) == [elements(channel, [X], complete=True)]
 
@@ -251,7 +256,7 @@ def test_the_server_asks_too() -> None:
     asking, answering = pair()
     stream_id = answering.request_stream(X, 1)
     assert stream_id == 2
-    assert carry(answering, asking)[0] == Requested(2, Model.STREAM, X)
+    assert carry(answering, asking)[0] == RequestReceived(2, InteractionModel.STREAM, X)
     asking.send(2, Y, complete=True)
     assert carry(asking, answering) == [elements(2, [Y], complete=True)]
 
@@ -261,7 +266,7 @@ def test_nothing_is_sent_after_a_cancel() -> None:
     connection = client()
     stream_id = connection.request_channel(X, 1)
     connection.receive(wire(RequestN(stream_id, 5)), 0.0)
-    assert connection.flush(0.0) == [Demanded(stream_id, 5)]
+    assert connection.flush(0.0) == [DemandReceived(stream_id, 5)]
     sent(connection)
     connection.send(stream_id, Y)
     connection.request(stream_id, 5)
@@ -339,7 +344,7 @@ def test_demand_is_passed_on_in_portions_while_little_waits() -> None:
     portions: list[int] = []
     while sum(portions) < 35:
         for event in connection.flush(0.0):
-            assert isinstance(event, Demanded)
+            assert isinstance(event, DemandReceived)
             portions.append(event.n)
             for _ in range(event.n):
                 connection.send(1, X)
@@ -352,8 +357,8 @@ def test_demand_is_passed_on_in_portions_while_little_waits() -> None:
 def test_streams_share_the_room_there_is() -> None:
     connection = server(limits=Limits(chunk=16, watermark=1600))
     connection.receive(wire(RequestStream(1, 99), RequestStream(3, 99)), 0.0)
-    assert connection.flush(0.0) == [Demanded(1, 16)]
-    assert connection.flush(0.0) == [Demanded(3, 16)]
+    assert connection.flush(0.0) == [DemandReceived(1, 16)]
+    assert connection.flush(0.0) == [DemandReceived(3, 16)]
 
 
 def test_portions_follow_the_size_of_elements() -> None:
@@ -362,7 +367,7 @@ def test_portions_follow_the_size_of_elements() -> None:
     portions: list[int] = []
     for _ in range(20):
         for event in connection.flush(0.0):
-            assert isinstance(event, Demanded)
+            assert isinstance(event, DemandReceived)
             portions.append(event.n)
             for _ in range(event.n):
                 connection.send(1, Payload(bytes(1000)))
@@ -384,7 +389,7 @@ def test_keepalives_and_other_streams_pass_a_large_payload() -> None:
     assert PayloadFrame(5, X, complete=True) in second
     rest = sent(connection)
     assert len(rest) > 80
-    assert connection.queued == 0
+    assert connection.queued_bytes == 0
 
 
 def test_a_large_payload_arrives_whole() -> None:
@@ -392,7 +397,7 @@ def test_a_large_payload_arrives_whole() -> None:
     big = Payload(bytes(range(256)) * 60_000, b"m" * 100_000)
     stream_id = asking.request_response(big)
     [event] = carry(asking, answering)
-    assert event == Requested(stream_id, Model.RESPONSE, big)
+    assert event == RequestReceived(stream_id, InteractionModel.RESPONSE, big)
     answering.send(stream_id, big)
     assert asking.receive(b"".join(iter(answering.data_to_send, b"")), 0.0) == [
         elements(stream_id, [big], complete=True)
@@ -404,7 +409,7 @@ def test_a_fragmented_channel_may_say_at_once_that_it_is_complete() -> None:
     first = RequestChannel(1, 1, Payload(b"a"), follows=True, complete=True)
     assert connection.receive(wire(first), 0.0) == []
     events = connection.receive(wire(PayloadFrame(1, Payload(b"b"), next=False)), 0.0)
-    assert events == [Requested(1, Model.CHANNEL, Payload(b"ab"), complete=True)]
+    assert events == [RequestReceived(1, InteractionModel.CHANNEL, Payload(b"ab"), complete=True)]
 
 
 @given(st.integers(40, 70), st.none() | st.integers(0, 30), st.booleans())
@@ -417,11 +422,11 @@ def test_payloads_around_the_limit_of_a_frame_leave_nothing_behind(
         asking.request_stream(payload, 1)
     else:
         asking.request_response(payload)
-    assert one(carry(asking, answering), Requested).payload == payload
-    assert asking.queued == 0
+    assert one(carry(asking, answering), RequestReceived).payload == payload
+    assert asking.queued_bytes == 0
     answering.send(1, payload)
     assert carry(answering, asking) == [elements(1, [payload], complete=not stream)]
-    assert answering.queued == 0
+    assert answering.queued_bytes == 0
 
 
 def test_a_large_payload_can_be_cut_short() -> None:
@@ -430,7 +435,7 @@ def test_a_large_payload_can_be_cut_short() -> None:
     answering.receive(asking.data_to_send(500), 0.0)
     asking.cancel(stream_id)
     assert sent(asking) == [Cancel(stream_id)]
-    assert asking.queued == 0
+    assert asking.queued_bytes == 0
     answering.receive(wire(Cancel(stream_id)), 0.0)
     assert answering.exchanges.partials.size == 0
     assert not answering.exchanges.streams.live
@@ -464,9 +469,9 @@ def test_leases_are_kept_by_both_sides() -> None:
     answering.receive(wire(RequestResponse(1)), 0.0)
     assert sent(answering) == [Error(1, ErrorCode.REJECTED, b"no lease")]
     answering.grant_lease(1, 1000, b"m")
-    assert carry(answering, asking) == [Leased(Lease(1000, 1, b"m"))]
+    assert carry(answering, asking) == [LeaseReceived(Lease(1000, 1, b"m"))]
     asking.request_response(X)
-    assert one(carry(asking, answering), Requested).payload == X
+    assert one(carry(asking, answering), RequestReceived).payload == X
     with pytest.raises(NoLease):
         asking.request_response(X)
     answering.grant_lease(1, 1000)
@@ -481,8 +486,8 @@ def test_leases_are_kept_by_both_sides() -> None:
 def test_extensions_that_are_known_are_passed_on() -> None:
     connection = server(extensions=frozenset({7}))
     frame = Ext(1, 7, b"data")
-    assert connection.receive(wire(frame), 0.0) == [Extended(frame)]
-    connection.extend(frame)
+    assert connection.receive(wire(frame), 0.0) == [ExtensionReceived(frame)]
+    connection.send_extension(frame)
     connection.metadata_push(b"m")
     assert sent(connection) == [frame, MetadataPush(b"m")]
 
@@ -498,33 +503,33 @@ def test_closing_fails_what_is_open() -> None:
         Closed(ErrorCode.CONNECTION_ERROR, b"enough", local=True),
     ]
     assert sent(connection) == [Error(0, ErrorCode.CONNECTION_ERROR, b"enough")]
-    assert connection.closed
+    assert connection.is_closed
 
 
 def test_draining_waits_for_what_is_open() -> None:
     asking, answering = pair()
     stream_id = asking.request_response(X)
     carry(asking, answering)
-    answering.drain("restart")
-    answering.drain()
+    answering.close_gracefully("restart")
+    answering.close_gracefully()
     carry(answering, asking)
     with pytest.raises(ConnectionLost, match="peer is closing"):
         asking.request_response(X)
     answering.send(stream_id, Y)
     assert elements(stream_id, [Y], complete=True) in carry(answering, asking)
     assert answering.flush(0.0) == [Closed(ErrorCode.CONNECTION_CLOSE, b"", local=True)]
-    assert (asking.closed, answering.closed) == (True, True)
+    assert (asking.is_closed, answering.is_closed) == (True, True)
 
 
 def test_a_lost_transport_fails_what_is_open() -> None:
     connection = client()
     stream_id = connection.request_stream(X, 5)
-    assert connection.lost(0.0) == [
+    assert connection.transport_lost(0.0) == [
         Failed(stream_id, ErrorCode.CONNECTION_ERROR, b"the transport was closed"),
         Closed(ErrorCode.CONNECTION_ERROR, b"the transport was closed", local=False),
     ]
-    assert connection.lost(0.0) == []
-    assert connection.closed
+    assert connection.transport_lost(0.0) == []
+    assert connection.is_closed
     assert connection.data_to_send() == b""
     assert "CLOSED" in repr(connection)
 

@@ -13,10 +13,10 @@ from reactive_aio.rsocket.protocol.events import (
     Cancelled,
     Closed,
     Completed,
-    Demanded,
+    DemandReceived,
     Elements,
     Failed,
-    Requested,
+    RequestReceived,
 )
 from reactive_aio.rsocket.protocol.frames import (
     Cancel,
@@ -31,7 +31,7 @@ from reactive_aio.rsocket.protocol.frames import (
     RequestResponse,
     RequestStream,
 )
-from reactive_aio.rsocket.protocol.states import TABLE, Action, Input, State
+from reactive_aio.rsocket.protocol.stream_states import TABLE, Action, Input, State
 
 from .wire import client, sent, server, wire
 
@@ -79,19 +79,19 @@ def then(connection: Connection, do: Callable[[Connection], object]) -> Connecti
 
 END = PayloadFrame(ID, next=False, complete=True)
 STATES: dict[State, Callable[[], Connection]] = {
-    State.GONE: client,
-    State.ONE: lambda: asked("response"),
-    State.MANY: lambda: asked("stream"),
-    State.CALL: call,
-    State.CALL_IN: lambda: then(call(), lambda c: c.complete(ID)),
-    State.CALL_OUT: lambda: call(END),
-    State.GATHER: lambda: told(RequestStream(ID, 5, X, follows=True)),
-    State.REPLY: lambda: told(RequestResponse(ID, X)),
-    State.SERVE: lambda: told(RequestStream(ID, 5, X)),
-    State.TALK: talk,
-    State.TALK_IN: lambda: then(talk(), lambda c: c.complete(ID)),
-    State.TALK_OUT: lambda: talk(END),
-    State.FLUSH: lambda: then(told(RequestResponse(ID, X)), lambda c: c.complete(ID)),
+    State.CLOSED: client,
+    State.REQUESTER_RESPONSE: lambda: asked("response"),
+    State.REQUESTER_STREAM: lambda: asked("stream"),
+    State.REQUESTER_CHANNEL: call,
+    State.REQUESTER_CHANNEL_IN: lambda: then(call(), lambda c: c.complete(ID)),
+    State.REQUESTER_CHANNEL_OUT: lambda: call(END),
+    State.RESPONDER_REASSEMBLY: lambda: told(RequestStream(ID, 5, X, follows=True)),
+    State.RESPONDER_RESPONSE: lambda: told(RequestResponse(ID, X)),
+    State.RESPONDER_STREAM: lambda: told(RequestStream(ID, 5, X)),
+    State.RESPONDER_CHANNEL: talk,
+    State.RESPONDER_CHANNEL_IN: lambda: then(talk(), lambda c: c.complete(ID)),
+    State.RESPONDER_CHANNEL_OUT: lambda: talk(END),
+    State.FLUSHING: lambda: then(told(RequestResponse(ID, X)), lambda c: c.complete(ID)),
 }
 FRAMES: dict[str, tuple[Frame, Input | None]] = {
     "REQUEST_RESPONSE": (RequestResponse(ID, X), Input.REQUEST),
@@ -112,17 +112,17 @@ EVENTS: dict[Action, list[type[Any]]] = {
     Action.IGNORE: [],
     Action.DELIVER: [Elements],
     Action.CREDIT: [],  # it comes with the next turn
-    Action.STOP: [Cancelled],
-    Action.FAIL: [Failed],
+    Action.STOP_SENDING: [Cancelled],
+    Action.FAIL_RECEIVING: [Failed],
     Action.ABORT: [Failed, Cancelled],
-    Action.OPEN: [Requested],
+    Action.OPEN: [RequestReceived],
     Action.DROP: [],
 }
 
 
 def state_of(connection: Connection) -> State:
     stream = connection.exchanges.streams.live.get(ID)
-    return State.GONE if stream is None else stream.state
+    return State.CLOSED if stream is None else stream.state
 
 
 @pytest.mark.parametrize("state", State, ids=lambda state: state.name)
@@ -135,14 +135,16 @@ def test_the_states_are_what_they_are_called(state: State) -> None:
 def test_every_frame_in_every_state(state: State, name: str) -> None:
     connection = STATES[state]()
     frame, input_ = FRAMES[name]
-    if state is State.GONE and input_ is Input.REQUEST:
+    if state is State.CLOSED and input_ is Input.REQUEST:
         return  # a request: that is how streams begin
     connection.flush(0.0)
-    if state is not State.FLUSH:
+    if state is not State.FLUSHING:
         sent(connection)
-    if state is State.GATHER and name == "neither":
+    if state is State.RESPONDER_REASSEMBLY and name == "neither":
         input_ = Input.NEXT  # the last fragment
-    events = [each for each in connection.receive(wire(frame), 0.0) if type(each) is not Demanded]
+    events = [
+        each for each in connection.receive(wire(frame), 0.0) if type(each) is not DemandReceived
+    ]
     if input_ is None:
         assert events == []
         assert state_of(connection) is state
@@ -154,9 +156,9 @@ def test_every_frame_in_every_state(state: State, name: str) -> None:
         expected = EVENTS[action]
     assert [type(event) for event in events] == expected
     if action is Action.OPEN:
-        after = State.SERVE
-    if after is State.FLUSH and not connection.queued:
-        after = State.GONE
+        after = State.RESPONDER_STREAM
+    if after is State.FLUSHING and not connection.queued_bytes:
+        after = State.CLOSED
     assert state_of(connection) is after
 
 
@@ -166,8 +168,8 @@ def test_the_end_of_the_transport_in_every_state(state: State, name: str) -> Non
     connection = STATES[state]()
     connection.flush(0.0)
     connection.receive(wire(FRAMES[name][0]), 0.0)
-    events = connection.lost(0.0)
+    events = connection.transport_lost(0.0)
     assert type(events[-1]) is Closed
     assert not connection.exchanges.streams.live
     assert connection.exchanges.partials.count == connection.exchanges.partials.size == 0
-    assert connection.queued == 0
+    assert connection.queued_bytes == 0

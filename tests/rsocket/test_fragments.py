@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 
 from reactive_aio.rsocket.protocol.codec import decode
 from reactive_aio.rsocket.protocol.errors import ProtocolError
-from reactive_aio.rsocket.protocol.fragments import Partials, Splittable, fragments
+from reactive_aio.rsocket.protocol.fragmentation import Fragmentable, Reassemblies, fragments
 from reactive_aio.rsocket.protocol.frames import (
     Payload,
     PayloadFrame,
@@ -28,18 +28,18 @@ CUTTABLE = st.one_of(
 
 
 @given(CUTTABLE, st.integers(64, 200))
-def test_cut_and_put_together_it_is_the_same(frame: Splittable, mtu: int) -> None:
+def test_cut_and_put_together_it_is_the_same(frame: Fragmentable, mtu: int) -> None:
     pieces = list(fragments(frame, mtu))
     assert max(map(len, pieces)) <= mtu
     if len(pieces) == 1:
         assert decode(pieces[0]) == frame
         return
-    partials = Partials(Limits())
+    partials = Reassemblies(Limits())
     partial = partials.begin()
     for number, piece in enumerate(pieces):
         part = decode(piece)
         assert isinstance(part, type(frame) if number == 0 else PayloadFrame)
-        assert isinstance(part, Splittable)
+        assert isinstance(part, Fragmentable)
         assert part.follows == (number < len(pieces) - 1)
         assert part.payload != Payload(), "no fragment is empty"
         partials.add(partial, part.payload, part.follows)
@@ -52,11 +52,11 @@ def test_cut_and_put_together_it_is_the_same(frame: Splittable, mtu: int) -> Non
 
 
 @given(CUTTABLE, st.integers(64, 200))
-def test_metadata_goes_before_data(frame: Splittable, mtu: int) -> None:
+def test_metadata_goes_before_data(frame: Fragmentable, mtu: int) -> None:
     data_seen = False
     for piece in fragments(frame, mtu):
         part = decode(piece)
-        assert isinstance(part, Splittable)
+        assert isinstance(part, Fragmentable)
         assert not (data_seen and part.payload.metadata is not None)
         data_seen |= bool(part.payload.data)
 
@@ -70,7 +70,7 @@ def test_metadata_goes_before_data(frame: Splittable, mtu: int) -> None:
     ],
 )
 def test_an_unfinished_payload_is_bounded(limits: Limits, says: str) -> None:
-    partials = Partials(limits)
+    partials = Reassemblies(limits)
     partial = partials.begin()
     content = b"" if "empty" in says else b"123456"
     partials.add(partial, Payload(content), True)
@@ -79,7 +79,7 @@ def test_an_unfinished_payload_is_bounded(limits: Limits, says: str) -> None:
 
 
 def test_so_is_their_number_and_their_sum() -> None:
-    partials = Partials(Limits(max_partials=2, max_partial=10))
+    partials = Reassemblies(Limits(max_partials=2, max_partial=10))
     first, second = partials.begin(), partials.begin()
     partials.add(first, Payload(b"12345"), True)
     partials.add(second, Payload(b"12345"), True)

@@ -5,10 +5,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from reactive_aio.rsocket.protocol.codec import encode, prefix
+from reactive_aio.rsocket.protocol.codec import add_length, encode
 from reactive_aio.rsocket.protocol.errors import ProtocolError
 from reactive_aio.rsocket.protocol.frames import Frame
-from reactive_aio.rsocket.protocol.framing import Splitter
+from reactive_aio.rsocket.protocol.framing import FrameSplitter
 
 from .wire import ANY_FRAME
 
@@ -18,8 +18,8 @@ def test_frames_come_out_whole_wherever_the_bytes_are_cut(
     frames: list[Frame], cuts: list[int]
 ) -> None:
     written = [encode(frame) for frame in frames]
-    data = b"".join(map(prefix, written))
-    splitter, found = Splitter(), list[bytes]()
+    data = b"".join(map(add_length, written))
+    splitter, found = FrameSplitter(), list[bytes]()
     edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     for start, end in pairwise(edges):
         splitter.feed(data[start:end])
@@ -32,8 +32,8 @@ def test_frames_come_out_whole_wherever_the_bytes_are_cut(
 
 @given(ANY_FRAME)
 def test_frames_come_out_whole_byte_by_byte(frame: Frame) -> None:
-    written, splitter = encode(frame), Splitter()
-    for byte in prefix(written):
+    written, splitter = encode(frame), FrameSplitter()
+    for byte in add_length(written):
         assert splitter.next() is None
         splitter.feed(bytes((byte,)))
     assert splitter.next() == written
@@ -42,21 +42,21 @@ def test_frames_come_out_whole_byte_by_byte(frame: Frame) -> None:
 
 @pytest.mark.parametrize("length", range(6))
 def test_a_length_below_a_header_is_refused_at_once(length: int) -> None:
-    splitter = Splitter()
+    splitter = FrameSplitter()
     splitter.feed(bytes((0, 0, length)))
     with pytest.raises(ProtocolError, match="shorter than its header"):
         splitter.next()
 
 
 def test_a_length_above_the_limit_is_refused_before_it_comes() -> None:
-    splitter = Splitter(100)
+    splitter = FrameSplitter(100)
     splitter.feed(b"\0\0\x65")
     with pytest.raises(ProtocolError, match="101 bytes; at most 100"):
         splitter.next()
 
 
 def test_the_rest_can_be_taken_out() -> None:
-    splitter = Splitter()
+    splitter = FrameSplitter()
     splitter.feed(b"\0\0\x06abcdefghi")
     assert splitter.next() == b"abcdef"
     assert splitter.rest() == b"ghi"

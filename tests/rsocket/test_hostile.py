@@ -4,20 +4,21 @@ import struct
 
 import pytest
 
-from reactive_aio.rsocket.protocol.codec import encode, prefix
+from reactive_aio.rsocket.protocol.codec import add_length, encode
 from reactive_aio.rsocket.protocol.connection import Connection
+from reactive_aio.rsocket.protocol.connection_state import Phase
 from reactive_aio.rsocket.protocol.events import (
     Cancelled,
     Closed,
-    Demanded,
+    DemandReceived,
     Draining,
     Elements,
     Event,
     Failed,
-    MetadataPushed,
-    Requested,
-    ResumeAsked,
-    SetupAsked,
+    MetadataReceived,
+    RequestReceived,
+    ResumeReceived,
+    SetupReceived,
 )
 from reactive_aio.rsocket.protocol.frames import (
     Cancel,
@@ -41,7 +42,6 @@ from reactive_aio.rsocket.protocol.frames import (
 )
 from reactive_aio.rsocket.protocol.limits import Limits
 from reactive_aio.rsocket.protocol.resume import Resumption
-from reactive_aio.rsocket.protocol.session import Phase
 
 from .wire import client, elements, one, sent, server, wire
 
@@ -49,7 +49,7 @@ RAW = struct.Struct(">IH")
 
 
 def raw(stream_id: int, bits: int, body: bytes = b"") -> bytes:
-    return prefix(RAW.pack(stream_id, bits) + body)
+    return add_length(RAW.pack(stream_id, bits) + body)
 
 
 def closes(connection: Connection, events: list[Event], code: ErrorCode) -> None:
@@ -58,7 +58,7 @@ def closes(connection: Connection, events: list[Event], code: ErrorCode) -> None
     assert connection.phase is Phase.CLOSING
     [error] = [frame for frame in sent(connection) if isinstance(frame, Error)]
     assert (error.stream_id, error.code) == (0, code)
-    assert connection.closed
+    assert connection.is_closed
     assert connection.receive(wire(RequestResponse(1)), 0.0) == []
     assert connection.data_to_send() == b""
     assert connection.next_deadline() is None
@@ -66,7 +66,7 @@ def closes(connection: Connection, events: list[Event], code: ErrorCode) -> None
 
 def refuses(connection: Connection, events: list[Event], stream_id: int, code: ErrorCode) -> None:
     """The answer S: an ERROR of *code* on that stream, and the connection goes on."""
-    assert not [event for event in events if isinstance(event, Closed | Requested)]
+    assert not [event for event in events if isinstance(event, Closed | RequestReceived)]
     errors = [frame for frame in sent(connection) if isinstance(frame, Error)]
     assert [(error.stream_id, error.code) for error in errors] == [(stream_id, code)]
     assert alive(connection)
@@ -150,22 +150,22 @@ def test_who_is_rejected_is_served_nothing() -> None:
     connection = Connection(None, 0.0)
     request = wire(RequestResponse(1, Payload(b"secret?")))
     events = connection.receive(wire(Setup()) + request, 0.0)
-    assert [type(event) for event in events] == [SetupAsked]
+    assert [type(event) for event in events] == [SetupReceived]
     assert connection.receive(request, 0.0) == []
     connection.reject("who are you?")
     events = connection.flush(0.0)
     assert [type(event) for event in events] == [Closed]
     assert sent(connection) == [Error(0, ErrorCode.REJECTED_SETUP, b"who are you?")]
     assert connection.receive(request, 0.0) == []
-    assert connection.closed
+    assert connection.is_closed
 
 
 def test_an_unknown_session_is_rejected() -> None:
     connection = Connection(None, 0.0, resumption=Resumption())
-    one(connection.receive(wire(Resume(b"t", 0, 0)), 0.0), ResumeAsked)
+    one(connection.receive(wire(Resume(b"t", 0, 0)), 0.0), ResumeReceived)
     connection.reject("unknown")
     assert sent(connection) == [Error(0, ErrorCode.REJECTED_RESUME, b"unknown")]
-    assert connection.closed
+    assert connection.is_closed
 
 
 def test_no_setup_in_time_closes() -> None:
@@ -180,7 +180,7 @@ def test_strangers_may_send_little() -> None:
     closes(connection, connection.receive(b"GET / HTTP/1.1\r\n", 0.0), ErrorCode.INVALID_SETUP)
     connection = Connection(None, 0.0, limits=Limits(max_early=1000))
     connection.receive(wire(Setup()), 0.0)
-    assert connection.paused
+    assert connection.is_awaiting_accept
     assert connection.receive(bytes(1000), 0.0) == []
     closes(connection, connection.receive(b"x", 0.0), ErrorCode.CONNECTION_ERROR)
 
@@ -249,10 +249,10 @@ def test_so_does_a_frame_that_is_too_long_whether_it_has_come_or_not() -> None:
 
 def test_a_message_is_a_frame_and_as_long_at_most() -> None:
     connection = Connection(None, 0.0, prefixed=False)
-    one(connection.receive_frame(encode(Setup()), 0.0), SetupAsked)
+    one(connection.receive_frame(encode(Setup()), 0.0), SetupReceived)
     connection.accept(0.0)
     events = connection.receive_frame(encode(RequestResponse(1, Payload(b"x"))), 0.0)
-    assert one(events, Requested).payload == Payload(b"x")
+    assert one(events, RequestReceived).payload == Payload(b"x")
     events = connection.receive_frame(b"abc", 0.0)
     assert one(events, Closed).code == ErrorCode.CONNECTION_ERROR
     assert len(connection.frames_to_send()) == 1
@@ -375,7 +375,7 @@ def test_an_id_of_the_other_side_is_invalid(frame: RequestResponse | RequestStre
 def test_a_lower_id_is_legal() -> None:
     connection = server()
     connection.receive(wire(RequestResponse(7)), 0.0)
-    assert one(connection.receive(wire(RequestResponse(1)), 0.0), Requested).stream_id == 1
+    assert one(connection.receive(wire(RequestResponse(1)), 0.0), RequestReceived).stream_id == 1
 
 
 @pytest.mark.parametrize("bits", [0x1800, 0x1C00])
@@ -392,7 +392,7 @@ def test_too_many_streams_are_rejected() -> None:
     refuses(connection, events, 5, ErrorCode.REJECTED)
     assert connection.send(3, Payload())
     sent(connection)
-    one(connection.receive(wire(RequestStream(5, 1)), 0.0), Requested)
+    one(connection.receive(wire(RequestStream(5, 1)), 0.0), RequestReceived)
 
 
 def test_what_was_answered_and_not_sent_still_counts() -> None:
@@ -520,7 +520,7 @@ def test_a_connection_error_ends_everything() -> None:
         Cancelled(stream_id),
         Closed(ErrorCode.CONNECTION_ERROR, b"bye", local=False),
     ]
-    assert connection.closed
+    assert connection.is_closed
 
 
 def test_a_connection_that_is_being_closed_ends_with_its_last_stream() -> None:
@@ -533,7 +533,7 @@ def test_a_connection_that_is_being_closed_ends_with_its_last_stream() -> None:
     connection.send(1, Payload(b"x"))
     assert sent(connection) == [PayloadFrame(1, Payload(b"x"), complete=True)]
     assert connection.flush(0.0) == [Closed(ErrorCode.CONNECTION_CLOSE, b"", local=False)]
-    assert connection.closed
+    assert connection.is_closed
 
 
 # -- a peer that does not read ---------------------------------------------------------------------
@@ -544,8 +544,8 @@ def test_answers_to_a_peer_that_does_not_read_are_bounded() -> None:
     for _ in range(20):
         closed += connection.receive(big, 0.0)
     assert one(closed, Closed).data == b"the peer does not read"
-    assert connection.queued == 0
-    assert connection.closed
+    assert connection.queued_bytes == 0
+    assert connection.is_closed
 
 
 def test_demand_of_a_peer_that_does_not_read_is_not_passed_on() -> None:
@@ -555,14 +555,14 @@ def test_demand_of_a_peer_that_does_not_read_is_not_passed_on() -> None:
     elements = 0
     for _ in range(1000):
         for event in connection.flush(0.0):
-            assert isinstance(event, Demanded)
+            assert isinstance(event, DemandReceived)
             for _ in range(event.n):
                 assert connection.send(1, element)
                 elements += 1
     assert 64 <= elements <= 200
-    assert connection.queued <= 200_000
+    assert connection.queued_bytes <= 200_000
 
 
 def test_metadata_is_passed_on() -> None:
     connection = server()
-    assert connection.receive(wire(MetadataPush(b"m")), 0.0) == [MetadataPushed(b"m")]
+    assert connection.receive(wire(MetadataPush(b"m")), 0.0) == [MetadataReceived(b"m")]

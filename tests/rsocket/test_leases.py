@@ -1,4 +1,4 @@
-"""Leases: requests wait until the other side allows them, and are refused without."""
+"""Leases: requests wait for a lease, and are refused without one."""
 
 import asyncio
 from typing import Any
@@ -9,23 +9,23 @@ from reactive_aio import Flow, from_iterable, interval, just, never
 from reactive_aio.errors import TimedOut
 from reactive_aio.rsocket import (
     JSON,
+    ClientOptions,
     ConnectionLost,
     Lease,
     Limits,
-    Options,
     Request,
     Requester,
     RequestRejected,
+    ResponderOptions,
     Router,
     SetupRejected,
-    Terms,
     connect,
     loopback,
 )
 from reactive_aio.testing.probes import PublisherProbe, SubscriberProbe
 
 router = Router()
-WANTED = Terms(lease=True)
+WANTED = ClientOptions(lease=True)
 
 
 @router.route("one")
@@ -49,7 +49,7 @@ async def turns(count: int = 20) -> None:
 
 
 @pytest.mark.virtual_time
-async def test_requests_wait_for_a_lease_and_go_in_their_order() -> None:
+async def test_requests_wait_for_a_lease_and_are_sent_in_order() -> None:
     leases = interval(10).map(lambda _: Lease(2, ttl=100))
     clock = asyncio.get_running_loop().time
     came: list[tuple[int, float]] = []
@@ -87,7 +87,7 @@ async def test_all_models_wait_for_a_lease() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_the_next_lease_is_asked_for_when_one_is_used_up_or_has_run_out() -> None:
+async def test_the_next_lease_is_requested_when_one_is_used_up_or_expired() -> None:
     asked: list[int] = []
     leases = from_iterable(Lease(1, ttl=10) for _ in range(9)).do_on_request(asked.append)
     async with loopback(router, codec=JSON, client=WANTED, leases=lambda _: leases) as requester:
@@ -99,7 +99,7 @@ async def test_the_next_lease_is_asked_for_when_one_is_used_up_or_has_run_out() 
 
 
 @pytest.mark.virtual_time
-async def test_who_waits_for_a_lease_waits_no_longer_than_it_wants() -> None:
+async def test_the_timeout_includes_the_wait_for_a_lease() -> None:
     async with loopback(router, codec=JSON, client=WANTED, leases=lambda _: never()) as requester:
         with pytest.raises(TimedOut, match="within 3 s"):
             await requester.request_response(route="one", timeout=3)
@@ -108,7 +108,7 @@ async def test_who_waits_for_a_lease_waits_no_longer_than_it_wants() -> None:
         assert requester._driver.waiting == []
 
 
-async def test_the_end_of_the_connection_ends_the_waiting() -> None:
+async def test_the_end_of_the_connection_fails_requests_that_wait_for_a_lease() -> None:
     requester = loopback(router, codec=JSON, client=WANTED, leases=lambda _: never())
     asks = (
         requester.request_response(route="one"),
@@ -131,19 +131,19 @@ async def test_a_request_without_a_lease_is_rejected() -> None:
         held = requester._driver.connection.requests.held
         assert held is not None
         await requester.request_response(route="one")
-        held.grant(5, 100, requester._driver.door.now())  # it believes so
+        held.grant(5, 100, requester._driver.loop_handle.time())  # the client assumes a lease
         with pytest.raises(RequestRejected, match="no lease"):
             await requester.request_response(route="one")
 
 
-async def test_a_server_that_grants_none_turns_such_clients_away() -> None:
+async def test_a_server_without_leases_refuses_clients_that_require_them() -> None:
     async with loopback(router, codec=JSON, client=WANTED) as requester:
         with pytest.raises(SetupRejected, match="no leases"):
             await requester.request_stream(route="range.3").to_list(limit=3)
 
 
 @pytest.mark.virtual_time
-async def test_a_server_needs_leases_of_the_client_as_well() -> None:
+async def test_requests_of_the_server_need_leases_of_the_client() -> None:
     answers = Router()
     asked: list[float] = []
 
@@ -158,12 +158,12 @@ async def test_a_server_needs_leases_of_the_client_as_well() -> None:
         for _ in range(2):
             await got.put(await peer.request_response(route="name"))
 
-    serving = Options(leases=lambda _: interval(7).map(lambda _: Lease(1, ttl=100)))
+    serving = ResponderOptions(leases=lambda _: interval(7).map(lambda _: Lease(1, ttl=100)))
     async with loopback(
         router,
         codec=JSON,
         answers=answers,
-        client=Terms(lease=True, serving=serving),
+        client=ClientOptions(lease=True, serving=serving),
         leases=lambda _: never(),
         on_connect=hello,
     ):
@@ -171,24 +171,24 @@ async def test_a_server_needs_leases_of_the_client_as_well() -> None:
     assert asked == [7, 14]
 
 
-async def test_the_publisher_of_leases_is_left_when_the_connection_ends() -> None:
+async def test_the_lease_publisher_is_cancelled_when_the_connection_ends() -> None:
     leases: PublisherProbe[Lease] = PublisherProbe()
     async with loopback(
         router, codec=JSON, client=WANTED, leases=lambda _: leases, limits=Limits()
     ):
         await turns()
-    await leases.cancelled_once()
+    await leases.expect_cancel()
 
 
-async def test_the_publisher_of_leases_is_left_when_there_is_no_connection() -> None:
+async def test_the_lease_publisher_is_cancelled_when_connecting_fails() -> None:
     leases: PublisherProbe[Lease] = PublisherProbe()
-    serving = Options(leases=lambda _: leases)
+    serving = ResponderOptions(leases=lambda _: leases)
     with pytest.raises(ConnectionLost):
         await connect("tcp://127.0.0.1:1", lease=True, router=router, serving=serving)
-    await leases.cancelled_once()
+    await leases.expect_cancel()
 
 
 @pytest.mark.parametrize(("requests", "ttl"), [(0, 1), (2**31, 1), (1, 0), (1, 2**31)])
-def test_a_lease_that_says_nothing_is_refused(requests: int, ttl: float) -> None:
+def test_an_invalid_lease_is_refused(requests: int, ttl: float) -> None:
     with pytest.raises(ValueError, match=r"requests|ttl"):
         Lease(requests, ttl)

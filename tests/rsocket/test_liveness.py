@@ -1,4 +1,4 @@
-"""Large payloads hold up nobody, and who falls silent is noticed on both sides."""
+"""Large payloads do not delay other frames, and both sides detect a silent peer."""
 
 import asyncio
 from typing import Any
@@ -9,6 +9,7 @@ from reactive_aio import just, never
 from reactive_aio.rsocket import (
     BYTES,
     Client,
+    ClientOptions,
     ConnectionLost,
     Limits,
     RequestRejected,
@@ -16,11 +17,10 @@ from reactive_aio.rsocket import (
     RouterResponder,
     Server,
     StreamFailed,
-    Terms,
     loopback,
 )
-from reactive_aio.rsocket.protocol.framing import Splitter
-from reactive_aio.rsocket.terms import dialled
+from reactive_aio.rsocket.client_options import client_driver
+from reactive_aio.rsocket.protocol.framing import FrameSplitter
 from reactive_aio.rsocket.transports.memory import MemoryTransport
 from reactive_aio.testing.probes import SubscriberProbe
 
@@ -49,7 +49,7 @@ def forever() -> Any:
 
 
 @pytest.mark.parametrize("way", ["to the client", "to the server"])
-async def test_a_large_payload_does_not_hold_up_other_streams(way: str) -> None:
+async def test_a_large_payload_does_not_delay_other_streams(way: str) -> None:
     async with loopback(router) as requester:
         if way == "to the client":
             work = requester.request_response(route=f"large.{12 * MIB}")
@@ -63,20 +63,20 @@ async def test_a_large_payload_does_not_hold_up_other_streams(way: str) -> None:
         assert len(await task) in (12 * MIB, 8)
 
 
-class Trickle(MemoryTransport):
-    """Passes on what was written once a second: some 64 KiB."""
+class SlowTransport(MemoryTransport):
+    """Delivers once a second what was written: about 64 KiB."""
 
     def _plan(self) -> None:
         if not self._planned and not self.gone:
             self._planned = True
-            self.driver.door.later(1.0, self._deliver)
+            self.driver.loop_handle.call_later(1.0, self._deliver)
 
 
 async def pair(
-    terms: Terms, kind: type[MemoryTransport], limits: Limits | None = None
+    options: ClientOptions, kind: type[MemoryTransport], limits: Limits | None = None
 ) -> tuple[Client[bytes], Server, MemoryTransport, MemoryTransport]:
     server = Server(RouterResponder(router), limits=limits, max_connections=9)
-    near = dialled(BYTES, terms, None)
+    near = client_driver(BYTES, options, None)
     one, two = kind(near), kind(server.welcome())
     one.other, two.other = two, one
     two.driver.attach(two)
@@ -86,9 +86,9 @@ async def pair(
 
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("way", ["to the client", "to the server"])
-async def test_a_large_payload_on_a_slow_line_does_not_hold_up_signs_of_life(way: str) -> None:
-    terms = Terms(keepalive=3, lifetime=8)  # the payload alone takes much longer
-    requester, server, _, _ = await pair(terms, Trickle)
+async def test_a_large_payload_on_a_slow_line_does_not_delay_keepalive(way: str) -> None:
+    options = ClientOptions(keepalive=3, lifetime=8)  # the payload takes much longer
+    requester, server, _, _ = await pair(options, SlowTransport)
     async with server, requester:
         if way == "to the client":
             assert len(await requester.request_response(route=f"large.{6 * MIB}")) == 6 * MIB
@@ -97,8 +97,8 @@ async def test_a_large_payload_on_a_slow_line_does_not_hold_up_signs_of_life(way
         assert asyncio.get_running_loop().time() > 40
 
 
-class Deaf(MemoryTransport):
-    """Passes on what is written until it is told to lose all of it."""
+class Lossy(MemoryTransport):
+    """Delivers what is written, until `lossy` is set."""
 
     lossy = False
 
@@ -109,16 +109,16 @@ class Deaf(MemoryTransport):
 
 @pytest.mark.virtual_time
 @pytest.mark.parametrize(
-    ("lifetime", "cap", "noticed"), [(40, 600, 40), (3600, 60, 60)], ids=["asked for", "capped"]
+    ("lifetime", "cap", "noticed"), [(40, 600, 40), (3600, 60, 60)], ids=["requested", "capped"]
 )
-async def test_a_client_that_falls_silent_is_dropped(lifetime: int, cap: int, noticed: int) -> None:
-    terms = Terms(keepalive=10, lifetime=lifetime)
-    client, server, near, _ = await pair(terms, Deaf, Limits(max_lifetime=cap))
+async def test_a_silent_client_is_disconnected(lifetime: int, cap: int, noticed: int) -> None:
+    options = ClientOptions(keepalive=10, lifetime=lifetime)
+    client, server, near, _ = await pair(options, Lossy, Limits(max_lifetime=cap))
     async with server:
         probe: SubscriberProbe[Any] = SubscriberProbe(request=3)
         client.request_stream(route="forever").subscribe(probe)
-        await probe.received(1)
-        assert isinstance(near, Deaf)
+        await probe.wait_for_signals(1)
+        assert isinstance(near, Lossy)
         near.lossy = True
         await asyncio.sleep(noticed - 1)
         assert server.connections == 1
@@ -128,13 +128,13 @@ async def test_a_client_that_falls_silent_is_dropped(lifetime: int, cap: int, no
 
 
 @pytest.mark.virtual_time
-async def test_a_server_that_falls_silent_is_dropped() -> None:
-    client, server, _, far = await pair(Terms(keepalive=10, lifetime=40), Deaf)
+async def test_a_silent_server_is_disconnected() -> None:
+    client, server, _, far = await pair(ClientOptions(keepalive=10, lifetime=40), Lossy)
     async with server, client:
         probe: SubscriberProbe[Any] = SubscriberProbe(request=3)
         client.request_stream(route="forever").subscribe(probe)
-        await probe.received(1)
-        assert isinstance(far, Deaf)
+        await probe.wait_for_signals(1)
+        assert isinstance(far, Lossy)
         far.lossy = True
         await probe.end()
         assert isinstance(probe.error, ConnectionLost)
@@ -142,11 +142,11 @@ async def test_a_server_that_falls_silent_is_dropped() -> None:
 
 
 @pytest.mark.parametrize("mtu", [64, 1000])
-async def test_no_frame_is_longer_than_was_said(mtu: int) -> None:
-    splitter, lengths = Splitter(), list[int]()
+async def test_no_frame_is_longer_than_the_mtu(mtu: int) -> None:
+    splitter, lengths = FrameSplitter(), list[int]()
     async with loopback(router, limits=Limits(mtu=mtu)) as requester:
         transport: Any = requester._driver._transport
-        received = transport.other.driver.received
+        received = transport.other.driver.data_received
 
         def look(data: bytes) -> None:
             splitter.feed(data)
@@ -154,15 +154,15 @@ async def test_no_frame_is_longer_than_was_said(mtu: int) -> None:
                 lengths.append(len(frame))
             received(data)
 
-        transport.other.driver.received = look
+        transport.other.driver.data_received = look
         assert await requester.request_response(bytes(5000), route="size") == b"5000"
-    setup, *rest = lengths  # the first alone cannot be cut
+    setup, *rest = lengths  # SETUP cannot be fragmented
     assert setup > 64
     assert max(rest) <= mtu
     assert len(rest) >= 5000 // mtu
 
 
-async def test_limits_of_one_connection_are_the_applications_choice() -> None:
+async def test_limits_apply_to_one_connection() -> None:
     limits = Limits(max_payload=1000, max_streams=2)
     async with loopback(router, limits=limits) as requester:
         with pytest.raises(StreamFailed):

@@ -1,4 +1,4 @@
-"""Both ends in one process, by the whole protocol: the four models, errors, ends, time."""
+"""Client and server in memory: interaction models, demand, errors, closing, timeouts."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ from reactive_aio.rsocket import (
     BYTES,
     JSON,
     TEXT,
-    Bearer,
+    BearerToken,
     Codec,
     ConnectionLost,
     Limits,
@@ -27,7 +27,7 @@ from reactive_aio.rsocket import (
     serve,
 )
 from reactive_aio.testing.probes import PublisherProbe, SubscriberProbe
-from tests.harness.quiet import Context
+from tests.harness.leftover_checks import Context
 
 router = Router()
 
@@ -56,7 +56,7 @@ def plus(incoming: Flow[int]) -> Flow[int]:
 
 @router.route("nothing")
 def nothing() -> None:
-    """Answers without an element."""
+    """Complete without an element."""
 
 
 @router.route("secret")
@@ -80,7 +80,7 @@ async def back(request: Request) -> Any:
     return await request.peer.request_response(21, route="twice")
 
 
-# -- the four models -------------------------------------------------------------------------------
+# -- interaction models ----------------------------------------------------------------------------
 async def test_a_stream_is_a_flow() -> None:
     async with loopback(router, codec=JSON) as requester:
         flow = requester.request_stream(route="range.1000")
@@ -103,7 +103,7 @@ async def test_a_response_without_an_element_is_empty() -> None:
                 await requester.request_response(route=route)
 
 
-async def test_a_plain_value_is_a_stream_of_one() -> None:
+async def test_one_value_is_a_stream_of_one_element() -> None:
     async with loopback(router, codec=JSON) as requester:
         assert await requester.request_stream(4, route="twice").to_list(limit=2) == [8]
         assert await requester.request_stream(route="nothing").to_list(limit=2) == []
@@ -159,7 +159,7 @@ async def test_both_sides_may_request() -> None:
             await requester.request_response(route="back")
 
 
-async def test_nobody_answers_what_is_forgotten() -> None:
+async def test_fire_and_forget_has_no_response() -> None:
     got: asyncio.Queue[Any] = asyncio.Queue()
     routes = Router()
 
@@ -174,7 +174,7 @@ async def test_nobody_answers_what_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 1_000_000])
-async def test_what_is_forgotten_is_sent_before_the_connection_closes(size: int) -> None:
+async def test_fire_and_forget_is_sent_before_the_connection_closes(size: int) -> None:
     got: asyncio.Queue[int] = asyncio.Queue()
     routes = Router()
 
@@ -187,7 +187,7 @@ async def test_what_is_forgotten_is_sent_before_the_connection_closes(size: int)
     assert await got.get() == size
 
 
-async def test_only_so_many_forgotten_requests_are_served_at_a_time() -> None:
+async def test_concurrent_fire_and_forget_requests_are_limited() -> None:
     begun: list[int] = []
     routes = Router()
 
@@ -213,7 +213,7 @@ async def turns(count: int = 20) -> None:
         await asyncio.sleep(0)
 
 
-async def test_demand_goes_over_the_wire_as_it_is() -> None:
+async def test_demand_is_sent_unchanged() -> None:
     requested: list[int] = []
     routes = Router()
 
@@ -252,7 +252,7 @@ async def test_a_cancellation_reaches_the_publisher() -> None:
         await cancelled.wait()
 
 
-async def test_a_response_that_is_not_awaited_any_more_is_cancelled() -> None:
+async def test_cancelling_the_await_cancels_the_request() -> None:
     begun, cancelled = asyncio.Event(), asyncio.Event()
     routes = Router()
 
@@ -274,7 +274,7 @@ async def test_a_response_that_is_not_awaited_any_more_is_cancelled() -> None:
 
 
 # -- errors ----------------------------------------------------------------------------------------
-async def test_the_text_of_an_exception_stays_at_home_unless_it_may_leave(
+async def test_the_text_of_an_exception_is_sent_only_on_request(
     expects_loop_errors: list[Context],
 ) -> None:
     for tell, text in ((False, b""), (True, b"the password is swordfish")):
@@ -289,7 +289,7 @@ async def test_the_text_of_an_exception_stays_at_home_unless_it_may_leave(
 
 
 @pytest.mark.parametrize("codec", [BYTES, TEXT])
-async def test_who_asks_by_the_wrong_codec_is_told(
+async def test_the_wrong_codec_is_reported_to_the_requester(
     codec: Codec[Any], expects_loop_errors: list[Context]
 ) -> None:
     async with loopback(router, codec=codec) as requester:
@@ -298,12 +298,12 @@ async def test_who_asks_by_the_wrong_codec_is_told(
     assert len(expects_loop_errors) == 1
 
 
-async def test_a_server_says_where_it_is() -> None:
+async def test_a_server_reports_its_address() -> None:
     async with await serve("tcp://127.0.0.1:0", router) as server:
         assert repr(server) == f"<RSocket server at {server.uri}, 0 connections>"
 
 
-async def test_elements_come_before_the_error() -> None:
+async def test_elements_are_delivered_before_the_error() -> None:
     errors: list[BaseException] = []
     async with loopback(router, codec=JSON, on_error=errors.append) as requester:
         probe: SubscriberProbe[int] = SubscriberProbe()
@@ -315,7 +315,7 @@ async def test_elements_come_before_the_error() -> None:
         assert isinstance(errors[0], ZeroDivisionError)
 
 
-async def test_an_error_that_is_meant_for_the_peer_reaches_it() -> None:
+async def test_an_application_error_reaches_the_peer() -> None:
     async with loopback(router, codec=JSON) as requester:
         with pytest.raises(StreamFailed, match="no seats left") as raised:
             await requester.request_stream(route="meant").to_list(limit=1)
@@ -330,7 +330,7 @@ async def test_an_unknown_route_is_an_invalid_request() -> None:
             await requester.request_response()
 
 
-async def test_a_payload_that_cannot_be_read_fails_its_own_request_only() -> None:
+async def test_a_malformed_payload_fails_its_own_request_only() -> None:
     routes = Router()
     routes.route("broken")(lambda: from_iterable([b"1", b"x"]))
     routes.route("fine")(lambda: b"3")
@@ -351,8 +351,8 @@ async def test_a_source_that_fails_fails_the_channel_on_both_sides() -> None:
             await requester.request_channel(source.skip(1), route="plus").to_list(limit=9)
 
 
-# -- the end ---------------------------------------------------------------------------------------
-async def test_who_leaves_cancels_all_that_was_served_for_it() -> None:
+# -- closing ---------------------------------------------------------------------------------------
+async def test_closing_the_requester_cancels_its_streams_on_the_server() -> None:
     ended: list[str] = []
     routes = Router()
 
@@ -398,15 +398,15 @@ async def test_a_channel_whose_connection_ends_cancels_its_source() -> None:
     assert probe.elements == [2]
     await requester.aclose()
     await turns()
-    await source.cancelled_once()
+    await source.expect_cancel()
     assert isinstance(probe.error, ConnectionLost)
 
 
 # -- authentication --------------------------------------------------------------------------------
-async def test_who_is_refused_gets_nothing() -> None:
+async def test_a_refused_client_gets_no_response() -> None:
     async def check(credentials: object) -> str | None:
         await asyncio.sleep(0)
-        return "ann" if credentials == Bearer("token") else None
+        return "ann" if credentials == BearerToken("token") else None
 
     served: list[Any] = []
     routes = Router()
@@ -416,10 +416,10 @@ async def test_who_is_refused_gets_nothing() -> None:
         served.append(request.user)
         return request.user
 
-    good = loopback(routes, codec=JSON, credentials=Bearer("token"), authenticate=check)
+    good = loopback(routes, codec=JSON, credentials=BearerToken("token"), authenticate=check)
     async with good as requester:
         assert await requester.request_response(route="me") == "ann"
-    for wrong in (None, Bearer("other")):
+    for wrong in (None, BearerToken("other")):
         async with loopback(routes, credentials=wrong, authenticate=check) as refused:
             with pytest.raises(SetupRejected):
                 await refused.request_response(route="me")
@@ -427,7 +427,7 @@ async def test_who_is_refused_gets_nothing() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_authentication_that_takes_too_long_is_a_refusal() -> None:
+async def test_a_slow_authentication_refuses_the_client() -> None:
     async def check(credentials: object) -> bool:
         del credentials
         await asyncio.sleep(100)
@@ -439,7 +439,7 @@ async def test_authentication_that_takes_too_long_is_a_refusal() -> None:
         assert asyncio.get_running_loop().time() < 10
 
 
-# -- time ------------------------------------------------------------------------------------------
+# -- keepalive -------------------------------------------------------------------------------------
 @pytest.mark.virtual_time
 async def test_a_connection_without_requests_stays_alive() -> None:
     async with loopback(router, codec=JSON) as requester:
@@ -448,19 +448,19 @@ async def test_a_connection_without_requests_stays_alive() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_a_peer_that_falls_silent_is_lost() -> None:
+async def test_a_silent_peer_is_disconnected() -> None:
     requester = loopback(router, codec=JSON)
     server = getattr(requester, "_server")  # noqa: B009
     await requester.request_response(4, route="twice")
-    server.received = str  # it hears nothing, and says nothing, from now on
+    server.data_received = str  # from now on it receives and sends nothing
     with pytest.raises(ConnectionLost, match="no sign of life"):
         await requester.request_response(4, route="twice")
     assert asyncio.get_running_loop().time() >= 80
     await requester.aclose()
 
 
-# -- the gate --------------------------------------------------------------------------------------
-async def test_a_peer_that_wants_everything_and_reads_nothing_costs_little() -> None:
+# -- backpressure ----------------------------------------------------------------------------------
+async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little() -> None:
     made = 0
     size = 1000
     routes = Router()

@@ -8,15 +8,15 @@ from reactive_aio.rsocket.protocol.events import (
     Cancelled,
     Closed,
     Completed,
-    Demanded,
+    DemandReceived,
     Elements,
     Event,
     Failed,
-    Requested,
+    RequestReceived,
 )
 from reactive_aio.rsocket.protocol.frames import Payload, Setup
 from reactive_aio.rsocket.protocol.limits import Limits
-from reactive_aio.rsocket.protocol.states import Model
+from reactive_aio.rsocket.protocol.stream_states import InteractionModel
 from tests.core.machines import run
 
 from .wire import apart
@@ -50,12 +50,12 @@ class Side:
     def hear(self, events: list[Event]) -> None:
         for event in apart(events):
             assert not isinstance(event, Closed), event
-            if isinstance(event, Requested):
+            if isinstance(event, RequestReceived):
                 half = self.halves[event.stream_id] = Half()
-                half.in_over = event.model is not Model.CHANNEL
-                half.out_over = event.model is Model.FNF
-                half.granted = int(event.model is Model.RESPONSE)
-            elif isinstance(event, Elements | Completed | Failed | Cancelled | Demanded):
+                half.in_over = event.model is not InteractionModel.CHANNEL
+                half.out_over = event.model is InteractionModel.FNF
+                half.granted = int(event.model is InteractionModel.RESPONSE)
+            elif isinstance(event, Elements | Completed | Failed | Cancelled | DemandReceived):
                 self.act(self.half(event.stream_id), event)
 
     def act(self, half: Half, event: Event) -> None:
@@ -73,7 +73,7 @@ class Side:
         elif isinstance(event, Cancelled):
             assert not half.out_over
             half.out_over = True
-        elif isinstance(event, Demanded):
+        elif isinstance(event, DemandReceived):
             assert not half.out_over
             assert event.n > 0
             half.granted += event.n
@@ -107,23 +107,25 @@ class Talk(RuleBasedStateMachine):
     # -- what applications do ----------------------------------------------------------------------
     @rule(
         side=st.integers(0, 1),
-        model=st.sampled_from(Model),
+        model=st.sampled_from(InteractionModel),
         n=st.sampled_from([1, 2, 5, 100, 2**63 - 1]),
         size=st.sampled_from([0, 10, 300]),
         complete=st.booleans(),
     )
-    def request(self, side: int, model: Model, n: int, size: int, complete: bool) -> None:
+    def request(
+        self, side: int, model: InteractionModel, n: int, size: int, complete: bool
+    ) -> None:
         connection = self.sides[side].connection
         if sum(stream.mine for stream in connection.exchanges.streams.live.values()) > 4:
             return
         half, payload = Half(), self.element(size)
-        if model is Model.RESPONSE:
+        if model is InteractionModel.RESPONSE:
             half.requested, half.out_over = 1, True
             stream_id = connection.request_response(payload)
-        elif model is Model.FNF:
+        elif model is InteractionModel.FNF:
             half.in_over = half.out_over = True
             stream_id = connection.fire_and_forget(payload)
-        elif model is Model.STREAM:
+        elif model is InteractionModel.STREAM:
             half.requested, half.out_over = n, True
             stream_id = connection.request_stream(payload, n)
         else:
@@ -139,7 +141,7 @@ class Talk(RuleBasedStateMachine):
             stream_id, half = found
             if not half.in_over:
                 stream = self.sides[side].connection.exchanges.streams.live[stream_id]
-                if stream.model is not Model.RESPONSE:
+                if stream.model is not InteractionModel.RESPONSE:
                     half.requested += n
             self.sides[side].connection.request(stream_id, n)
 
@@ -157,7 +159,7 @@ class Talk(RuleBasedStateMachine):
             for _ in range(min(count, half.granted - len(half.sent))):
                 payload = self.element(size)
                 stream = connection.exchanges.streams.live.get(stream_id)
-                response = stream is not None and stream.model is Model.RESPONSE
+                response = stream is not None and stream.model is InteractionModel.RESPONSE
                 taken = connection.send(stream_id, payload, complete=last)
                 assert taken == (not half.out_over)
                 if taken:
@@ -174,7 +176,7 @@ class Talk(RuleBasedStateMachine):
         if found := self.pick(side, pick):
             stream_id, half = found
             stream = connection.exchanges.streams.live.get(stream_id)
-            response = stream is not None and stream.model is Model.RESPONSE
+            response = stream is not None and stream.model is InteractionModel.RESPONSE
             wanted = sizes[: half.granted - len(half.sent)]
             elements = [self.element(size).data for size in wanted]
             taken = connection.send_all(stream_id, elements) if elements else False
@@ -256,7 +258,7 @@ class Talk(RuleBasedStateMachine):
                 self.carry(side, 1_000_000)
         self.what_arrives_is_what_was_sent()
         for each in self.sides:
-            assert each.connection.queued == 0
+            assert each.connection.queued_bytes == 0
             for stream_id, half in each.halves.items():
                 live = stream_id in each.connection.exchanges.streams.live
                 assert live == (not (half.in_over and half.out_over)), (stream_id, vars(half))

@@ -12,18 +12,18 @@ from reactive_aio.rsocket.protocol.errors import (
     StreamFailed,
     error_of,
 )
-from reactive_aio.rsocket.protocol.flood import Flood
 from reactive_aio.rsocket.protocol.keepalive import KeepAliveTimer
 from reactive_aio.rsocket.protocol.lease import Allowance
 from reactive_aio.rsocket.protocol.limits import Limits
-from reactive_aio.rsocket.protocol.resume import Resumption, Sessions, Store
-from reactive_aio.rsocket.protocol.states import Model, State
+from reactive_aio.rsocket.protocol.resume import ResumeBuffer, Resumption, Sessions
+from reactive_aio.rsocket.protocol.stream_states import InteractionModel, State
 from reactive_aio.rsocket.protocol.streams import Stream, Streams
+from reactive_aio.rsocket.protocol.useless_frame_limit import UselessFrameLimit
 
 
 # -- ids -------------------------------------------------------------------------------------------
 def opened(streams: Streams) -> Stream:
-    stream = Stream(streams.next_id(), Model.STREAM, State.MANY, 1)
+    stream = Stream(streams.next_id(), InteractionModel.STREAM, State.REQUESTER_STREAM, 1)
     streams.add(stream)
     return stream
 
@@ -71,47 +71,47 @@ def test_the_last_lease_replaces_the_one_before() -> None:
 def test_a_client_sends_a_sign_each_interval() -> None:
     timer = KeepAliveTimer(0.0, lifetime=5.0, interval=1.0)
     assert timer.next_deadline() == 1.0
-    assert not timer.due(0.9)
-    assert timer.due(1.0)
-    assert not timer.due(1.5)
+    assert not timer.is_due(0.9)
+    assert timer.is_due(1.0)
+    assert not timer.is_due(1.5)
     assert timer.next_deadline() == 2.0
 
 
 def test_silence_is_death_and_anything_heard_is_life() -> None:
     timer = KeepAliveTimer(0.0, lifetime=5.0, interval=None)
     assert timer.next_deadline() == 5.0
-    timer.heard(4.0)
-    assert not timer.dead(8.9)
-    assert timer.dead(9.0)
+    timer.reset(4.0)
+    assert not timer.is_expired(8.9)
+    assert timer.is_expired(9.0)
 
 
 def test_who_was_late_itself_listens_a_second_more() -> None:
     timer = KeepAliveTimer(0.0, lifetime=5.0, interval=None)
-    assert not timer.dead(60.0)
+    assert not timer.is_expired(60.0)
     assert timer.next_deadline() == 61.0
-    assert timer.dead(61.0)
-    timer.heard(61.0)
-    assert not timer.dead(100.0)
-    assert timer.dead(200.0)
+    assert timer.is_expired(61.0)
+    timer.reset(61.0)
+    assert not timer.is_expired(100.0)
+    assert timer.is_expired(200.0)
 
 
 # -- floods ----------------------------------------------------------------------------------------
 def test_a_thousand_useless_frames_a_second_are_too_many() -> None:
-    flood = Flood(1000)
+    flood = UselessFrameLimit(1000)
     assert not any(flood.useless(0.0) for _ in range(1000))
     assert flood.useless(0.0)
     assert not any(flood.useless(1.0 + number / 900) for number in range(5000))
 
 
 def test_useful_ones_make_up_for_them() -> None:
-    flood = Flood(10)
+    flood = UselessFrameLimit(10)
     for _ in range(1000):
         assert not flood.useless(0.0)
         flood.useful()
 
 
 def test_what_is_under_way_is_forgiven() -> None:
-    flood = Flood(10)
+    flood = UselessFrameLimit(10)
     flood.allow(100)
     assert not any(flood.useless(0.0) for _ in range(110))
     assert flood.useless(0.0)
@@ -120,7 +120,7 @@ def test_what_is_under_way_is_forgiven() -> None:
 # -- resuming --------------------------------------------------------------------------------------
 @given(st.lists(st.binary(min_size=1, max_size=9), max_size=20), st.integers(1, 40))
 def test_the_store_keeps_the_last_frames_within_its_bound(frames: list[bytes], limit: int) -> None:
-    store = Store(limit)
+    store = ResumeBuffer(limit)
     for frame in frames:
         store.add(frame, len(frame))
     kept = store.frames()
@@ -134,7 +134,7 @@ def test_the_store_keeps_the_last_frames_within_its_bound(frames: list[bytes], l
 
 
 def test_what_the_peer_has_is_dropped() -> None:
-    store = Store(100)
+    store = ResumeBuffer(100)
     for frame in (b"aaa", b"bb", b"c"):
         store.add(frame, len(frame))
     store.acknowledge(4)

@@ -1,4 +1,4 @@
-"""The protocol knows no event loop, and what drives it may be anything."""
+"""The protocol needs no event loop."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ importlib.import_module("reactive_aio.rsocket.protocol.metadata")
 """
 
 
-def test_it_runs_where_there_is_no_asyncio() -> None:
+def test_the_protocol_imports_without_asyncio() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(ROOT)], capture_output=True, text=True, check=False
     )

@@ -43,13 +43,13 @@ def echoes(incoming: Flow[Any]) -> Flow[Any]:
 
 
 ends: list[Any] = []
-"""What is open, to be closed after each law: a requester before its server."""
+"""Open connections, closed after each law: a requester before its server."""
 
 IN_MEMORY, TCP, WEBSOCKET = "in memory", "tcp://127.0.0.1:0", "ws://127.0.0.1:0/laws"
 
 
 async def reach(where: str) -> Requester[Any]:
-    """A connection of its own for each publisher."""
+    """One connection for each publisher."""
     if where == IN_MEMORY:
         requester: Requester[Any] = loopback(router, codec=JSON, on_error=str)
     else:
@@ -66,7 +66,7 @@ async def close() -> None:
 
 
 def streams(where: str) -> Candidate:
-    """A publisher is served at one end, and asked for at the other."""
+    """A publisher is served by one side and requested by the other."""
 
     async def ask(route: str) -> Flow[Any]:
         return (await reach(where)).request_stream(route=route)
@@ -87,7 +87,7 @@ def streams(where: str) -> Candidate:
 
 
 def channels(where: str) -> Candidate:
-    """A publisher is sent to the other end, and comes back."""
+    """A publisher is sent to the other side, which sends it back."""
 
     async def echo(n: int) -> Flow[Any]:
         return (await reach(where)).request_channel(range(n), route="echo")

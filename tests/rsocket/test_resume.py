@@ -6,13 +6,13 @@ from hypothesis import given, strategies as st
 from reactive_aio.rsocket.protocol.connection import Connection
 from reactive_aio.rsocket.protocol.events import (
     Closed,
-    Demanded,
+    DemandReceived,
     Elements,
     Event,
     Failed,
-    Requested,
-    ResumeAsked,
+    RequestReceived,
     Resumed,
+    ResumeReceived,
     Suspended,
 )
 from reactive_aio.rsocket.protocol.frames import (
@@ -41,13 +41,13 @@ def resumable(max_store: int = 1 << 20) -> tuple[Connection, Connection]:
 
 def reconnect(asking: Connection, answering: Connection, now: float = 1.0) -> list[Event]:
     """A new transport for both; what the client learns from its first bytes."""
-    asking.reconnected(now)
+    asking.transport_replaced(now)
     stranger = Connection(None, now, resumption=Resumption())
-    asked = one(stranger.receive(asking.data_to_send(), now), ResumeAsked)
+    asked = one(stranger.receive(asking.data_to_send(), now), ResumeReceived)
     if not answering.resume(asked.resume, now):
         stranger.reject("no")
         return asking.receive(stranger.data_to_send(), now)
-    assert stranger.hand_over() == []
+    assert stranger.detach() == []
     return asking.receive(answering.data_to_send(), now)
 
 
@@ -87,8 +87,8 @@ def test_what_was_lost_is_sent_again_and_what_arrived_is_not(arrived: int) -> No
         if number < arrived:
             events += asking.receive(data, 0.0)
     events += asking.receive(data[:5], 0.0) if arrived == 2 else []  # half a frame is none
-    assert asking.lost(0.5) == [Suspended()]
-    assert answering.lost(0.5) == [Suspended()]
+    assert asking.transport_lost(0.5) == [Suspended()]
+    assert answering.transport_lost(0.5) == [Suspended()]
     answering.send(stream_id, Payload(b"3"), complete=True)
     asking.request(stream_id, 5)
     assert asking.data_to_send() == b""
@@ -106,30 +106,30 @@ def test_requests_and_answers_that_were_lost_are_sent_again() -> None:
     asking, answering = resumable()
     lost = asking.request_response(X)
     asking.data_to_send()
-    asking.lost(0.0)
+    asking.transport_lost(0.0)
     meanwhile = asking.request_response(X)
-    answering.lost(0.0)
+    answering.transport_lost(0.0)
     events = reconnect(asking, answering)
     assert [
-        event.stream_id for event in carry(asking, answering) if isinstance(event, Requested)
+        event.stream_id for event in carry(asking, answering) if isinstance(event, RequestReceived)
     ] == [
         lost,
         meanwhile,
     ]
     for stream_id in (lost, meanwhile):
-        answering.answer(stream_id, b"y")
+        answering.respond(stream_id, b"y")
     answering.data_to_send()
-    assert asking.lost(2.0) == [Suspended()]
-    assert answering.lost(2.0) == [Suspended()]
+    assert asking.transport_lost(2.0) == [Suspended()]
+    assert answering.transport_lost(2.0) == [Suspended()]
     events += reconnect(asking, answering, 3.0)
     assert [event.stream_id for event in events if isinstance(event, Elements)] == [lost, meanwhile]
 
 
 def test_nothing_but_resume_is_sent_until_the_session_goes_on() -> None:
     asking, _ = resumable()
-    asking.lost(0.0)
+    asking.transport_lost(0.0)
     asking.request_response(X)
-    asking.reconnected(0.0)
+    asking.transport_replaced(0.0)
     frames = read(asking.data_to_send())
     assert [type(frame) for frame in frames] == [Resume]
     assert asking.data_to_send() == b""
@@ -140,13 +140,13 @@ def test_nothing_but_resume_is_sent_until_the_session_goes_on() -> None:
 def test_a_session_that_nobody_resumes_ends() -> None:
     asking, answering = resumable()
     stream_id = asking.request_response(X)
-    asking.lost(5.0)
+    asking.transport_lost(5.0)
     assert asking.next_deadline() == 35.0
     assert asking.tick(34.0) == []
     events = asking.tick(35.0)
     assert [type(event) for event in events] == [Failed, Closed]
-    assert asking.closed
-    answering.lost(5.0)
+    assert asking.is_closed
+    answering.transport_lost(5.0)
     answering.tick(35.0)
     assert not answering.resume(Resume(b"", 0, 0), 40.0)
     del stream_id
@@ -154,10 +154,10 @@ def test_a_session_that_nobody_resumes_ends() -> None:
 
 def test_a_second_loss_does_not_prolong_the_session() -> None:
     asking, _ = resumable()
-    asking.lost(0.0)
-    asking.reconnected(20.0)
+    asking.transport_lost(0.0)
+    asking.transport_replaced(20.0)
     asking.data_to_send()
-    assert asking.lost(21.0) == [Suspended()]
+    assert asking.transport_lost(21.0) == [Suspended()]
     assert asking.next_deadline() == 30.0
 
 
@@ -168,18 +168,18 @@ def test_a_position_that_is_not_kept_is_rejected() -> None:
     for _ in range(5):
         answering.send(stream_id, X)
     answering.data_to_send()
-    asking.lost(0.0)
-    answering.lost(0.0)
+    asking.transport_lost(0.0)
+    answering.transport_lost(0.0)
     events = reconnect(asking, answering)
     assert one(events, Closed).code == ErrorCode.REJECTED_RESUME
     assert one(events, Failed).stream_id == stream_id
-    assert answering.closed
+    assert answering.is_closed
 
 
 def test_a_server_that_asks_for_what_is_gone_is_told_so() -> None:
     asking, _ = resumable()
-    asking.lost(0.0)
-    asking.reconnected(0.0)
+    asking.transport_lost(0.0)
+    asking.transport_replaced(0.0)
     asking.data_to_send()
     events = asking.receive(wire(ResumeOk(99)), 0.0)
     assert one(events, Closed).code == ErrorCode.CONNECTION_ERROR
@@ -188,8 +188,8 @@ def test_a_server_that_asks_for_what_is_gone_is_told_so() -> None:
 def test_a_client_that_has_been_served_can_be_rejected_all_the_same() -> None:
     asking, _ = resumable()
     asking.receive(wire(KeepAlive(False)), 0.0)
-    asking.lost(0.0)
-    asking.reconnected(0.0)
+    asking.transport_lost(0.0)
+    asking.transport_replaced(0.0)
     asking.data_to_send()
     events = asking.receive(wire(Error(0, ErrorCode.REJECTED_RESUME, b"no")), 0.0)
     assert events == [Closed(ErrorCode.REJECTED_RESUME, b"no", local=False)]
@@ -197,18 +197,18 @@ def test_a_client_that_has_been_served_can_be_rejected_all_the_same() -> None:
 
 def test_a_session_without_a_transport_is_closed_without_a_word() -> None:
     asking, _ = resumable()
-    asking.lost(0.0)
+    asking.transport_lost(0.0)
     asking.close()
     assert [type(event) for event in asking.flush(0.0)] == [Closed]
-    assert asking.closed
+    assert asking.is_closed
 
 
 @pytest.mark.parametrize("frame", [PayloadFrame(1), Error(1, 0x201), KeepAlive(False)])
 def test_until_the_session_goes_on_nothing_else_may_come(frame: Frame) -> None:
     asking, _ = resumable()
     asking.request_response(X)
-    asking.lost(0.0)
-    asking.reconnected(0.0)
+    asking.transport_lost(0.0)
+    asking.transport_replaced(0.0)
     asking.data_to_send()
     events = asking.receive(wire(frame), 0.0)
     assert one(events, Closed).code == ErrorCode.CONNECTION_ERROR
@@ -219,9 +219,9 @@ def test_a_new_transport_may_come_before_the_old_one_is_known_to_be_lost() -> No
     asking, answering = resumable()
     asking.request_response(X)
     asking.data_to_send()
-    asking.lost(0.0)
+    asking.transport_lost(0.0)
     reconnect(asking, answering)
-    assert one(carry(asking, answering), Requested).payload == X
+    assert one(carry(asking, answering), RequestReceived).payload == X
 
 
 def test_what_the_old_transport_left_behind_is_forgotten() -> None:
@@ -229,11 +229,11 @@ def test_what_the_old_transport_left_behind_is_forgotten() -> None:
     answering.receive(wire(RequestResponse(1, X))[:7], 0.0)
     answering.receive(b"", 0.0)
     answering.metadata_push(b"for the old transport")
-    asking.lost(0.0)
+    asking.transport_lost(0.0)
     events = reconnect(asking, answering)
     assert events == [Resumed()]
     asking.request_response(X)
-    assert one(carry(asking, answering), Requested).payload == X
+    assert one(carry(asking, answering), RequestReceived).payload == X
 
 
 def test_what_is_sent_again_goes_before_what_is_new() -> None:
@@ -243,8 +243,8 @@ def test_what_is_sent_again_goes_before_what_is_new() -> None:
     for number in range(3):
         answering.send(stream_id, Payload(b"%d" % number))
     answering.data_to_send()
-    asking.lost(0.0)
-    asking.reconnected(0.0)
+    asking.transport_lost(0.0)
+    asking.transport_replaced(0.0)
     [frame] = read(asking.data_to_send())
     assert isinstance(frame, Resume)
     assert answering.resume(frame, 0.0)
@@ -257,25 +257,25 @@ def test_what_is_sent_again_goes_before_what_is_new() -> None:
 
 def test_a_client_that_lost_what_the_server_has_not_got_is_rejected() -> None:
     asking, answering = resumable()
-    asking.lost(0.0)
+    asking.transport_lost(0.0)
     assert asking.setup is not None
     assert not answering.resume(Resume(asking.setup.token or b"", 0, 5), 0.0)
-    assert answering.closed
+    assert answering.is_closed
 
 
 def test_only_sessions_with_a_token_are_resumed() -> None:
     connection = client()
-    assert isinstance(connection.lost(0.0)[-1], Closed)
+    assert isinstance(connection.transport_lost(0.0)[-1], Closed)
     with pytest.raises(RuntimeError, match="suspended"):
-        connection.reconnected(0.0)
+        connection.transport_replaced(0.0)
 
 
 def test_the_bytes_behind_a_resume_are_handed_over() -> None:
     stranger = Connection(None, 0.0, resumption=Resumption())
     behind = wire(RequestResponse(1, X))
-    one(stranger.receive(wire(Resume(b"t", 0, 0)) + behind, 0.0), ResumeAsked)
-    assert stranger.hand_over() == [behind]
-    assert stranger.closed
+    one(stranger.receive(wire(Resume(b"t", 0, 0)) + behind, 0.0), ResumeReceived)
+    assert stranger.detach() == [behind]
+    assert stranger.is_closed
 
 
 @given(st.lists(st.integers(0, 120), max_size=6), st.integers(1, 12), st.data())
@@ -294,7 +294,7 @@ def test_whatever_is_lost_when_every_element_arrives_once(
         for _ in range(40):
             events = answering.receive(asking.data_to_send(), now) + answering.flush(now)
             for event in events:
-                if isinstance(event, Demanded):
+                if isinstance(event, DemandReceived):
                     for _ in range(event.n):
                         answering.send(stream_id, Payload(b"%d" % sent_so_far))
                         sent_so_far += 1
@@ -307,8 +307,8 @@ def test_whatever_is_lost_when_every_element_arrives_once(
             if not budget or len(got) > 60:
                 break
         if number < len(transports) - 1:
-            asking.lost(now)
-            answering.lost(now)
+            asking.transport_lost(now)
+            answering.transport_lost(now)
             events = reconnect(asking, answering, now)
             assert not [event for event in events if isinstance(event, Closed)]
             got += [p.data for each in events if isinstance(each, Elements) for p in each.payloads]
@@ -320,6 +320,6 @@ def test_whatever_is_lost_when_every_element_arrives_once(
 def test_resume_may_say_0_1_as_rsocket_js_does(version: tuple[int, int], is_taken: bool) -> None:
     connection = Connection(None, 0.0, resumption=Resumption())
     events = connection.receive(wire(Resume(b"t", 0, 0, version)), 0.0)
-    assert (type(events[0]) is ResumeAsked) is is_taken
+    assert (type(events[0]) is ResumeReceived) is is_taken
     if not is_taken:
         assert one(events, Closed).code == ErrorCode.REJECTED_RESUME

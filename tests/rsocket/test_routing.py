@@ -1,4 +1,4 @@
-"""Addresses, routes and payload codecs: what is read from texts."""
+"""Addresses, routes and payload codecs."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from reactive_aio.rsocket import BYTES, JSON, TEXT, Address, Codec, Router
         ),
     ],
 )
-def test_an_address_is_read(uri: str, address: Address) -> None:
+def test_an_address_is_parsed(uri: str, address: Address) -> None:
     assert Address.parse(uri) == address
     assert Address.parse(str(address)).transport == address.transport
 
@@ -32,12 +32,12 @@ def test_an_address_is_read(uri: str, address: Address) -> None:
         "unix://here/path", "unix:", "tcp://here:99999", "tcp://here:7#x", "tcp://here:7?n=",
     ],
 )  # fmt: skip
-def test_an_address_that_says_nothing_is_refused(uri: str) -> None:
+def test_an_invalid_address_is_refused(uri: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         Address.parse(uri)
 
 
-def test_a_route_that_is_written_out_goes_first() -> None:
+def test_routes_without_braces_take_precedence() -> None:
     router = Router()
     found: list[str] = []
 
@@ -66,7 +66,7 @@ def pair(x: str, y: str) -> str:
     return x + y
 
 
-def test_a_route_that_cannot_be_served_is_refused_at_once() -> None:
+def test_an_invalid_route_is_refused_at_registration() -> None:
     router = Router()
     router.route("a")(lambda: 1)
     with pytest.raises(ValueError, match="is there already"):
@@ -78,10 +78,10 @@ def test_a_route_that_cannot_be_served_is_refused_at_once() -> None:
 
 
 @pytest.mark.parametrize(("codec", "value"), [(BYTES, b"\0"), (TEXT, "ä"), (JSON, {"a": [1]})])
-def test_a_codec_reads_what_it_wrote(codec: Codec[Any], value: object) -> None:
+def test_codecs_round_trip(codec: Codec[Any], value: object) -> None:
     assert codec.decode(codec.encode(value)) == value
 
 
-def test_bytes_are_not_guessed() -> None:
+def test_the_bytes_codec_accepts_only_bytes() -> None:
     with pytest.raises(TypeError, match="TEXT or JSON"):
         BYTES.encode("text")  # type: ignore[arg-type]

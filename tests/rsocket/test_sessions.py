@@ -1,4 +1,4 @@
-"""Sessions outlive their transports: whatever is cut, nothing is lost and nothing comes twice."""
+"""Sessions outlive their transports: wherever they are cut, nothing is lost or duplicated."""
 
 import asyncio
 from functools import cache
@@ -22,20 +22,20 @@ from reactive_aio.rsocket import (
 from reactive_aio.testing.probes import SubscriberProbe
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 
-from .cutting import WHOLE, Bench, Budget, Cut, Proxy, converse, talkative
+from .cut_transport import WHOLE, Bench, Budget, Cut, Proxy, converse, talkative
 
-SMALL = Limits(mtu=64)  # so that there are fragments to be cut
+SMALL = Limits(mtu=64)  # so that payloads are sent in fragments
 ROUTES = ("range", "slow", "plus", "large", "log 0", "log 1", "log 2")
 ONCE = dict.fromkeys(ROUTES, 1) | {"twice": 3}
 
 
 async def talk(*cuts: Budget) -> list[Budget]:
-    """Converse over transports that are cut so; how many bytes each has moved."""
+    """Converse over transports with these cuts; return the bytes that each transferred."""
     router, calls = talkative()
     bench = Bench(router, cuts, resume=Resumption(), limits=SMALL)
     async with bench.server, await bench.client() as client:
         await converse(client)
-        for _ in range(1000):  # what nobody answers may be on its way
+        for _ in range(1000):  # fire-and-forget requests may be in transit
             if calls.total() >= sum(ONCE.values()):
                 break
             await asyncio.sleep(0)
@@ -50,17 +50,17 @@ def run(*cuts: Budget) -> list[Budget]:
 
 @cache
 def sizes() -> Budget:
-    """How many bytes go in each direction when nothing is cut."""
+    """The number of bytes in each direction without a cut."""
     [whole] = run()
     return whole
 
 
-STEP = 7  # 1 in full; frames are of all lengths, so that any place in one of them is hit
-SETUP_LENGTH = 150  # more than what may not be cut: before SETUP has come there is no session
+STEP = 7  # 1 tests every byte; frames of many lengths hit all positions anyway
+SETUP_LENGTH = 150  # longer than SETUP: before SETUP is received there is no session
 
 
 @pytest.mark.parametrize("side", [0, 1], ids=["from the client", "from the server"])
-def test_a_transport_may_be_cut_behind_any_byte(side: int) -> None:
+def test_a_session_survives_a_cut_after_any_byte(side: int) -> None:
     begin = SETUP_LENGTH if side == 0 else 0
     for at in range(begin, (sizes()[side] or 0) - 10, STEP):
         used = run((at, None) if side == 0 else (None, at))
@@ -69,7 +69,7 @@ def test_a_transport_may_be_cut_behind_any_byte(side: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 900)), max_size=12))
-def test_transports_may_be_cut_again_and_again(cuts: list[tuple[int, int]]) -> None:
+def test_a_session_survives_many_cuts(cuts: list[tuple[int, int]]) -> None:
     budgets: list[Budget] = [(at, None) if side % 2 else (None, at) for side, at in cuts]
     if budgets and budgets[0][0] is not None:
         budgets[0] = (max(budgets[0][0], SETUP_LENGTH), None)
@@ -98,7 +98,7 @@ async def test_sessions_outlive_sockets(transport: str) -> None:
             assert await client.request_response(4, route="twice") == 8
 
 
-# -- what may go wrong -----------------------------------------------------------------------------
+# -- failures --------------------------------------------------------------------------------------
 def numbers() -> Router:
     router = Router()
     router.route("n")(lambda: from_iterable(range(10**6)))
@@ -113,17 +113,17 @@ async def turns(count: int = 30) -> None:
 
 
 @pytest.mark.virtual_time
-async def test_a_session_waits_for_its_client_no_longer_than_it_was_told() -> None:
+async def test_a_session_expires_after_its_timeout() -> None:
     bench = Bench(numbers(), resume=Resumption(timeout=30))
     async with bench.server, await bench.client() as client:
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         client.request_stream(route="one").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         bench.down = True
         bench.lose()
         await turns()
         assert bench.server.connections == 1
-        assert not probe.ended
+        assert not probe.is_terminated
         await probe.end()
         assert isinstance(probe.error, ConnectionLost)
         assert asyncio.get_running_loop().time() == pytest.approx(30, abs=6)
@@ -132,14 +132,14 @@ async def test_a_session_waits_for_its_client_no_longer_than_it_was_told() -> No
 
 
 @pytest.mark.virtual_time
-async def test_a_session_that_is_not_known_any_more_is_rejected_and_a_new_one_begins() -> None:
+async def test_an_expired_session_is_rejected_and_the_client_reconnects() -> None:
     policy = RetryPolicy(attempts=5, delay=40, jitter=0)
     bench = Bench(numbers(), resume=Resumption(timeout=30), policy=policy)
-    bench.terms["resume"] = Resumption(timeout=300)  # the client is more patient
+    bench.terms["resume"] = Resumption(timeout=300)  # the client waits longer than the server
     async with bench.server, await bench.client() as client:
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         client.request_stream(route="one").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         bench.lose()
         await probe.end()
         assert isinstance(probe.error, ResumeRejected)
@@ -148,7 +148,7 @@ async def test_a_session_that_is_not_known_any_more_is_rejected_and_a_new_one_be
 
 
 @pytest.mark.virtual_time
-async def test_what_is_not_kept_any_more_ends_the_session() -> None:
+async def test_a_full_resume_buffer_ends_the_session() -> None:
     resume = Resumption(timeout=30, max_store=200)
     bench = Bench(numbers(), resume=resume)
     async with bench.server, await bench.client() as client:
@@ -156,7 +156,7 @@ async def test_what_is_not_kept_any_more_ends_the_session() -> None:
         client.request_stream(route="n").subscribe(probe)
         near, far = bench.ends[-1]
         far.resume_reading()
-        near.pause_reading()  # what the server sends is under way, and more than it keeps
+        near.pause_reading()  # more is in transit than the server buffers
         await turns()
         near.abort()
         await probe.end()
@@ -164,13 +164,13 @@ async def test_what_is_not_kept_any_more_ends_the_session() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_who_closes_a_session_that_waits_ends_it() -> None:
+async def test_closing_a_suspended_session_ends_it() -> None:
     bench = Bench(numbers(), resume=Resumption(timeout=30))
     async with bench.server:
         client = await bench.client()
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         client.request_stream(route="one").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         bench.down = True
         bench.lose()
         await turns()
@@ -178,11 +178,11 @@ async def test_who_closes_a_session_that_waits_ends_it() -> None:
         await probe.end()
         assert isinstance(probe.error, ConnectionLost)
         assert client.closed
-        assert bench.server.connections == 1  # it does not know
+        assert bench.server.connections == 1  # the server has not noticed
     assert bench.server.connections == 0
 
 
-async def test_a_token_opens_only_its_own_session() -> None:
+async def test_a_token_resumes_only_its_own_session() -> None:
     bench = Bench(numbers(), resume=Resumption())
     async with bench.server, await bench.client() as one, await bench.client() as two:
         first, second = (each._driver.connection.setup for each in (one, two))
@@ -193,23 +193,23 @@ async def test_a_token_opens_only_its_own_session() -> None:
 
 
 def lose_silently(near: Cut, far: Cut) -> None:
-    """The cable is cut: the client hears of it, the server does not."""
+    """Cut the connection: the client notices, the server does not."""
     near.other = far.other = None
     near._closing = True
     near._end()
 
 
 @pytest.mark.virtual_time
-async def test_a_server_that_does_not_know_the_old_transport_is_lost_takes_the_new_one() -> None:
+async def test_a_session_resumes_before_the_server_notices_the_loss() -> None:
     bench = Bench(numbers(), resume=Resumption())
     async with bench.server, await bench.client() as client:
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         client.request_stream(route="n").subscribe(probe)
-        await probe.received(5)
+        await probe.wait_for_signals(5)
         near, far = bench.ends[0]
         lose_silently(near, far)
         probe.request(5)
-        assert await probe.came(lambda: probe.elements == [*range(10)])
+        assert await probe.wait_until(lambda: probe.elements == [*range(10)])
         assert len(bench.ends) == 2
         assert bench.server.connections == 1
         await turns()
@@ -217,7 +217,7 @@ async def test_a_server_that_does_not_know_the_old_transport_is_lost_takes_the_n
 
 
 @pytest.mark.virtual_time
-async def test_sessions_that_wait_do_not_keep_their_clients_out() -> None:
+async def test_suspended_sessions_do_not_count_as_connections() -> None:
     bench = Bench(numbers(), resume=Resumption())
     bench.server._most = 3
     async with bench.server:
@@ -229,13 +229,13 @@ async def test_sessions_that_wait_do_not_keep_their_clients_out() -> None:
         for client in clients:
             assert await client.request_response(route="two") == 2
         assert bench.server.connections == 3
-        assert bench.server.refused == 0
+        assert bench.server.refused_connections == 0
         for client in clients:
             await client.aclose()
 
 
 @pytest.mark.virtual_time
-async def test_a_server_that_is_full_gives_sessions_back_and_begins_none() -> None:
+async def test_a_full_server_resumes_sessions_but_accepts_no_new_ones() -> None:
     bench = Bench(numbers(), resume=Resumption())
     bench.server._most = 1
     async with bench.server, await bench.client() as client:
@@ -250,18 +250,18 @@ async def test_a_server_that_is_full_gives_sessions_back_and_begins_none() -> No
 
 
 @pytest.mark.virtual_time
-async def test_a_session_that_is_dropped_at_once_waits_longer_each_time() -> None:
+async def test_repeated_cuts_increase_the_reconnect_delay() -> None:
     bench = Bench(numbers(), [WHOLE, *[(1, None)] * 8], resume=Resumption(timeout=60))
     async with bench.server, await bench.client() as client:
         assert await client.request_response(route="two") == 2
         bench.lose()
         assert await client.request_response(route="two") == 2
         assert len(bench.ends) == 10
-        assert asyncio.get_running_loop().time() > 4  # 0.05, 0.1, 0.2 … seconds, or half of that
+        assert asyncio.get_running_loop().time() > 4  # 0.05, 0.1, 0.2 … seconds, or half as long
 
 
 @pytest.mark.virtual_time
-async def test_leases_end_with_the_transport_and_are_granted_anew() -> None:
+async def test_leases_end_with_the_transport_and_are_granted_again() -> None:
     granted: list[int] = []
     leases = from_iterable(Lease(2, ttl=1000) for _ in range(9)).do_on_request(granted.append)
     bench = Bench(numbers(), resume=Resumption(), leases=leases)
@@ -271,18 +271,18 @@ async def test_leases_end_with_the_transport_and_are_granted_anew() -> None:
         for _ in range(3):
             assert await client.request_response(route="two") == 2
         assert len(bench.ends) == 2
-        assert granted == [1, 1, 1]  # at first, after the loss, and when two had been used
+        assert granted == [1, 1, 1]  # at first, after the loss, and when two were used up
 
 
-# -- clients that connect again --------------------------------------------------------------------
+# -- clients that reconnect ------------------------------------------------------------------------
 @pytest.mark.virtual_time
-async def test_without_a_session_what_is_open_fails_and_the_client_connects_again() -> None:
+async def test_without_a_session_open_requests_fail_and_the_client_reconnects() -> None:
     bench = Bench(numbers(), policy=RetryPolicy(attempts=5, delay=2, factor=2, jitter=0))
     clock = asyncio.get_running_loop().time
     async with bench.server, await bench.client() as client:
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         client.request_stream(route="one").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         bench.down = True
         bench.lose()
         await probe.end()
@@ -292,7 +292,7 @@ async def test_without_a_session_what_is_open_fails_and_the_client_connects_agai
         assert clock() == 0
         assert not client.closed
         waiting = asyncio.create_task(client.ready())
-        await asyncio.sleep(7)  # tried after 2, then after 4 more
+        await asyncio.sleep(7)  # attempts after 2 and after 4 more
         assert not waiting.done()
         bench.down = False
         await waiting
@@ -301,12 +301,12 @@ async def test_without_a_session_what_is_open_fails_and_the_client_connects_agai
         bench.lose()
         await turns()
         began = clock()
-        await client.ready()  # all begins anew
+        await client.ready()  # the attempts start over
         assert clock() - began == pytest.approx(2)
         assert await client.request_response(route="two") == 2
 
 
-async def test_a_client_finds_the_server_that_was_started_again() -> None:
+async def test_a_client_reconnects_to_a_restarted_server() -> None:
     server = await serve("tcp://127.0.0.1:0", numbers())
     policy = RetryPolicy(attempts=1000, delay=0.01, factor=1)
     async with await connect(server.uri, codec=JSON, retry=policy) as client:
@@ -320,7 +320,7 @@ async def test_a_client_finds_the_server_that_was_started_again() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_a_client_gives_up_when_its_policy_says_so() -> None:
+async def test_a_client_stops_reconnecting_as_its_policy_says() -> None:
     bench = Bench(numbers(), policy=RetryPolicy(attempts=3, delay=1, jitter=0))
     async with bench.server, await bench.client() as client:
         bench.down = True
@@ -335,7 +335,7 @@ async def test_a_client_gives_up_when_its_policy_says_so() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_a_server_that_takes_and_drops_is_not_called_in_a_loop() -> None:
+async def test_a_server_that_drops_connections_is_retried_with_delays() -> None:
     bench = Bench(
         numbers(),
         [WHOLE, *[(1, None)] * 5],
@@ -356,7 +356,7 @@ def again(error: BaseException) -> bool:
 
 
 @pytest.mark.virtual_time
-async def test_who_was_refused_does_not_try_again() -> None:
+async def test_a_refused_client_does_not_reconnect() -> None:
     bench = Bench(numbers(), policy=RetryPolicy(attempts=6, delay=1, only=again))
     bench.server._responder.hooks.authenticate = lambda _: None  # type: ignore[attr-defined]
     async with bench.server, await bench.client() as client:
@@ -367,7 +367,7 @@ async def test_who_was_refused_does_not_try_again() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_to_close_a_client_that_waits_ends_its_waiting() -> None:
+async def test_closing_a_client_ends_its_wait_for_a_connection() -> None:
     bench = Bench(numbers(), policy=RetryPolicy(attempts=3, delay=100, jitter=0))
     async with bench.server:
         client = await bench.client()

@@ -13,8 +13,8 @@ from reactive_aio.rsocket.protocol.frames import (
     RequestResponse,
 )
 from reactive_aio.rsocket.protocol.limits import Limits
-from reactive_aio.rsocket.protocol.outbound import FEW
-from reactive_aio.rsocket.protocol.requests import Request
+from reactive_aio.rsocket.protocol.outbound_queue import COALESCE_LIMIT
+from reactive_aio.rsocket.protocol.stream_opening import Request
 
 from .wire import BOOLS, carry, client, pair, read, sent, server, wire
 
@@ -27,7 +27,7 @@ def test_a_request_that_is_cancelled_before_it_left_never_was() -> None:
     for payload in (X, LARGE):
         connection.cancel(connection.request_response(payload))
     assert sent(connection) == []
-    assert connection.queued == 0
+    assert connection.queued_bytes == 0
     assert not connection.exchanges.streams.live
 
 
@@ -46,7 +46,7 @@ def test_an_answer_before_its_question_takes_the_question_back() -> None:
     answer = PayloadFrame(stream_id, X, next=True, complete=True)
     connection.receive(wire(answer), 0.0)
     assert sent(connection) == []
-    assert connection.queued == 0
+    assert connection.queued_bytes == 0
 
 
 def ask(connection: Connection) -> None:
@@ -85,19 +85,19 @@ def test_streams_begin_in_the_order_of_their_ids(
         data += more
     begun = [frame.stream_id for frame in read(data) if isinstance(frame, Request)]
     assert begun == [2 * at + 1 for at in range(len(requests))]
-    assert connection.queued == 0
+    assert connection.queued_bytes == 0
 
 
 def test_an_answer_that_nobody_wants_any_more_stays_here() -> None:
     connection = server(limits=Limits(max_useless=2))
     for stream_id in range(1, 41, 2):
         connection.receive(wire(RequestResponse(stream_id, X)), 0.0)
-        assert connection.answer(stream_id, b"y")
-        assert not connection.answer(stream_id, b"z"), "one is all"
+        assert connection.respond(stream_id, b"y")
+        assert not connection.respond(stream_id, b"z"), "one is all"
         assert connection.receive(wire(Cancel(stream_id)), 0.0) == [], "the flood is not meant"
-        assert not connection.answer(stream_id, b"y")
+        assert not connection.respond(stream_id, b"y")
     assert sent(connection) == []
-    assert connection.queued == 0
+    assert connection.queued_bytes == 0
     assert not connection.exchanges.streams.live
     assert connection.exchanges.streams.theirs == 0
 
@@ -107,7 +107,7 @@ def test_whoever_was_answered_is_known_no_more() -> None:
     ids = range(1, 201, 2)
     connection.receive(wire(*(RequestResponse(stream_id, X) for stream_id in ids)), 0.0)
     for stream_id in ids:
-        assert connection.answer(stream_id, b"y")
+        assert connection.respond(stream_id, b"y")
     assert sent(connection) == [
         PayloadFrame(stream_id, Payload(b"y"), next=True, complete=True) for stream_id in ids
     ]
@@ -121,22 +121,24 @@ def test_a_stream_keeps_its_turn_among_answers_without_end() -> None:
     many = [asking.request_response(X) for _ in range(1000)]
     carry(asking, answering)
     for each in many:
-        answering.answer(each, bytes(500))
+        answering.respond(each, bytes(500))
     answering.send(stream_id, X)
-    assert FEW <= answering.queued < FEW * 20
+    assert COALESCE_LIMIT <= answering.queued_bytes < COALESCE_LIMIT * 20
     turns = 0
-    while PayloadFrame(stream_id, X, next=True) not in read(answering.data_to_send(FEW * 2)):
+    while PayloadFrame(stream_id, X, next=True) not in read(
+        answering.data_to_send(COALESCE_LIMIT * 2)
+    ):
         turns += 1
         for each in [asking.request_response(X) for _ in range(100)]:
             answering.receive(wire(RequestResponse(each, X)), 0.0)
-            answering.answer(each, bytes(500))
-    assert turns <= 1000 * 500 // FEW
+            answering.respond(each, bytes(500))
+    assert turns <= 1000 * 500 // COALESCE_LIMIT
 
 
 def test_the_connection_itself_goes_first() -> None:
     connection = server()
     connection.receive(wire(RequestResponse(1, X)), 0.0)
-    connection.answer(1, b"y")
+    connection.respond(1, b"y")
     connection.receive(wire(KeepAlive(True)), 0.0)
     assert [type(frame) for frame in sent(connection)] == [KeepAlive, PayloadFrame]
 
@@ -147,7 +149,7 @@ def test_what_comes_of_an_answer_is_what_comes_of_sending_it() -> None:
         for asking, answering in (fast, slow):
             asking.request_response(X)
             carry(asking, answering)
-        assert fast[1].answer(1, data)
+        assert fast[1].respond(1, data)
         assert slow[1].send(1, Payload(data))
         assert sent(fast[1]) == sent(slow[1])
         assert fast[1].exchanges.streams.theirs == slow[1].exchanges.streams.theirs == 0

@@ -2,74 +2,131 @@
 
 import pytest
 
-from reactive_aio.rsocket.protocol.states import (
-    OPENED,
-    RECEIVING,
-    SENDING,
+from reactive_aio.rsocket.protocol.stream_states import (
+    RECEIVING_STATES,
+    RESPONDER_STATES,
+    SENDING_STATES,
     TABLE,
     Action,
     Input,
-    Model,
+    InteractionModel,
     State,
     step,
 )
 
-# Each line: a state; then, for each input in the order of the heading, what becomes of it.
-# `.` nothing; otherwise the action, and after `>` the next state if it is another one.
+# Each block: a state, what can happen to it, what is done, and the next state if it changes.
+# Every other input is ignored.
 EXPECTED = """
-            NEXT         LAST             COMPLETE         REQUEST_N CANCEL         ERROR
-GONE        .            .                .                .         .              .
-ONE         FINISH>GONE  FINISH>GONE      FINISH>GONE      .         .              FAIL>GONE
-MANY        DELIVER      FINISH>GONE      FINISH>GONE      .         .              FAIL>GONE
-CALL        DELIVER      FINISH>CALL_OUT  FINISH>CALL_OUT  CREDIT    STOP>CALL_IN   ABORT>GONE
-CALL_IN     DELIVER      FINISH>FLUSH     FINISH>FLUSH     .         .              FAIL>GONE
-CALL_OUT    .            .                .                CREDIT    STOP>GONE      STOP>GONE
-GATHER      OPEN         OPEN             OPEN             CREDIT    DROP>GONE      DROP>GONE
-REPLY       .            .                .                .         STOP>GONE      .
-SERVE       .            .                .                CREDIT    STOP>GONE      .
-TALK        DELIVER      FINISH>TALK_OUT  FINISH>TALK_OUT  CREDIT    ABORT>GONE     ABORT>GONE
-TALK_IN     DELIVER      FINISH>FLUSH     FINISH>FLUSH     .         FAIL>GONE      FAIL>GONE
-TALK_OUT    .            .                .                CREDIT    STOP>GONE      STOP>GONE
-FLUSH       .            .                .                .         DROP>GONE      DROP>GONE
-"""
-HERE = """
-            EXCESS              SEND_COMPLETE   SEND_CANCEL         SEND_ERROR
-GONE        .                   .               .                   .
-ONE         REFUSE_CANCEL>GONE  .               CANCELLED>GONE      .
-MANY        REFUSE_CANCEL>GONE  .               CANCELLED>GONE      .
-CALL        REFUSE_CANCEL>GONE  ENDED>CALL_IN   CANCELLED>GONE      FAILED>FLUSH
-CALL_IN     REFUSE_CANCEL>GONE  .               CANCELLED>GONE      .
-CALL_OUT    .                   ENDED>FLUSH     .                   FAILED>FLUSH
-GATHER      REFUSE_ERROR>GONE   .               .                   .
-REPLY       .                   ENDED>FLUSH     .                   FAILED>FLUSH
-SERVE       .                   ENDED>FLUSH     .                   FAILED>FLUSH
-TALK        REFUSE_ERROR>GONE   ENDED>TALK_IN   CANCELLED>TALK_OUT  FAILED>FLUSH
-TALK_IN     REFUSE_ERROR>GONE   .               CANCELLED>FLUSH     FAILED>FLUSH
-TALK_OUT    .                   ENDED>FLUSH     .                   FAILED>FLUSH
-FLUSH       .                   .               .                   .
+CLOSED
+REQUESTER_RESPONSE
+    NEXT           FINISH          CLOSED
+    LAST           FINISH          CLOSED
+    COMPLETE       FINISH          CLOSED
+    ERROR          FAIL_RECEIVING  CLOSED
+    VIOLATION      REFUSE_CANCEL   CLOSED
+    SEND_CANCEL    CANCEL_SENT     CLOSED
+REQUESTER_STREAM
+    NEXT           DELIVER
+    LAST           FINISH          CLOSED
+    COMPLETE       FINISH          CLOSED
+    ERROR          FAIL_RECEIVING  CLOSED
+    VIOLATION      REFUSE_CANCEL   CLOSED
+    SEND_CANCEL    CANCEL_SENT     CLOSED
+REQUESTER_CHANNEL
+    NEXT           DELIVER
+    LAST           FINISH          REQUESTER_CHANNEL_OUT
+    COMPLETE       FINISH          REQUESTER_CHANNEL_OUT
+    REQUEST_N      CREDIT
+    CANCEL         STOP_SENDING    REQUESTER_CHANNEL_IN
+    ERROR          ABORT           CLOSED
+    VIOLATION      REFUSE_CANCEL   CLOSED
+    SEND_COMPLETE  COMPLETE_SENT   REQUESTER_CHANNEL_IN
+    SEND_CANCEL    CANCEL_SENT     CLOSED
+    SEND_ERROR     ERROR_SENT      FLUSHING
+REQUESTER_CHANNEL_IN
+    NEXT           DELIVER
+    LAST           FINISH          FLUSHING
+    COMPLETE       FINISH          FLUSHING
+    ERROR          FAIL_RECEIVING  CLOSED
+    VIOLATION      REFUSE_CANCEL   CLOSED
+    SEND_CANCEL    CANCEL_SENT     CLOSED
+REQUESTER_CHANNEL_OUT
+    REQUEST_N      CREDIT
+    CANCEL         STOP_SENDING    CLOSED
+    ERROR          STOP_SENDING    CLOSED
+    SEND_COMPLETE  COMPLETE_SENT   FLUSHING
+    SEND_ERROR     ERROR_SENT      FLUSHING
+RESPONDER_REASSEMBLY
+    NEXT           OPEN
+    LAST           OPEN
+    COMPLETE       OPEN
+    REQUEST_N      CREDIT
+    CANCEL         DROP            CLOSED
+    ERROR          DROP            CLOSED
+    VIOLATION      REFUSE_ERROR    CLOSED
+RESPONDER_RESPONSE
+    CANCEL         STOP_SENDING    CLOSED
+    SEND_COMPLETE  COMPLETE_SENT   FLUSHING
+    SEND_ERROR     ERROR_SENT      FLUSHING
+RESPONDER_STREAM
+    REQUEST_N      CREDIT
+    CANCEL         STOP_SENDING    CLOSED
+    SEND_COMPLETE  COMPLETE_SENT   FLUSHING
+    SEND_ERROR     ERROR_SENT      FLUSHING
+RESPONDER_CHANNEL
+    NEXT           DELIVER
+    LAST           FINISH          RESPONDER_CHANNEL_OUT
+    COMPLETE       FINISH          RESPONDER_CHANNEL_OUT
+    REQUEST_N      CREDIT
+    CANCEL         ABORT           CLOSED
+    ERROR          ABORT           CLOSED
+    VIOLATION      REFUSE_ERROR    CLOSED
+    SEND_COMPLETE  COMPLETE_SENT   RESPONDER_CHANNEL_IN
+    SEND_CANCEL    CANCEL_SENT     RESPONDER_CHANNEL_OUT
+    SEND_ERROR     ERROR_SENT      FLUSHING
+RESPONDER_CHANNEL_IN
+    NEXT           DELIVER
+    LAST           FINISH          FLUSHING
+    COMPLETE       FINISH          FLUSHING
+    CANCEL         FAIL_RECEIVING  CLOSED
+    ERROR          FAIL_RECEIVING  CLOSED
+    VIOLATION      REFUSE_ERROR    CLOSED
+    SEND_CANCEL    CANCEL_SENT     FLUSHING
+    SEND_ERROR     ERROR_SENT      FLUSHING
+RESPONDER_CHANNEL_OUT
+    REQUEST_N      CREDIT
+    CANCEL         STOP_SENDING    CLOSED
+    ERROR          STOP_SENDING    CLOSED
+    SEND_COMPLETE  COMPLETE_SENT   FLUSHING
+    SEND_ERROR     ERROR_SENT      FLUSHING
+FLUSHING
+    CANCEL         DROP            CLOSED
+    ERROR          DROP            CLOSED
 """
 
 
-def drawn() -> list[tuple[State, Input, str]]:
-    cells: list[tuple[State, Input, str]] = []
-    for table in (EXPECTED, HERE):
-        heading, *rows = [line.split() for line in table.strip("\n").splitlines()]
-        for name, *outcomes in rows:
-            for input_, outcome in zip(heading, outcomes, strict=True):
-                cells.append((State[name], Input[input_], outcome))
+def expected() -> dict[tuple[State, Input], tuple[State, Action]]:
+    """The table, read from the text."""
+    cells = {(state, input_): (state, Action.IGNORE) for state in State for input_ in Input}
+    state = State.CLOSED
+    for line in EXPECTED.strip("\n").splitlines():
+        words = line.split()
+        if not line.startswith(" "):
+            state = State[words[0]]
+            continue
+        next_state = State[words[2]] if len(words) > 2 else state
+        cells[state, Input[words[0]]] = next_state, Action[words[1]]
     return cells
 
 
-@pytest.mark.parametrize(("state", "input_", "outcome"), drawn())
-def test_every_input_in_every_state(state: State, input_: Input, outcome: str) -> None:
-    action, _, next_state = outcome.partition(">")
-    expected = (State[next_state] if next_state else state, Action[action.replace(".", "IGNORE")])
-    assert step(state, input_) == expected
+@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("input_", Input)
+def test_every_input_in_every_state(state: State, input_: Input) -> None:
+    assert step(state, input_) == expected()[state, input_]
 
 
-def test_the_drawing_is_complete() -> None:
-    cells = {(state, input_) for state, input_, _ in drawn()}
-    assert cells | {(state, Input.REQUEST) for state in State} == TABLE.keys()
+def test_the_table_answers_every_input_in_every_state() -> None:
+    assert TABLE.keys() == expected().keys()
 
 
 @pytest.mark.parametrize("state", State)
@@ -80,13 +137,13 @@ def test_a_request_on_a_stream_that_lives_means_nothing(state: State) -> None:
 @pytest.mark.parametrize("state", State)
 def test_who_receives_takes_elements_and_who_sends_takes_demand(state: State) -> None:
     takes = step(state, Input.NEXT).action in (Action.DELIVER, Action.FINISH)
-    assert takes == (state in RECEIVING)
-    ends = step(state, Input.SEND_COMPLETE).action is Action.ENDED
-    assert ends == (state in SENDING)
+    assert takes == (state in RECEIVING_STATES)
+    ends = step(state, Input.SEND_COMPLETE).action is Action.COMPLETE_SENT
+    assert ends == (state in SENDING_STATES)
 
 
 def test_from_every_state_a_stream_can_end() -> None:
-    ending = {State.GONE}
+    ending = {State.CLOSED}
     while True:
         more = {state for (state, _), after in TABLE.items() if after.state in ending} | ending
         if more == ending:
@@ -97,5 +154,5 @@ def test_from_every_state_a_stream_can_end() -> None:
 
 
 def test_nothing_comes_after_the_end() -> None:
-    assert all(step(State.GONE, input_).action is Action.IGNORE for input_ in Input)
-    assert set(OPENED) == set(Model)
+    assert all(step(State.CLOSED, input_).action is Action.IGNORE for input_ in Input)
+    assert set(RESPONDER_STATES) == set(InteractionModel)

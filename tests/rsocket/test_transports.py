@@ -1,4 +1,4 @@
-"""The same over sockets and byte streams; and peers that go, or that do not read."""
+"""Sockets and byte streams; peers that disconnect or do not read."""
 
 import asyncio
 import resource
@@ -28,7 +28,7 @@ from reactive_aio.rsocket import (
 from reactive_aio.rsocket.protocol.metadata import write_composite, write_routing
 from reactive_aio.rsocket.protocol.mime import ROUTING
 from reactive_aio.testing.probes import SubscriberProbe
-from tests.harness.quiet import Context
+from tests.harness.leftover_checks import Context
 
 router = Router()
 
@@ -49,7 +49,7 @@ def plus(incoming: Flow[int]) -> Flow[int]:
 
 
 async def converse(requester: Requester[Any]) -> None:
-    """A bit of everything."""
+    """Use every interaction model."""
     assert await requester.request_response(4, route="twice") == 8
     stream = requester.request_stream(route="range.5000").to_list(limit=5000)
     channel = requester.request_channel(range(5000), route="plus").to_list(limit=5000)
@@ -90,7 +90,7 @@ async def test_tls_with_certificates_on_both_sides(certificate: Path) -> None:
         await converse(requester)
 
 
-async def test_tls_refuses_a_server_that_nobody_vouches_for(
+async def test_tls_refuses_an_untrusted_server(
     certificate: Path, expects_loop_errors: list[Context]
 ) -> None:
     here = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -99,7 +99,7 @@ async def test_tls_refuses_a_server_that_nobody_vouches_for(
         with pytest.raises(ConnectionLost, match="certificate"):
             await connect(server.uri)
 
-    # asyncio itself tells of a handshake that was broken off, in some versions.
+    # Some versions of asyncio report an aborted handshake.
     assert all("transport" in each for each in expects_loop_errors)
 
 
@@ -123,16 +123,16 @@ async def test_a_byte_stream_that_ends_ends_the_connection() -> None:
             await requester.request_response(4, route="twice")
 
 
-# -- what cannot be reached ------------------------------------------------------------------------
-async def test_nobody_there() -> None:
+# -- unreachable servers ---------------------------------------------------------------------------
+async def test_a_refused_connection_fails() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(ConnectionLost, match="tcp://127"):
         await connect(f"tcp://127.0.0.1:{port}")
 
 
-async def test_a_server_that_never_answers_is_given_up() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as deaf:  # the kernel connects, nobody shakes hands
+async def test_a_connection_attempt_times_out() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:  # connects, without a response
         port = deaf.getsockname()[1]
         with pytest.raises(ConnectionLost, match="no connection within"):
             await connect(f"tls://127.0.0.1:{port}", timeout=0.05)
@@ -152,13 +152,13 @@ async def test_a_server_that_never_answers_is_given_up() -> None:
         (lambda: connect(Nothing(), retry=3), "need a URI"),
     ],
 )
-async def test_an_address_that_makes_no_sense(make: Callable[[], Any], message: str) -> None:
+async def test_invalid_addresses_are_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         await make()
 
 
 class Nothing(anyio.abc.ByteStream):
-    """A stream that is not there."""
+    """A stream that does nothing."""
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
         raise anyio.EndOfStream
@@ -168,7 +168,7 @@ class Nothing(anyio.abc.ByteStream):
     async def aclose(self) -> None: ...
 
 
-async def test_a_term_that_nobody_knows_is_refused() -> None:
+async def test_an_unknown_option_is_refused() -> None:
     unknown: Any = {"keep_alive": 3}
     with pytest.raises(TypeError, match="unknown keep_alive"):
         await connect("tcp://127.0.0.1:1", **unknown)
@@ -185,12 +185,12 @@ async def test_one_connection_too_many_ends_at_once() -> None:
         async with await connect(server.uri, codec=JSON) as second:
             with pytest.raises(ConnectionLost):
                 await second.request_response(1, route="twice")
-        assert server.refused == 1
+        assert server.refused_connections == 1
         assert await first.request_response(1, route="twice") == 2
 
 
 # -- the address -----------------------------------------------------------------------------------
-async def test_the_address_says_route_and_demand() -> None:
+async def test_the_address_sets_route_and_prefetch() -> None:
     requested: list[int] = []
     routes = Router()
 
@@ -204,15 +204,15 @@ async def test_the_address_says_route_and_demand() -> None:
     ):
         probe: SubscriberProbe[int] = SubscriberProbe(request=1)
         requester.request_stream().subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         for _ in range(50):
             await asyncio.sleep(0)
         assert sum(requested) == 20
         probe.cancel()
 
 
-# -- peers that go, and peers that do not read -----------------------------------------------------
-async def test_what_was_asked_for_before_leaving_is_still_done() -> None:
+# -- peers that disconnect or do not read ----------------------------------------------------------
+async def test_fire_and_forget_completes_after_the_client_disconnects() -> None:
     got: list[str] = []
     routes = Router()
 
@@ -230,7 +230,7 @@ async def test_what_was_asked_for_before_leaving_is_still_done() -> None:
         assert got == ["one", "two"]
 
 
-async def test_a_server_that_goes_waits_for_nobody() -> None:
+async def test_closing_the_server_cancels_handlers() -> None:
     begun, cancelled = asyncio.Event(), asyncio.Event()
     routes = Router()
 
@@ -249,7 +249,7 @@ async def test_a_server_that_goes_waits_for_nobody() -> None:
     assert cancelled.is_set()
 
 
-async def test_a_client_that_vanishes_cancels_what_was_served_for_it() -> None:
+async def test_an_aborted_client_cancels_its_streams_on_the_server() -> None:
     cancelled = asyncio.Event()
     routes = Router()
 
@@ -265,7 +265,7 @@ async def test_a_client_that_vanishes_cancels_what_was_served_for_it() -> None:
         requester = await connect(server.uri, codec=JSON)
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         requester.request_stream(route="n").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         requester._driver.abort()
         await cancelled.wait()
         await probe.end()
@@ -273,14 +273,14 @@ async def test_a_client_that_vanishes_cancels_what_was_served_for_it() -> None:
         await requester.aclose()
 
 
-async def test_a_server_that_goes_fails_what_is_open() -> None:
+async def test_closing_the_server_fails_open_requests() -> None:
     routes = Router()
     routes.route("n")(lambda: just(1).concat_with(never()))
     server = await serve("tcp://127.0.0.1:0", routes)
     async with await connect(server.uri, codec=JSON) as requester:
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         requester.request_stream(route="n").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         await server.aclose()
         await probe.end()
         assert isinstance(probe.error, ConnectionLost)
@@ -291,7 +291,7 @@ def peak() -> int:
 
 
 @pytest.mark.parametrize("size", [10, 1000, 100_000])
-async def test_a_peer_that_wants_everything_and_reads_nothing_costs_little(size: int) -> None:
+async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little(size: int) -> None:
     made = 0
     routes = Router()
 
@@ -317,13 +317,13 @@ async def test_a_peer_that_wants_everything_and_reads_nothing_costs_little(size:
             before = peak()
             await loop.sock_sendall(rude, wish.data_to_send())
             seen = -1
-            while seen != made or not made:  # until the kernel takes no more
+            while seen != made or not made:  # until the kernel accepts no more
                 seen = made
                 for _ in range(200):
                     await asyncio.sleep(0)
             assert peak() - before < 8 * 1024 * 1024
             [driver] = server._drivers
             transport: Any = driver._transport
-            held = driver.connection.queued + transport.get_write_buffer_size()
+            held = driver.connection.queued_bytes + transport.get_write_buffer_size()
             assert size <= held < 1024 * 1024
-            assert made * size < 16 * 1024 * 1024  # most of it in the kernel
+            assert made * size < 16 * 1024 * 1024  # most of it in buffers of the kernel

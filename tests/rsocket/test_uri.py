@@ -1,4 +1,4 @@
-"""Addresses: what can be written, what it means, and what is said of all else."""
+"""Addresses: parsing, writing, and the errors of invalid ones."""
 
 import re
 
@@ -50,12 +50,14 @@ from reactive_aio.rsocket import Address
         ),
     ],
 )
-def test_what_an_address_says(prefix: str, uri: str, address: Address, text: str | None) -> None:
+def test_addresses_are_parsed_and_written(
+    prefix: str, uri: str, address: Address, text: str | None
+) -> None:
     parsed = Address.parse(prefix + uri)
     assert parsed == address
     assert str(parsed) == (uri if text is None else text)
-    assert parsed.secure is (address.transport in ("tls", "wss"))
-    assert parsed.web is (address.transport in ("ws", "wss"))
+    assert parsed.is_secure is (address.transport in ("tls", "wss"))
+    assert parsed.is_websocket is (address.transport in ("ws", "wss"))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ def test_what_an_address_says(prefix: str, uri: str, address: Address, text: str
         ("ws://here/?n=", "from 1 to"),
     ],
 )
-def test_what_is_wrong_with_an_address_is_said(uri: str, says: str) -> None:
+def test_an_invalid_address_is_explained(uri: str, says: str) -> None:
     with pytest.raises(ValueError, match=re.escape(says)) as caught:
         Address.parse(uri)
     assert repr(uri) in str(caught.value)

@@ -1,4 +1,4 @@
-"""RSocket over WebSocket, both ends ours."""
+"""RSocket over WebSocket, with our client and server."""
 
 import asyncio
 import contextlib
@@ -22,9 +22,13 @@ from reactive_aio.rsocket import (
 from reactive_aio.rsocket.protocol.codec import decode
 from reactive_aio.rsocket.protocol.frames import KeepAlive
 from reactive_aio.rsocket.transports import accepting
-from reactive_aio.rsocket.transports.messages import allowed, joined, parted
+from reactive_aio.rsocket.transports.message_framing import (
+    is_origin_allowed,
+    join_messages,
+    split_messages,
+)
 from reactive_aio.testing.probes import SubscriberProbe
-from tests.harness.quiet import Context
+from tests.harness.leftover_checks import Context
 from tests.rsocket.test_transports import converse, router
 
 
@@ -53,7 +57,7 @@ async def test_tls_with_certificates_on_both_sides(certificate: Path) -> None:
         await converse(requester)
 
 
-async def test_tls_refuses_a_server_that_nobody_vouches_for(
+async def test_tls_refuses_an_untrusted_server(
     certificate: Path, expects_loop_errors: list[Context]
 ) -> None:
     here = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -66,7 +70,7 @@ async def test_tls_refuses_a_server_that_nobody_vouches_for(
 
 @pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\n\r\n"], ids=["silent", "no TLS"])
 @pytest.mark.parametrize("scheme", ["tls", "wss"])
-async def test_who_does_not_agree_on_tls_does_not_count(
+async def test_a_failed_tls_handshake_does_not_count_as_a_connection(
     scheme: str,
     said: bytes,
     certificate: Path,
@@ -84,15 +88,15 @@ async def test_who_does_not_agree_on_tls_does_not_count(
         reader, writer = await asyncio.open_connection("127.0.0.1", server.address.port)
         writer.write(said)
         with contextlib.suppress(ConnectionError):
-            await reader.read()  # up to the end
+            await reader.read()  # until the connection is closed
         writer.close()
-        assert (server.connections, server.refused) == (0, 0)
+        assert (server.connections, server.refused_connections) == (0, 0)
         if said:
             async with await connect(server.uri, codec=JSON, ssl=there) as requester:
                 assert await requester.request_response(2, route="twice") == 4
                 assert server.connections == 1
 
-    # asyncio itself tells of a handshake that came to nothing.
+    # asyncio reports a failed handshake.
     assert all("transport" in each for each in expects_loop_errors)
 
 
@@ -117,20 +121,20 @@ async def test_keepalives_are_exchanged(monkeypatch: pytest.MonkeyPatch) -> None
         await serve("ws://127.0.0.1:0", router) as server,
         await connect(server.uri, codec=JSON, keepalive=0.01, lifetime=30) as requester,
     ):
-        received = requester._driver.received
+        received = requester._driver.data_received
 
-        def hear(data: bytes) -> None:
+        def receive(data: bytes) -> None:
             came.put_nowait(data)
             received(data)
 
-        monkeypatch.setattr(requester._driver, "received", hear)
+        monkeypatch.setattr(requester._driver, "data_received", receive)
         for _ in range(3):
-            [answer] = [decode(frame) for frame in parted(await came.get())]
+            [answer] = [decode(frame) for frame in split_messages(await came.get())]
             assert isinstance(answer, KeepAlive)
             assert not answer.respond
 
 
-# -- leaving ---------------------------------------------------------------------------------------
+# -- disconnecting ---------------------------------------------------------------------------------
 def endless(cancelled: asyncio.Event) -> Router:
     routes = Router()
 
@@ -146,13 +150,13 @@ def endless(cancelled: asyncio.Event) -> Router:
 
 
 @pytest.mark.parametrize("way", ["aclose", "abort"])
-async def test_a_client_that_leaves_cancels_what_was_served_for_it(way: str) -> None:
+async def test_a_disconnect_cancels_the_streams_of_the_client(way: str) -> None:
     cancelled = asyncio.Event()
     async with await serve("ws://127.0.0.1:0", endless(cancelled)) as server:
         requester = await connect(server.uri, codec=JSON)
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         requester.request_stream(route="n").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         if way == "abort":
             requester._driver.abort()
         else:
@@ -163,7 +167,7 @@ async def test_a_client_that_leaves_cancels_what_was_served_for_it(way: str) -> 
         await requester.aclose()
 
 
-async def test_a_subscriber_that_cancels_is_heard() -> None:
+async def test_a_cancellation_reaches_the_server() -> None:
     cancelled = asyncio.Event()
     async with (
         await serve("ws://127.0.0.1:0", endless(cancelled)) as server,
@@ -171,27 +175,27 @@ async def test_a_subscriber_that_cancels_is_heard() -> None:
     ):
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         requester.request_stream(route="n").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         probe.cancel()
         await cancelled.wait()
         assert server.connections == 1
 
 
-async def test_a_server_that_goes_fails_what_is_open() -> None:
+async def test_closing_the_server_fails_open_requests() -> None:
     routes = Router()
     routes.route("n")(lambda: just(1).concat_with(never()))
     server = await serve("ws://127.0.0.1:0", routes)
     async with await connect(server.uri, codec=JSON) as requester:
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         requester.request_stream(route="n").subscribe(probe)
-        await probe.received(1)
+        await probe.wait_for_signals(1)
         await server.aclose()
         await probe.end()
         assert isinstance(probe.error, ConnectionLost)
 
 
 # -- demand ----------------------------------------------------------------------------------------
-async def test_the_address_says_path_route_and_demand() -> None:
+async def test_the_address_sets_path_route_and_prefetch() -> None:
     requested: list[int] = []
     routes = Router()
 
@@ -204,7 +208,7 @@ async def test_the_address_says_path_route_and_demand() -> None:
         async with await connect(uri, codec=JSON) as requester:
             probe: SubscriberProbe[str] = SubscriberProbe(request=1)
             requester.request_stream().subscribe(probe)
-            await probe.received(1)
+            await probe.wait_for_signals(1)
             assert probe.elements == ["ACME"]
             for _ in range(50):
                 await asyncio.sleep(0)
@@ -214,9 +218,7 @@ async def test_the_address_says_path_route_and_demand() -> None:
 
 # -- the extra -------------------------------------------------------------------------------------
 @pytest.mark.parametrize("side", ["client", "server"])
-async def test_without_websockets_the_extra_is_named(
-    side: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_missing_extra_is_named(side: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     for name in [each for each in sys.modules if each.partition(".")[0] == "websockets"]:
@@ -230,14 +232,14 @@ async def test_without_websockets_the_extra_is_named(
 
 # -- parts -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("messages", [[], [b"abcdef"], [b"a" * 6, b"b" * 70_000, b"", b"c" * 6]])
-def test_frames_are_put_together_and_taken_apart(messages: list[bytes]) -> None:
-    assert parted(joined(messages)) == messages
+def test_messages_are_joined_and_split(messages: list[bytes]) -> None:
+    assert split_messages(join_messages(messages)) == messages
 
 
 @pytest.mark.parametrize(
     ("origin", "host", "origins", "may"),
     [
-        (None, "here:80", [], True),  # no browser
+        (None, "here:80", [], True),  # not a browser
         ("http://here:8000", "here:8000", [], True),
         ("https://Here", "here", [], True),
         ("http://here:8001", "here:8000", [], False),
@@ -251,7 +253,7 @@ def test_frames_are_put_together_and_taken_apart(messages: list[bytes]) -> None:
         ("null", "here", ["null"], True),
     ],
 )
-def test_which_pages_may_connect(
+def test_origins_are_checked(
     origin: str | None, host: str | None, origins: Iterable[str], may: bool
 ) -> None:
-    assert allowed(origin, host, origins) is may
+    assert is_origin_allowed(origin, host, origins) is may

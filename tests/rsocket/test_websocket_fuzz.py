@@ -1,4 +1,4 @@
-"""Whatever comes over a WebSocket: no exception, nothing kept without bound, nothing left."""
+"""Any WebSocket input: no exception, no unbounded buffer, no leak."""
 
 import asyncio
 from typing import Any
@@ -14,17 +14,17 @@ from reactive_aio import Flow, from_iterable, never
 from reactive_aio.rsocket import (
     JSON,
     Address,
+    ClientOptions,
     Limits,
     Requester,
     Router,
     RouterResponder,
     Server,
-    Terms,
 )
+from reactive_aio.rsocket.client_options import client_driver
 from reactive_aio.rsocket.protocol.codec import encode
-from reactive_aio.rsocket.terms import dialled
-from reactive_aio.rsocket.transports.websocket_client import ClientWire
-from reactive_aio.rsocket.transports.websocket_server import ServerWire
+from reactive_aio.rsocket.transports.websocket_client import WebSocketClientTransport
+from reactive_aio.rsocket.transports.websocket_server import WebSocketServerTransport
 from tests.rsocket.websocket_peer import JSON_SETUP, stream
 from tests.rsocket.wire import ANY_FRAME
 
@@ -62,7 +62,7 @@ DATA = some.one_of(
 
 @some.composite
 def framed(draw: some.DrawFn, *, client: bool = True) -> bytes:
-    """A frame of WebSocket, mostly a good one."""
+    """A WebSocket frame, mostly a valid one."""
     opcode = draw(some.sampled_from([Opcode.BINARY] * 4 + [*Opcode]))
     frame = Frame(opcode, draw(DATA), draw(some.sampled_from([True, True, False])))
     if opcode in (Opcode.PING, Opcode.PONG, Opcode.CLOSE):
@@ -76,12 +76,12 @@ def conversation(*, client: bool) -> some.SearchStrategy[list[bytes]]:
 
 
 class Socket:
-    """As little of a transport as a wire needs."""
+    """The part of a transport that a WebSocket transport uses."""
 
     def __init__(self) -> None:
         self.wire: Any = None
         self.written = b""
-        self.ended = False
+        self.is_closed = False
 
     def write(self, data: bytes) -> None:
         self.written += data
@@ -93,7 +93,7 @@ class Socket:
         return True
 
     def write_eof(self) -> None:
-        """Nobody waits for it."""
+        """Do nothing."""
 
     pause_reading = resume_reading = write_eof
 
@@ -102,8 +102,8 @@ class Socket:
         return default
 
     def close(self) -> None:
-        if not self.ended:
-            self.ended = True
+        if not self.is_closed:
+            self.is_closed = True
             asyncio.get_running_loop().call_soon(self.wire.connection_lost, None)
 
     abort = close
@@ -113,18 +113,18 @@ async def talk(chunks: list[bytes]) -> None:
     responder = RouterResponder(router, on_error=str)
     server = Server(responder, limits=LIMITS, max_connections=9)
     socket = Socket()
-    wire: Any = ServerWire(server.welcome(), "/", ())
+    wire: Any = WebSocketServerTransport(server.welcome(), "/", ())
     socket.wire = wire
     wire.connection_made(socket)
     for chunk in chunks:
-        if socket.ended:
+        if socket.is_closed:
             break
         wire.data_received(chunk)
         assert len(wire._parts) <= LIMITS.max_frame
         for _ in range(3):
             await asyncio.sleep(0)
-    heard(socket.written)
-    if not socket.ended:
+    check_received(socket.written)
+    if not socket.is_closed:
         wire.eof_received()
     socket.close()
     await server.aclose()
@@ -132,8 +132,8 @@ async def talk(chunks: list[bytes]) -> None:
     assert wire._half is wire._end_timer is None
 
 
-def heard(written: bytes) -> None:
-    """A client understands all that it gets."""
+def check_received(written: bytes) -> None:
+    """A client can decode all that it receives."""
     client = ClientProtocol(parse_uri("ws://here/"))
     client.key = "AAAAAAAAAAAAAAAAAAAAAA=="
     client.receive_data(written)
@@ -158,9 +158,9 @@ def test_a_server_survives_any_handshake(data: bytes) -> None:
 
 
 async def listen_to(messages: list[bytes], answer: bytes | None) -> None:
-    """A client asks for streams, and gets *messages*."""
-    driver = dialled(JSON, Terms(limits=LIMITS, router=router), None)
-    wire: Any = ClientWire(driver, Address.parse("ws://here/"))
+    """A client requests streams and receives *messages*."""
+    driver = client_driver(JSON, ClientOptions(limits=LIMITS, router=router), None)
+    wire: Any = WebSocketClientTransport(driver, Address.parse("ws://here/"))
     socket = Socket()
     socket.wire = wire
     wire.connection_made(socket)
@@ -176,7 +176,7 @@ async def listen_to(messages: list[bytes], answer: bytes | None) -> None:
         streams = [asyncio.ensure_future(requester.request_stream(route=each).to_list(limit=9))
                    for each in ("n", "x")]  # fmt: skip
     for message in messages:
-        if not socket.ended:
+        if not socket.is_closed:
             wire.data_received(message)
         for _ in range(3):
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""What may come over a WebSocket, and what may not: servers and clients that break its rules."""
+"""WebSocket input within and against the rules, from clients and from servers."""
 
 import asyncio
 import contextlib
@@ -41,10 +41,10 @@ async def serving(**options: Any) -> Server:
 
 
 async def letters_come(peer: Peer) -> None:
-    """What was asked for by `stream("letters", …)` is heard."""
+    """Receive the elements requested by `stream("letters", …)`."""
     came = b""
     while True:
-        frame = await peer.hear()
+        frame = await peer.receive()
         assert isinstance(frame, PayloadFrame)
         came += frame.payload.data
         if frame.complete:
@@ -52,8 +52,8 @@ async def letters_come(peer: Peer) -> None:
     assert came == b"abc"
 
 
-# -- what is within the rules ----------------------------------------------------------------------
-async def test_messages_may_come_in_several_frames_with_pings_between() -> None:
+# -- within the rules ------------------------------------------------------------------------------
+async def test_fragmented_messages_may_be_interleaved_with_pings() -> None:
     async with await serving() as server, Peer(server.uri) as peer:
         await peer.shake_hands()
         peer.frame(Opcode.BINARY, SETUP[:5], fin=False)
@@ -81,7 +81,7 @@ async def test_bytes_may_be_cut_anywhere() -> None:
         await letters_come(peer)
 
 
-async def test_a_client_that_asks_for_rsocket_by_name_gets_it() -> None:
+async def test_the_subprotocol_rsocket_is_negotiated() -> None:
     async with await serving() as server, Peer(server.uri) as peer:
         peer.protocol.available_subprotocols = ["graphql", "rsocket"]  # type: ignore[list-item]
         await peer.shake_hands()
@@ -96,7 +96,7 @@ async def test_compression_is_not_offered() -> None:
         assert "Sec-WebSocket-Extensions" not in peer.answer.headers
 
 
-# -- what is not -----------------------------------------------------------------------------------
+# -- against the rules -----------------------------------------------------------------------------
 def text(peer: Peer) -> None:
     peer.frame(Opcode.TEXT, b"hello")
 
@@ -124,7 +124,7 @@ def unmasked(peer: Peer) -> None:
 
 
 def odd(peer: Peer) -> None:
-    peer.writer.write(b"\x8b\x80\x00\x00\x00\x00")  # an opcode that there is not
+    peer.writer.write(b"\x8b\x80\x00\x00\x00\x00")  # an unknown opcode
 
 
 def many_pings(peer: Peer) -> None:
@@ -153,7 +153,7 @@ WRONG: list[tuple[Callable[[Peer], None], int]] = [
 
 @pytest.mark.parametrize("set_up", [True, False], ids=["after SETUP", "before SETUP"])
 @pytest.mark.parametrize(("wrong", "code"), WRONG, ids=lambda each: getattr(each, "__name__", each))
-async def test_the_server_says_what_is_wrong_and_closes(
+async def test_a_violation_closes_with_its_code(
     wrong: Callable[[Peer], None], code: int, set_up: bool
 ) -> None:
     limits = Limits(max_frame=10_000, max_useless=100)
@@ -167,7 +167,7 @@ async def test_the_server_says_what_is_wrong_and_closes(
     assert server.connections == 0
 
 
-async def test_what_comes_behind_a_mistake_is_not_heard() -> None:
+async def test_messages_after_a_violation_are_ignored() -> None:
     async with await serving() as server, Peer(server.uri) as peer:
         await peer.shake_hands()
         peer.writer.write(b"")
@@ -183,7 +183,7 @@ async def test_what_comes_behind_a_mistake_is_not_heard() -> None:
         assert not [each for each in peer.came if each.opcode is Opcode.BINARY]
 
 
-async def test_a_stranger_may_not_send_much_before_its_first_message_is_whole() -> None:
+async def test_an_unfinished_first_message_is_limited() -> None:
     limits = Limits(max_setup=1000)
     async with await serving(limits=limits) as server, Peer(server.uri) as peer:
         await peer.shake_hands()
@@ -192,18 +192,18 @@ async def test_a_stranger_may_not_send_much_before_its_first_message_is_whole() 
 
 
 @pytest.mark.parametrize("message", [b"", b"abc", bytes(6), SETUP[:-1], bytes(70_000)])
-async def test_a_message_that_is_no_frame_ends_the_connection_with_an_error(message: bytes) -> None:
+async def test_a_malformed_frame_fails_the_connection(message: bytes) -> None:
     async with await serving() as server, Peer(server.uri) as peer:
         await peer.shake_hands()
         peer.send(message)
-        frame = await peer.hear()
+        frame = await peer.receive()
         assert isinstance(frame, Error)
         assert frame.code == ErrorCode.INVALID_SETUP
         assert (await peer.closed()).code == 1000
 
 
 # -- slow peers ------------------------------------------------------------------------------------
-async def test_a_handshake_that_does_not_come_is_not_awaited() -> None:
+async def test_a_missing_handshake_closes_the_connection() -> None:
     async with await serving(limits=Limits(setup_timeout=0.02)) as server, Peer(server.uri) as peer:
         peer.writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n")
         answer = await peer.reader.read()
@@ -212,20 +212,20 @@ async def test_a_handshake_that_does_not_come_is_not_awaited() -> None:
         await gone(server)
 
 
-async def test_neither_is_a_setup() -> None:
+async def test_a_missing_setup_closes_the_connection() -> None:
     async with await serving(limits=Limits(setup_timeout=0.02)) as server, Peer(server.uri) as peer:
         await peer.shake_hands()
-        frame = await peer.hear()
+        frame = await peer.receive()
         assert isinstance(frame, Error)
         assert frame.code == ErrorCode.INVALID_SETUP
         assert (await peer.closed()).code == 1000
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["pieces", "one frame"])
-async def test_neither_is_the_rest_of_a_message(
+async def test_an_unfinished_message_closes_the_connection(
     whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(websocket, "CLOSE_TIMEOUT", 0.02)  # no leave can be taken amid a message
+    monkeypatch.setattr(websocket, "CLOSE_TIMEOUT", 0.02)  # no close frame fits inside a message
     limits = Limits(frame_timeout=0.02)
     async with await serving(limits=limits) as server, Peer(server.uri) as peer:
         await peer.shake_hands()
@@ -236,14 +236,14 @@ async def test_neither_is_the_rest_of_a_message(
             peer.frame(Opcode.PING, b"")
         else:
             peer.writer.write(b"\x82\xe4" + bytes(50))
-        frame = await peer.hear()
+        frame = await peer.receive()
         assert isinstance(frame, Error)
         assert frame.code == ErrorCode.CONNECTION_ERROR
         assert b"did not come in time" in frame.data
         assert (await peer.closed()).code == 1000
 
 
-async def test_what_is_slow_but_in_time_is_taken() -> None:
+async def test_a_slow_message_within_the_timeout_is_accepted() -> None:
     async with await serving() as server, Peer(server.uri) as peer:
         await peer.shake_hands()
         peer.frame(Opcode.BINARY, SETUP[:9], fin=False)
@@ -259,7 +259,7 @@ async def test_what_is_slow_but_in_time_is_taken() -> None:
         assert wire._half is None
 
 
-async def test_a_peer_that_does_not_take_leave_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unfinished_closing_handshake_is_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(websocket, "CLOSE_TIMEOUT", 0.02)
     async with await serving() as server, Peer(server.uri) as peer:
         await peer.shake_hands()
@@ -270,12 +270,12 @@ async def test_a_peer_that_does_not_take_leave_is_left(monkeypatch: pytest.Monke
         await gone(server)
 
 
-async def test_a_server_that_closes_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_closing_the_server_is_bounded_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(websocket, "CLOSE_TIMEOUT", 0.02)
     async with Peer((server := await serving()).uri) as peer:
         await peer.shake_hands()
         peer.send(SETUP)
-        await server.aclose()  # nobody reads at the other end
+        await server.aclose()  # the peer does not read
         assert server.connections == 0
 
 
@@ -284,13 +284,13 @@ async def gone(server: Server) -> None:
     drivers = [*server._drivers]
     ended = [asyncio.Event() for _ in drivers]
     for driver, event in zip(drivers, ended, strict=True):
-        lost = driver.on_lost
+        lost = driver.on_closed
 
         def tell(of: Any, event: asyncio.Event = event, lost: Any = lost) -> None:
             lost(of)
             event.set()
 
-        driver.on_lost = tell
+        driver.on_closed = tell
     for event in ended:
         await event.wait()
     assert server.connections == 0
@@ -298,7 +298,7 @@ async def gone(server: Server) -> None:
 
 # -- peers that do not read ------------------------------------------------------------------------
 @pytest.mark.parametrize("size", [10, 1000, 100_000])
-async def test_a_peer_that_wants_everything_and_reads_nothing_costs_little(size: int) -> None:
+async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little(size: int) -> None:
     made = 0
     plenty = Router()
 
@@ -324,12 +324,12 @@ async def test_a_peer_that_wants_everything_and_reads_nothing_costs_little(size:
         assert peak() - before < 8 * 1024 * 1024
         [driver] = server._drivers
         wire: Any = driver._transport
-        held = driver.connection.queued + wire._socket.get_write_buffer_size()
+        held = driver.connection.queued_bytes + wire._socket.get_write_buffer_size()
         assert size <= held < 1024 * 1024
         driver.abort()
 
 
-async def test_a_peer_that_pings_and_reads_nothing_is_cut_off() -> None:
+async def test_a_peer_that_pings_and_reads_nothing_is_aborted() -> None:
     limits = Limits(max_useless=10**6, max_backlog=50_000)
     async with await serving(limits=limits) as server, Peer(server.uri) as peer:
         await peer.shake_hands()
@@ -344,13 +344,13 @@ async def test_a_peer_that_pings_and_reads_nothing_is_cut_off() -> None:
         await ended
 
 
-# -- who is not let in -----------------------------------------------------------------------------
+# -- refused connections ---------------------------------------------------------------------------
 async def test_one_connection_too_many_ends_at_once() -> None:
     async with await serving(max_connections=1) as server, Peer(server.uri) as first:
-        async with Peer(server.uri) as second:  # the first has not even shaken hands
+        async with Peer(server.uri) as second:  # the first has not finished its handshake
             with contextlib.suppress(ConnectionError):
                 assert await second.reader.read() == b""
-        assert server.refused == 1
+        assert server.refused_connections == 1
         await first.shake_hands()
         first.send(SETUP, stream("letters", 9))
         await letters_come(first)
@@ -361,11 +361,11 @@ async def test_one_connection_too_many_ends_at_once() -> None:
     [
         (b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", b"426"),
         (b"GET /elsewhere HTTP/1.1\r\nHost: here\r\n\r\n", b"404"),
-        (b"POST / HTTP/1.1\r\nHost: here\r\n\r\n", b""),  # some versions of websockets answer
-        (b"\x00\x00\x31\x00\x00\x00\x00", b""),  # RSocket over TCP: no HTTP at all
+        (b"POST / HTTP/1.1\r\nHost: here\r\n\r\n", b""),  # some versions of websockets respond
+        (b"\x00\x00\x31\x00\x00\x00\x00", b""),  # RSocket over TCP instead of HTTP
     ],
 )
-async def test_what_is_no_websocket_is_told_so(request_: bytes, status: bytes) -> None:
+async def test_an_http_request_without_upgrade_is_refused(request_: bytes, status: bytes) -> None:
     async with await serving() as server, Peer(server.uri) as peer:
         peer.writer.write(request_)
         peer.writer.write_eof()
@@ -383,7 +383,7 @@ async def test_what_is_no_websocket_is_told_so(request_: bytes, status: bytes) -
         (["*"], "https://evil.example", 101),
     ],
 )
-async def test_pages_of_other_places_need_to_be_known(
+async def test_pages_of_other_origins_are_refused_unless_listed(
     origins: list[str], origin: str, status: int
 ) -> None:
     async with await serving(origins=origins) as server, Peer(server.uri) as peer:
@@ -400,7 +400,7 @@ async def test_pages_of_other_places_need_to_be_known(
         ("wss://127.0.0.1:0", {}, ValueError, "certificate"),
     ],
 )
-async def test_options_that_make_no_sense(
+async def test_invalid_options_are_refused(
     uri: str, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -409,14 +409,14 @@ async def test_options_that_make_no_sense(
 
 # -- servers that break the rules ------------------------------------------------------------------
 class Rogue:
-    """A server of WebSockets that does as it is told."""
+    """A scripted WebSocket server."""
 
     def __init__(self, act: Callable[["Rogue"], None], *, answer: bytes | None = None) -> None:
         self._act = act
         self._answer = answer
         self.protocol = ServerProtocol()
         self.writer: Any = None
-        self.ended = asyncio.Event()
+        self.done = asyncio.Event()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.writer = writer
@@ -434,7 +434,7 @@ class Rogue:
             await reader.readuntil(b"\r\n\r\n")
             writer.write(self._answer)
         writer.close()
-        self.ended.set()
+        self.done.set()
 
     def flush(self) -> None:
         data = self.protocol.data_to_send()
@@ -477,7 +477,7 @@ def leaves(server: Rogue) -> None:
         (leaves, 1001, "closed"),
     ],
 )
-async def test_the_client_closes_and_its_streams_fail(
+async def test_a_violation_by_the_server_fails_the_streams_of_the_client(
     act: Callable[[Rogue], None], code: int, says: str
 ) -> None:
     server = Rogue(act)
@@ -488,7 +488,7 @@ async def test_the_client_closes_and_its_streams_fail(
             await probe.end()
             assert isinstance(probe.error, ConnectionLost)
             assert says in str(probe.error)
-        await server.ended.wait()
+        await server.done.wait()
         close = server.protocol.close_rcvd
         assert close is not None
         assert close.code == code
@@ -507,14 +507,14 @@ async def test_the_client_closes_and_its_streams_fail(
         (b"", "no WebSocket there"),
     ],
 )
-async def test_a_server_without_websocket_is_told_of(answer: bytes, says: str) -> None:
+async def test_a_server_without_websocket_is_reported(answer: bytes, says: str) -> None:
     async with rogue(Rogue(lambda _: None, answer=answer)) as uri:
         with pytest.raises(ConnectionLost, match=says) as caught:
             await connect(uri)
         assert uri in str(caught.value)
 
 
-async def test_a_server_that_never_answers_is_given_up() -> None:
+async def test_a_connection_attempt_times_out() -> None:
     async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         assert not (await reader.read()).endswith(b"?")
         writer.close()
@@ -525,14 +525,14 @@ async def test_a_server_that_never_answers_is_given_up() -> None:
             await connect(f"ws://127.0.0.1:{port}", timeout=0.05)
 
 
-async def test_nobody_there() -> None:
+async def test_a_refused_connection_fails() -> None:
     async with await serving() as server:
         uri = server.uri
     with pytest.raises(ConnectionLost, match="ws://127"):
         await connect(uri)
 
 
-async def test_elements_that_came_before_a_mistake_are_delivered() -> None:
+async def test_elements_before_a_violation_are_delivered() -> None:
     def act(server: Rogue) -> None:
         frame = PayloadFrame(1, Payload(b"x"), True, False, False)
 

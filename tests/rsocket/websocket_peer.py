@@ -1,4 +1,4 @@
-"""A client of WebSockets that does as it is told, rules or not."""
+"""A scripted WebSocket client, which may break the rules."""
 
 import asyncio
 from typing import Any, Self
@@ -18,13 +18,13 @@ JSON_SETUP = encode(Setup(data_mime=JSON.mime))
 
 
 def stream(route: str, n: int, stream_id: int = 1) -> bytes:
-    """A request for a stream."""
+    """An encoded REQUEST_STREAM."""
     metadata = write_composite([(ROUTING, write_routing(route))])
     return encode(RequestStream(stream_id, n, Payload(b"", metadata)))
 
 
 class Peer:
-    """One connection, by hand."""
+    """One connection; the test sends each frame."""
 
     def __init__(self, uri: str) -> None:
         self.uri = parse_uri(uri)
@@ -42,7 +42,7 @@ class Peer:
         self.writer.close()
 
     async def shake_hands(self, **headers: str) -> Self:
-        """Ask for a WebSocket; `answer` is what came back."""
+        """Send the opening handshake; `answer` is the response."""
         request = self.protocol.connect()
         for name, value in headers.items():
             request.headers[name] = value
@@ -58,14 +58,14 @@ class Peer:
         self.flush()
 
     def frame(self, opcode: Opcode, data: bytes, *, fin: bool = True, mask: bool = True) -> None:
-        """A WebSocket frame, whatever the protocol thinks of it."""
+        """Send a WebSocket frame without checks."""
         self.writer.write(Frame(opcode, data, fin).serialize(mask=mask))
 
     def flush(self) -> None:
         self.writer.write(b"".join(self.protocol.data_to_send()))
 
     async def read(self) -> bool:
-        """Take in what comes next; False at the end of it all."""
+        """Read more data; return False at the end of the stream."""
         data = await self.reader.read(65536)
         if data:
             self.protocol.receive_data(data)
@@ -81,20 +81,20 @@ class Peer:
         return bool(data)
 
     async def next(self, opcode: Opcode = Opcode.BINARY) -> bytes:
-        """The next frame of a kind."""
+        """The next frame with this opcode."""
         while not any(each.opcode is opcode for each in self.came):
             assert await self.read(), "the connection has ended"
         place = next(i for i, each in enumerate(self.came) if each.opcode is opcode)
         return bytes(self.came.pop(place).data)
 
-    async def hear(self) -> RSocketFrame:
-        """The next frame of RSocket."""
+    async def receive(self) -> RSocketFrame:
+        """The next RSocket frame."""
         frame = decode(await self.next())
         assert frame is not None
         return frame
 
     async def closed(self) -> Close:
-        """Why the other side has closed the WebSocket; the end of the socket is awaited."""
+        """Wait for the end of the connection; return the close frame of the peer."""
         close = Close.parse(await self.next(Opcode.CLOSE))
         while await self.read():
             pass

@@ -4,15 +4,15 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
-from reactive_aio.rsocket.protocol.codec import decode, encode, prefix
+from reactive_aio.rsocket.protocol.codec import add_length, decode, encode
 from reactive_aio.rsocket.protocol.connection import Connection
 from reactive_aio.rsocket.protocol.events import (
-    Answers,
     Elements,
     Event,
-    Questions,
-    Requested,
-    SetupAsked,
+    RequestReceived,
+    ResponseRequests,
+    Responses,
+    SetupReceived,
 )
 from reactive_aio.rsocket.protocol.frames import (
     MAX_31,
@@ -35,8 +35,8 @@ from reactive_aio.rsocket.protocol.frames import (
     ResumeOk,
     Setup,
 )
-from reactive_aio.rsocket.protocol.framing import Splitter
-from reactive_aio.rsocket.protocol.states import Model
+from reactive_aio.rsocket.protocol.framing import FrameSplitter
+from reactive_aio.rsocket.protocol.stream_states import InteractionModel
 
 E = TypeVar("E")
 
@@ -84,12 +84,12 @@ ANY_FRAME = st.one_of(*FRAMES.values())
 # -- connections -----------------------------------------------------------------------------------
 def wire(*frames: Frame) -> bytes:
     """Frames as they stand in a stream of bytes."""
-    return b"".join(prefix(encode(frame)) for frame in frames)
+    return b"".join(add_length(encode(frame)) for frame in frames)
 
 
 def read(data: bytes) -> list[Frame]:
     """The frames in a stream of bytes."""
-    splitter = Splitter()
+    splitter = FrameSplitter()
     splitter.feed(data)
     frames: list[Frame] = []
     while (frame := splitter.next()) is not None:
@@ -103,7 +103,7 @@ def read(data: bytes) -> list[Frame]:
 def sent(connection: Connection) -> list[Frame]:
     """All that *connection* wants to send."""
     data = b""
-    while connection.queued or connection.pending:
+    while connection.queued_bytes or connection.has_output:
         more = connection.data_to_send()
         if not more:
             break
@@ -115,11 +115,13 @@ def apart(events: list[Event]) -> list[Event]:
     """*events*, with each request and each answer of one element by itself."""
     found: list[Event] = []
     for event in events:
-        if isinstance(event, Questions):
-            for stream_id, data, metadata in event.questions:
-                found.append(Requested(stream_id, Model.RESPONSE, Payload(data, metadata)))
-        elif isinstance(event, Answers):
-            for stream_id, data in event.answers:
+        if isinstance(event, ResponseRequests):
+            for stream_id, data, metadata in event.requests:
+                found.append(
+                    RequestReceived(stream_id, InteractionModel.RESPONSE, Payload(data, metadata))
+                )
+        elif isinstance(event, Responses):
+            for stream_id, data in event.responses:
                 found.append(Elements(stream_id, [data], complete=True))
         else:
             found.append(event)
@@ -142,7 +144,7 @@ def client(setup: Setup = Setup(), now: float = 0.0, **options: Any) -> Connecti
 def server(setup: Setup = Setup(), now: float = 0.0, **options: Any) -> Connection:  # noqa: B008
     """A server that has accepted a client."""
     connection = Connection(None, now, **options)
-    one(connection.receive(wire(setup), now), SetupAsked)
+    one(connection.receive(wire(setup), now), SetupReceived)
     connection.accept(now)
     assert connection.flush(now) == []
     return connection

@@ -1,13 +1,15 @@
 """What holds for every exploration."""
 
-import sys
+from collections.abc import Iterator
 
 import pytest
 
+from reactive_aio._core.time_slice import set_clock
+
 
 @pytest.fixture(autouse=True)
-def no_slice_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pause because of the clock would be another order than the one that is replayed."""
-    for name, module in [*sys.modules.items()]:
-        if name.startswith("reactive_aio.") and hasattr(module, "SLICE"):
-            monkeypatch.setattr(module, "perf_counter", lambda: 0.0)
+def no_slice_ends() -> Iterator[None]:
+    """A pause caused by the clock would change the order of events that is replayed."""
+    before = set_clock(lambda: 0.0)
+    yield
+    set_clock(before)

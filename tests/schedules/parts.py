@@ -78,12 +78,12 @@ def emitted_by_thread(schedule: Schedule) -> Flow[Any]:
     def begin(to: Emitter[int]) -> None:
         def work() -> None:
             for n in range(1, 4):
-                assert to.emit_threadsafe(n) or to.ended
+                assert to.emit_threadsafe(n) or to.is_done
             to.complete()
 
         schedule.thread(work, "the emitter")
 
-    return create(begin, bound=4, overflow="buffer")
+    return create(begin, capacity=4, overflow="wait")
 
 
 def failing_once() -> Flow[Any]:
@@ -196,7 +196,7 @@ PARTS: dict[str, Part] = {
         lambda _: from_queue(filled_later(1, 2, "end"), end="end"),
         Orders([1, 2]),
     ),
-    "create": (lambda _: create(emit_all, bound=1), Orders([1, 2, 3])),
+    "create": (lambda _: create(emit_all, capacity=1), Orders([1, 2, 3])),
     "create: by a thread": (emitted_by_thread, Orders([1, 2, 3])),
     "using": (lambda _: using(lambda: opened(1, 2), steps_of), Orders([1, 2])),
     "from_thread": (lambda _: from_thread([1, 2, 3], chunk=2), Orders([1, 2, 3])),

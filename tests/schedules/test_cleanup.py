@@ -88,7 +88,7 @@ def emitter(log: Log) -> Flow[Any]:
         finally:
             resource.close()
 
-    return create(emit, bound=1)
+    return create(emit, capacity=1)
 
 
 def workers(log: Log) -> Flow[Any]:
@@ -137,7 +137,7 @@ def test_after_the_end_or_a_cancellation_by_a_thread(make: Make) -> None:
         witness = Witness(ALL)
         make(log).subscribe(witness)
         schedule.thread(witness.cancel, "cancel()")
-        await schedule.quiet()
+        await schedule.wait_until_idle()
         judge(schedule, log)
         assert witness.breaches == []
 
@@ -156,7 +156,7 @@ def test_after_a_cancellation_from_within_while_a_thread_requests(make: Make) ->
         witness = Leaves()
         make(log).subscribe(witness)
         schedule.thread(lambda: witness.request(ALL), "request(ALL)")
-        await schedule.quiet()
+        await schedule.wait_until_idle()
         judge(schedule, log)
         assert witness.breaches == []
         assert len(witness.elements) <= 1
@@ -189,7 +189,7 @@ def test_when_the_task_that_iterates_is_cancelled(make: Make) -> None:
         loop = asyncio.get_running_loop()
         schedule.thread(lambda: loop.call_soon_threadsafe(task.cancel), "task.cancel()")
         await asyncio.wait([task])
-        await schedule.quiet()
+        await schedule.wait_until_idle()
         if not task.cancelled() and task.exception() is not None:
             assert isinstance(task.exception(), Oops)
         judge(schedule, log)

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from reactive_aio import Emitter, create, from_thread, range as numbers
-from reactive_aio._core.island import Island
-from reactive_aio._core.lifecycle import Input, Phase
-from reactive_aio._core.mailbox import Mailbox
-from reactive_aio._core.queues import Emission
+from reactive_aio._core.queues.bounded_queue import Emission
+from reactive_aio._core.queues.thread_mailbox import ThreadMailbox
+from reactive_aio._core.subscription.island import Island
+from reactive_aio._core.subscription.lifecycle import Input, Phase
 from reactive_aio._sources.thread import _Feed, _ThreadSubscription
 from reactive_aio.testing.schedules import Schedule, ScheduleFailure, explore
 from tests.schedules.laws import ALL, Witness
@@ -22,7 +22,7 @@ async def requested_twice(schedule: Schedule) -> None:
     numbers(10).subscribe(witness)
     schedule.thread(lambda: witness.request(2), "request(2)")
     witness.request(1)
-    await schedule.quiet()
+    await schedule.wait_until_idle()
     assert len(witness.elements) == 3
     witness.cancel()
 
@@ -31,7 +31,7 @@ async def from_a_thread(schedule: Schedule) -> None:
     """Its end would bring along what was forgotten; so it does not end."""
     witness = Witness(2)
     from_thread([1, 2, 3]).subscribe(witness)
-    await schedule.quiet()
+    await schedule.wait_until_idle()
     assert witness.elements == [1, 2]
     witness.cancel()
 
@@ -43,7 +43,7 @@ async def held_by_nobody(schedule: Schedule) -> None:
     from_thread([1, 2]).subscribe(witness)
     del witness
     schedule.thread(gc.collect, "the collector")
-    await schedule.quiet()
+    await schedule.wait_until_idle()
     assert elements == [1, 2]
 
 
@@ -51,14 +51,14 @@ async def emitted(schedule: Schedule) -> None:
     """As would the end here."""
     witness = Witness(ALL)
     emitters: list[Emitter[int]] = []
-    create(emitters.append, bound=4, overflow="buffer").subscribe(witness)
+    create(emitters.append, capacity=4, overflow="wait").subscribe(witness)
 
     def work() -> None:
         for n in (1, 2):
             emitters[0].emit_threadsafe(n)
 
     schedule.thread(work, "the emitter")
-    await schedule.quiet()
+    await schedule.wait_until_idle()
     assert witness.elements == [1, 2]
     witness.cancel()
 
@@ -122,7 +122,7 @@ def test_a_thread_that_does_not_keep_who_asks(monkeypatch: Broken) -> None:
 
 
 def test_a_mailbox_that_wakes_only_once(monkeypatch: Broken) -> None:
-    def put(self: "Mailbox[Any]", element: Any) -> tuple[Emission, bool]:
+    def put(self: "ThreadMailbox[Any]", element: Any) -> tuple[Emission, bool]:
         wake = not self._held
         if wake:
             self._held.append(element)
@@ -131,5 +131,5 @@ def test_a_mailbox_that_wakes_only_once(monkeypatch: Broken) -> None:
         self._held.append(element)
         return Emission.ACCEPTED, count == 0
 
-    monkeypatch.setattr(Mailbox, "put", put)
+    monkeypatch.setattr(ThreadMailbox, "put", put)
     assert len(found(emitted).order.split()) <= 3

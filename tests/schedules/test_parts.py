@@ -24,7 +24,7 @@ async def all_at_once(schedule: Schedule, flow: Any, law: Law) -> None:
     witness = Witness(ALL)
     flow.subscribe(witness)
     await witness.end()
-    await schedule.quiet()
+    await schedule.wait_until_idle()
     law.judge(witness)
 
 
@@ -32,7 +32,7 @@ async def one_by_one(schedule: Schedule, flow: Any, law: Law) -> None:
     witness = AsyncWitness(1, again=1)
     flow.subscribe(witness)
     await witness.end()
-    await schedule.quiet()
+    await schedule.wait_until_idle()
     law.judge(witness)
 
 
@@ -42,7 +42,7 @@ async def requested_by_threads(schedule: Schedule, flow: Any, law: Law) -> None:
     schedule.thread(lambda: witness.request(1), "request(1)")
     schedule.thread(lambda: witness.request(ALL), "request(ALL)")
     await witness.end()
-    await schedule.quiet()
+    await schedule.wait_until_idle()
     law.judge(witness)
 
 
@@ -50,7 +50,7 @@ async def cancelled_by_a_thread(schedule: Schedule, flow: Any, law: Law) -> None
     witness = Witness(ALL)
     flow.subscribe(witness)
     schedule.thread(witness.cancel, "cancel()")
-    await schedule.quiet()
+    await schedule.wait_until_idle()
     witness.silent = True
     await asyncio.sleep(10)
     take_out(schedule, law)

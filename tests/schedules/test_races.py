@@ -23,12 +23,12 @@ def test_a_cancellation_while_an_element_from_a_thread_is_delivered() -> None:
     """The element was taken out of a mailbox that the cancellation had emptied: IndexError."""
 
     async def scenario(schedule: Schedule) -> None:
-        processor = UnicastProcessor[int](bound=4)
+        processor = UnicastProcessor[int](capacity=4)
         witness = Witness(ALL)
         processor.subscribe(witness)
         schedule.thread(emit(processor), "the emitter")
         schedule.thread(witness.cancel, "cancel()")
-        await schedule.quiet()
+        await schedule.wait_until_idle()
         assert witness.elements == EMITTED[: len(witness.elements)]
         stats = processor.stats()
         assert stats.accepted + sum(stats.dropped.values()) <= len(EMITTED)
@@ -44,11 +44,11 @@ async def test_a_subscriber_that_cancels_while_it_is_served_from_a_thread() -> N
             super().on_next(element)
             self.cancel()
 
-    processor = UnicastProcessor[int](bound=4)
+    processor = UnicastProcessor[int](capacity=4)
     probe = CancelsAtOnce(10).subscribed_to(processor)
     for n in EMITTED:
         assert processor.emit_threadsafe(n)
-    await probe.received(1)
+    await probe.wait_for_signals(1)
     assert probe.signals == [1]
     stats = processor.stats()
     assert (stats.accepted, dict(stats.dropped)) == (1, {"discarded": 2})
@@ -63,15 +63,15 @@ async def test_a_subscriber_that_completes_its_source_while_it_is_served_from_a_
             super().on_next(element)
             emitters[0].complete()
 
-    probe = CompletesAtOnce(10).subscribed_to(create(emitters.append, bound=4, overflow="buffer"))
+    probe = CompletesAtOnce(10).subscribed_to(create(emitters.append, capacity=4, overflow="wait"))
     for n in EMITTED:
         assert emitters[0].emit_threadsafe(n)
-    assert await probe.received(4) == [1, 2, 3, "|"]
+    assert await probe.wait_for_signals(4) == [1, 2, 3, "|"]
 
 
 async def test_a_producer_that_waits_is_not_refused_because_a_thread_was_quicker() -> None:
     """What threads had left took the room that emit() had just seen."""
-    processor = UnicastProcessor[int](bound=2)
+    processor = UnicastProcessor[int](capacity=2)
     for n in EMITTED[:2]:
         processor.emit_threadsafe(n)
     task = asyncio.ensure_future(processor.emit(3))
@@ -79,12 +79,12 @@ async def test_a_producer_that_waits_is_not_refused_because_a_thread_was_quicker
     assert not task.done()
     probe = SubscriberProbe[int](3).subscribed_to(processor)
     assert await task is Emission.ACCEPTED
-    assert await probe.received(3) == EMITTED
+    assert await probe.wait_for_signals(3) == EMITTED
 
 
 async def test_a_producer_that_waits_goes_on_when_the_last_subscriber_has_left() -> None:
     """Nobody told it, and it waited for ever."""
-    processor = MulticastProcessor[int](bound=1)
+    processor = MulticastProcessor[int](capacity=1)
     probe = SubscriberProbe[int]().subscribed_to(processor)
     assert await processor.emit(1) is Emission.ACCEPTED
     tasks = [asyncio.ensure_future(processor.emit(n)) for n in (2, 3)]

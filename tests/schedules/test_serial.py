@@ -37,7 +37,7 @@ def test_signals_of_threads_and_tasks_run_one_at_a_time_each_once() -> None:
         serial.submit(awaited, "a")
         await asyncio.sleep(0)
         serial.submit(plain, "b")
-        await schedule.quiet()
+        await schedule.wait_until_idle()
         await serial.drained()
         assert sorted(seen) == ["a", "b", "t1", "t2"]
         assert seen.index("t1") < seen.index("t2")
@@ -60,7 +60,7 @@ def test_closing_it_drops_what_waits_and_ends() -> None:
         await asyncio.sleep(0)
         await serial.aclose()
         count = len(seen)
-        await schedule.quiet()
+        await schedule.wait_until_idle()
         assert seen in ([], [1], [2], [1, 2], [2, 1])
         assert len(seen) == count
         assert len(serial) == 0
@@ -76,7 +76,7 @@ def test_requests_of_three_threads_add_up() -> None:
             make().subscribe(witness)
             for n in (1, 2, 3):
                 schedule.thread(lambda n=n: witness.request(n), f"request({n})")  # type: ignore[misc]
-            await schedule.quiet()
+            await schedule.wait_until_idle()
             assert witness.breaches == []
             assert witness.elements == [0, 1, 2, 3, 4, 5]
             witness.cancel()
@@ -93,10 +93,10 @@ def test_a_request_and_a_cancellation_of_two_threads_while_the_loop_requests() -
             schedule.thread(lambda: witness.request(2), "request(2)")
             schedule.thread(witness.cancel, "cancel()")
             witness.request(1)
-            await schedule.quiet()
+            await schedule.wait_until_idle()
             witness.silent = True
             witness.request(ALL)
-            await schedule.quiet()
+            await schedule.wait_until_idle()
             Orders(list(range(5))).judge(witness)
 
         explore(scenario, package="reactive_aio", max_orders=200)

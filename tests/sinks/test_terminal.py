@@ -133,7 +133,7 @@ class TestDemand:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert foreign.cancelled == 1
+        assert foreign.cancel_count == 1
 
     async def test_an_endless_pulled_flow_gives_the_loop_its_turns(self) -> None:
         task = asyncio.ensure_future(r.generate(lambda n: (n, n + 1), 0).run())
@@ -152,7 +152,7 @@ class TestDemand:
         foreign.emit(1, 2)
         with pytest.raises(TooManyElements):
             await task
-        assert foreign.cancelled == 1
+        assert foreign.cancel_count == 1
 
 
 class TestArguments:

@@ -94,7 +94,7 @@ class TestFromAiter:
         await asyncio.sleep(0)
         assert pulled == []
         probe.request(2)
-        await probe.received(2)
+        await probe.wait_for_signals(2)
         await asyncio.sleep(0)
         assert pulled == [0, 1]
         probe.cancel()
@@ -198,7 +198,7 @@ class TestFromQueue:
     async def test_elements_are_taken_only_as_they_are_asked_for(self) -> None:
         queue = filled(1, 2, 3)
         probe = SubscriberProbe[int](2).subscribed_to(r.from_queue(queue))
-        await probe.received(2)
+        await probe.wait_for_signals(2)
         await asyncio.sleep(0)
         assert queue.qsize() == 1
         probe.cancel()

@@ -77,7 +77,7 @@ class TestDoor:
         foreign.emit(1, 2)
         assert (foreign.requested, probe.signals) == (3, [1, 2])
         probe.cancel()
-        assert foreign.cancelled == 1
+        assert foreign.cancel_count == 1
 
     async def test_unbounded_demand_is_asked_for_in_windows(self) -> None:
         foreign = PublisherProbe[int]()
@@ -85,7 +85,7 @@ class TestDoor:
         probe = SubscriberProbe[int](2**63).subscribed_to(flow)
         assert foreign.requested == flow.bound().total == 256
         foreign.emit(*range(256))
-        assert len(await probe.received(256)) == 256
+        assert len(await probe.wait_for_signals(256)) == 256
         assert foreign.requested > 256
 
     async def test_the_end_comes_behind_the_elements(self) -> None:
@@ -156,13 +156,13 @@ class TestMisbehaviour:
         foreign.emit(1, 2, 3, 4)
         assert probe.elements == [1, 2]
         assert cast("Any", probe.error).rule == "1.1"
-        assert foreign.cancelled == 1
+        assert foreign.cancel_count == 1
 
     async def test_a_second_subscription_is_cancelled_and_so_is_the_first_rule_2_5(self) -> None:
         foreign, second = PublisherProbe[int](), PublisherProbe[int]()
         SubscriberProbe[int](2).subscribed_to(r.from_publisher(foreign))
         foreign.subscriber.on_subscribe(second)
-        assert (foreign.cancelled, second.cancelled) == (1, 1)
+        assert (foreign.cancel_count, second.cancel_count) == (1, 1)
 
     async def test_signals_after_the_terminal_one_are_ignored_rule_1_7(self) -> None:
         foreign = PublisherProbe[int]()
@@ -183,7 +183,7 @@ class TestMisbehaviour:
         with pytest.raises(NotAnElement):
             getattr(foreign.subscriber, signal)(None)
         assert isinstance(probe.error, NotAnElement)
-        assert foreign.cancelled == 1
+        assert foreign.cancel_count == 1
 
     async def test_a_subscribe_that_raises_fails_the_flow(self) -> None:
         def refuse(_: Any) -> None:

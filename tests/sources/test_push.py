@@ -19,7 +19,7 @@ def counted(n: int) -> Publisher[int]:
         for x in range(n):
             await to.emit(x)
 
-    return r.create(emit, bound=3)
+    return r.create(emit, capacity=3)
 
 
 def poured(n: int) -> Publisher[int]:
@@ -28,7 +28,7 @@ def poured(n: int) -> Publisher[int]:
             to.try_emit(x)
         to.complete()
 
-    return r.create(emit, bound=max(n, 1))
+    return r.create(emit, capacity=max(n, 1))
 
 
 def failing() -> Publisher[int]:
@@ -96,7 +96,7 @@ class TestDemand:
         assert kept.probe.signals == [1, 2]
 
     async def test_emit_waits_for_room_first_come_first_served(self) -> None:
-        kept = Kept(bound=1)
+        kept = Kept(capacity=1)
         kept.probe.request(1)
         assert await kept.to.emit(0)
         assert await kept.to.emit(1)
@@ -108,7 +108,7 @@ class TestDemand:
         assert kept.probe.signals == [0, 1, 2, 3]
 
     async def test_a_cancelled_waiter_passes_its_turn_on(self) -> None:
-        kept = Kept(bound=1)
+        kept = Kept(capacity=1)
         kept.probe.request(1)
         await kept.to.emit(0)
         await kept.to.emit(1)
@@ -136,7 +136,7 @@ class TestDemand:
         task.cancel()
         assert turns > 1
 
-    async def test_a_slow_subscriber_is_never_ahead_of_the_bound(self) -> None:
+    async def test_a_slow_subscriber_is_never_ahead_of_the_capacity(self) -> None:
         outcomes: list[Emission] = []
 
         def emit(to: Emitter[int]) -> None:
@@ -144,7 +144,7 @@ class TestDemand:
             to.complete()
 
         probe = AsyncSubscriberProbe[int](2**63)
-        await probe.subscribed_to(r.create(emit, overflow="buffer", bound=3)).end()
+        await probe.subscribed_to(r.create(emit, overflow="wait", capacity=3)).end()
         assert outcomes.count(Emission.ACCEPTED) == 3
         assert probe.signals == [0, 1, 2, "|"]
 
@@ -153,13 +153,13 @@ class TestOverflow:
     @pytest.mark.parametrize(
         ("overflow", "outcomes", "left"),
         [
-            ("buffer", ["ACCEPTED", "REFUSED"], [0, 1]),
+            ("wait", ["ACCEPTED", "REFUSED"], [0, 1]),
             ("drop_newest", ["ACCEPTED", "DROPPED"], [0, 1]),
             ("drop_oldest", ["ACCEPTED", "ACCEPTED"], [0, 2]),
         ],
     )
     async def test_each_policy(self, overflow: str, outcomes: list[str], left: list[int]) -> None:
-        kept = Kept(bound=1, overflow=overflow)
+        kept = Kept(capacity=1, overflow=overflow)
         kept.probe.request(1)
         kept.to.try_emit(0)
         assert [kept.to.try_emit(x).name for x in (1, 2)] == outcomes
@@ -168,7 +168,7 @@ class TestOverflow:
         assert kept.probe.signals == [*left, "|"]
 
     async def test_fail_ends_behind_what_is_held_and_tells_the_emitter(self) -> None:
-        kept = Kept(bound=1)
+        kept = Kept(capacity=1)
         kept.probe.request(1)
         told: list[str] = []
         kept.to.on_cancel(lambda: told.append("gone"))
@@ -188,7 +188,7 @@ class TestOverflow:
         kept.probe.request(5)
         assert kept.probe.signals == [0, 8]
 
-    @pytest.mark.parametrize(("name", "value"), [("bound", 0), ("overflow", "drop")])
+    @pytest.mark.parametrize(("name", "value"), [("capacity", 0), ("overflow", "drop")])
     def test_bad_arguments_are_refused_at_once(self, name: str, value: object) -> None:
         with pytest.raises(ValueError, match=f"create: {name}"):
             r.create(print, **cast("Any", {name: value}))
@@ -244,7 +244,7 @@ class TestEnd:
         kept.probe.cancel()
         kept.to.on_cancel(lambda: told.append(2))
         assert told == [1, 2]
-        assert kept.to.ended
+        assert kept.to.is_done
         assert kept.to.try_emit(1) is await kept.to.emit(1) is Emission.ENDED
 
     async def test_completing_does_not_call_back(self) -> None:
@@ -279,7 +279,7 @@ class TestEnd:
         assert log == ["clean"]
 
     async def test_who_waits_for_room_is_told_that_it_has_ended(self) -> None:
-        kept = Kept(bound=1)
+        kept = Kept(capacity=1)
         kept.probe.request(1)
         await kept.to.emit(0)
         await kept.to.emit(1)
@@ -304,10 +304,10 @@ class TestThreads:
 
             Thread(target=work).start()
 
-        assert await r.create(emit, bound=4, overflow="buffer").to_list() == list(range(100))
+        assert await r.create(emit, capacity=4, overflow="wait").to_list() == list(range(100))
 
-    async def test_no_more_than_the_bound_wait_for_the_loop(self) -> None:
-        kept = Kept(bound=2)
+    async def test_no_more_than_the_capacity_wait_for_the_loop(self) -> None:
+        kept = Kept(capacity=2)
         kept.probe.request(9)
         outcomes: list[Emission] = []
         thread = Thread(target=lambda: outcomes.extend(map(kept.to.emit_threadsafe, range(4))))

@@ -14,7 +14,7 @@ from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio._sources.thread import from_thread
 from reactive_aio.spec import Publisher
 from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
-from tests.harness.quiet import Context
+from tests.harness.leftover_checks import Context
 
 if TYPE_CHECKING:
     from reactive_aio.flow import Flow
@@ -221,7 +221,7 @@ async def test_nothing_arrives_after_a_cancellation() -> None:
     seen = len(probe.elements)
     await no_thread()
     assert len(probe.elements) == seen
-    assert not probe.ended
+    assert not probe.is_terminated
 
 
 async def test_cancelling_before_demand_needs_no_thread() -> None:
@@ -394,7 +394,7 @@ async def test_a_system_without_threads_fails_the_flow(monkeypatch: pytest.Monke
 @pytest.mark.virtual_time
 async def test_a_thread_without_demand_does_not_hold_up_a_clock_that_jumps() -> None:
     probe = SubscriberProbe[int](1).subscribed_to(from_thread(range(2)))
-    await probe.received(1)
+    await probe.wait_for_signals(1)
     await asyncio.sleep(3600)
     assert probe.signals == [0]
     probe.request(2)

@@ -107,11 +107,11 @@ class TestInterval:
 
 async def test_ticks_that_a_busy_loop_missed_count_as_one() -> None:
     probe = SubscriberProbe[int](MANY).subscribed_to(r.interval(0.005))
-    await probe.received(1)
+    await probe.wait_for_signals(1)
     until = time.perf_counter() + 0.03
     while time.perf_counter() < until:
         pass
-    await probe.received(2)
+    await probe.wait_for_signals(2)
     probe.cancel()
     assert probe.elements[1] - probe.elements[0] >= 5
 

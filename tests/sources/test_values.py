@@ -94,7 +94,7 @@ class TestEmptyNeverError:
         probe = SubscriberProbe[Any](5).subscribed_to(r.never())
         assert probe.signals == []
         probe.cancel()
-        assert not probe.ended
+        assert not probe.is_terminated
 
     async def test_error_fails_without_demand_rule_1_4(self) -> None:
         error = OSError("no")
@@ -171,7 +171,7 @@ class TestDefer:
     async def test_cancel_reaches_what_was_made(self) -> None:
         inner = PublisherProbe[int]()
         SubscriberProbe[int](1).subscribed_to(r.defer(lambda: inner)).cancel()
-        assert inner.cancelled == 1
+        assert inner.cancel_count == 1
 
     async def test_a_slow_subscriber_bounds_what_is_requested(self) -> None:
         inner = PublisherProbe[int]()

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import reactive_aio as rx
 from reactive_aio._core.demand import UNBOUNDED
-from reactive_aio.spark import activate, from_stream, register, serve_flow, serve_writes
+from reactive_aio.spark import (
+    activate,
+    from_stream,
+    register,
+    serve_flow,
+    serve_writes,
+    to_dataframe,
+    write_parquet,
+)
 from reactive_aio.testing.probes import SubscriberProbe
 
 if TYPE_CHECKING:
@@ -44,7 +52,7 @@ class BothWays:
         }
 
     async def _aside(self, work: Callable[[], T]) -> T:
-        """On a thread, with the session."""
+        """Run *work* on a thread on which the session is active."""
 
         def run() -> T:
             activate(self._spark)
@@ -59,11 +67,11 @@ class BothWays:
         return await self._aside(total)
 
     async def _to_dataframe(self) -> list[int]:
-        made = await self._rows.to_dataframe(self._spark, SCHEMA)
+        made = await to_dataframe(self._rows, self._spark, SCHEMA)
         return await self._total(lambda: made)
 
     async def _write_parquet(self) -> list[int]:
-        await self._rows.write_parquet(self._spark, self._table, SCHEMA, batch=ROWS // 3)
+        await write_parquet(self._rows, self._spark, self._table, SCHEMA, batch=ROWS // 3)
         return await self._total(lambda: self._spark.read.parquet(self._table))
 
     async def _read(self) -> list[int]:

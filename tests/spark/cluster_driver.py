@@ -17,7 +17,7 @@ from reactive_aio.spark import from_dataframe, from_stream, local_session, serve
 from reactive_aio.testing.probes import SubscriberProbe
 
 from .cluster_both_ways import BothWays
-from .conftest import bridge_threads, service_of, until
+from .conftest import flow_threads, service_of, wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,7 +108,7 @@ async def cancel(spark: "SparkSession", remote: Any) -> Told:
 
     async def free() -> bool:
         running = await asyncio.to_thread(lambda: context.statusTracker().getActiveJobsIds())
-        return not running and not bridge_threads()
+        return not running and not flow_threads()
 
     for mode, session in ways(spark, remote).items():
 
@@ -121,7 +121,7 @@ async def cancel(spark: "SparkSession", remote: Any) -> Told:
         began = time.perf_counter()
         probe.cancel()
         at_once = time.perf_counter() - began
-        told[mode] = [at_once, at_once + await until(free)]
+        told[mode] = [at_once, at_once + await wait_until(free)]
     return told
 
 
@@ -177,12 +177,12 @@ async def leave_what_is_gone(remote: Any, flow: Any) -> float:
     probe = SubscriberProbe[Any](1).subscribed_to(flow)
     await asyncio.sleep(1)
     probe.cancel()
-    return await until(lambda: not bridge_threads())
+    return await wait_until(lambda: not flow_threads())
 
 
 async def came(probe: SubscriberProbe[Any], count: int) -> None:
     """On a machine with six busy JVMs."""
-    await until(lambda: len(probe.elements) >= count, seconds=60)
+    await wait_until(lambda: len(probe.elements) >= count, seconds=60)
 
 
 def main(master: str, worker: str, folder: str) -> None:

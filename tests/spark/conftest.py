@@ -1,4 +1,4 @@
-"""One Spark session for all tests, and a way to see which jobs a flow has started."""
+"""One Spark session for all tests, and the jobs that a flow has started."""
 
 import asyncio
 import threading
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
     from reactive_aio import Flow
-    from reactive_aio.spark.mode import Mode
+    from reactive_aio.spark.read_mode import ReadMode
 
 FAST = {
-    # The same JVM is a server of Spark Connect as well: tests see the jobs that it runs.
+    # The same JVM is a Spark Connect server as well: tests see the jobs that it runs.
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.connect.grpc.binding.port": "0",
@@ -60,29 +60,29 @@ def remote(connect_port: int) -> "Iterator[SparkSession]":
 
         session: Any = SparkSession.builder.remote(f"sc://127.0.0.1:{connect_port}").create()
     yield session
-    session.stop()  # before the server: without it, it would try for ten minutes to say goodbye
+    session.stop()  # before the server: otherwise it tries for ten minutes to reach it
 
 
 @pytest.fixture
-def session(spark: "SparkSession", remote: "SparkSession", mode: "Mode") -> "SparkSession":
-    """The session that is read in this mode."""
+def session(spark: "SparkSession", remote: "SparkSession", mode: "ReadMode") -> "SparkSession":
+    """The session whose DataFrames are read in this mode."""
     return remote if mode == "connect" else spark
 
 
 @dataclass(frozen=True)
-class Observed:
-    """A flow of a DataFrame whose jobs can be told from all others."""
+class TracedFlow:
+    """A flow of a DataFrame whose jobs have a group of their own."""
 
     flow: "Flow[Row]"
     spark: "SparkSession"
     group: str
 
     async def jobs(self) -> list[int]:
-        """All jobs ever started for it."""
+        """Return the jobs started for it so far."""
         return await asyncio.to_thread(self._jobs)
 
     async def active(self) -> list[int]:
-        """Those that run."""
+        """Return the jobs that run."""
         return await asyncio.to_thread(self._active)
 
     def _jobs(self) -> list[int]:
@@ -96,50 +96,50 @@ class Observed:
 Make = Callable[["SparkSession"], "DataFrame"]
 
 
-class Observe(Protocol):
-    """Build a DataFrame and observe the flow of it."""
+class Trace(Protocol):
+    """Build a DataFrame and trace the flow of it."""
 
-    def __call__(self, make: Make, *, batch: int = 1024) -> Awaitable[Observed]: ...
+    def __call__(self, make: Make, *, batch: int = 1024) -> Awaitable[TracedFlow]: ...
 
 
 _groups = count(1)
 
 
 @pytest.fixture(params=["arrow", "rows"])
-def mode(request: pytest.FixtureRequest) -> "Mode":
-    """Every way out of Spark."""
-    return cast("Mode", request.param)
+def mode(request: pytest.FixtureRequest) -> "ReadMode":
+    """Each mode of a classic session."""
+    return cast("ReadMode", request.param)
 
 
 @pytest.fixture
-def observe(spark: "SparkSession", mode: "Mode") -> Observe:
-    """``await observe(make)``: the flow of the DataFrame that ``make(spark)`` builds.
+def trace(spark: "SparkSession", mode: "ReadMode") -> Trace:
+    """``await trace(make)``: the flow of the DataFrame that ``make(spark)`` builds.
 
-    What talks to the JVM blocks, so it happens on a thread. The job group is set there and not
-    elsewhere: that the flow's jobs have it shows that local properties are inherited.
+    It calls the JVM and blocks, so it runs on a thread. The job group is set only there: that the
+    flow's jobs have it shows that local properties are inherited.
     """
 
-    def begin(make: Make, batch: int) -> Observed:
-        context, group = spark.sparkContext, f"observed-{next(_groups)}"
+    def begin(make: Make, batch: int) -> TracedFlow:
+        context, group = spark.sparkContext, f"traced-{next(_groups)}"
         context.setJobGroup(group, "a test")
         try:
             flow = from_dataframe(make(spark), mode=mode, batch=batch)
-            return Observed(flow, spark, group)
+            return TracedFlow(flow, spark, group)
         finally:
             context.setLocalProperty("spark.jobGroup.id", "")
 
-    async def observed(make: Make, *, batch: int = 1024) -> Observed:
+    async def traced(make: Make, *, batch: int = 1024) -> TracedFlow:
         return await asyncio.to_thread(begin, make, batch)
 
-    return observed
+    return traced
 
 
-async def arrived(probe: SubscriberProbe[Any], count: int) -> None:
-    """Wait until *count* elements have come."""
-    await until(lambda: len(probe.elements) >= count)
+async def wait_for_elements(probe: SubscriberProbe[Any], count: int) -> None:
+    """Wait until *count* elements have arrived."""
+    await wait_until(lambda: len(probe.elements) >= count)
 
 
-async def until(condition: Callable[[], Any], seconds: float = 15.0) -> float:
+async def wait_until(condition: Callable[[], Any], seconds: float = 15.0) -> float:
     """Wait for *condition*, which may be a coroutine function; return how long that took."""
     began = time.perf_counter()
     async with asyncio.timeout(seconds):
@@ -150,14 +150,14 @@ async def until(condition: Callable[[], Any], seconds: float = 15.0) -> float:
             await asyncio.sleep(0.005)
 
 
-def bridge_threads() -> list[str]:
+def flow_threads() -> list[str]:
     return [each.name for each in threading.enumerate() if "from_dataframe" in each.name]
 
 
-async def freed(observed: Observed) -> float:
+async def wait_released(traced: TracedFlow) -> float:
     """Wait until no job runs and no thread is left."""
 
     async def free() -> bool:
-        return not bridge_threads() and not await observed.active()
+        return not flow_threads() and not await traced.active()
 
-    return await until(free)
+    return await wait_until(free)

@@ -1,4 +1,4 @@
-"""Everything works unchanged on a cluster, and with a worker of it that is killed."""
+"""Every mode works on a cluster, and when a worker is killed."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ ROWS = 24_000
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_a_cluster_is_read_as_one_machine_is_and_a_worker_may_be_lost(tmp_path: Path) -> None:
+def test_a_cluster_is_read_even_when_a_worker_is_killed(tmp_path: Path) -> None:
     with Cluster(tmp_path) as cluster:
         command = [sys.executable, "-W", "ignore", "-m", "tests.spark.cluster_driver"]
         ran = subprocess.run(

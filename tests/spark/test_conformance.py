@@ -1,4 +1,4 @@
-"""The bridge keeps the laws of a publisher, whatever runs at the other end of it."""
+"""from_dataframe satisfies the laws of a publisher in every mode."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from reactive_aio import Flow
-    from reactive_aio.spark.mode import Mode
+    from reactive_aio.spark.read_mode import ReadMode
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-# A job takes its time to start, and must not be taken for silence.
+# A job starts slowly, which must not count as silence.
 TIMEOUTS = Timeouts(response=60.0, stall=30.0, law=120.0)
 QUIET = 0.1
 
 
-def bridge(session: "SparkSession", mode: "Mode") -> Candidate:
-    """The kit calls these on its loop, where making a DataFrame blocks for a moment."""
+def bridge(session: "SparkSession", mode: "ReadMode") -> Candidate:
+    """The laws call these on their loop, where making a DataFrame blocks for a moment."""
 
     def of_length(n: int) -> "Flow[Any]":
         return from_dataframe(session.range(0, n, 1, 1), mode=mode)
@@ -33,9 +33,9 @@ def bridge(session: "SparkSession", mode: "Mode") -> Candidate:
         return from_dataframe(session.sql("select raise_error('no') as x"), mode=mode)
 
     def infinite() -> "Flow[Any]":
-        """Partitions small enough to be computed, and more of them than anybody reads.
+        """Small partitions, and more of them than any law reads.
 
-        A server of Spark Connect computes all of it, and keeps it: 80 MB.
+        A Spark Connect server computes and keeps all of them: 80 MB.
         """
         partitions = 10**2 if mode == "connect" else 10**4
         return from_dataframe(session.range(0, partitions * 10**5, 1, partitions), mode=mode)
@@ -55,11 +55,10 @@ def may_block(blocking_calls_fail: BlockBuster) -> None:
         function.can_block_in("spark/test_conformance.py", {"of_length", "failing", "infinite"})
 
 
-# Where the clock jumps, a program outside has no time to answer. Arrow's batches come from sockets
-# of Spark's, and the thread that waits for a paused job looks as if it were at work for ever; rows
-# come through a thread that can be seen to wait for demand.
+# On virtual time, another process has no time to answer. Mode "arrow" reads sockets of Spark, and
+# its threads cannot be seen to wait for demand; the thread of mode "rows" can.
 REAL = [name for name in LOOPS if name != "virtual"]
-# Rows do not see the loop themselves: `from_thread` does, which is judged on all of them.
+# Mode "rows" uses the loop only through `from_thread`, which is judged on all of them.
 CASES = [
     *[("rows", "virtual"), ("rows", "asyncio"), ("connect", "asyncio")],
     *[("arrow", name) for name in REAL],
@@ -69,7 +68,7 @@ CASES = [
 @pytest.mark.usefixtures("may_block")
 @pytest.mark.parametrize(("mode", "loop"), [(mode, LOOPS[name]) for mode, name in CASES],
                          ids=map("-".join, CASES))  # fmt: skip
-def test_the_bridge_conforms(session: "SparkSession", loop: Loop, mode: "Mode") -> None:
+def test_from_dataframe_conforms(session: "SparkSession", loop: Loop, mode: "ReadMode") -> None:
     report = check(replace(bridge(session, mode), **loop), timeouts=TIMEOUTS)
     assert not report.having(Outcome.FAIL), str(report)
     assert report.having(Outcome.PASS)

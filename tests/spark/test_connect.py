@@ -1,4 +1,4 @@
-"""A DataFrame of Spark Connect: what demand decides there, and how it ends."""
+"""A DataFrame of Spark Connect: demand, cancellation and errors."""
 
 import asyncio
 import gc
@@ -20,13 +20,14 @@ from reactive_aio.spark import (
     ModeUnavailable,
     SparkSessionLost,
     UnsupportedDataFrame,
+    _internals,
     connect,
-    failures,
+    errors as spark_errors,
     from_dataframe,
 )
 from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
 
-from .conftest import arrived, bridge_threads, service_of, until
+from .conftest import flow_threads, service_of, wait_for_elements, wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,13 +36,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-LONG_ENOUGH = 0.3  # for a job to be started that must not be
+SETTLING_TIME = 0.3  # seconds in which a job that must not be started would be
 Make = Callable[["SparkSession"], "DataFrame"]
 
 
 @pytest.fixture(params=["connect", "rows"])
 def mode(request: pytest.FixtureRequest) -> str:
-    """Both ways of PySpark's client: by its batches, and by what is public alone."""
+    """Both modes: Arrow batches, and the public local iterator."""
     return cast("str", request.param)
 
 
@@ -64,7 +65,7 @@ def flowing(remote: "SparkSession", mode: str) -> Flowing:
 
 
 class Server:
-    """What the server does, seen from inside its JVM."""
+    """The state of the server, seen from inside its JVM."""
 
     def __init__(self, spark: "SparkSession") -> None:
         self._spark: Any = spark
@@ -75,7 +76,7 @@ class Server:
         return await asyncio.to_thread(lambda: context.statusTracker().getActiveJobsIds())
 
     async def operations(self) -> int:
-        """How many it keeps."""
+        """Return the number of operations that it keeps."""
 
         def count() -> int:
             manager = service_of(self._spark).executionManager()
@@ -84,7 +85,7 @@ class Server:
         return await asyncio.to_thread(count)
 
     async def jobs(self) -> list[tuple[int, set[str]]]:
-        """How many tasks of each job were done, and its tags; the latest first."""
+        """Return the number of completed tasks of each job, and its tags; the latest first."""
 
         def look() -> Iterator[tuple[int, set[str]]]:
             found = self._spark._jsparkSession.sparkContext().statusStore().jobsList(None)
@@ -96,13 +97,13 @@ class Server:
         return await asyncio.to_thread(lambda: [*look()])
 
     async def freed(self) -> float:
-        """Wait until nothing is left: no job, no operation, no thread of ours."""
+        """Wait until no job, no operation and no thread of a flow is left."""
 
         async def free() -> bool:
-            left = bridge_threads() or await self.active() or await self.operations()
+            left = flow_threads() or await self.active() or await self.operations()
             return not left
 
-        return await until(free)
+        return await wait_until(free)
 
 
 @pytest.fixture
@@ -115,33 +116,33 @@ def four_by_ten(remote: "SparkSession") -> "DataFrame":
 
 
 def endless_second_half(remote: "SparkSession") -> "DataFrame":
-    """Two partitions of ten rows; the second one takes for ever."""
+    """Two partitions of ten rows; the second one never ends."""
     return remote.range(0, 20, 1, 2).selectExpr(
         "id", "if(id < 10, '', reflect('java.lang.Thread', 'sleep', 600000L)) as slept"
     )
 
 
-# -- which way is taken ---------------------------------------------------------------------------
-def test_its_own_way_is_taken(remote: "SparkSession") -> None:
+# -- the mode -------------------------------------------------------------------------------------
+def test_connect_is_the_mode_for_a_session_of_spark_connect(remote: "SparkSession") -> None:
     flow = from_dataframe(remote.range(3))
     assert str(flow.mode) == "connect: the session is one of Spark Connect"
     assert flow.schema == remote.range(3).schema
 
 
-def test_arrow_is_for_sessions_with_a_jvm(remote: "SparkSession") -> None:
+def test_arrow_needs_a_classic_session(remote: "SparkSession") -> None:
     with pytest.raises(ModeUnavailable, match="Use mode='connect'"):
         from_dataframe(remote.range(3), mode="arrow")
 
 
-def test_and_this_way_is_not_and_names_what_to_install(spark: "SparkSession") -> None:
+def test_connect_needs_a_session_of_spark_connect(spark: "SparkSession") -> None:
     with pytest.raises(ModeUnavailable, match=r"reactive-aio\[connect\].* use mode='arrow'"):
         from_dataframe(spark.range(3), mode="connect")
 
 
-def test_what_the_client_lacks_is_said_and_rows_are_read(
+def test_a_client_without_a_name_is_read_as_rows(
     remote: "SparkSession", monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(connect, "_NEEDED", ("to_table_as_stream",))
+    monkeypatch.setattr(_internals, "_CONNECT_NAMES", ("to_table_as_stream",))
     with caplog.at_level(logging.WARNING, "reactive_aio.spark"):
         flow = from_dataframe(remote.range(3))
     assert str(flow.mode) == (
@@ -150,7 +151,7 @@ def test_what_the_client_lacks_is_said_and_rows_are_read(
     assert "in mode 'rows'" in caplog.text
     with pytest.raises(ModeUnavailable, match=r"to_table_as_stream\. Use mode='rows'"):
         from_dataframe(remote.range(3), mode="connect")
-    with pytest.raises(ModeUnavailable, match="rows='batch' are Arrow's"):
+    with pytest.raises(ModeUnavailable, match="rows='batch' needs Arrow"):
         from_dataframe(remote.range(3), rows="batch")
 
 
@@ -160,7 +161,7 @@ def test_a_streaming_dataframe_is_refused(remote: "SparkSession") -> None:
         from_dataframe(df)
 
 
-# As most programs do it: one kind of session, of pyspark.sql's own builder.
+# As in most programs: one kind of session, from pyspark.sql's own builder.
 PROGRAM = """
 import asyncio, sys, warnings
 warnings.simplefilter("ignore")
@@ -206,58 +207,58 @@ async def test_nothing_runs_without_demand(flowing: Flowing, server: Server) -> 
     flow = await flowing(four_by_ten)
     before = len(await server.jobs())
     probe = SubscriberProbe[Any]().subscribed_to(flow)
-    await asyncio.sleep(LONG_ENOUGH)
+    await asyncio.sleep(SETTLING_TIME)
     assert len(await server.jobs()) == before
-    assert bridge_threads() == []
+    assert flow_threads() == []
     probe.cancel()
 
 
 @pytest.mark.parametrize("mode", ["connect"])
-async def test_batches_are_fetched_when_their_first_row_is_due(
+async def test_batches_are_fetched_when_their_first_row_is_requested(
     flowing: Flowing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetched = list[Any]()
-    pieces: Any = connect.Operation._pieces
+    parts: Any = connect.BatchOperation._parts
 
-    def counted(self: connect.Operation) -> Iterator[Any]:
-        for piece in pieces(self):
-            fetched.append(piece)
-            yield piece
+    def counted(self: connect.BatchOperation) -> Iterator[Any]:
+        for part in parts(self):
+            fetched.append(part)
+            yield part
 
-    monkeypatch.setattr(connect.Operation, "_pieces", counted)
+    monkeypatch.setattr(connect.BatchOperation, "_parts", counted)
     flow = await flowing(four_by_ten)
     probe = SubscriberProbe[Any]().subscribed_to(flow)
     for demand, batches in [(1, 1), (9, 1), (1, 2), (9, 2), (20, 4)]:
         seen = len(probe.elements)
         probe.request(demand)
-        await arrived(probe, seen + demand)
+        await wait_for_elements(probe, seen + demand)
         assert len(fetched) == batches
     probe.cancel()
 
 
 @pytest.mark.parametrize("mode", ["connect"])
-async def test_the_server_runs_ahead_of_demand(flowing: Flowing, server: Server) -> None:
-    """The protocol has none: the page says so, and has to be changed when this does."""
+async def test_the_server_computes_ahead_of_demand(flowing: Flowing, server: Server) -> None:
+    """The protocol has no demand, as docs/spark.md says."""
     flow = await flowing(four_by_ten)
     probe = SubscriberProbe[Any](1).subscribed_to(flow)
-    await arrived(probe, 1)
+    await wait_for_elements(probe, 1)
 
     async def all_computed() -> bool:
         return (await server.jobs())[0][0] == 4
 
-    await until(all_computed)
+    await wait_until(all_computed)
     assert len(probe.elements) == 1
     probe.cancel()
     await server.freed()
 
 
-async def test_it_says_what_it_holds(flowing: Flowing, mode: str) -> None:
+async def test_bound_reports_the_rows_of_a_batch(flowing: Flowing, mode: str) -> None:
     flow = await flowing(four_by_ten, batch=8)
     assert flow.bound().total == (9999 if mode == "connect" else 0)
 
 
 @pytest.mark.parametrize("mode", ["connect"])
-async def test_batches_have_as_many_rows_as_was_asked_for(
+async def test_batches_have_the_requested_number_of_rows(
     flowing: Flowing, remote: "SparkSession"
 ) -> None:
     import pyarrow
@@ -274,7 +275,7 @@ async def test_batches_have_as_many_rows_as_was_asked_for(
 
 
 @pytest.mark.parametrize("mode", ["connect"])
-async def test_nested_values_are_right_in_every_piece_of_a_batch(
+async def test_nested_values_are_right_in_every_slice_of_a_batch(
     flowing: Flowing, remote: "SparkSession"
 ) -> None:
     make: Make = lambda s: s.range(0, 7, 1, 1).selectExpr(  # noqa: E731
@@ -287,7 +288,7 @@ async def test_nested_values_are_right_in_every_piece_of_a_batch(
     assert await flow.to_list(limit=7) == expected
 
 
-# -- pushing down ---------------------------------------------------------------------------------
+# -- push-down ------------------------------------------------------------------------------------
 @pytest.mark.parametrize("mode", ["connect"])
 async def test_a_take_computes_the_first_partitions_only(flowing: Flowing, server: Server) -> None:
     flow = (await flowing(lambda s: s.range(0, 640, 1, 64).selectExpr("id"))).take(5)
@@ -297,21 +298,21 @@ async def test_a_take_computes_the_first_partitions_only(flowing: Flowing, serve
 
 @pytest.mark.parametrize("mode", ["connect"])
 async def test_a_long_take_is_streamed(flowing: Flowing) -> None:
-    """Spark collects what it takes before it sends the first of it."""
+    """Spark collects the rows of a limit before it sends the first one."""
     flow = (await flowing(four_by_ten)).take(20_000)
     assert "Limit" not in await asyncio.to_thread(flow.explain)
     assert len(await flow.to_list(limit=40)) == 40
 
 
-def test_an_older_server_takes_any_rows_and_so_is_not_told(remote: "SparkSession") -> None:
+def test_an_older_server_gets_no_limit(remote: "SparkSession") -> None:
     df = remote.range(9)
-    session = connect.Remote.of(df)
-    assert session.takes_first
-    assert session.first(df, 3) is not df
-    assert replace(session, takes_first=False).first(df, 3) is df
+    session = connect.ConnectSession.of(df)
+    assert session.has_ordered_limit
+    assert session.limited(df, 3) is not df
+    assert replace(session, has_ordered_limit=False).limited(df, 3) is df
 
 
-async def test_the_tags_of_the_thread_are_those_of_the_job(
+async def test_the_job_has_the_tags_of_the_thread(
     remote: "SparkSession", mode: str, server: Server
 ) -> None:
     def build() -> Any:
@@ -327,19 +328,19 @@ async def test_the_tags_of_the_thread_are_those_of_the_job(
     assert await asyncio.to_thread(remote.getTags) == set()
 
 
-# -- endings --------------------------------------------------------------------------------------
+# -- terminal signals and cancellation ------------------------------------------------------------
 @pytest.mark.parametrize("demand", [1, 15], ids=["paused", "waiting for a row"])
 async def test_cancelling_frees_the_server_at_once(
     flowing: Flowing, server: Server, demand: int
 ) -> None:
     probe = SubscriberProbe[Any](demand).subscribed_to(await flowing(endless_second_half))
-    await arrived(probe, min(demand, 10))
+    await wait_for_elements(probe, min(demand, 10))
     assert await server.active()
     began = time.perf_counter()
     probe.cancel()
     assert time.perf_counter() - began < 0.5, "cancel() returns at once"
     assert await server.freed() < 5
-    assert not probe.ended
+    assert not probe.is_terminated
 
 
 async def test_break_frees_the_server(flowing: Flowing, server: Server) -> None:
@@ -352,14 +353,14 @@ async def test_break_frees_the_server(flowing: Flowing, server: Server) -> None:
 async def test_cancelling_the_task_frees_the_server(flowing: Flowing, server: Server) -> None:
     flow = await flowing(endless_second_half)
     task = asyncio.create_task(flow.run())
-    await until(server.active)
+    await wait_until(server.active)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert await server.freed() < 5
 
 
-async def test_aclose_waits_until_the_server_has_let_go(flowing: Flowing, server: Server) -> None:
+async def test_aclose_waits_until_the_operation_has_ended(flowing: Flowing, server: Server) -> None:
     flow = await flowing(endless_second_half)
     async with flow.stream(prefetch=16) as rows:
         async for row in rows:
@@ -369,7 +370,7 @@ async def test_aclose_waits_until_the_server_has_let_go(flowing: Flowing, server
 
 
 @pytest.mark.parametrize("wait", [0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1])
-async def test_cancelling_while_the_job_is_being_started(
+async def test_cancelling_while_the_job_starts(
     flowing: Flowing, server: Server, wait: float
 ) -> None:
     probe = SubscriberProbe[Any](1).subscribed_to(await flowing(endless_second_half))
@@ -377,7 +378,7 @@ async def test_cancelling_while_the_job_is_being_started(
     probe.cancel()
     assert await server.freed() < 5
     await asyncio.sleep(0.1)
-    assert await server.active() == [], "no job was started behind the cancellation"
+    assert await server.active() == [], "no job was started after the cancellation"
 
 
 async def test_cancelling_one_subscription_leaves_the_other(
@@ -389,11 +390,11 @@ async def test_cancelling_one_subscription_leaves_the_other(
     async def both() -> bool:
         return len(await server.active()) == 2
 
-    await until(both)
+    await wait_until(both)
     one.cancel()
-    await asyncio.sleep(LONG_ENOUGH)
+    await asyncio.sleep(SETTLING_TIME)
     assert len(await server.active()) == 1
-    assert not other.ended
+    assert not other.is_terminated
     other.cancel()
     await server.freed()
 
@@ -405,9 +406,9 @@ FAILURES: list[tuple[str, type[Exception], str]] = [
 ]
 
 
-@pytest.mark.usefixtures("expects_error_logs")  # PySpark's own, when it is told to log
+@pytest.mark.usefixtures("expects_error_logs")  # PySpark's own, when logging is on
 @pytest.mark.parametrize(("sql", "kind", "words"), FAILURES)
-async def test_the_error_is_pysparks_own(
+async def test_the_error_has_pysparks_type(
     flowing: Flowing, server: Server, sql: str, kind: type[Exception], words: str
 ) -> None:
     flow = await flowing(lambda s: s.range(9).selectExpr(sql))
@@ -419,11 +420,11 @@ async def test_the_error_is_pysparks_own(
 
 
 @pytest.mark.usefixtures("expects_error_logs")
-async def test_an_operation_that_somebody_else_interrupts_fails(
+async def test_an_operation_that_is_interrupted_elsewhere_fails(
     flowing: Flowing, remote: "SparkSession", server: Server
 ) -> None:
     probe = SubscriberProbe[Any](15).subscribed_to(await flowing(endless_second_half))
-    await arrived(probe, 10)
+    await wait_for_elements(probe, 10)
     await asyncio.to_thread(remote.interruptAll)
     await probe.end()
     assert isinstance(probe.error, errors.PySparkException)
@@ -433,7 +434,7 @@ async def test_an_operation_that_somebody_else_interrupts_fails(
 
 @pytest.fixture
 def another(connect_port: int, remote: object) -> "Iterator[SparkSession]":
-    """A session that may be lost."""
+    """A session that a test may stop."""
     from pyspark.sql.connect.session import SparkSession
 
     session: Any = SparkSession.builder.remote(f"sc://127.0.0.1:{connect_port}").create()
@@ -443,9 +444,9 @@ def another(connect_port: int, remote: object) -> "Iterator[SparkSession]":
 
 
 def end_releases() -> None:
-    """End PySpark's threads that tell a server what it may forget.
+    """End the threads in which PySpark releases results at a server.
 
-    Stopping a session does that, unless one of them is just telling it to a server that is gone.
+    Stopping a session does that, unless one of them is calling a server that is gone.
     """
     from pyspark.sql.connect.client import reattach
 
@@ -456,12 +457,12 @@ def end_releases() -> None:
 
 
 @pytest.mark.usefixtures("expects_error_logs")
-async def test_a_session_that_is_stopped_is_an_error(
+async def test_a_stopped_session_is_an_error(
     another: "SparkSession", mode: Any, server: Server
 ) -> None:
     flow = await asyncio.to_thread(lambda: from_dataframe(endless_second_half(another), mode=mode))
     probe = SubscriberProbe[Any](15).subscribed_to(flow)
-    await arrived(probe, 10)
+    await wait_for_elements(probe, 10)
     await asyncio.to_thread(another.stop)
     await probe.end()
     assert isinstance(probe.error, SparkSessionLost)
@@ -476,13 +477,13 @@ async def test_a_session_that_is_stopped_is_an_error(
 
 
 @pytest.mark.usefixtures("expects_error_logs")
-async def test_a_session_that_is_just_being_stopped_is_an_error(
+async def test_a_session_that_is_being_stopped_is_an_error(
     another: "SparkSession", mode: Any, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PySpark closes its channel before it says so."""
+    """PySpark closes its channel before `is_stopped` is set."""
     flow = await asyncio.to_thread(lambda: from_dataframe(endless_second_half(another), mode=mode))
     probe = SubscriberProbe[Any](15).subscribed_to(flow)
-    await arrived(probe, 10)
+    await wait_for_elements(probe, 10)
     with monkeypatch.context() as patched:
         patched.setattr(type(another.client), "is_closed", property(lambda _: False))
         await asyncio.to_thread(another.stop)
@@ -492,7 +493,7 @@ async def test_a_session_that_is_just_being_stopped_is_an_error(
     await server.freed()
 
 
-def test_a_server_that_cancels_the_operations_before_it_forgets_the_session(
+def test_a_server_may_cancel_operations_before_it_forgets_the_session(
     another: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Cancelled(Exception):
@@ -504,8 +505,8 @@ def test_a_server_that_cancels_the_operations_before_it_forgets_the_session(
     def lost(_: object) -> str:
         return next(answers)
 
-    monkeypatch.setattr(failures, "_session_lost", lost)
-    error = failures.explained_remote(Cancelled("cancelled"), another.range(3))
+    monkeypatch.setattr(spark_errors, "_loss_of_connect_session", lost)
+    error = spark_errors.explain(Cancelled("cancelled"), another.range(3))
     assert isinstance(error, SparkSessionLost)
     assert "has been stopped" in str(error)
 
@@ -513,13 +514,13 @@ def test_a_server_that_cancels_the_operations_before_it_forgets_the_session(
 @pytest.mark.parametrize(
     "words", ["Cannot invoke RPC on closed channel!", "Cannot invoke RPC: Channel closed!"]
 )
-def test_whatever_grpc_says_of_a_channel_that_is_closed(
+def test_every_message_of_grpc_about_a_closed_channel_is_understood(
     another: "SparkSession", monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
     def closed(_: object) -> Any:
         raise ValueError(words)
 
     monkeypatch.setattr(type(another), "conf", property(closed))
-    error = failures.explained_remote(ValueError(words), another.range(3))
+    error = spark_errors.explain(ValueError(words), another.range(3))
     assert isinstance(error, SparkSessionLost)
     assert "has been stopped" in str(error)

@@ -1,4 +1,4 @@
-"""format("reactive"): Spark reads a flow and writes into one, by its own tasks."""
+"""format("reactive"): Spark's tasks read a flow and write into one."""
 
 import asyncio
 import json
@@ -15,12 +15,12 @@ import reactive_aio as rx
 from reactive_aio.errors import AlreadySubscribed
 from reactive_aio.spark import WriteFailed, activate, register, serve_flow, serve_writes
 from reactive_aio.spark.datasource import ServedFlow, ServedWrites
-from reactive_aio.spark.datasource.encoding import encode
-from reactive_aio.spark.datasource.wire import Line, Refused
+from reactive_aio.spark.datasource.arrow_streams import encode_rows
+from reactive_aio.spark.datasource.wire_protocol import Client, Refused
 from reactive_aio.testing.probes import SubscriberProbe
 
-from .conftest import arrived, until
-from .test_values import plain, table
+from .conftest import wait_for_elements, wait_until
+from .test_column_values import plain, table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,11 +42,13 @@ def registered(spark: "SparkSession") -> None:
 @pytest.fixture(autouse=True)
 async def no_thread_is_left() -> AsyncIterator[None]:
     yield
-    await until(lambda: not [each for each in threading.enumerate() if "reactive" in each.name])
+    await wait_until(
+        lambda: not [each for each in threading.enumerate() if "reactive" in each.name]
+    )
 
 
 class Pulled:
-    """A flow of rows that knows what was asked of it."""
+    """A flow of rows that counts its requests and elements."""
 
     def __init__(self, rows: int) -> None:
         self.requested = 0
@@ -68,7 +70,7 @@ class Pulled:
 
 
 async def aside(spark: "SparkSession", work: Callable[[], Any]) -> Any:
-    """On a thread, with the session."""
+    """Run *work* on a thread on which the session is active."""
 
     def run() -> Any:
         activate(spark)
@@ -78,7 +80,7 @@ async def aside(spark: "SparkSession", work: Callable[[], Any]) -> Any:
 
 
 async def failure(spark: "SparkSession", work: Callable[[], Any]) -> str:
-    """What Spark's error says; PySpark asks the JVM for it, so on the thread."""
+    """Return the message of Spark's error; PySpark calls the JVM for it, so on the thread."""
 
     def run() -> str:
         with pytest.raises(errors.PySparkException) as raised:
@@ -99,7 +101,7 @@ def loaded(spark: "SparkSession", served: ServedFlow, **options: object) -> "Dat
     return reader.options(**{key: str(value) for key, value in options.items()}).load()
 
 
-async def test_a_flow_is_read_to_its_end_by_demand(spark: "SparkSession") -> None:
+async def test_a_flow_is_read_to_its_end_under_demand(spark: "SparkSession") -> None:
     pulled = Pulled(25)
     async with serve_flow(pulled.flow, SCHEMA) as served:
         rows = await aside(spark, lambda: loaded(spark, served, maxRows=10).collect())
@@ -112,11 +114,11 @@ async def test_a_query_that_needs_few_rows_cancels_the_flow(spark: "SparkSession
     async with serve_flow(pulled.flow, SCHEMA) as served:
         rows = await aside(spark, lambda: loaded(spark, served, maxRows=10).limit(3).collect())
         assert len(rows) == 3
-        await until(lambda: pulled.cancelled == 1)
-        assert pulled.sent < 1_000_000, "what fits into the pipe between Spark and its worker"
+        await wait_until(lambda: pulled.cancelled == 1)
+        assert pulled.sent < 1_000_000, "the pipe between Spark and its worker holds a few thousand"
 
 
-async def test_a_flow_that_fails_fails_the_query_with_its_words(spark: "SparkSession") -> None:
+async def test_a_flow_that_fails_fails_the_query(spark: "SparkSession") -> None:
     async with serve_flow(rx.error(ValueError("oh no")), SCHEMA) as served:
         words = await failure(spark, lambda: loaded(spark, served).collect())
         assert "the served flow failed: ValueError('oh no')" in words
@@ -127,7 +129,7 @@ async def test_a_row_that_does_not_fit_fails_the_query(spark: "SparkSession") ->
         assert "Could not convert" in await failure(spark, lambda: loaded(spark, served).collect())
 
 
-async def test_values_of_every_type_arrive_as_they_were(spark: "SparkSession") -> None:
+async def test_values_of_every_type_arrive_unchanged(spark: "SparkSession") -> None:
     unfit = {"struct with a name twice", "collated string", "geometry", "geography"}
 
     def rows() -> tuple[Any, list[Any]]:
@@ -143,7 +145,7 @@ async def test_values_of_every_type_arrive_as_they_were(spark: "SparkSession") -
 
 # -- spark.readStream --------------------------------------------------------------------------
 class Reading:
-    """A streaming query over a served flow, which keeps what it got for each micro-batch."""
+    """A streaming query over a served flow, with the rows of each micro-batch."""
 
     def __init__(self, spark: "SparkSession", served: ServedFlow, path: Path, rows: int) -> None:
         self.batches: dict[int, list[int]] = {}
@@ -170,7 +172,7 @@ class Reading:
         self.start().awaitTermination()
 
 
-async def test_a_streaming_query_pulls_exactly_what_it_reads(
+async def test_a_streaming_query_requests_exactly_what_it_reads(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     pulled = Pulled(10**9)
@@ -178,17 +180,19 @@ async def test_a_streaming_query_pulls_exactly_what_it_reads(
         reading = await aside(spark, lambda: Reading(spark, served, tmp_path, 100))
         reading.go = threading.Semaphore(2)
         query = await aside(spark, lambda: reading.start(to_the_end=False))
-        await until(lambda: len(reading.batches) == 2, 60)
-        await until(lambda: pulled.requested == 300, 60)  # the third batch waits in its sink
+        await wait_until(lambda: len(reading.batches) == 2, 60)
+        await wait_until(
+            lambda: pulled.requested == 300, 60
+        )  # the third micro-batch waits in its sink
         assert pulled.sent == 300
-        assert served.held <= 200, "the first batch has been committed"
+        assert served.pending_rows <= 200, "the first batch has been committed"
         assert reading.batches == {0: [*range(100)], 1: [*range(100, 200)]}
         reading.go.release(1000)
         await asyncio.to_thread(query.stop)
     assert pulled.cancelled == 1
 
 
-async def test_a_query_ends_with_the_flow_when_it_reads_what_is_available(
+async def test_an_available_now_query_ends_with_the_flow(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     pulled = Pulled(25)
@@ -198,7 +202,7 @@ async def test_a_query_ends_with_the_flow_when_it_reads_what_is_available(
         assert [len(rows) for rows in reading.batches.values()] == [10, 10, 5]
 
 
-async def test_a_query_that_is_started_anew_loses_nothing(
+async def test_a_restarted_query_reads_every_row(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger("py4j.clientserver"), "disabled", True)
@@ -215,7 +219,7 @@ async def test_a_query_that_is_started_anew_loses_nothing(
         assert pulled.sent == 30
 
 
-async def test_a_checkpoint_of_another_flow_is_refused_and_a_name_carries_on(
+async def test_a_checkpoint_needs_a_flow_of_the_same_name(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     async with serve_flow(Pulled(10).flow, SCHEMA, name="numbers") as served:
@@ -232,7 +236,7 @@ async def test_a_checkpoint_of_another_flow_is_refused_and_a_name_carries_on(
         assert reading.batches == {1: [*range(10, 20)], 2: [*range(20, 25)]}
 
 
-async def test_a_flow_that_fails_fails_the_streaming_query_behind_its_rows(
+async def test_a_flow_that_fails_fails_the_streaming_query_after_its_rows(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     flow = Pulled(15).flow.concat_with(rx.error(ValueError("oh no")))
@@ -250,24 +254,24 @@ async def numbers(spark: "SparkSession", rows: int, partitions: int) -> "DataFra
     )
 
 
-async def test_what_is_written_arrives_under_demand(spark: "SparkSession") -> None:
+async def test_written_rows_arrive_under_demand(spark: "SparkSession") -> None:
     """Rule 1.1."""
     df = await numbers(spark, 100, 4)
     async with serve_writes(rows="tuple", batch=8) as served:
         probe = SubscriberProbe[Any](0).subscribed_to(served.rows)
         writing = asyncio.create_task(served.write(df))
         probe.request(3)
-        await arrived(probe, 3)
+        await wait_for_elements(probe, 3)
         await turns()
         assert len(probe.elements) == 3
         probe.request(1000)
         await probe.end()
         await writing
-        assert probe.completed
+        assert probe.is_completed
         assert sorted(probe.elements) == [(number, f"n{number}") for number in range(100)]
 
 
-async def test_a_write_completes_its_flow_and_another_one_may_come(spark: "SparkSession") -> None:
+async def test_each_write_completes_a_flow(spark: "SparkSession") -> None:
     async with serve_writes(rows="tuple") as served:
         for rows, partitions in ((10, 2), (0, 1), (5, 1)):
             df = await numbers(spark, rows, partitions)
@@ -277,7 +281,7 @@ async def test_a_write_completes_its_flow_and_another_one_may_come(spark: "Spark
             assert len(found) == rows
 
 
-async def test_two_writes_at_a_time_are_two_flows(spark: "SparkSession") -> None:
+async def test_two_concurrent_writes_are_two_flows(spark: "SparkSession") -> None:
     one, other = await numbers(spark, 30, 2), await numbers(spark, 20, 2)
     async with serve_writes(rows="tuple", batch=4) as served:
         writing = [asyncio.create_task(served.write(df)) for df in (one, other)]
@@ -310,7 +314,7 @@ async def test_cancelling_the_writer_fails_the_flow(spark: "SparkSession") -> No
     async with serve_writes(batch=10) as served:
         probe = SubscriberProbe[Any](5).subscribed_to(served.rows)
         writing = asyncio.create_task(served.write(df))
-        await arrived(probe, 5)
+        await wait_for_elements(probe, 5)
         writing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await writing
@@ -328,7 +332,7 @@ async def test_a_job_that_fails_fails_the_flow(spark: "SparkSession") -> None:
             await writing
 
 
-async def test_values_of_every_type_are_written_as_they_were(spark: "SparkSession") -> None:
+async def test_values_of_every_type_are_written_unchanged(spark: "SparkSession") -> None:
     unfit = {"struct with a name twice", "geometry", "geography"}
     df = await asyncio.to_thread(lambda: table(spark).drop(*unfit))
     expected = await asyncio.to_thread(df.collect)
@@ -340,66 +344,66 @@ async def test_values_of_every_type_are_written_as_they_were(spark: "SparkSessio
         assert [plain(row[name]) for row in found] == [plain(row[name]) for row in expected], name
 
 
-# -- a task that is run twice ------------------------------------------------------------------
+# -- a task that runs twice --------------------------------------------------------------------
 class Attempt:
-    """A task's side of a write, piece by piece."""
+    """A task's side of a write, chunk by chunk."""
 
     def __init__(self, served: ServedWrites, partition: int) -> None:
         from pyspark.sql.types import LongType, StructField, StructType
 
         self.schema = StructType([StructField("id", LongType())])
-        self.line = Line(
+        self.client = Client(
             served.options, "push", partition=partition, job="j", batch=0, stream=False,
-            known=False, schema=self.schema.json(),
+            durable=False, schema=self.schema.json(),
         )  # fmt: skip
-        self.line.answer()
+        self.client.receive_message()
 
-    def bring(self, *rows: int) -> bool:
-        """Whether the piece was wanted."""
-        wanted = bool(self.line.ask(digest=str(rows))["send"])
-        if wanted:
-            self.line.send(encode([(row,) for row in rows], self.schema))
-        return wanted
+    def send(self, *rows: int) -> bool:
+        """Send a chunk of rows unless it was received before; return whether it was sent."""
+        is_new = bool(self.client.ask(digest=str(rows))["send"])
+        if is_new:
+            self.client.send(encode_rows([(row,) for row in rows], self.schema))
+        return is_new
 
     def end(self) -> None:
-        self.line.ask(end=True)
+        self.client.ask(end=True)
         self.die()
 
     def die(self) -> None:
-        self.line.__exit__(None, None, None)
+        self.client.__exit__(None, None, None)
 
 
-async def test_pieces_of_a_second_attempt_are_not_taken_again(spark: "SparkSession") -> None:
+async def test_chunks_of_a_second_attempt_are_not_received_again(spark: "SparkSession") -> None:
     async with serve_writes(rows="tuple") as served:
         rows = asyncio.create_task(served.rows.to_list())
 
         def tasks() -> list[bool]:
             first, beside = Attempt(served, 0), Attempt(served, 0)
-            taken = [first.bring(1, 2), beside.bring(1, 2), beside.bring(3), first.bring(3)]
+            taken = [first.send(1, 2), beside.send(1, 2), beside.send(3), first.send(3)]
             first.die()
             again = Attempt(served, 0)
-            taken += [again.bring(1, 2), again.bring(3), again.bring(4)]
+            taken += [again.send(1, 2), again.send(3), again.send(4)]
             again.end()
             beside.die()
-            with Line(
-                served.options, "commit", job="j", batch=0, stream=False, known=False
-            ) as line:
-                line.answer()
+            with Client(
+                served.options, "commit", job="j", batch=0, stream=False, durable=False
+            ) as client:
+                client.receive_message()
             return taken
 
         assert await asyncio.to_thread(tasks) == [True, False, True, False, False, False, True]
         assert await rows == [(1,), (2,), (3,), (4,)]
 
 
-async def test_an_attempt_that_brings_other_rows_fails_the_flow(spark: "SparkSession") -> None:
+async def test_an_attempt_with_other_rows_fails_the_flow(spark: "SparkSession") -> None:
     async with serve_writes(rows="tuple") as served:
         probe = SubscriberProbe[Any](100).subscribed_to(served.rows)
 
         def tasks() -> None:
             first, again = Attempt(served, 0), Attempt(served, 0)
             try:
-                first.bring(1, 2)
-                again.bring(2, 1)
+                first.send(1, 2)
+                again.send(2, 1)
             finally:
                 first.die()
                 again.die()
@@ -431,7 +435,7 @@ def written_stream(spark: "SparkSession", served: ServedWrites, path: Path) -> C
     return run
 
 
-async def test_a_streaming_query_writes_numbered_batches_and_commits_what_was_processed(
+async def test_a_streaming_query_commits_what_was_processed(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     commits = tmp_path / "checkpoint" / "commits"
@@ -439,10 +443,10 @@ async def test_a_streaming_query_writes_numbered_batches_and_commits_what_was_pr
         run = await aside(spark, lambda: written_stream(spark, served, tmp_path))
         probe = SubscriberProbe[Any](10).subscribed_to(served.rows)
         writing = asyncio.create_task(aside(spark, run))
-        await arrived(probe, 10)
+        await wait_for_elements(probe, 10)
         await turns()
         assert len(probe.elements) == 10
-        assert not await asyncio.to_thread((commits / "0").exists), "one more must be asked for"
+        assert not await asyncio.to_thread((commits / "0").exists), "one more row must be requested"
         probe.request(21)
         await writing
         assert [batch for batch, _ in probe.elements] == [0] * 10 + [1] * 10 + [2] * 10
@@ -450,7 +454,7 @@ async def test_a_streaming_query_writes_numbered_batches_and_commits_what_was_pr
         probe.cancel()
 
 
-async def test_a_query_that_is_started_anew_does_not_repeat_what_was_taken(
+async def test_a_restarted_query_does_not_repeat_received_rows(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     async with serve_writes(rows="tuple") as served:
@@ -460,7 +464,7 @@ async def test_a_query_that_is_started_anew_does_not_repeat_what_was_taken(
         assert len(probe.elements) == 30
 
         def forget() -> None:
-            """As if Spark had died between our commit and its own."""
+            """Remove Spark's own commit, as if it had died before it."""
             for name in ("2", ".2.crc"):
                 (tmp_path / "checkpoint" / "commits" / name).unlink()
 
@@ -471,16 +475,16 @@ async def test_a_query_that_is_started_anew_does_not_repeat_what_was_taken(
         probe.cancel()
 
 
-# -- who may speak -----------------------------------------------------------------------------
-async def test_who_does_not_know_the_token_hears_nothing() -> None:
+# -- authentication ----------------------------------------------------------------------------
+async def test_a_client_without_the_token_is_not_answered() -> None:
     from pyspark.sql.types import StructType
 
     async with serve_flow(rx.just((1,)), StructType(), token="right") as served:
         assert served.address.startswith("127.0.0.1:")
 
         def ask(token: str) -> str:
-            with Line({"address": served.address, "token": token}, "schema") as line:
-                return str(line.answer()["schema"])
+            with Client({"address": served.address, "token": token}, "schema") as client:
+                return str(client.receive_message()["schema"])
 
         with pytest.raises(Refused, match="does not know this token"):
             await asyncio.to_thread(ask, "wrong")
@@ -489,4 +493,4 @@ async def test_who_does_not_know_the_token_hears_nothing() -> None:
 
 async def test_a_missing_option_is_named() -> None:
     with pytest.raises(Refused, match="needs the option 'address'"):
-        Line({}, "schema")
+        Client({}, "schema")

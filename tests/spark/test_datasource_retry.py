@@ -1,4 +1,4 @@
-"""A task that Spark runs again, while its rows are on their way into a flow."""
+"""A task that Spark runs again while its rows are sent to a flow."""
 
 import subprocess
 import sys
@@ -7,7 +7,8 @@ import pytest
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(180)]
 
-# A local session has one attempt for a task unless its master says otherwise: so a program apart.
+# A local session has one attempt for a task unless its master says otherwise, so it is a separate
+# program.
 PROGRAM = """
 import asyncio
 from reactive_aio.spark import local_session, register, serve_writes
@@ -41,7 +42,7 @@ spark.stop()
 """
 
 
-def test_its_rows_arrive_once() -> None:
+def test_the_rows_of_a_repeated_task_arrive_once() -> None:
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=170, check=False)
     assert ran.returncode == 0, ran.stderr

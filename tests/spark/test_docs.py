@@ -1,4 +1,4 @@
-"""Every snippet of docs/spark.md runs, and prints what its comments say."""
+"""Every snippet of docs/spark.md runs, and prints the text of its comments."""
 
 import re
 from collections.abc import Iterator
@@ -26,12 +26,14 @@ PRINTED = re.compile(r"print\(.*\)  # (.+)$", re.M)
 pytestmark = pytest.mark.spark
 
 
-def test_there_are_snippets() -> None:
+def test_the_page_has_snippets() -> None:
     assert len(SNIPPETS) >= 4
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=range(1, len(SNIPPETS) + 1))
-def test_it_runs(snippet: str, spark: "SparkSession", capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_snippet_runs(
+    snippet: str, spark: "SparkSession", capfd: pytest.CaptureFixture[str]
+) -> None:
     exec(compile(snippet, str(PAGE), "exec"), {"__name__": "snippet"})
     printed = capfd.readouterr().out.splitlines()
     promised = PRINTED.findall(snippet)

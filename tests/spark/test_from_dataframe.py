@@ -1,4 +1,4 @@
-"""from_dataframe: rows under demand, and what Spark does meanwhile."""
+"""from_dataframe: rows under demand, jobs, and cancellation."""
 
 import asyncio
 import os
@@ -13,16 +13,24 @@ from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio.spark import UnsupportedDataFrame, from_dataframe
 from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
 
-from .conftest import Make, Observe, Observed, arrived, bridge_threads, freed, until
+from .conftest import (
+    Make,
+    Trace,
+    TracedFlow,
+    flow_threads,
+    wait_for_elements,
+    wait_released,
+    wait_until,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
-    from reactive_aio.spark.mode import Mode
+    from reactive_aio.spark.read_mode import ReadMode
 
 pytestmark = pytest.mark.spark
 
-LONG_ENOUGH = 0.3  # for a job to be started that must not be
+SETTLING_TIME = 0.3  # seconds in which a job that must not be started would be
 
 
 def four_by_ten(spark: "SparkSession") -> "DataFrame":
@@ -30,7 +38,7 @@ def four_by_ten(spark: "SparkSession") -> "DataFrame":
 
 
 def endless_second_half(spark: "SparkSession") -> "DataFrame":
-    """Two partitions of ten rows; the second one takes for ever."""
+    """Two partitions of ten rows; the second one never ends."""
     return spark.range(0, 20, 1, 2).selectExpr(
         "id", "if(id < 10, '', reflect('java.lang.Thread', 'sleep', 600000L)) as slept"
     )
@@ -41,7 +49,7 @@ def endless(spark: "SparkSession") -> "DataFrame":
 
 
 # -- elements -------------------------------------------------------------------------------------
-async def test_the_rows_are_those_of_collect(spark: "SparkSession", mode: "Mode") -> None:
+async def test_the_rows_are_those_of_collect(spark: "SparkSession", mode: "ReadMode") -> None:
     def build() -> "tuple[Any, list[Row]]":
         df = spark.range(0, 3000, 1, 3).selectExpr(
             "id",
@@ -66,9 +74,9 @@ EMPTY: list[Make] = [lambda s: s.range(0), lambda s: s.range(0, 9, 1, 3).where("
 
 
 @pytest.mark.parametrize("empty", EMPTY, ids=["no row", "empty partitions"])
-async def test_an_empty_dataframe_completes(observe: Observe, empty: Make) -> None:
-    observed = await observe(empty)
-    assert await SubscriberProbe[Any](1).subscribed_to(observed.flow).end() == ["|"]
+async def test_an_empty_dataframe_completes(trace: Trace, empty: Make) -> None:
+    traced = await trace(empty)
+    assert await SubscriberProbe[Any](1).subscribed_to(traced.flow).end() == ["|"]
 
 
 ODD: list[tuple[Make, tuple[Any, ...]]] = [
@@ -79,67 +87,69 @@ ODD: list[tuple[Make, tuple[Any, ...]]] = [
 
 
 @pytest.mark.parametrize(("odd", "row"), ODD, ids=["no column", "two of a name", "null"])
-async def test_odd_rows_are_rows(observe: Observe, odd: Make, row: tuple[Any, ...]) -> None:
-    observed = await observe(odd)
-    assert await SubscriberProbe[Any](9).subscribed_to(observed.flow).end() == [row, "|"]
+async def test_rows_without_columns_with_duplicate_names_and_with_null(
+    trace: Trace, odd: Make, row: tuple[Any, ...]
+) -> None:
+    traced = await trace(odd)
+    assert await SubscriberProbe[Any](9).subscribed_to(traced.flow).end() == [row, "|"]
 
 
-async def test_order_is_kept_through_a_shuffle(observe: Observe) -> None:
-    observed = await observe(lambda s: s.range(0, 500, 1, 4).orderBy("id", ascending=False))
-    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow)
+async def test_order_is_kept_through_a_shuffle(trace: Trace) -> None:
+    traced = await trace(lambda s: s.range(0, 500, 1, 4).orderBy("id", ascending=False))
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(traced.flow)
     await probe.end()
     assert [row.id for row in probe.elements] == [*reversed(range(500))]
 
 
-async def test_a_slow_subscriber_gets_every_row(observe: Observe) -> None:
-    observed = await observe(lambda s: s.range(0, 1000, 1, 2), batch=64)
+async def test_a_slow_subscriber_gets_every_row(trace: Trace) -> None:
+    traced = await trace(lambda s: s.range(0, 1000, 1, 2), batch=64)
     probe = AsyncSubscriberProbe[Any](UNBOUNDED)
-    observed.flow.subscribe(probe)
+    traced.flow.subscribe(probe)
     await probe.end()
     assert len(probe.elements) == 1000
     assert probe.overlaps == 0
 
 
 # -- demand ---------------------------------------------------------------------------------------
-async def test_no_job_runs_without_demand(observe: Observe) -> None:
-    observed = await observe(four_by_ten)
-    probe = SubscriberProbe[Any]().subscribed_to(observed.flow)
-    await asyncio.sleep(LONG_ENOUGH)
-    assert await observed.jobs() == []
-    assert bridge_threads() == []
+async def test_no_job_runs_without_demand(trace: Trace) -> None:
+    traced = await trace(four_by_ten)
+    probe = SubscriberProbe[Any]().subscribed_to(traced.flow)
+    await asyncio.sleep(SETTLING_TIME)
+    assert await traced.jobs() == []
+    assert flow_threads() == []
     probe.cancel()
 
 
-async def test_a_partition_is_computed_when_its_first_row_is_due(observe: Observe) -> None:
-    observed = await observe(four_by_ten)
-    probe = SubscriberProbe[Any]().subscribed_to(observed.flow)
+async def test_a_partition_is_computed_when_its_first_row_is_requested(trace: Trace) -> None:
+    traced = await trace(four_by_ten)
+    probe = SubscriberProbe[Any]().subscribed_to(traced.flow)
     for demand, jobs in [(1, 1), (9, 1), (1, 2), (9, 2)]:
         seen = len(probe.elements)
         probe.request(demand)
-        await arrived(probe, seen + demand)
-        await asyncio.sleep(LONG_ENOUGH)
-        assert len(await observed.jobs()) == jobs
+        await wait_for_elements(probe, seen + demand)
+        await asyncio.sleep(SETTLING_TIME)
+        assert len(await traced.jobs()) == jobs
     probe.cancel()
-    await freed(observed)
-    assert len(await observed.jobs()) == 2, "partitions 3 and 4 were never wanted"
+    await wait_released(traced)
+    assert len(await traced.jobs()) == 2, "partitions 3 and 4 were not requested"
 
 
-async def test_demand_one_by_one(observe: Observe) -> None:
-    observed = await observe(four_by_ten)
-    probe = SubscriberProbe[Any](1, again=1).subscribed_to(observed.flow)
+async def test_requests_of_one_row_each(trace: Trace) -> None:
+    traced = await trace(four_by_ten)
+    probe = SubscriberProbe[Any](1, again=1).subscribed_to(traced.flow)
     await probe.end()
     assert [row.id for row in probe.elements] == [*range(40)]
 
 
-async def test_it_says_what_it_holds(observe: Observe, mode: "Mode") -> None:
-    """The rest of a batch of which one row was asked for; a thread is asked for single rows."""
-    flow = (await observe(four_by_ten, batch=8)).flow
+async def test_bound_reports_the_rows_of_a_batch(trace: Trace, mode: "ReadMode") -> None:
+    """The rest of a batch; a thread hands over no more rows than were requested."""
+    flow = (await trace(four_by_ten, batch=8)).flow
     assert flow.bound().total == (7 if mode == "arrow" else 0)
 
 
 @pytest.mark.asyncio(loop_factories=["asyncio"])
-async def test_rows_that_have_been_read_are_not_kept_in_the_jvm(
-    spark: "SparkSession", observe: Observe
+async def test_the_jvm_does_not_keep_rows_that_have_been_read(
+    spark: "SparkSession", trace: Trace
 ) -> None:
     """As they are by DataFrame.toLocalIterator of Spark 4.3: this would add about 90 MB."""
 
@@ -152,127 +162,125 @@ async def test_rows_that_have_been_read_are_not_kept_in_the_jvm(
         return float(runtime.totalMemory() - runtime.freeMemory()) / 2**20
 
     columns = ("id", "repeat('x', 500)")
-    observed = await observe(lambda s: s.range(0, 50_000, 1, 4).selectExpr(*columns))
+    traced = await trace(lambda s: s.range(0, 50_000, 1, 4).selectExpr(*columns))
     growth = list[float]()
     for _ in range(5):
-        probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow)
+        probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(traced.flow)
         await probe.end()
         assert len(probe.elements) == 50_000
         growth.append(await asyncio.to_thread(used))
-    # What is kept stays; what the JVM's own rubbish adds comes and goes.
+    # Rows that are kept would stay; other garbage of the JVM comes and goes.
     assert min(growth[2:]) - growth[0] < 30
 
 
 # -- cancellation ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("make", [endless, endless_second_half])
-async def test_cancelling_frees_the_running_job(observe: Observe, make: Make) -> None:
-    observed = await observe(make)
-    probe = SubscriberProbe[Any](11).subscribed_to(observed.flow)
-    await until(observed.active)
+async def test_cancelling_frees_the_running_job(trace: Trace, make: Make) -> None:
+    traced = await trace(make)
+    probe = SubscriberProbe[Any](11).subscribed_to(traced.flow)
+    await wait_until(traced.active)
     began = time.perf_counter()
     probe.cancel()
     assert time.perf_counter() - began < 0.5, "cancel() returns at once"
-    assert await freed(observed) < 2
-    assert not probe.ended
+    assert await wait_released(traced) < 2
+    assert not probe.is_terminated
 
 
-async def test_break_frees_the_running_job(observe: Observe) -> None:
-    observed = await observe(endless_second_half)
-    async for row in observed.flow:
+async def test_break_frees_the_running_job(trace: Trace) -> None:
+    traced = await trace(endless_second_half)
+    async for row in traced.flow:
         if row.id == 8:
             break
-    assert await freed(observed) < 2
+    assert await wait_released(traced) < 2
 
 
-async def test_an_exception_in_the_consumer_frees_the_running_job(observe: Observe) -> None:
-    observed = await observe(endless_second_half)
+async def test_an_exception_in_the_consumer_frees_the_running_job(trace: Trace) -> None:
+    traced = await trace(endless_second_half)
 
     async def consume() -> None:
-        async for row in observed.flow.boundary(16):  # which asks for the second partition
+        async for row in traced.flow.boundary(16):  # which requests the second partition
             assert row.id < 5
 
     with pytest.raises(AssertionError):
         await consume()
-    assert await freed(observed) < 2
+    assert await wait_released(traced) < 2
 
 
-async def test_cancelling_the_task_frees_the_running_job(observe: Observe) -> None:
-    observed = await observe(endless_second_half)
+async def test_cancelling_the_task_frees_the_running_job(trace: Trace) -> None:
+    traced = await trace(endless_second_half)
 
     async def consume() -> None:
-        async for _ in observed.flow:
+        async for _ in traced.flow:
             pass
 
     task = asyncio.create_task(consume())
-    await until(observed.active)
-    await asyncio.sleep(LONG_ENOUGH)
+    await wait_until(traced.active)
+    await asyncio.sleep(SETTLING_TIME)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await freed(observed) < 2
+    assert await wait_released(traced) < 2
 
 
-async def test_aclose_waits_until_spark_has_let_go(observe: Observe) -> None:
-    observed = await observe(endless_second_half)
-    async with observed.flow.stream(prefetch=16) as rows:
+async def test_aclose_waits_until_the_jobs_have_ended(trace: Trace) -> None:
+    traced = await trace(endless_second_half)
+    async with traced.flow.stream(prefetch=16) as rows:
         async for row in rows:
             if row.id == 9:
                 break
-    assert await freed(observed) < 0.2
+    assert await wait_released(traced) < 0.2
 
 
-async def test_cancelling_before_demand_starts_nothing(observe: Observe) -> None:
-    observed = await observe(four_by_ten)
-    probe = SubscriberProbe[Any]().subscribed_to(observed.flow)
+async def test_cancelling_before_demand_starts_nothing(trace: Trace) -> None:
+    traced = await trace(four_by_ten)
+    probe = SubscriberProbe[Any]().subscribed_to(traced.flow)
     probe.cancel()
     probe.request(5)
-    await asyncio.sleep(LONG_ENOUGH)
-    assert await observed.jobs() == []
-    assert bridge_threads() == []
+    await asyncio.sleep(SETTLING_TIME)
+    assert await traced.jobs() == []
+    assert flow_threads() == []
 
 
 @pytest.mark.parametrize("wait", [0, 0.001, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16])
-async def test_cancelling_while_the_job_is_being_started(observe: Observe, wait: float) -> None:
-    observed = await observe(endless)
-    probe = SubscriberProbe[Any](1).subscribed_to(observed.flow)
+async def test_cancelling_while_the_job_starts(trace: Trace, wait: float) -> None:
+    traced = await trace(endless)
+    probe = SubscriberProbe[Any](1).subscribed_to(traced.flow)
     await asyncio.sleep(wait)
     probe.cancel()
-    assert await freed(observed) < 2
+    assert await wait_released(traced) < 2
     await asyncio.sleep(0.1)
-    assert await observed.active() == [], "no job was started behind the cancellation"
+    assert await traced.active() == [], "no job was started after the cancellation"
 
 
-async def test_the_rest_of_a_large_partition_is_not_read(observe: Observe) -> None:
-    """PySpark's own way of closing unpickles it: seconds, in whichever thread lets go."""
-    observed = await observe(
-        lambda s: s.range(0, 1_000_000, 1, 1).selectExpr("id", "repeat('x', 50)")
-    )
-    probe = SubscriberProbe[Any](1).subscribed_to(observed.flow)
-    await arrived(probe, 1)
+async def test_the_rest_of_a_large_partition_is_not_read(trace: Trace) -> None:
+    """PySpark itself would unpickle it, which takes seconds."""
+    traced = await trace(lambda s: s.range(0, 1_000_000, 1, 1).selectExpr("id", "repeat('x', 50)"))
+    probe = SubscriberProbe[Any](1).subscribed_to(traced.flow)
+    await wait_for_elements(probe, 1)
     began = time.perf_counter()
     probe.cancel()
     assert time.perf_counter() - began < 0.5
-    assert await freed(observed) < 1.5
+    assert await wait_released(traced) < 1.5
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-async def test_no_socket_is_left(observe: Observe) -> None:
+async def test_no_socket_is_left(trace: Trace) -> None:
     def sockets() -> int:
         return sum("socket" in os.readlink(each) for each in _open_files())
 
-    observed = await observe(four_by_ten)
+    traced = await trace(four_by_ten)
     before = await asyncio.to_thread(sockets)
     for demand in (1, 10, 11, 99):
-        probe = SubscriberProbe[Any](demand).subscribed_to(observed.flow)
-        await arrived(probe, min(demand, 40))
+        probe = SubscriberProbe[Any](demand).subscribed_to(traced.flow)
+        await wait_for_elements(probe, min(demand, 40))
         probe.cancel()
-        # Not `freed`: it asks the JVM on threads of its own, which keep their connections.
-        await until(lambda: not bridge_threads())
+        # Not `wait_released`: it calls the JVM on other threads, which keep their connections.
+        await wait_until(lambda: not flow_threads())
 
     async def all_closed() -> bool:  # a thread's connection closes a moment after it has ended
         return await asyncio.to_thread(sockets) <= before
 
-    await until(all_closed, seconds=2)
+    await wait_until(all_closed, seconds=2)
 
 
 def _open_files() -> list[str]:
@@ -281,48 +289,48 @@ def _open_files() -> list[str]:
 
 
 # -- several subscriptions, and the rest of the application ---------------------------------------
-async def test_two_subscriptions_at_once(observe: Observe) -> None:
-    observed = await observe(lambda s: s.range(0, 1000, 1, 2).repartition(3))
-    probes = [SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow) for _ in range(2)]
+async def test_two_subscriptions_at_once(trace: Trace) -> None:
+    traced = await trace(lambda s: s.range(0, 1000, 1, 2).repartition(3))
+    probes = [SubscriberProbe[Any](UNBOUNDED).subscribed_to(traced.flow) for _ in range(2)]
     for probe in probes:
         await probe.end()
         assert sorted(row.id for row in probe.elements) == [*range(1000)]
 
 
-async def test_cancelling_one_subscription_leaves_the_other(observe: Observe) -> None:
-    observed = await observe(endless)
-    one, other = (SubscriberProbe[Any](1).subscribed_to(observed.flow) for _ in range(2))
-    await until(lambda: _two_run(observed))
+async def test_cancelling_one_subscription_leaves_the_other(trace: Trace) -> None:
+    traced = await trace(endless)
+    one, other = (SubscriberProbe[Any](1).subscribed_to(traced.flow) for _ in range(2))
+    await wait_until(lambda: _two_run(traced))
     one.cancel()
-    await asyncio.sleep(LONG_ENOUGH)
-    assert len(await observed.active()) == 1
-    assert not other.ended
+    await asyncio.sleep(SETTLING_TIME)
+    assert len(await traced.active()) == 1
+    assert not other.is_terminated
     other.cancel()
-    await freed(observed)
+    await wait_released(traced)
 
 
-async def _two_run(observed: Observed) -> bool:
-    return len(await observed.active()) == 2
+async def _two_run(traced: TracedFlow) -> bool:
+    return len(await traced.active()) == 2
 
 
-async def test_a_cancelled_flow_can_be_subscribed_to_again(observe: Observe) -> None:
-    """A DataFrame remembers that the job of its shuffle was cancelled; a flow must not."""
+async def test_a_cancelled_flow_can_be_subscribed_to_again(trace: Trace) -> None:
+    """A DataFrame remembers that the job of its shuffle was cancelled; a flow does not."""
     slept = "if(id = 3, reflect('java.lang.Thread', 'sleep', 400L), '') as slept"
 
     def shuffled(spark: "SparkSession") -> "DataFrame":
         return spark.range(0, 10, 1, 2).selectExpr("id", slept).groupBy("id", "slept").count()
 
-    observed = await observe(shuffled)
-    first = SubscriberProbe[Any](1).subscribed_to(observed.flow)
-    await until(observed.active)
+    traced = await trace(shuffled)
+    first = SubscriberProbe[Any](1).subscribed_to(traced.flow)
+    await wait_until(traced.active)
     first.cancel()
-    await freed(observed)
-    again = SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow)
+    await wait_released(traced)
+    again = SubscriberProbe[Any](UNBOUNDED).subscribed_to(traced.flow)
     await again.end()
     assert sorted(row.id for row in again.elements) == [*range(10)]
 
 
-async def test_no_local_property_leaks(spark: "SparkSession", observe: Observe) -> None:
+async def test_no_local_property_leaks(spark: "SparkSession", trace: Trace) -> None:
     def properties() -> list[str | None]:
         names = ("spark.job.tags", "spark.job.interruptOnCancel")
         return [spark.sparkContext.getLocalProperty(name) for name in names]
@@ -334,13 +342,13 @@ async def test_no_local_property_leaks(spark: "SparkSession", observe: Observe) 
         thread.join()
         return found
 
-    observed = await observe(four_by_ten)
-    await SubscriberProbe[Any](UNBOUNDED).subscribed_to(observed.flow).end()
-    await until(lambda: not bridge_threads())
+    traced = await trace(four_by_ten)
+    await SubscriberProbe[Any](UNBOUNDED).subscribed_to(traced.flow).end()
+    await wait_until(lambda: not flow_threads())
     assert await asyncio.to_thread(as_seen_by_a_new_thread) == [None, None]
 
 
-# -- what cannot be read --------------------------------------------------------------------------
+# -- unsupported DataFrames -----------------------------------------------------------------------
 def test_a_streaming_dataframe_is_refused(spark: "SparkSession") -> None:
     df = spark.readStream.format("rate").load()
     with pytest.raises(UnsupportedDataFrame, match="from_stream"):

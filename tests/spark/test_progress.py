@@ -1,4 +1,4 @@
-"""Progress: exact figures of what has happened, told now and then."""
+"""Progress: exact counts, reported at a limited rate."""
 
 import asyncio
 from math import inf
@@ -7,28 +7,28 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from reactive_aio._core.demand import UNBOUNDED
-from reactive_aio._core.loop import Door
+from reactive_aio._core.loop import LoopHandle
 from reactive_aio.spark import Progress, from_dataframe
-from reactive_aio.spark.progress import EVERY, Meter, Tell
+from reactive_aio.spark.progress import REPORT_EVERY, OnProgress, ProgressMeter
 from reactive_aio.testing.probes import SubscriberProbe
-from tests.harness.quiet import Context
+from tests.harness.leftover_checks import Context
 
-from .conftest import arrived, until
+from .conftest import wait_for_elements, wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from reactive_aio import Flow
-    from reactive_aio.spark.mode import Mode
+    from reactive_aio.spark.read_mode import ReadMode
 
 pytestmark = pytest.mark.spark
 
 
 class Reports(list[Progress]):
-    """What a flow has told."""
+    """The reports of a flow."""
 
-    async def until(self, **figures: object) -> Progress:
-        """Wait for a report with these figures."""
+    async def wait_until(self, **figures: object) -> Progress:
+        """Wait for a report with these values."""
 
         def there() -> bool:
             return any(
@@ -36,11 +36,11 @@ class Reports(list[Progress]):
                 for each in self
             )
 
-        await until(there)
+        await wait_until(there)
         return self[-1]
 
 
-async def reading(spark: "SparkSession", tell: Tell, **options: Any) -> "Flow[Any]":
+async def reading(spark: "SparkSession", tell: OnProgress, **options: Any) -> "Flow[Any]":
     """40 rows in 4 partitions."""
 
     def build() -> "Flow[Any]":
@@ -50,12 +50,12 @@ async def reading(spark: "SparkSession", tell: Tell, **options: Any) -> "Flow[An
     return await asyncio.to_thread(build)
 
 
-async def test_the_last_report_counts_everything(spark: "SparkSession", mode: "Mode") -> None:
+async def test_the_last_report_counts_everything(spark: "SparkSession", mode: "ReadMode") -> None:
     reports = Reports()
     flow = await reading(spark, reports.append, mode=mode)
     assert await flow.count() == 40
     last = reports[-1]
-    assert (last.state, last.ended) == ("completed", True)
+    assert (last.state, last.is_done) == ("completed", True)
     assert (last.partitions, last.launched, last.computed, last.done) == (4, 4, 4, 4)
     assert last.rows == 40
     assert last.bytes > 40
@@ -64,32 +64,32 @@ async def test_the_last_report_counts_everything(spark: "SparkSession", mode: "M
     assert len({each.number for each in reports}) == 1
 
 
-async def test_an_end_that_overtakes_the_loop_does_not_overtake_what_was_counted() -> None:
-    """A thread counts and then ends; the loop, at work meanwhile, may see the end at once."""
+async def test_the_last_report_has_every_count_of_the_thread() -> None:
+    """A thread counts and then ends; the loop may see the end before the posted callback."""
     reports = Reports()
-    meter = Meter(reports.append, Door("from_dataframe()"))
-    meter.requested(1)
-    meter.add_by_thread("done", 1)
-    meter.add_by_thread("bytes", 30)
-    meter.add_by_thread("bytes", 12)
-    meter.ended("completed")
-    await asyncio.sleep(2 * EVERY)
+    meter = ProgressMeter(reports.append, LoopHandle("from_dataframe()"))
+    meter.on_request(1)
+    meter.add_from_thread("done", 1)
+    meter.add_from_thread("bytes", 30)
+    meter.add_from_thread("bytes", 12)
+    meter.finish("completed")
+    await asyncio.sleep(2 * REPORT_EVERY)
     (last,) = reports
     assert (last.state, last.done, last.bytes) == ("completed", 1, 42)
 
 
-async def test_what_a_thread_counts_is_told_though_nothing_else_happens() -> None:
+async def test_a_count_of_a_thread_is_reported_without_any_other_event() -> None:
     reports = Reports()
-    meter = Meter(reports.append, Door("from_dataframe()"))
-    meter.requested(1)
-    await reports.until(demand=1)
+    meter = ProgressMeter(reports.append, LoopHandle("from_dataframe()"))
+    meter.on_request(1)
+    await reports.wait_until(demand=1)
     for more in (30, 12):
-        await asyncio.to_thread(meter.add_by_thread, "bytes", more)
-    await reports.until(bytes=42)
+        await asyncio.to_thread(meter.add_from_thread, "bytes", more)
+    await reports.wait_until(bytes=42)
 
 
-async def test_the_last_report_comes_before_the_end_is_signalled(
-    spark: "SparkSession", mode: "Mode"
+async def test_the_last_report_precedes_the_terminal_signal(
+    spark: "SparkSession", mode: "ReadMode"
 ) -> None:
     seen = list[str]()
 
@@ -104,61 +104,63 @@ async def test_the_last_report_comes_before_the_end_is_signalled(
     assert seen[-2:] == ["completed", "|"]
 
 
-async def test_demand_is_told_as_it_is(spark: "SparkSession") -> None:
+async def test_demand_is_reported(spark: "SparkSession") -> None:
     reports = Reports()
     flow = await reading(spark, reports.append, mode="arrow")
     probe = SubscriberProbe[Any](5).subscribed_to(flow)
-    paused = await reports.until(state="waiting", rows=5)
+    paused = await reports.wait_until(state="waiting", rows=5)
     assert (paused.partitions, paused.launched, paused.computed, paused.done) == (4, 1, 1, 0)
     assert paused.demand == 0
     probe.request(12)
-    paused = await reports.until(state="waiting", rows=17)
+    paused = await reports.wait_until(state="waiting", rows=17)
     assert (paused.launched, paused.done) == (2, 1)
     probe.request(UNBOUNDED)
     await probe.end()
     assert reports[-1].demand == inf
 
 
-async def test_while_nothing_happens_nothing_is_told(spark: "SparkSession", mode: "Mode") -> None:
+async def test_nothing_is_reported_without_an_event(
+    spark: "SparkSession", mode: "ReadMode"
+) -> None:
     reports = Reports()
     flow = await reading(spark, reports.append, mode=mode)
     probe = SubscriberProbe[Any]().subscribed_to(flow)
-    await asyncio.sleep(2 * EVERY)
+    await asyncio.sleep(2 * REPORT_EVERY)
     assert reports == []
     probe.request(5)
-    await reports.until(rows=5)
-    await asyncio.sleep(2 * EVERY)
+    await reports.wait_until(rows=5)
+    await asyncio.sleep(2 * REPORT_EVERY)
     told = len(reports)
-    await asyncio.sleep(3 * EVERY)
+    await asyncio.sleep(3 * REPORT_EVERY)
     assert len(reports) == told
     probe.cancel()
 
 
-async def test_reports_are_rare(spark: "SparkSession", mode: "Mode") -> None:
-    """Each row is requested and delivered on its own, and few are worth a report."""
+async def test_reports_are_limited_in_rate(spark: "SparkSession", mode: "ReadMode") -> None:
+    """Each row is requested and delivered on its own; most of them are not reported."""
     reports = Reports()
     flow = await reading(spark, reports.append, mode=mode)
     probe = SubscriberProbe[Any](1, again=1).subscribed_to(flow)
     await probe.end()
     began, ended = reports[0].seconds, reports[-1].seconds
-    assert len(reports) <= 2 + (ended - began) / EVERY
+    assert len(reports) <= 2 + (ended - began) / REPORT_EVERY
 
 
 @pytest.mark.parametrize("mode", ["connect", "rows"])
-async def test_over_connect_all_is_told_but_partitions(
-    remote: "SparkSession", mode: "Mode"
+async def test_everything_but_partitions_is_reported_over_connect(
+    remote: "SparkSession", mode: "ReadMode"
 ) -> None:
-    """A server of Spark Connect does not say which of them what it sends is of."""
+    """The protocol of Spark Connect does not name the partition of a row."""
     reports = Reports()
     flow = await reading(remote, reports.append, mode=mode)
     probe = SubscriberProbe[Any](5).subscribed_to(flow)
-    paused = await reports.until(state="waiting", rows=5)
+    paused = await reports.wait_until(state="waiting", rows=5)
     assert paused.demand == 0
     probe.request(UNBOUNDED)
     await probe.end()
     last = reports[-1]
     assert (last.state, last.rows) == ("completed", 40)
-    assert last.demand > 0, "what was asked for last, and a batch of it at a time"
+    assert last.demand > 0, "the last request, which is for a batch at a time"
     assert (last.partitions, last.launched, last.computed, last.done) == (None, 0, 0, 0)
     assert last.rows_per_second == pytest.approx(40 / last.seconds)
     assert last.bytes >= 40 * 8 if mode == "connect" else last.bytes == 0
@@ -166,7 +168,7 @@ async def test_over_connect_all_is_told_but_partitions(
     assert (reports[-1].state, reports[-1].rows) == ("cancelled", 3)
 
 
-async def test_a_failure_over_connect_is_told(remote: "SparkSession") -> None:
+async def test_a_failure_over_connect_is_reported(remote: "SparkSession") -> None:
     reports = Reports()
     flow = await asyncio.to_thread(
         lambda: from_dataframe(
@@ -184,27 +186,27 @@ async def test_rows_in_batches_are_counted_as_rows(spark: "SparkSession") -> Non
     reports = Reports()
     flow = await reading(spark, reports.append, rows="batch", batch=7)
     probe = SubscriberProbe[Any](3).subscribed_to(flow)
-    await reports.until(rows=17)  # 7, 3, 7
+    await reports.wait_until(rows=17)  # 7, 3, 7
     assert reports[-1].demand == 0
     probe.request(UNBOUNDED)
     await probe.end()
     assert reports[-1].rows == 40
 
 
-async def test_leaving_is_told(spark: "SparkSession", mode: "Mode") -> None:
+async def test_a_cancellation_is_reported(spark: "SparkSession", mode: "ReadMode") -> None:
     reports = Reports()
     flow = await reading(spark, reports.append, mode=mode)
     assert len(await flow.take(3).to_list()) == 3
     assert reports[-1].state == "cancelled"
     assert reports[-1].rows == 3
     probe = SubscriberProbe[Any](1).subscribed_to(flow)
-    await arrived(probe, 1)
+    await wait_for_elements(probe, 1)
     probe.cancel()
     assert reports[-1].state == "cancelled"
     assert reports[-1].number > reports[0].number, "of another subscription"
 
 
-async def test_a_failure_is_told(spark: "SparkSession", mode: "Mode") -> None:
+async def test_a_failure_is_reported(spark: "SparkSession", mode: "ReadMode") -> None:
     reports = Reports()
     flow = await asyncio.to_thread(
         lambda: from_dataframe(
@@ -217,8 +219,8 @@ async def test_a_failure_is_told(spark: "SparkSession", mode: "Mode") -> None:
     assert (reports[-1].state, reports[-1].rows, reports[-1].done) == ("failed", 10, 1)
 
 
-async def test_a_function_that_raises_is_reported_and_harms_nobody(
-    spark: "SparkSession", mode: "Mode", expects_loop_errors: list[Context]
+async def test_a_function_that_raises_does_not_fail_the_flow(
+    spark: "SparkSession", mode: "ReadMode", expects_loop_errors: list[Context]
 ) -> None:
     calls = list[Progress]()
 
@@ -234,16 +236,16 @@ async def test_a_function_that_raises_is_reported_and_harms_nobody(
     assert len(calls) == 1
 
 
-async def test_what_is_told_may_cancel(spark: "SparkSession") -> None:
+async def test_the_function_may_cancel_the_subscription(spark: "SparkSession") -> None:
     def leave(progress: Progress) -> None:
         if progress.rows:
             probe.cancel()
 
     flow = await reading(spark, leave, mode="arrow")
     probe = SubscriberProbe[Any](1, again=1).subscribed_to(flow)
-    await until(lambda: probe.elements)
-    await asyncio.sleep(2 * EVERY)
-    assert not probe.ended
+    await wait_until(lambda: probe.elements)
+    await asyncio.sleep(2 * REPORT_EVERY)
+    assert not probe.is_terminated
 
 
 async def test_it_is_called_in_the_context_of_the_subscriber(spark: "SparkSession") -> None:
@@ -257,11 +259,11 @@ async def test_it_is_called_in_the_context_of_the_subscriber(spark: "SparkSessio
     assert seen == {"mine"}
 
 
-async def test_without_partitions_the_rows_are_counted_all_the_same(
+async def test_rows_are_counted_where_partitions_cannot_be(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What counts them in mode rows is private to PySpark."""
-    monkeypatch.setattr("reactive_aio.spark.counting.reader_of", lambda _: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    """Partitions are counted inside a private object of PySpark."""
+    monkeypatch.setattr("reactive_aio.spark.local_iterator.local_iterator_reader", lambda _: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     reports = Reports()
     flow = await reading(spark, reports.append, mode="rows")
     assert await flow.count() == 40
@@ -269,7 +271,7 @@ async def test_without_partitions_the_rows_are_counted_all_the_same(
 
 
 @pytest.mark.parametrize("wrong", [3, "bar", None])
-def test_what_cannot_be_told_is_refused(spark: "SparkSession", wrong: Any) -> None:
+def test_a_progress_that_cannot_be_called_is_refused(spark: "SparkSession", wrong: Any) -> None:
     with pytest.raises(TypeError, match="progress must be True, for a bar, or a function"):
         from_dataframe(spark.range(1), progress=wrong)
 

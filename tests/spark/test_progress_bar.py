@@ -1,4 +1,4 @@
-"""The bar that shows a progress, on a terminal and elsewhere."""
+"""The progress bar, on a terminal and without one."""
 
 import asyncio
 import io
@@ -10,7 +10,7 @@ from rich.console import Console
 
 from reactive_aio.errors import MissingExtra
 from reactive_aio.spark import Progress, ProgressBar, from_dataframe
-from reactive_aio.spark.progress_bar import LINE_EVERY, size, told
+from reactive_aio.spark.progress_bar import LINE_EVERY, format_bytes, summary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def clever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal that can move its cursor, whatever the tests run on."""
+    """A terminal that can move its cursor."""
     monkeypatch.setenv("TERM", "xterm")
 
 
@@ -34,21 +34,23 @@ def report(number: int = 1, **figures: Any) -> Progress:
     return Progress(number=number, partitions=4, state=figures.pop("state", "running"), **figures)
 
 
-def test_a_progress_is_a_line() -> None:
+def test_a_progress_is_formatted_in_one_line() -> None:
     progress = report(done=2, rows=1_234_567, bytes=3 << 20, demand=1024, seconds=0.5)
-    assert told(progress) == (
+    assert summary(progress) == (
         "2/4 partitions  1,234,567 rows  2,469,134 rows/s  3.0 MiB  demand 1,024  running"
     )
-    assert told(Progress(demand=float("inf"))).startswith("0/? partitions  0 rows  0 rows/s  0 B")
-    assert "demand unbounded  planning" in told(Progress(demand=float("inf")))
+    assert summary(Progress(demand=float("inf"))).startswith(
+        "0/? partitions  0 rows  0 rows/s  0 B"
+    )
+    assert "demand unbounded  planning" in summary(Progress(demand=float("inf")))
 
 
 @pytest.mark.parametrize(
     ("count", "text"),
     [(0, "0 B"), (1023, "1,023 B"), (1536, "1.5 KiB"), (1 << 50, "1,024.0 TiB")],
 )
-def test_sizes_have_their_units(count: int, text: str) -> None:
-    assert size(count) == text
+def test_numbers_of_bytes_have_a_unit(count: int, text: str) -> None:
+    assert format_bytes(count) == text
 
 
 def test_on_a_terminal_it_is_a_bar_that_grows() -> None:
@@ -64,10 +66,10 @@ def test_on_a_terminal_it_is_a_bar_that_grows() -> None:
         assert "\x1b[?25l" in first, "the cursor is hidden"
     finally:
         bar(report(done=4, state="completed"))
-    assert file.getvalue().endswith("\x1b[?25h"), "and there again"
+    assert file.getvalue().endswith("\x1b[?25h"), "and shown at the end"
 
 
-def test_bars_of_several_flows_stand_below_each_other() -> None:
+def test_the_bars_of_several_flows_are_drawn_below_each_other() -> None:
     bar, file = screen(terminal=True)
     bar(report(1, rows=1))
     bar(report(2, rows=2))
@@ -79,10 +81,10 @@ def test_bars_of_several_flows_stand_below_each_other() -> None:
     assert "9 rows" in last
     seen = len(file.getvalue())
     bar(report(3, rows=3, state="completed"))
-    assert "7 rows" not in file.getvalue()[seen:], "what has ended is not drawn again"
+    assert "7 rows" not in file.getvalue()[seen:], "a bar of a finished group is not drawn again"
 
 
-def test_elsewhere_it_is_a_line_now_and_then() -> None:
+def test_without_a_terminal_lines_are_printed() -> None:
     bar, file = screen(terminal=False)
     for seconds in (0.0, 0.1, LINE_EVERY - 1, LINE_EVERY, LINE_EVERY + 0.1, 2 * LINE_EVERY):
         bar(report(rows=int(10 * seconds), seconds=seconds))
@@ -94,7 +96,7 @@ def test_elsewhere_it_is_a_line_now_and_then() -> None:
     assert "\x1b" not in file.getvalue()
 
 
-def test_a_bar_that_is_forgotten_gives_the_cursor_back() -> None:
+def test_a_bar_that_is_dropped_shows_the_cursor() -> None:
     bar, file = screen(terminal=True)
     bar(report())
     del bar
@@ -112,7 +114,7 @@ async def count(flow: "Flow[Any]") -> int:
 
 
 @pytest.mark.spark
-async def test_it_shows_a_flow(spark: "SparkSession") -> None:
+async def test_a_bar_shows_the_progress_of_a_flow(spark: "SparkSession") -> None:
     bar, file = screen(terminal=True)
     flow = await asyncio.to_thread(lambda: from_dataframe(spark.range(0, 40, 1, 4), progress=bar))
     assert await flow.count() == 40
@@ -132,7 +134,7 @@ def test_true_means_a_bar_on_standard_error(
 
 
 @pytest.mark.spark
-def test_true_without_rich_is_refused_at_once(
+def test_true_without_rich_raises_at_once(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "rich.console", None)

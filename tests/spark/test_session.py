@@ -1,4 +1,4 @@
-"""local_session: quiet, and Ctrl-C keeps its meaning."""
+"""local_session: its settings, and the SIGINT handler."""
 
 import os
 import signal
@@ -12,32 +12,33 @@ import pytest
 
 from reactive_aio.errors import MissingExtra
 from reactive_aio.spark import local_session
-from reactive_aio.spark.failures import require_pyspark
-from reactive_aio.spark.session import _process, _settings
+from reactive_aio.spark._internals import gateway_process
+from reactive_aio.spark.errors import require_pyspark
+from reactive_aio.spark.session import _settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 @pytest.mark.spark
-def test_the_handler_of_ctrl_c_is_kept(spark: "SparkSession") -> None:
+def test_the_sigint_handler_is_kept(spark: "SparkSession") -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.spark
-def test_settings_are_added_to_the_quiet_ones(spark: "SparkSession") -> None:
+def test_settings_are_added_to_the_defaults(spark: "SparkSession") -> None:
     conf = spark.sparkContext.getConf()
     assert conf.get("spark.ui.enabled") == "false"
     assert conf.get("spark.driver.bindAddress") == "127.0.0.1"
     options = conf.get("spark.driver.extraJavaOptions") or ""
     assert "quiet.log4j2.properties" in options
-    assert "-XX:+UseSerialGC" in options, "quick, as the tests are"
+    assert "-XX:+UseSerialGC" in options, "quick, as in these tests"
 
 
 THEIRS = "spark.driver.extraJavaOptions"
 
 
-def test_what_the_caller_sets_comes_last_and_so_it_wins() -> None:
+def test_settings_of_the_caller_take_precedence() -> None:
     config = {THEIRS: "-XX:TieredStopAtLevel=4", "spark.ui.enabled": "true", "x": "y"}
     settings = _settings(3, ["-Dours"], config, quick=True)
     assert settings[THEIRS] == (
@@ -48,39 +49,39 @@ def test_what_the_caller_sets_comes_last_and_so_it_wins() -> None:
     assert settings["spark.sql.shuffle.partitions"] == "3"
 
 
-def test_a_jvm_gets_one_collector() -> None:
-    """It would not start with two."""
+def test_a_collector_of_the_caller_replaces_ours() -> None:
+    """A JVM does not start with two."""
     settings = _settings(1, [], {THEIRS: "-XX:+UseZGC"}, quick=True)
     assert settings[THEIRS] == "-XX:TieredStopAtLevel=1 -XX:+UseZGC"
 
 
-def test_unless_asked_for_the_jvm_is_not_slowed_down() -> None:
+def test_the_jvm_is_not_slowed_down_by_default() -> None:
     assert _settings(1, ["-Dours"], {}, quick=False)[THEIRS] == "-Dours"
 
 
 @pytest.mark.spark
-@pytest.mark.skipif(sys.platform == "win32", reason="it has no priorities of this kind")
-def test_the_jvm_goes_second(spark: "SparkSession") -> None:
-    """All of its threads, and those that it starts now: a job has some."""
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such priorities")
+def test_the_priority_of_the_jvm_is_lowered(spark: "SparkSession") -> None:
+    """All of its threads, and those that a job starts now."""
     assert spark.range(9).count() == 9
-    process = _process()
+    process = gateway_process()
     assert process is not None
     threads = Path(f"/proc/{process.pid}/task")
     found = list[int]()
     for each in [*threads.iterdir()] if threads.exists() else [Path(str(process.pid))]:
-        with suppress(ProcessLookupError):  # a thread that has just ended
+        with suppress(ProcessLookupError):  # the thread has ended
             found.append(os.getpriority(os.PRIO_PROCESS, int(each.name)))
     assert {*found} == {os.getpriority(os.PRIO_PROCESS, 0) + 5}
 
 
 @pytest.mark.parametrize("niceness", [-1, True, 2.5])
-def test_what_is_no_niceness_is_refused(niceness: Any) -> None:
+def test_an_invalid_niceness_is_refused(niceness: Any) -> None:
     with pytest.raises((ValueError, TypeError), match=r"local_session: niceness must be"):
         local_session(niceness=niceness)
 
 
 @pytest.mark.spark
-def test_a_session_that_runs_is_returned(spark: "SparkSession") -> None:
+def test_a_running_session_is_returned(spark: "SparkSession") -> None:
     assert local_session() is spark
 
 

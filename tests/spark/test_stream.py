@@ -1,4 +1,4 @@
-"""from_stream and from_micro_batches: a streaming query that waits for demand."""
+"""from_stream and from_micro_batches: a streaming query under demand."""
 
 import asyncio
 import gc
@@ -24,7 +24,7 @@ from reactive_aio.spark import (
 )
 from reactive_aio.testing.probes import SubscriberProbe
 
-from .conftest import arrived, until
+from .conftest import wait_for_elements, wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,7 +36,7 @@ ROWS = 10
 
 
 class Lake:
-    """A directory that a query reads, a file to a micro-batch, and a place for its checkpoint."""
+    """A directory that a query reads, one file for each micro-batch, and its checkpoint."""
 
     def __init__(self, spark: "SparkSession", path: Path) -> None:
         self.checkpoint = path / "checkpoint"
@@ -49,7 +49,7 @@ class Lake:
         for _ in range(files):
             rows = range(self._written * ROWS, (self._written + 1) * ROWS)
             path = self._files / f"{self._written:03}.json"
-            part = path.with_suffix(".part")  # a query must not find half a file
+            part = path.with_suffix(".part")  # a query must not find an incomplete file
             part.write_text("".join(json.dumps({"id": row}) + "\n" for row in rows))
             os.utime(part, (self._written + 1, self._written + 1))  # the order in which it is read
             part.rename(path)
@@ -66,12 +66,12 @@ class Lake:
         change: "Callable[[DataFrame], DataFrame]" = lambda df: df,
         **arguments: Any,
     ) -> Any:
-        """A flow of what *change* makes of the files. On a thread: it asks the JVM, and blocks."""
+        """Return a flow of the files, after *change*. On a thread: it calls the JVM and blocks."""
         arguments = {"checkpoint": self.checkpoint, **arguments}
         return await asyncio.to_thread(lambda: make(change(self.read()), **arguments))
 
     def committed(self) -> list[int]:
-        """The micro-batches that the checkpoint has as done."""
+        """Return the micro-batches that are committed in the checkpoint."""
         return _numbers(self.checkpoint / "commits")
 
     def planned(self) -> list[int]:
@@ -93,7 +93,7 @@ def lake(spark: "SparkSession", tmp_path: Path) -> Lake:
 
 @pytest.fixture(autouse=True)
 def may_block(blocking_calls_fail: BlockBuster) -> None:
-    """A look at a directory."""
+    """The tests list directories on the loop."""
     for function in blocking_calls_fail.functions.values():
         function.can_block_in("spark/test_stream.py", {"_numbers", "write"})
 
@@ -102,7 +102,7 @@ def may_block(blocking_calls_fail: BlockBuster) -> None:
 async def nothing_is_left(spark: "SparkSession") -> AsyncIterator[None]:
     yield
     try:
-        await until(lambda: not query_threads())
+        await wait_until(lambda: not query_threads())
     finally:
         left = await asyncio.to_thread(lambda: spark.streams.active)
         for query in left:
@@ -124,40 +124,40 @@ async def test_rows_come_in_order_with_the_number_of_their_micro_batch(lake: Lak
 
 
 @pytest.mark.parametrize(("kind", "first"), [("tuple", (0,)), ("dict", {"id": 0})])
-async def test_what_a_row_is_can_be_chosen(lake: Lake, kind: Any, first: object) -> None:
+async def test_the_kind_of_row_can_be_chosen(lake: Lake, kind: Any, first: object) -> None:
     flow = await lake.flow(change=lambda df: df.where("id = 0"), rows=kind, trigger="once")
     assert await flow.to_list() == [(0, first)]
 
 
-async def test_nothing_runs_without_demand_and_no_more_than_was_asked_for_comes(lake: Lake) -> None:
+async def test_nothing_runs_without_demand_and_demand_is_not_exceeded(lake: Lake) -> None:
     """Rule 1.1."""
     flow = await lake.flow(rows="tuple")
     probe = SubscriberProbe[Any](0).subscribed_to(flow)
     assert not query_threads(), "the first request starts the query"
     probe.request(ROWS)
-    await arrived(probe, ROWS)
-    assert lake.planned() == [0], "the query waits, at the end of its batch"
+    await wait_for_elements(probe, ROWS)
+    assert lake.planned() == [0], "the query waits at the end of its micro-batch"
     assert lake.committed() == []
     probe.request(1)
-    await arrived(probe, ROWS + 1)
+    await wait_for_elements(probe, ROWS + 1)
     assert lake.planned() == [0, 1]
     assert lake.committed() == [0]
     probe.request(5)
-    await arrived(probe, ROWS + 6)
-    assert lake.planned() == [0, 1], "in the middle of a batch it waits as well"
+    await wait_for_elements(probe, ROWS + 6)
+    assert lake.planned() == [0, 1], "the query waits inside a micro-batch as well"
     probe.cancel()
 
 
 async def test_data_that_arrives_later_is_found(lake: Lake) -> None:
     stream = await lake.flow(rows="tuple")
     probe = SubscriberProbe[Any](100).subscribed_to(stream)
-    await arrived(probe, 30)
+    await wait_for_elements(probe, 30)
     lake.write()
-    await arrived(probe, 40)
+    await wait_for_elements(probe, 40)
     probe.cancel()
 
 
-async def test_an_error_of_a_row_comes_typed_behind_the_batches_before(lake: Lake) -> None:
+async def test_an_error_of_a_row_is_typed_and_follows_the_batches_before(lake: Lake) -> None:
     failing = "if(id < 10, id, raise_error('no')) as id"
     flow = await lake.flow(change=lambda df: df.selectExpr(failing))
     probe = SubscriberProbe[Any](100).subscribed_to(flow)
@@ -165,8 +165,8 @@ async def test_an_error_of_a_row_comes_typed_behind_the_batches_before(lake: Lak
     assert isinstance(probe.error, errors.SparkRuntimeException)
     assert "[USER_RAISED_EXCEPTION] no" in str(probe.error)
     assert len(probe.elements) == 10
-    await until(lambda: not query_threads())
-    assert lake.committed() == [0], "the batch with the error comes again"
+    await wait_until(lambda: not query_threads())
+    assert lake.committed() == [0], "the micro-batch with the error is repeated"
 
 
 async def test_a_query_that_cannot_run_fails_typed(lake: Lake) -> None:
@@ -177,7 +177,7 @@ async def test_a_query_that_cannot_run_fails_typed(lake: Lake) -> None:
     assert "watermark" in str(probe.error)
 
 
-async def test_a_stateful_query_goes_on_from_its_state(lake: Lake) -> None:
+async def test_a_stateful_query_continues_from_its_state(lake: Lake) -> None:
     flow = await lake.flow(
         change=lambda df: df.groupBy().count(), output_mode="complete", rows="tuple",
         trigger="available_now",
@@ -188,7 +188,7 @@ async def test_a_stateful_query_goes_on_from_its_state(lake: Lake) -> None:
 
 
 # -- restarting --------------------------------------------------------------------------------
-async def test_leaving_in_the_middle_of_a_batch_brings_the_batch_again(lake: Lake) -> None:
+async def test_a_batch_is_repeated_after_a_cancellation_inside_it(lake: Lake) -> None:
     flow = await lake.flow(rows="tuple", trigger="available_now")
     first = await flow.take(15).to_list()
     assert [batch for batch, _ in first] == [0] * 10 + [1] * 5
@@ -210,12 +210,12 @@ async def test_a_batch_whose_last_row_is_being_processed_is_not_in_the_checkpoin
 
 
 class Eager:
-    """Asks for the next element before it has worked on the one it got."""
+    """A subscriber that requests the next element before it processes the current one."""
 
     def __init__(self, lake: Lake) -> None:
         self.lake = lake
         self.committed = dict[int, list[int]]()
-        self.ended = asyncio.Event()
+        self.done_event = asyncio.Event()
 
     def on_subscribe(self, subscription: Subscription) -> None:
         self.subscription = subscription
@@ -230,16 +230,16 @@ class Eager:
         raise AssertionError(repr(error))
 
     def on_complete(self) -> None:
-        self.ended.set()
+        self.done_event.set()
 
 
-async def test_a_batch_that_is_being_worked_on_is_not_over_whatever_was_requested(
+async def test_a_request_during_processing_does_not_end_the_batch(
     lake: Lake,
 ) -> None:
     flow = await lake.flow(from_micro_batches, trigger="available_now")
     eager = Eager(lake)
     flow.subscribe(eager)
-    await eager.ended.wait()
+    await eager.done_event.wait()
     assert eager.committed == {0: [], 1: [0], 2: [0, 1]}
 
 
@@ -257,20 +257,20 @@ async def test_micro_batches_have_their_rows_as_a_flow_and_as_a_dataframe(lake: 
     assert lake.committed() == [0, 1, 2]
 
 
-# -- leaving -----------------------------------------------------------------------------------
+# -- cancellation ------------------------------------------------------------------------------
 async def test_cancelling_while_the_query_waits_for_demand_returns_at_once(lake: Lake) -> None:
     flow = await lake.flow()
     probe = SubscriberProbe[Any](3).subscribed_to(flow)
-    await arrived(probe, 3)
+    await wait_for_elements(probe, 3)
     loop = asyncio.get_running_loop()
     began = loop.time()
     probe.cancel()
     assert loop.time() - began < 0.1
-    await until(lambda: not query_threads(), seconds=5)
+    await wait_until(lambda: not query_threads(), seconds=5)
     assert lake.committed() == []
 
 
-async def test_leaving_the_stream_waits_until_the_query_has_stopped(
+async def test_closing_the_stream_waits_until_the_query_has_stopped(
     spark: "SparkSession", lake: Lake
 ) -> None:
     flow = await lake.flow()
@@ -280,7 +280,7 @@ async def test_leaving_the_stream_waits_until_the_query_has_stopped(
 
 
 def endless(df: "DataFrame") -> "DataFrame":
-    """Whose first row comes after a very long time."""
+    """Return a DataFrame whose first row takes very long."""
     many = df.selectExpr("explode(sequence(id, id + 1000000)) as n")
     return many.selectExpr("n", "explode(sequence(n, n + 1000000)) as m").where("n + m < 0")
 
@@ -291,21 +291,21 @@ async def test_cancelling_while_a_job_runs_cancels_the_job(
     flow = await lake.flow(change=endless)
     tracker = await asyncio.to_thread(spark.sparkContext.statusTracker)
     probe = SubscriberProbe[Any](1).subscribed_to(flow)
-    await until(lambda: asyncio.to_thread(tracker.getActiveJobsIds))
+    await wait_until(lambda: asyncio.to_thread(tracker.getActiveJobsIds))
     probe.cancel()
 
     async def idle() -> bool:
         return not await asyncio.to_thread(tracker.getActiveJobsIds)
 
-    await until(idle)
+    await wait_until(idle)
 
 
-async def test_a_query_that_somebody_else_stops_while_it_waits_stops_and_says_so(
+async def test_a_query_stopped_elsewhere_while_it_waits_is_an_error(
     spark: "SparkSession", lake: Lake
 ) -> None:
     flow = await lake.flow()
     probe = SubscriberProbe[Any](3).subscribed_to(flow)
-    await arrived(probe, 3)
+    await wait_for_elements(probe, 3)
     [query] = await asyncio.to_thread(lambda: spark.streams.active)
     await asyncio.wait_for(asyncio.to_thread(query.stop), 10)
     await probe.end()
@@ -313,7 +313,7 @@ async def test_a_query_that_somebody_else_stops_while_it_waits_stops_and_says_so
     assert "Subscribe again" in str(probe.error)
 
 
-async def test_rows_that_were_requested_come_though_nobody_holds_the_subscription(
+async def test_requested_rows_arrive_without_a_reference_to_the_subscription(
     lake: Lake,
 ) -> None:
     flow = await lake.flow(trigger="available_now")
@@ -325,26 +325,26 @@ async def test_rows_that_were_requested_come_though_nobody_holds_the_subscriptio
         gc.collect()
         return len(rows) == 3 * ROWS
 
-    await until(all_here)
+    await wait_until(all_here)
 
 
 @pytest.mark.parametrize("demand", [1, 100])
-async def test_a_forgotten_loop_leaves_no_query(
+async def test_a_closed_loop_leaves_no_query(
     spark: "SparkSession", lake: Lake, demand: int
 ) -> None:
-    """A loop that is closed under a subscription, which waits for demand or for rows."""
+    """The subscription of a closed loop waits for demand, or for rows."""
     flow = await lake.flow()
 
     def run() -> None:
         async def main() -> None:
             probe = SubscriberProbe[Any](demand).subscribed_to(flow)
-            await arrived(probe, 1 if demand == 1 else 3 * ROWS)
+            await wait_for_elements(probe, 1 if demand == 1 else 3 * ROWS)
 
         asyncio.run(main())
 
     await asyncio.to_thread(run)
     gc.collect()
-    await until(lambda: not query_threads())
+    await wait_until(lambda: not query_threads())
 
 
 # -- arguments ---------------------------------------------------------------------------------
@@ -366,7 +366,7 @@ def test_wrong_arguments_raise_at_once(
         from_stream(lake.read(), checkpoint=None, **arguments)
 
 
-def test_only_a_streaming_dataframe_is_taken(spark: "SparkSession") -> None:
+def test_only_a_streaming_dataframe_is_accepted(spark: "SparkSession") -> None:
     with pytest.raises(UnsupportedDataFrame, match=r"from_dataframe\(df\) reads it"):
         from_stream(spark.range(1), checkpoint=None)
     with pytest.raises(UnsupportedDataFrame, match="needs a streaming DataFrame"):
@@ -376,7 +376,7 @@ def test_only_a_streaming_dataframe_is_taken(spark: "SparkSession") -> None:
         from_stream(months, checkpoint=None)
 
 
-def test_a_trigger_is_a_time_or_a_word(lake: Lake) -> None:
+def test_a_trigger_is_a_duration_or_a_name(lake: Lake) -> None:
     from datetime import timedelta
 
     from reactive_aio.spark.streaming.trigger import trigger_options

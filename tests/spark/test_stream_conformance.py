@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-# A query takes its time to start, and must not be taken for silence.
+# A query starts slowly, which must not count as silence.
 TIMEOUTS = Timeouts(response=60.0, stall=30.0, law=120.0)
 
 
 class Queries:
-    """The kit calls these on its loop, where making a DataFrame blocks for a moment."""
+    """The laws call these on their loop, where making a DataFrame blocks for a moment."""
 
     def __init__(self, spark: "SparkSession") -> None:
         self._spark = spark
@@ -46,17 +46,16 @@ def queries(spark: "SparkSession", blocking_calls_fail: BlockBuster) -> Queries:
     return Queries(spark)
 
 
-# On one loop: what differs between loops is tested with from_dataframe, which reads the rows.
+# On one loop: from_dataframe, which reads the rows, is tested on all of them.
 def test_rows_of_a_streaming_query_conform(queries: Queries) -> None:
-    # Not of every length: those laws are for the rows, and each of them would start a query.
+    # Without laws for flows of a given length: each of them would start a query.
     judge(Candidate(name="from_stream", infinite_publisher=queries.infinite, quiet_period=0.1))
 
 
 def test_micro_batches_conform(queries: Queries) -> None:
-    candidate = Candidate(
-        name="from_micro_batches", infinite_publisher=queries.batches, quiet_period=0.1
+    judge(
+        Candidate(name="from_micro_batches", infinite_publisher=queries.batches, quiet_period=0.1)
     )
-    judge(candidate)
 
 
 def judge(candidate: Candidate) -> None:

@@ -24,7 +24,7 @@ from reactive_aio.tck.adapters import (
 )
 from reactive_aio.tck.rules import LIBRARY_RULES
 from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
-from tests.harness.quiet import Context
+from tests.harness.leftover_checks import Context
 
 aioreactive: Any = import_module("aioreactive")
 reactivex: Any = import_module("reactivex")
@@ -152,7 +152,7 @@ class TestAsyncIterables:
             yield None
 
         probe = SubscriberProbe[None](1).subscribed_to(from_async_iterable(nothing)())
-        assert await probe.received(1) == [None]
+        assert await probe.wait_for_signals(1) == [None]
         probe.cancel()
         await turns()
 
@@ -227,7 +227,7 @@ class TestReactivex:
 
         probe = SubscriberProbe[int]()
         from_reactivex(reactivex.range, scheduler=on_loop)(1000).subscribe(probe)
-        await probe.received(3)
+        await probe.wait_for_signals(3)
         probe.cancel()
         before = list(probe.signals)
         await turns()
@@ -269,7 +269,7 @@ class TestAioreactive:
 
         probe = SubscriberProbe[int]()
         from_aioreactive(aioreactive.from_async_iterable)(slow()).subscribe(probe)
-        await probe.received(2)
+        await probe.wait_for_signals(2)
         probe.cancel()
         await turns()
         assert len(probe.signals) == 2

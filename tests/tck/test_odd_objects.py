@@ -13,7 +13,7 @@ from reactive_aio.tck.report.export import report_as_json, report_as_junit
 from reactive_aio.tck.scenario.equality import alike, all_alike, same
 from reactive_aio.testing.drawing import draw
 from reactive_aio.testing.journal import Journal, Kind
-from reactive_aio.testing.shown import shown
+from reactive_aio.testing.safe_repr import safe_repr
 from tests.tck.broken_publishers import publisher_with
 from tests.tck.flawed_publisher import FlawedPublisher
 from tests.tck.honest_publishers import SynchronousPublisher
@@ -128,8 +128,8 @@ Thing = object()
 
 
 def test_an_object_with_a_broken_repr_is_shown_by_its_type() -> None:
-    assert shown(Hostile(1)) == "<Hostile, whose repr() raises RuntimeError>"
-    assert shown("x" * 10**6, 10) == "'xxxxxxxx…"
+    assert safe_repr(Hostile(1)) == "<Hostile, whose repr() raises RuntimeError>"
+    assert safe_repr("x" * 10**6, 10) == "'xxxxxxxx…"
     journal = Journal("all kinds")
     for make in ODD.values():
         journal.note(Kind.ON_NEXT, make(1))
@@ -177,7 +177,7 @@ def test_any_error_of_a_method_breaks_its_rule(
         timeouts=BRISK,
     )
     assert report[law].broken == rule
-    assert f" raised {shown(error())}" in report[law].why
+    assert f" raised {safe_repr(error())}" in report[law].why
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -204,7 +204,7 @@ def test_any_error_of_a_subscriber_breaks_rule_2_13(error: type[BaseException]) 
 
     law = "spec201_requests_what_it_takes"
     report = check(Candidate(subscriber=Subscribing), rules=[law], timeouts=BRISK)
-    assert report[law].why == f"rule 2.13: on_next(0) raised {shown(error())}"
+    assert report[law].why == f"rule 2.13: on_next(0) raised {safe_repr(error())}"
 
 
 def test_a_publisher_for_one_subscriber_may_refuse_the_same_one_again() -> None:

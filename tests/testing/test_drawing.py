@@ -1,4 +1,4 @@
-"""A journal is drawn so that one sees at a glance what came when, and what was wrong."""
+"""A drawing of a journal shows the order of all entries, and what was wrong."""
 
 from textwrap import dedent
 from typing import Any
@@ -12,7 +12,7 @@ UNBOUNDED = 2**63 - 1
 
 
 def journal(*entries: Any, name: str = "") -> Journal:
-    """A journal of ``Kind`` or ``(Kind, value)``; a float lets so many seconds pass."""
+    """A journal of ``Kind`` or ``(Kind, value)``; a float is a pause of so many seconds."""
     now = 0.0
     made = Journal(name, clock=lambda: now)
     for entry in entries:
@@ -58,7 +58,7 @@ def test_both_lanes_have_a_column_for_every_entry() -> None:
     )
 
 
-def test_time_is_written_where_it_passes() -> None:
+def test_a_pause_is_written_out() -> None:
     drawn = draw(
         journal(*OPEN, 0.5, (Kind.ON_NEXT, "a"), 0.001, Kind.ON_COMPLETE, 3.0, Kind.CANCEL)
     )
@@ -68,7 +68,7 @@ def test_time_is_written_where_it_passes() -> None:
     ]
 
 
-def test_what_stands_alone_behind_the_end_came_too_late() -> None:
+def test_an_entry_beyond_the_end_of_a_line_came_too_late() -> None:
     drawn = draw(
         journal(*OPEN, Kind.ON_COMPLETE, (Kind.ON_NEXT, "a"), Kind.CANCEL, (Kind.REQUEST, 1))
     )
@@ -105,7 +105,7 @@ def test_an_error_and_notes_are_footnotes() -> None:
         ("日本", "日本"),
     ],
 )
-def test_an_element_is_never_taken_for_a_sign(element: object, word: str) -> None:
+def test_an_element_cannot_be_confused_with_a_sign(element: object, word: str) -> None:
     signals = draw(journal(*OPEN, (Kind.ON_NEXT, element), Kind.ON_COMPLETE)).splitlines()[1]
     assert signals == f"signals    >---{word}-|"
 
@@ -115,7 +115,7 @@ def test_wide_letters_keep_the_lanes_aligned() -> None:
     assert demand == "demand   >---2------x"
 
 
-def test_an_element_that_cannot_be_shown_is_shown_as_that() -> None:
+def test_an_element_whose_repr_raises_is_named_by_its_type() -> None:
     class Silent:
         def __repr__(self) -> str:
             raise ValueError
@@ -124,24 +124,24 @@ def test_an_element_that_cannot_be_shown_is_shown_as_that() -> None:
 
 
 class TestOffences:
-    def test_words_that_do_not_fit_to_the_right_stand_to_the_left(self) -> None:
+    def test_words_that_do_not_fit_to_the_right_are_on_the_left(self) -> None:
         lines = draw(
             journal(*OPEN, *20 * [(Kind.ON_NEXT, 1)], (Kind.OFFENCE, "1.1: too many")), width=60
         )
         assert lines.splitlines()[2] == " " * 37 + "1.1: too many --^"
 
-    def test_long_words_stand_below(self) -> None:
+    def test_long_words_are_below(self) -> None:
         drawn = draw(journal(*OPEN, (Kind.OFFENCE, "many words " * 9)), width=40)
         lines = drawn.splitlines()
         assert lines[2] == " " * 13 + "^"
         assert lines[3] == " " * 9 + "many words many words many"
         assert max(map(len, lines[:-1])) <= 40
 
-    def test_several_are_all_shown(self) -> None:
+    def test_all_of_several_are_shown(self) -> None:
         drawn = draw(journal(*OPEN, (Kind.OFFENCE, "one"), (Kind.OFFENCE, "two")))
         assert [line.strip() for line in drawn.splitlines()[2:4]] == ["^-- one", "^-- two"]
 
-    def test_nothing_came_at_all(self) -> None:
+    def test_a_journal_without_entries(self) -> None:
         assert (
             draw(journal((Kind.OFFENCE, "1.9: silence"))).splitlines()[-1].strip()
             == "^-- 1.9: silence"
@@ -149,7 +149,7 @@ class TestOffences:
 
 
 class TestLong:
-    def test_the_middle_is_left_out_but_what_is_near_an_offence(self) -> None:
+    def test_the_middle_is_left_out_except_near_an_offence(self) -> None:
         elements: list[tuple[Kind, object]] = [(Kind.ON_NEXT, number) for number in range(300)]
         elements.insert(151, (Kind.OFFENCE, "this one"))
         drawn = draw(journal(*OPEN, *elements))
@@ -171,14 +171,14 @@ class TestLong:
         ]
         assert max(map(len, lines[:-1])) <= 40
 
-    def test_what_was_not_written_down_is_counted_and_an_offence_points_there(self) -> None:
+    def test_unrecorded_entries_are_counted_and_an_offence_points_there(self) -> None:
         drawn = draw(journal(*2010 * [(Kind.ON_NEXT, 1)], (Kind.OFFENCE, "runs away")))
-        assert "…  10 more were not written down" in drawn
+        assert "…  10 more were not recorded" in drawn
         offence = next(line for line in drawn.splitlines() if "runs away" in line)
         signals = drawn.splitlines()[drawn.splitlines().index(offence) - 1]
         assert signals[offence.index("^")] == "…"
 
 
-def test_a_journal_of_nothing_is_nothing() -> None:
+def test_an_empty_journal_is_an_empty_text() -> None:
     assert draw(Journal(entries=[])) == ""
     assert draw(Journal(entries=[Entry(0, Kind.NOTE, "x")])).startswith("demand")

@@ -1,4 +1,4 @@
-"""A ledger sees what a flow loses, doubles, holds too many of, or holds for too long."""
+"""A ledger detects elements that a flow loses, duplicates, or holds too many of or too long."""
 
 import asyncio
 from collections import deque
@@ -20,18 +20,18 @@ def nothing_kept() -> None:
     KEPT.clear()
 
 
-class Bad:
-    """Between a publisher and its subscriber: it does to each element what *kind* says."""
+class Broken:
+    """Breaks the delivery of a publisher as *kind* says."""
 
     def __init__(self, source: Publisher[Token], kind: str) -> None:
         self._source = source
         self._kind = kind
 
     def subscribe(self, subscriber: Subscriber[Token], /) -> None:
-        self._source.subscribe(BadOne(subscriber, self._kind))
+        self._source.subscribe(BrokenSubscriber(subscriber, self._kind))
 
 
-class BadOne:
+class BrokenSubscriber:
     def __init__(self, subscriber: Subscriber[Token], kind: str) -> None:
         self._subscriber = subscriber
         self._kind = kind
@@ -67,22 +67,22 @@ class BadOne:
 async def failure(kind: str, **options: Any) -> list[str]:
     ledger = Ledger()
     with pytest.raises(AssertionError) as caught:
-        await ledger.settle(Bad(ledger.publisher(4), kind), **options)
+        await ledger.settle(Broken(ledger.publisher(4), kind), **options)
     return str(caught.value).splitlines()
 
 
-class TestWhatIsWrong:
+class TestFailures:
     async def test_a_lost_element(self) -> None:
         assert await failure("lose") == [
-            "4 issued: 3 delivered, 1 vanished",
-            "lost: 2: neither delivered nor accounted for",
+            "4 issued: 3 delivered, 1 lost",
+            "lost: 2: neither delivered nor dropped",
             "",
             "demand     ∞---------",
             "signals  >---1-3-4-|",
             "         (> subscribed, 2 requested)",
         ]
 
-    async def test_a_doubled_element(self) -> None:
+    async def test_a_duplicated_element(self) -> None:
         assert "token 2 was delivered 2 times" in await failure("double")
 
     async def test_more_than_the_bound(self) -> None:
@@ -92,22 +92,22 @@ class TestWhatIsWrong:
             "3 tokens were held at a time, the bound is 2",
         ]
 
-    @pytest.mark.usefixtures("modules_are_seen")
-    async def test_what_is_held_after_the_end_and_by_whom(self) -> None:
+    @pytest.mark.usefixtures("unfrozen_objects")
+    async def test_an_element_held_after_the_end_with_its_referrers(self) -> None:
         lines = await failure("keep")
         assert lines[0] == "4 issued: 3 delivered, 1 held"
         assert lines[1].startswith("token 2 is held after the end, by module ")
         assert lines[1].endswith("test_ledger -> <2>")
 
-    async def test_an_element_with_two_fates(self) -> None:
+    async def test_an_element_with_two_entries(self) -> None:
         ledger = Ledger()
         token = ledger.issue()
-        ledger.delivered(token)
-        ledger.dropped(token, "too old")
+        ledger.deliver(token)
+        ledger.drop(token, "too old")
         with pytest.raises(AssertionError, match="token 1 was delivered and too old"):
             ledger.check()
 
-    async def test_many_are_listed_shortly(self) -> None:
+    async def test_a_long_list_is_shortened(self) -> None:
         ledger = Ledger()
         for _ in range(10):
             ledger.issue()
@@ -117,14 +117,14 @@ class TestWhatIsWrong:
             ledger.check()
 
     @pytest.mark.virtual_time
-    async def test_an_end_that_does_not_come(self) -> None:
+    async def test_a_missing_end(self) -> None:
         with pytest.raises(AssertionError) as caught:
             await Ledger().settle(r.never(), within=60)
-        assert "nothing became of them" in str(caught.value)
+        assert "no entries" in str(caught.value)
         assert "^-- the end did not come within 60 s" in str(caught.value)
 
 
-class TestWhatIsRight:
+class TestSuccesses:
     @pytest.mark.parametrize("turns", [None, 0, 3])
     async def test_all_kinds_of_sources(self, turns: int | None) -> None:
         ledger = Ledger()
@@ -139,12 +139,12 @@ class TestWhatIsRight:
 
     async def test_tokens_in_collections_are_found(self) -> None:
         ledger = Ledger()
-        ledger.delivered([(ledger.issue(),), {"a": ledger.issue()}, 3])
+        ledger.deliver([(ledger.issue(),), {"a": ledger.issue()}, 3])
         ledger.check(bound=2)
 
-    async def test_what_is_filtered_or_dropped_is_accounted_for(self) -> None:
+    async def test_filtered_elements_are_not_lost(self) -> None:
         ledger = Ledger()
-        refuses = ledger.filtering(lambda token: token.number > 3)
+        refuses = ledger.filter(lambda token: token.number > 3)
         await ledger.settle(r.from_iterable(ledger.tokens(9)).filter(refuses))
         assert str(ledger) == "9 issued: 3 filtered, 6 delivered"
 
@@ -153,7 +153,7 @@ class TestWhatIsRight:
         flow = r.from_iterable(ledger.tokens(9)).boundary(4)
         await ledger.settle(flow, cancel_after=2, bound=4)
         assert ledger.held == 0
-        assert ledger.vanished
+        assert ledger.lost
 
     async def test_an_error_discards(self) -> None:
         ledger = Ledger()
@@ -164,9 +164,9 @@ class TestWhatIsRight:
             return token
 
         await ledger.settle(r.from_iterable(ledger.tokens(9)).map(fail))
-        assert ledger.vanished == [3]
+        assert ledger.lost == [3]
 
-    async def test_who_repeats_or_forgets_on_purpose_says_so(self) -> None:
+    async def test_repetitions_and_discards_have_to_be_allowed(self) -> None:
         ledger = Ledger()
         await ledger.settle(r.from_iterable(ledger.tokens(9)).pairwise(), repeats=True)
         ledger = Ledger()
@@ -174,7 +174,7 @@ class TestWhatIsRight:
         await ledger.settle(flow, discards=True)
 
 
-async def test_tokens_can_be_emitted_by_hand() -> None:
+async def test_tokens_can_be_emitted_explicitly() -> None:
     ledger = Ledger()
     queue = UnicastProcessor[Token](2)
     assert queue.try_emit(ledger.issue())

@@ -8,15 +8,15 @@ from reactive_aio.testing import SubscriberProbe
 from reactive_aio.testing.marbles import (
     Demand,
     Diagram,
-    Drawn,
     Lane,
     Lanes,
+    MarbleError,
     Marbles,
-    assert_marbles,
     diagrams,
     play,
     show,
 )
+from reactive_aio.testing.verifier import expect
 
 UNBOUNDED = 2**63 - 1
 
@@ -46,7 +46,7 @@ def test_a_lane_is_drawn_as_it_was_read(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["a|b", "a#|", "(a", "a.b", "(|a)"])
-def test_what_is_no_lane_is_refused(text: str) -> None:
+def test_an_invalid_lane_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"lane|bracket"):
         Lane.parse(text)
 
@@ -95,29 +95,29 @@ def test_diagrams_are_found_among_other_blocks() -> None:
 
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("text", ["a--b|", "(ab|)", "--#", "a-1-2-(3|)"])
-async def test_what_is_played_is_what_is_drawn(text: str) -> None:
+async def test_a_played_lane_is_recorded_as_drawn(text: str) -> None:
     lane = await play(lambda: Marbles[object](text, tick=2.0), 10, tick=2.0)
     assert lane.signals == Lane.parse(text).signals
 
 
 @pytest.mark.virtual_time
-async def test_a_lane_without_end_is_left() -> None:
+async def test_a_lane_without_end_is_cancelled() -> None:
     lane = await play(lambda: Marbles[str]("a--b---"), 5)
     assert str(lane) == "a--b-"
 
 
 @pytest.mark.virtual_time
-async def test_what_nobody_has_asked_for_waits() -> None:
+async def test_elements_wait_for_demand() -> None:
     probe = SubscriberProbe[object](1).subscribed_to(Marbles[object]("a-1-#"))
     await asyncio.sleep(5)
     assert probe.signals == ["a"]
     probe.request(1)
     assert probe.elements == ["a", 1]
-    assert isinstance(probe.error, Drawn)
+    assert isinstance(probe.error, MarbleError)
 
 
 @pytest.mark.virtual_time
-async def test_a_lane_that_is_cancelled_is_silent() -> None:
+async def test_a_cancelled_lane_sends_no_signal() -> None:
     probe = SubscriberProbe[object](9).subscribed_to(Marbles[object]("a--b|"))
     await asyncio.sleep(1)
     probe.cancel()
@@ -127,7 +127,7 @@ async def test_a_lane_that_is_cancelled_is_silent() -> None:
 
 # -- the demand lane -------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("text", "asked"),
+    ("text", "requests"),
     [
         ("", ()),
         ("2---1--x", ((0, 2), (4, 1), (7, None))),
@@ -136,14 +136,14 @@ async def test_a_lane_that_is_cancelled_is_silent() -> None:
         ("1 2", ((0, 1), (1, 2))),
     ],
 )
-def test_a_demand_lane_is_read(text: str, asked: tuple[tuple[int, int | None], ...]) -> None:
+def test_a_demand_lane_is_read(text: str, requests: tuple[tuple[int, int | None], ...]) -> None:
     lane = Demand.parse(text)
-    assert lane.asked == asked
+    assert lane.requests == requests
     assert str(lane) == text
 
 
 @pytest.mark.parametrize("text", ["a", "2-|", "1x", "-(1 y)"])
-def test_what_is_no_demand_is_refused(text: str) -> None:
+def test_an_invalid_demand_lane_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a demand lane"):
         Demand.parse(text)
 
@@ -159,7 +159,7 @@ def test_both_lanes_are_read_and_drawn_with_their_ticks_aligned() -> None:
 
 
 def test_a_lane_of_signals_alone_has_unbounded_demand() -> None:
-    assert Lanes.parse("a|").demand.asked == ((0, UNBOUNDED),)
+    assert Lanes.parse("a|").demand.requests == ((0, UNBOUNDED),)
 
 
 def test_a_diagram_of_a_docstring_can_have_a_demand_lane() -> None:
@@ -169,27 +169,27 @@ def test_a_diagram_of_a_docstring_can_have_a_demand_lane() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_what_is_asked_lets_elements_through() -> None:
+async def test_elements_wait_for_the_demand_lane() -> None:
     lanes = await play(lambda: Marbles[object]("(abc)--d|"), 9, demand="1--2----∞")
     assert str(lanes) == "demand   1--2   ----∞\nsignals  a--(bc)----(d|)"
 
 
 @pytest.mark.virtual_time
-async def test_after_the_cancellation_there_is_silence() -> None:
+async def test_no_signal_comes_after_the_cancellation() -> None:
     lanes = await play(lambda: Marbles[object]("a-b-c-|"), 9, demand="∞-x")
     assert str(lanes.signals) == "a--------"
 
 
 @pytest.mark.virtual_time
-class TestAssertMarbles:
-    async def test_passes_what_is_as_drawn(self) -> None:
-        await assert_marbles(Marbles[object]("a-b|"), "a-b|")
-        await assert_marbles(lambda: Marbles[object]("a-b-c-d|"), "1--1--x\na--b---")
-        await assert_marbles(Marbles[object]("a-b-c-d|", tick=9), "a-b-", tick=9)
+class TestExpectMarbles:
+    async def test_passes_a_flow_like_the_diagram(self) -> None:
+        await expect(Marbles[object]("a-b|")).marbles("a-b|")
+        await expect(lambda: Marbles[object]("a-b-c-d|")).marbles("1--1--x\na--b---")
+        await expect(Marbles[object]("a-b-c-d|", tick=9)).marbles("a-b-", tick=9)
 
-    async def test_says_where_the_first_difference_is(self) -> None:
+    async def test_shows_the_first_difference(self) -> None:
         with pytest.raises(AssertionError) as caught:
-            await assert_marbles(Marbles[object]("(ab)-c|"), "demand 1--1--\na-b--|")
+            await expect(Marbles[object]("(ab)-c|")).marbles("demand 1--1--\na-b--|")
         assert str(caught.value).splitlines() == [
             "at tick 2, b was expected and nothing came",
             "demand    1--1--",
@@ -198,9 +198,9 @@ class TestAssertMarbles:
             "            ^",
         ]
 
-    async def test_leaves_out_a_demand_that_is_unbounded(self) -> None:
+    async def test_omits_unbounded_demand(self) -> None:
         with pytest.raises(AssertionError) as caught:
-            await assert_marbles(Marbles[object]("a-(10)-#"), "a-10-|")
+            await expect(Marbles[object]("a-(10)-#")).marbles("a-10-|")
         assert str(caught.value).splitlines() == [
             "at tick 2, 10 was expected and (10) came",
             "expected  a-10  -|",
@@ -209,10 +209,18 @@ class TestAssertMarbles:
         ]
 
     @pytest.mark.parametrize("lane", ["a--|", "a-", "a-b|", "#", "ab-|", ""])
-    async def test_fails_what_is_different(self, lane: str) -> None:
+    async def test_fails_another_lane(self, lane: str) -> None:
         with pytest.raises(AssertionError, match="was expected"):
-            await assert_marbles(Marbles[object](lane), "a-|")
+            await expect(Marbles[object](lane)).marbles("a-|")
 
-    async def test_sees_an_end_that_comes_late(self) -> None:
+    async def test_detects_a_late_end(self) -> None:
         with pytest.raises(AssertionError, match=r"at tick 1, \| was expected and nothing came"):
-            await assert_marbles(Marbles[object]("a---|"), "a|")
+            await expect(Marbles[object]("a---|")).marbles("a|")
+
+    def test_runs_on_virtual_time_where_no_loop_runs(self) -> None:
+        expect(lambda: Marbles[object]("a-b|", tick=3600)).marbles("a-b|", tick=3600).verify()
+
+    async def test_is_the_only_step(self) -> None:
+        for steps in (expect(Marbles[str]("a|")).next("a"), expect(Marbles[str]("a|"), request=1)):
+            with pytest.raises(ValueError, match="the only step"):
+                steps.marbles("a|")

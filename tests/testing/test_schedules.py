@@ -1,4 +1,4 @@
-"""The schedule explorer finds races, reduces them, replays them, and lets what is correct pass."""
+"""The schedule explorer finds races, reduces and replays them, and passes correct scenarios."""
 
 import asyncio
 import sys
@@ -130,7 +130,7 @@ async def torn(schedule: Schedule) -> None:
     counter = Counter()
     schedule.thread(counter.increase)
     counter.increase()
-    await schedule.quiet()
+    await schedule.wait_until_idle()
     assert counter.value == 2
 
 
@@ -138,7 +138,7 @@ async def torn_between_threads(schedule: Schedule) -> None:
     counter = Counter()
     schedule.thread(counter.increase)
     schedule.thread(counter.increase)
-    await schedule.quiet()
+    await schedule.wait_until_idle()
     assert counter.value == 2
 
 
@@ -212,11 +212,11 @@ class TestRacesAreFound:
         assert "int arrives" in str(broken(executor_result))
 
 
-class TestWhatIsCorrectPasses:
+class TestCorrectScenariosPass:
     def test_a_lock_around_the_check(self) -> None:
         assert explore(locked).exhaustive
 
-    def test_a_waiter_that_is_there_before_the_look(self) -> None:
+    def test_a_waiter_that_is_set_before_the_check(self) -> None:
         assert explore(kept_wake_up).exhaustive
 
     def test_locks_between_threads_and_loop(self) -> None:
@@ -225,12 +225,12 @@ class TestWhatIsCorrectPasses:
             schedule.thread(counter.increase_locked)
             schedule.thread(counter.increase_locked)
             counter.increase_locked()
-            await schedule.quiet()
+            await schedule.wait_until_idle()
             assert counter.value == 3
 
         assert explore(scenario, max_orders=3000).exhaustive
 
-    def test_one_actor_is_one_order(self) -> None:
+    def test_callbacks_of_one_actor_keep_their_order(self) -> None:
         async def scenario(_: Schedule) -> None:
             seen: list[int] = []
             loop = asyncio.get_running_loop()
@@ -277,10 +277,10 @@ class TestWhatIsCorrectPasses:
         assert explore(scenario).exhaustive
 
 
-# --- other ways to break --------------------------------------------------------------------------
+# --- other failures -------------------------------------------------------------------------------
 
 
-class TestItBreaks:
+class TestFailures:
     def test_by_an_error_that_reaches_the_loop(self) -> None:
         async def scenario(_: Schedule) -> None:
             asyncio.get_running_loop().call_soon(int, "x")
@@ -288,7 +288,7 @@ class TestItBreaks:
 
         assert "invalid literal" in str(broken(scenario))
 
-    def test_unless_the_scenario_takes_it(self) -> None:
+    def test_unless_the_scenario_removes_it(self) -> None:
         async def scenario(schedule: Schedule) -> None:
             asyncio.get_running_loop().call_soon(int, "x")
             await asyncio.sleep(0)
@@ -296,7 +296,7 @@ class TestItBreaks:
 
         assert explore(scenario).exhaustive
 
-    def test_by_an_error_that_nobody_fetches(self) -> None:
+    def test_by_an_exception_that_is_never_retrieved(self) -> None:
         async def fail() -> None:
             raise ValueError("lost")
 
@@ -305,7 +305,7 @@ class TestItBreaks:
 
         assert "never retrieved" in str(broken(scenario))
 
-    def test_by_a_task_that_is_left(self) -> None:
+    def test_by_a_task_that_has_not_ended(self) -> None:
         async def endless() -> None:
             await asyncio.Event().wait()
 
@@ -315,7 +315,7 @@ class TestItBreaks:
 
         assert "left over when the scenario has ended" in str(broken(scenario))
 
-    def test_by_a_hang_which_is_a_readable_deadlock(self) -> None:
+    def test_by_a_deadlock(self) -> None:
         async def scenario(_: Schedule) -> None:
             await asyncio.Event().wait()
 
@@ -323,20 +323,20 @@ class TestItBreaks:
         assert "deadlock at 0 s of virtual time" in message
         assert "await asyncio.Event().wait()" in message
 
-    def test_by_going_on_for_ever(self) -> None:
+    def test_by_running_forever(self) -> None:
         async def scenario(_: Schedule) -> None:
             while True:  # noqa: ASYNC110 - the fault
                 await asyncio.sleep(0)
 
         assert "goes on after 50 steps" in str(broken(scenario, max_steps=50))
 
-    def test_by_what_a_thread_raises(self) -> None:
+    def test_by_an_exception_of_a_thread(self) -> None:
         async def scenario(schedule: Schedule) -> None:
             schedule.thread(lambda: int("x"))
 
         assert "invalid literal" in str(broken(scenario))
 
-    def test_by_a_lock_that_nobody_releases(self) -> None:
+    def test_by_a_lock_that_is_never_released(self) -> None:
         async def scenario(schedule: Schedule) -> None:
             lock = threading.Lock()
             lock.acquire()
@@ -346,32 +346,32 @@ class TestItBreaks:
         assert "left over" in message
         assert "the waiting one waits" in message
 
-    def test_by_a_lock_for_which_the_loop_waits_in_vain(self) -> None:
+    def test_by_a_lock_for_which_the_loop_waits_forever(self) -> None:
         async def scenario(_: Schedule) -> None:
             lock = threading.Lock()
             lock.acquire()
             lock.acquire()
 
-        assert "nobody will release" in str(broken(scenario))
+        assert "no thread will release" in str(broken(scenario))
 
 
-# --- what is reported -----------------------------------------------------------------------------
+# --- reports --------------------------------------------------------------------------------------
 
 
 async def two_races(schedule: Schedule) -> None:
-    """Breaks when both threads arrive between the two halves of the task's work."""
+    """Fails when both threads arrive between the two halves of the task's work."""
     seen: list[str] = []
     for name in ("one", "two"):
         schedule.thread(lambda name=name: seen.append(name))  # type: ignore[misc]
     for _ in range(6):
         await asyncio.sleep(0)
     early = len(seen)
-    await schedule.quiet()
+    await schedule.wait_until_idle()
     assert early < 2
 
 
 class TestReports:
-    def test_a_failure_says_what_broke_step_by_step_and_how_to_see_it_again(self) -> None:
+    def test_a_failure_lists_the_steps_and_the_call_of_replay(self) -> None:
         failure = broken(lost_wake_up)
         message = str(failure)
         assert message.startswith("Deadlock: ")
@@ -379,7 +379,7 @@ class TestReports:
         assert f"{__name__.replace('.', '/')}.py:" in message
         assert failure.__cause__ is failure.error
 
-    def test_replay_reproduces_the_very_steps(self) -> None:
+    def test_replay_reproduces_the_same_steps(self) -> None:
         failure = broken(lost_wake_up)
         for _ in range(2):
             with pytest.raises(ScheduleFailure) as again:
@@ -390,12 +390,12 @@ class TestReports:
         steps = replay(kept_wake_up, "p1=1")
         assert any("setter interrupts" in step for step in steps)
 
-    def test_what_random_orders_find_is_reduced(self) -> None:
+    def test_a_failure_of_a_random_order_is_reduced(self) -> None:
         found = broken(two_races, preemptions=0, max_orders=1, random_orders=500)
         assert departures(found) == departures(broken(two_races, preemptions=0)) == 2
 
     @pytest.mark.parametrize("order", ["x", "1", "1=", "p=1", "1=1,2=1"])
-    def test_an_order_that_is_none_is_refused(self, order: str) -> None:
+    def test_an_invalid_order_is_refused(self, order: str) -> None:
         with pytest.raises(ValueError, match="not an order"):
             replay(locked, order)
 
@@ -408,14 +408,14 @@ class TestBudget:
 
         await asyncio.gather(steps(), steps(), steps())
 
-    def test_it_is_respected_and_said(self) -> None:
+    def test_it_is_respected_and_reported(self) -> None:
         explored = explore(self.many, max_orders=60, random_orders=7)
         assert explored == Exploration(67, 7, 1, exhaustive=False)
         assert str(explored) == (
             "67 orders: all with up to 1 departures, some with more, 7 at random"
         )
 
-    def test_everything_within_it_is_exhaustive(self) -> None:
+    def test_all_orders_within_it_are_exhaustive(self) -> None:
         runs: list[tuple[int, ...]] = []
 
         async def scenario(_: Schedule) -> None:
@@ -449,7 +449,7 @@ class TestBudget:
             explore(scenario, max_orders=100, random_orders=50, seed=3)
         assert courses[0] == courses[1]
 
-    def test_a_scenario_that_is_not_deterministic_is_told_apart(self) -> None:
+    def test_a_scenario_that_is_not_deterministic_is_reported(self) -> None:
         runs: list[int] = []
 
         async def scenario(schedule: Schedule) -> None:
@@ -460,7 +460,7 @@ class TestBudget:
         with pytest.raises(NotDeterministic):
             explore(scenario)
 
-    async def test_it_wants_a_thread_without_a_loop(self) -> None:
+    async def test_it_cannot_be_called_inside_a_loop(self) -> None:
         with pytest.raises(RuntimeError, match="inside one"):
             explore(locked)
 
@@ -484,7 +484,7 @@ class TestThreads:
 
         assert explore(scenario).exhaustive
 
-    def test_an_error_in_a_thread_of_an_executor_reaches_who_awaits_it(self) -> None:
+    def test_an_exception_in_an_executor_reaches_the_awaiting_task(self) -> None:
         async def scenario(_: Schedule) -> None:
             with pytest.raises(ValueError, match="invalid literal"):
                 await asyncio.to_thread(int, "x")
@@ -496,19 +496,19 @@ class TestThreads:
             calls: list[int] = []
             future = asyncio.get_running_loop().run_in_executor(None, calls.append, 1)
             future.cancel()
-            await schedule.quiet()
+            await schedule.wait_until_idle()
             assert calls in ([], [1])
 
         assert explore(scenario).exhaustive
 
-    def test_threads_of_the_package_are_under_control_as_well(self) -> None:
+    def test_threads_of_the_package_are_scheduled_as_well(self) -> None:
         async def scenario(schedule: Schedule) -> None:
             counter = Counter()
             threads = [threading.Thread(target=counter.increase) for _ in range(2)]
             for thread in threads:
                 thread.start()
             joiner = schedule.thread(threads[0].join)
-            await schedule.quiet()
+            await schedule.wait_until_idle()
             assert not joiner.is_alive()
             assert counter.value == 2
 
@@ -523,11 +523,11 @@ class TestThreads:
         assert explore(scenario).exhaustive
         assert time.monotonic is asyncio.base_events.time.monotonic  # type: ignore[attr-defined]
 
-    def test_who_traced_before_traces_after(self) -> None:
+    def test_an_earlier_trace_function_is_restored(self) -> None:
         before = sys.gettrace()
 
         def trace(*_: object) -> None:
-            """What a debugger would do."""
+            """The trace function of a debugger."""
 
         sys.settrace(trace)
         try:
@@ -556,7 +556,7 @@ class TestGenerators:
             generator = elements()
             await anext(generator)
             del generator
-            await schedule.quiet()
+            await schedule.wait_until_idle()
             assert closed == [1]
 
         assert explore(scenario).exhaustive

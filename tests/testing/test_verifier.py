@@ -1,4 +1,4 @@
-"""Steps that a flow must take: those that it takes pass, and a failure says where it left them."""
+"""The steps of a verifier pass or fail as the flow does, and a failure names the step."""
 
 import asyncio
 import re
@@ -14,14 +14,14 @@ from reactive_aio.testing.marbles import Marbles
 from reactive_aio.testing.verifier import Verification, expect
 
 
-async def failure(verification: Verification[Any]) -> str:
+async def failure(verification: Verification) -> str:
     with pytest.raises(AssertionError) as caught:
         await verification
     return str(caught.value)
 
 
 @pytest.mark.parametrize("turns", [None, 0, 2])
-class TestWhatPasses:
+class TestSuccesses:
     async def test_elements_and_completion(self, turns: int | None) -> None:
         await expect(just(1, 2, 3), turns=turns).subscription().next(1, 2).next(3).complete()
         await expect(empty(), turns=turns).complete()
@@ -43,7 +43,7 @@ class TestWhatPasses:
     async def test_predicates(self, turns: int | None) -> None:
         await expect(just(4), turns=turns).next_matching(lambda n: n % 2 == 0, "even").complete()
 
-    async def test_cancellation_and_flows_without_end(self, turns: int | None) -> None:
+    async def test_cancellation_and_endless_flows(self, turns: int | None) -> None:
         await expect(never(), turns=turns).nothing().cancel()
         await expect(just(1), turns=turns, request=1).next(1).complete()
         await expect(to_flow(PublisherProbe[int]()), turns=turns).never_ends(0.01)
@@ -55,83 +55,83 @@ class TestTime:
         await expect(interval(60).take(2)).nothing(59).next(0).after(60).next(1).complete()
         assert asyncio.get_running_loop().time() == pytest.approx(120)
 
-    async def test_a_flow_that_goes_on_for_a_day(self) -> None:
+    async def test_a_flow_that_runs_for_a_day(self) -> None:
         await expect(interval(60)).within(61).next(0).never_ends(24 * 3600)
 
-    async def test_what_must_come_may_take_its_time(self) -> None:
+    async def test_a_signal_may_come_late_but_in_time(self) -> None:
         await expect(Marbles[object]("a---b-|"), within=3).next("a").within(9).next("b").complete()
 
-    async def test_what_comes_too_late_did_not_come(self) -> None:
+    async def test_a_signal_after_the_timeout_is_a_failure(self) -> None:
         words = await failure(expect(never(), within=7).next_count(1).complete())
         assert words.startswith(
             "step 1 of 2, .next_count(1): element 1 of 1 was expected, and nothing came"
         )
 
 
-def test_without_a_loop_it_makes_one_with_virtual_time() -> None:
+def test_verify_creates_a_loop_with_virtual_time() -> None:
     expect(lambda: interval(3600)).within(9999).next(0, 1).cancel().verify()
     with pytest.raises(AssertionError, match=re.escape("step 1 of 1, .complete(): on_complete()")):
         expect(just(1)).complete().verify()
 
 
-class TestPuppets:
+class TestPublisherProbes:
     async def test_actions_are_called(self) -> None:
-        puppet = PublisherProbe[int]()
+        publisher = PublisherProbe[int]()
 
         async def end() -> None:
             await asyncio.sleep(0)
-            puppet.complete()
+            publisher.complete()
 
-        steps = expect(puppet).call(lambda: puppet.emit(1)).next(1)
+        steps = expect(publisher).call(lambda: publisher.emit(1)).next(1)
         await steps.call(end).complete()
 
     async def test_it_is_cancelled_after_a_failure(self) -> None:
-        puppet = PublisherProbe[int]()
-        await failure(expect(puppet).call(lambda: puppet.emit(1)).next(2).complete())
-        assert puppet.cancelled == 1
+        publisher = PublisherProbe[int]()
+        await failure(expect(publisher).call(lambda: publisher.emit(1)).next(2).complete())
+        assert publisher.cancel_count == 1
 
     async def test_it_is_cancelled_once(self) -> None:
-        puppet = PublisherProbe[int]()
-        await expect(puppet).cancel()
-        assert puppet.cancelled == 1
+        publisher = PublisherProbe[int]()
+        await expect(publisher).cancel()
+        assert publisher.cancel_count == 1
 
     @pytest.mark.parametrize(
         ("steps", "words"),
         [
-            ("emit emit", "1.1: an element came that nobody had requested"),
+            ("emit emit", "1.1: an element came without demand"),
             ("emit complete complete", "1.7: a signal came after the end"),
             ("emit subscribe", "2.12: on_subscribe came twice"),
             ("none", "2.13: None came as an element"),
         ],
     )
     async def test_a_publisher_that_breaks_a_rule_fails(self, steps: str, words: str) -> None:
-        puppet = PublisherProbe[Any]()
+        publisher = PublisherProbe[Any]()
         actions: dict[str, Any] = {
-            "emit": lambda: puppet.emit(1),
-            "none": lambda: puppet.emit(None),
-            "complete": puppet.complete,
-            "subscribe": lambda: puppet.subscriber.on_subscribe(puppet),
+            "emit": lambda: publisher.emit(1),
+            "none": lambda: publisher.emit(None),
+            "complete": publisher.complete,
+            "subscribe": lambda: publisher.subscriber.on_subscribe(publisher),
         }
 
         def act() -> None:
             for step in steps.split():
                 actions[step]()
 
-        expected = expect(puppet, request=1).call(act).next_count(1)
+        expected = expect(publisher, request=1).call(act).next_count(1)
         assert words in await failure(expected.complete())
 
     async def test_signals_that_overlap_fail(self) -> None:
-        puppet = PublisherProbe[int]()
+        publisher = PublisherProbe[int]()
 
         async def both() -> None:
-            await asyncio.gather(puppet.send(1), puppet.send(2))
+            await asyncio.gather(publisher.send(1), publisher.send(2))
 
-        steps = expect(puppet, turns=3).subscription().call(both)
+        steps = expect(publisher, turns=3).subscription().call(both)
         assert "1.3: a signal began" in await failure(steps.next_count(2).cancel())
 
 
 class TestFailures:
-    async def test_the_message_shows_the_steps_what_came_and_a_drawing(self) -> None:
+    async def test_the_message_shows_the_steps_the_signal_and_a_drawing(self) -> None:
         words = await failure(expect(just(1, 2), request=2).next(1).next(3).complete())
         assert words.splitlines() == [
             "step 2 of 3, .next(3): 3 was expected, and on_next(2) came",
@@ -147,11 +147,11 @@ class TestFailures:
             "         (> subscribed, 2 requested)",
         ]
 
-    async def test_what_no_step_expected(self) -> None:
+    async def test_a_signal_that_no_step_expects(self) -> None:
         words = await failure(expect(just(1, 2)).next(1).cancel())
         assert "step 2 of 2, .cancel(): nothing was expected, and on_next(2) came" in words
 
-    async def test_another_end(self) -> None:
+    async def test_another_terminal_signal(self) -> None:
         assert "on_complete() was expected, and on_next(1) came" in await failure(
             expect(just(1)).complete()
         )
@@ -174,12 +174,12 @@ class TestFailures:
         words = await failure(expect(just(3)).next_count(2).complete())
         assert "element 2 of 2 was expected, and on_complete() came" in words
 
-    async def test_silence_that_is_broken(self) -> None:
+    async def test_a_signal_where_none_is_expected(self) -> None:
         assert "nothing was expected, and on_next(3) came" in await failure(
             expect(just(3)).nothing().complete()
         )
 
-    async def test_an_end_that_was_not_expected(self) -> None:
+    async def test_an_unexpected_end(self) -> None:
         assert "no end was expected for 60 s, and on_complete() came" in await failure(
             expect(empty()).never_ends()
         )
@@ -199,7 +199,7 @@ class TestMisuse:
         with pytest.raises(RuntimeError, match="await instead"):
             expect(just(1)).next(1).complete().verify()
 
-    def test_steps_that_nobody_awaits_are_told(self) -> None:
+    def test_steps_that_are_never_awaited_warn(self) -> None:
         with pytest.warns(RuntimeWarning, match=r"complete\(\) was never awaited"):
             expect(just(1)).next(1).complete()
 
@@ -209,7 +209,7 @@ class TestMisuse:
         await begun.next_count(1).complete()
 
 
-async def test_a_probe_that_is_subscribed_elsewhere_is_not_disturbed() -> None:
+async def test_other_probes_are_not_affected() -> None:
     probe = SubscriberProbe[int](1).subscribed_to(just(1))
     await expect(just(1)).next(1).complete()
     assert await probe.next_element() == 1

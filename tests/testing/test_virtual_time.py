@@ -1,4 +1,4 @@
-"""The loop whose clock jumps: time, order, threads, sockets, and who is to blame for a deadlock."""
+"""The loop whose clock jumps: time, order, threads, sockets, and deadlocks."""
 
 import asyncio
 import socket
@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reactive_aio.testing._outside import Call
+from reactive_aio.testing._thread_monitor import ExecutorCall
 from reactive_aio.testing.virtual_time import Deadlock, VirtualTimeLoop
 
 pytestmark = pytest.mark.virtual_time
@@ -36,7 +37,7 @@ def now() -> float:
 
 
 def deadlock_of(main: Callable[[], Coroutine[Any, Any, object]]) -> str:
-    """The message with which *main* is given up."""
+    """The message of the deadlock of *main*."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner, pytest.raises(Deadlock) as caught:
         runner.run(main())
     return str(caught.value)
@@ -126,22 +127,22 @@ class TestThreads:
             assert await waiter == "done"
         assert now() == 60
 
-    async def test_an_object_at_work_is_not_asked_for_attributes(self) -> None:
-        """Those of py4j ask a JVM, which blocks; it found its way into a verdict."""
-        asked: list[str] = []
+    async def test_attributes_of_a_running_object_are_not_accessed(self) -> None:
+        """An attribute of py4j's objects may be a blocking call to a JVM."""
+        accessed: list[str] = []
 
-        class Stranger:
+        class Foreign:
             def work(self) -> str:
                 time.sleep(0.02)
                 return "done"
 
             def __getattr__(self, name: str) -> object:
-                asked.append(name)
+                accessed.append(name)
                 return lambda: True
 
         async with asyncio.timeout(1):
-            assert await asyncio.to_thread(Stranger().work) == "done"
-        assert asked == []
+            assert await asyncio.to_thread(Foreign().work) == "done"
+        assert accessed == []
 
     async def test_the_idle_workers_of_a_pool_do_not_hold_the_clock(
         self, pool: ThreadPoolExecutor
@@ -165,11 +166,11 @@ class TestThreads:
         await asyncio.sleep(60)
         assert done.is_set()
 
-    def test_a_call_that_has_just_reached_its_thread_is_at_work(self) -> None:
-        call, gate = Call(), threading.Lock()
+    def test_a_call_that_has_just_reached_its_thread_is_running(self) -> None:
+        call, gate = ExecutorCall(), threading.Lock()
         gate.acquire()
-        # A lock leaves no frame of its own: the innermost is that of `around`.
-        thread = threading.Thread(target=call.around(gate.acquire))
+        # A lock leaves no frame of its own: the innermost is that of `wrap`.
+        thread = threading.Thread(target=call.wrap(gate.acquire))
         thread.start()
         try:
             for _ in range(1000):
@@ -238,13 +239,13 @@ class TestDeadlock:
 
         async def main() -> None:
             async with asyncio.TaskGroup() as group:
-                group.create_task(inner(), name="the forgotten one")
+                group.create_task(inner(), name="the waiting one")
 
         message = deadlock_of(main)
         assert message.startswith("deadlock at 0 s of virtual time")
-        assert "the forgotten one: " in message
+        assert "the waiting one: " in message
         assert "inner: await asyncio.Event().wait()" in message
-        assert __file__ in message
+        assert str(Path(__file__).relative_to(Path.cwd())) in message
 
     def test_comes_after_the_last_timer(self) -> None:
         async def main() -> None:
@@ -273,9 +274,9 @@ class TestDeadlock:
             go.set()
             thread.join()
 
-    def test_is_told_of_a_loop_without_tasks(self) -> None:
+    def test_of_a_loop_without_tasks(self) -> None:
         loop = VirtualTimeLoop()
-        with pytest.raises(Deadlock, match="no task is left"):
+        with pytest.raises(Deadlock, match="the loop has no task"):
             loop.run_forever()
         loop.close()
 

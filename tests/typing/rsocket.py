@@ -8,10 +8,10 @@ from reactive_aio.rsocket import (
     BYTES,
     JSON,
     TEXT,
-    Bearer,
-    Caller,
+    BearerToken,
     Client,
     Codec,
+    ConnectingClient,
     Requester,
     Resumption,
     Router,
@@ -31,7 +31,7 @@ def knows(credentials: object) -> bool:
     return credentials is not None
 
 
-async def judges(credentials: object, caller: Caller) -> str:
+async def judges(credentials: object, caller: ConnectingClient) -> str:
     return f"{caller.address}"
 
 
@@ -42,7 +42,7 @@ async def clients(router: Router) -> None:
         await connect(
             "tcp://here:1",
             codec=typed(Order),
-            credentials=Bearer("token"),
+            credentials=BearerToken("token"),
             resume=Resumption(),
             retry=3,
         ),

@@ -6,8 +6,8 @@ from logging import getLogger
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
-from ..._core.arguments import function, whole
-from ..._core.loop import Door
+from ..._core.arguments import require_callable, require_int
+from ..._core.loop import LoopHandle
 from ...coerce import to_flow
 from ...rsocket.routing import Router
 from ..delivery import encoded, refuse, respond
@@ -71,19 +71,19 @@ def websocket(
     what that publishes; as a coroutine it is cancelled when the client leaves. The socket after
     *max_sockets* is refused. The other limits are in the table of docs/protocol.md.
     """
-    function("websocket", "encode", encode)
+    require_callable("websocket", "encode", encode)
     manner = Manner(
         router=_router(routes),
         encode=encode,
-        max_message=whole("websocket", "max_message", max_message, least=1),
-        max_streams=whole("websocket", "max_streams", max_streams, least=1),
-        max_useless=whole("websocket", "max_useless", max_useless),
+        max_message=require_int("websocket", "max_message", max_message, least=1),
+        max_streams=require_int("websocket", "max_streams", max_streams, least=1),
+        max_useless=require_int("websocket", "max_useless", max_useless),
         tell_errors=tell_errors,
         on_error=on_error,
         on_connect=on_connect,
         tally=Tally() if tally is None else tally,
     )
-    most = whole("websocket", "max_sockets", max_sockets, least=1)
+    most = require_int("websocket", "max_sockets", max_sockets, least=1)
     return WebSocketEndpoint(manner, admit, None if origins is None else frozenset(origins), most)
 
 
@@ -95,7 +95,7 @@ def _router(routes: Router | Mapping[str, Any]) -> Router:
         if isinstance(served, AsyncIterable | Iterable) or hasattr(served, "subscribe"):
             router.route(pattern)(_always(to_flow(cast("Any", served), name="websocket")))
         else:
-            function("websocket", f"routes[{pattern!r}]", served)
+            require_callable("websocket", f"routes[{pattern!r}]", served)
             router.route(pattern)(served)
     return router
 
@@ -134,7 +134,7 @@ class WebSocketEndpoint:
 
     async def _answer(self, http: HttpRequest, receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
-        door = Door("a WebSocket")
+        loop_handle = LoopHandle("a WebSocket")
         self._open += 1
         try:
             try:
@@ -146,13 +146,13 @@ class WebSocketEndpoint:
                 if isawaitable(user):
                     user = await user
             except Exception as error:
-                await self._deny(door, http, send, error)
+                await self._deny(loop_handle, http, send, error)
                 return
             try:
                 await send({"type": "websocket.accept", "subprotocol": subprotocol})
             except OSError:  # the client could not wait
                 return
-            await Session(door, send, self._manner, http, user).run(receive, first)
+            await Session(loop_handle, send, self._manner, http, user).run(receive, first)
         finally:
             self._open -= 1
 
@@ -173,12 +173,14 @@ class WebSocketEndpoint:
             _log.warning("a page of %s was refused; websocket(origins=…) would let it in", origin)
             raise Refused(403, "pages of this origin are not let in")
 
-    async def _deny(self, door: Door, http: HttpRequest, send: Send, error: Exception) -> None:
+    async def _deny(
+        self, loop_handle: LoopHandle, http: HttpRequest, send: Send, error: Exception
+    ) -> None:
         problem, meant = problem_of(error, self._manner.tell_errors)
         if not meant and self._manner.on_error is not None:
             self._manner.on_error(error)
         elif not meant:
-            door.report("the admission to a WebSocket failed", error)
+            loop_handle.report("the admission to a WebSocket failed", error)
         if "websocket.http.response" not in (http.scope.get("extensions") or {}):
             await send({"type": "websocket.close", "code": 1000, "reason": ""})
             return

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..._core.demand import Demand
 from ...errors import NotAnElement, RuleViolation
-from ...stage import Inlet, from_push
+from ...stage import Downstream, from_push
 from ..problem import ClientLeft, PeerFailed
 from ..request import HttpRequest
 from .messages import MOST, Id, Message, write
@@ -32,12 +32,14 @@ class Intake(Protocol):
 class Incoming:
     """The subscription of a flow that a client feeds."""
 
-    def __init__(self, intake: Intake, inlet: Inlet[Any], route: str, params: Any) -> None:
+    def __init__(
+        self, intake: Intake, downstream: Downstream[Any], route: str, params: Any
+    ) -> None:
         self.id: Id = 0
         self.queued: bool = False
         self.over: bool = False
         self._intake = intake
-        self._inlet = inlet
+        self._downstream = downstream
         self._route = route
         self._params = params
         self._announced = False
@@ -65,7 +67,7 @@ class Incoming:
     def fail(self, error: BaseException) -> None:
         if not self.over:
             self._over()
-            self._inlet.fail(error)
+            self._downstream.fail(error)
 
     def _over(self) -> None:
         self.over = True
@@ -86,7 +88,7 @@ class Incoming:
         """What the client says of this stream."""
         if message.type == "complete":
             self._over()
-            self._inlet.complete()
+            self._downstream.complete()
         elif message.type == "error":
             self.fail(PeerFailed(message.status, message.detail))
         elif message.value is None:
@@ -94,7 +96,7 @@ class Incoming:
         elif not self._expected.take(1):
             self._violated(RuleViolation("1.1", "the client sent more than it was asked for"))
         else:
-            self._inlet.push([message.value])
+            self._downstream.push([message.value])
 
     def _violated(self, error: Exception) -> None:
         self._intake.say(write("cancel", self.id))
@@ -119,7 +121,7 @@ class Peer:
         socket is closed, and with a `RuleViolation` when the client sends more than was asked for.
         """
 
-        def open(inlet: Inlet[Any]) -> "Subscription":
-            return Incoming(self._intake, inlet, route, payload)
+        def open(downstream: Downstream[Any]) -> "Subscription":
+            return Incoming(self._intake, downstream, route, payload)
 
         return from_push(open, name=f"client's {route!r}", holds=None)

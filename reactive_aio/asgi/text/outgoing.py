@@ -6,7 +6,7 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from ..._core.demand import Demand
-from ..._core.loop import CancelledError, Door, Task
+from ..._core.loop import CancelledError, LoopHandle, Task
 from ...coerce import to_flow
 from ..forms import Encode
 from ..problem import Problem
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from ...flow import Flow
     from ...spec import Subscription
 
-__all__ = ("HELD", "Outgoing", "Outlet")
+__all__ = ("HELD", "Outgoing", "OutputBuffer")
 
 HELD: Final = 16
 """Elements that are asked for at a time, and wait for their turn at most."""
 _QUANTUM: Final = 8  # messages of a stream before another has its turn
 
 
-class Outlet(Protocol):
+class OutputBuffer(Protocol):
     """What a stream needs of its socket."""
 
-    door: Door
+    loop_handle: LoopHandle
     tally: Tally
     encode: Encode[Any]
 
@@ -53,7 +53,7 @@ class Outgoing:
     everything and does not read makes nobody hold more than `HELD`.
     """
 
-    def __init__(self, outlet: Outlet, id: Id) -> None:
+    def __init__(self, outlet: OutputBuffer, id: Id) -> None:
         self.id: Id = id
         self.queued: bool = False
         """Whether it waits for its turn to write."""
@@ -77,7 +77,9 @@ class Outgoing:
         try:
             made = make()
             if isawaitable(made):
-                self._task = self._outlet.door.spawn(self._await(made), f"asgi: stream {self.id}")
+                self._task = self._outlet.loop_handle.create_task(
+                    self._await(made), f"asgi: stream {self.id}"
+                )
             else:
                 _flow(made).subscribe(self)
         except Exception as error:

@@ -17,7 +17,7 @@ from .incoming import Peer
 
 if TYPE_CHECKING:
     from ...flow import Flow
-    from ...rsocket.routing import Handler
+    from ...rsocket.handlers import Handler
 
 Read = Callable[[Any], Any] | None
 
@@ -57,16 +57,16 @@ class SocketRequest:
 def start(handler: "Handler", values: dict[str, str], route: str, params: Any, peer: Peer) -> Any:
     """Call *handler*; what it returns is the stream."""
     read = _reading(handler)
-    of_params, of_elements = (read, None) if "payload" in handler._wants else (None, read)
+    of_params, of_elements = (read, None) if handler.takes_payload else (None, read)
     request: Any = SocketRequest(route, params, peer, of_params, of_elements)
-    return handler(request, handler.values(values))
+    return handler(request, handler.route_arguments(values))
 
 
 def _reading(handler: "Handler") -> Read:
     """How JSON is read into the class that the handler asks for; None if it asks for none."""
-    if handler._reader is None:
+    if not handler.is_typed:
         return None
-    decode = handler.decode_by(JSON)
+    decode = handler.decoder(JSON)
     return lambda value: decode(json.dumps(value).encode())
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from ..._core.loop import Door, Future, Task, TimerHandle, settled, turn
+from ..._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled, yield_to_loop
 from ...rsocket.routing import Router
 from ..forms import Encode
 from ..problem import ClientLeft, Problem, problem_of
@@ -43,8 +43,10 @@ class Manner:
 class Session:
     """The streams of one socket, and the two who move messages: a reader and a writer."""
 
-    def __init__(self, door: Door, send: Send, manner: Manner, http: HttpRequest, user: Any):
-        self.door: Door = door
+    def __init__(
+        self, loop_handle: LoopHandle, send: Send, manner: Manner, http: HttpRequest, user: Any
+    ):
+        self.loop_handle: LoopHandle = loop_handle
         self.tally: Tally = manner.tally
         self.encode: Encode[Any] = manner.encode
         self.peer: Peer = Peer(self, http, user)
@@ -65,9 +67,9 @@ class Session:
     # -- the life of the socket --------------------------------------------------------------------
     async def run(self, receive: Receive, first: Message | None) -> None:
         """Serve until the client leaves or is sent away."""
-        tasks = [self.door.spawn(self._write(), "asgi: writes to a socket")]
+        tasks = [self.loop_handle.create_task(self._write(), "asgi: writes to a socket")]
         if self._manner.on_connect is not None:
-            tasks.append(self.door.spawn(self._greet(), "asgi: on_connect"))
+            tasks.append(self.loop_handle.create_task(self._greet(), "asgi: on_connect"))
         try:
             if first is not None:
                 self._take(first)
@@ -94,9 +96,9 @@ class Session:
             except Malformed as malformed:
                 self._blame(malformed.problem)
             while len(self._answers) >= _ANSWERS and not self._over:
-                self._reader = self.door.future()
+                self._reader = self.loop_handle.create_future()
                 await self._reader
-            await turn()  # there may be thousands of messages to read already
+            await yield_to_loop()  # there may be thousands of messages to read already
 
     async def _greet(self) -> None:
         try:
@@ -123,7 +125,7 @@ class Session:
             taken.fail(ClientLeft())
         for task in tasks:
             task.cancel()
-        await settled(*tasks)
+        await wait_settled(*tasks)
         for stream in outgoing:
             await stream.aclose()
 
@@ -229,7 +231,7 @@ class Session:
             if self._manner.on_error is not None:
                 self._manner.on_error(error)
             else:
-                self.door.report("a stream on a WebSocket failed", error)
+                self.loop_handle.report("a stream on a WebSocket failed", error)
         return problem
 
     # -- what goes out -----------------------------------------------------------------------------
@@ -240,15 +242,17 @@ class Session:
                     await self._send({"type": "websocket.send", "text": text})
                     self.tally.bytes += len(text)
                 if self._answers or self._ready:
-                    await turn()  # a server that never waits must not keep the others waiting
+                    await (
+                        yield_to_loop()
+                    )  # a server that never waits must not keep the others waiting
                     continue
-                self._writer = self.door.future()
+                self._writer = self.loop_handle.create_future()
                 await self._writer
         except OSError:  # so says a server that cannot send: the client has gone
             pass
         except Exception as error:
             # So do some that have seen the client leave, before they tell the reader.
-            self._doubt = self.door.later(_FLUSHED_WITHIN, self.problem, error)
+            self._doubt = self.loop_handle.call_later(_FLUSHED_WITHIN, self.problem, error)
         finally:
             self._over = True
             _wake(self._reader)
@@ -270,15 +274,15 @@ class Session:
 
     async def _flush(self, writer: Task[None]) -> None:
         """Let the writer say what is to be said, if the client reads it."""
-        late = self.door.later(_FLUSHED_WITHIN, writer.cancel)
+        late = self.loop_handle.call_later(_FLUSHED_WITHIN, writer.cancel)
         try:
             while self._answers and not writer.done():
-                self._reader = self.door.future()
+                self._reader = self.loop_handle.create_future()
                 await self._reader
         finally:
             late.cancel()
             writer.cancel()
-            await settled(writer)
+            await wait_settled(writer)
 
     async def _close(self, code: int) -> None:
         try:

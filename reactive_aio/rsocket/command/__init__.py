@@ -1,8 +1,8 @@
 """The command: ``python -m reactive_aio.rsocket URI`` talks to a server, as curl does over HTTP.
 
-`options` reads the command line, `talk` does what it says, `terminal` reads and writes without
-holding up the connection. The exit status is 0 if all went well, 1 if the request or the connection
-failed, 2 if the call was wrong, and 130 after Ctrl-C.
+`arguments` parses the command line, `execution` makes the request, `terminal` reads and writes
+without blocking the event loop. The exit status is 0 on success, 1 if the request or the connection
+failed, 2 if the command line is wrong, and 130 after Ctrl-C.
 """
 
 import os
@@ -11,23 +11,22 @@ from collections.abc import Sequence
 
 from anyio import run
 
-from . import talk
-from .options import PROGRAM, BadCall, read
+from .arguments import PROGRAM, UsageError, parse_arguments
+from .execution import RequestFailed, execute
 
 __all__ = ("main",)
 
-OK, FAILED, WRONG_CALL, INTERRUPTED = 0, 1, 2, 130
+OK, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line asks; the exit status."""
+    """Run the command and return its exit status."""
     try:
-        wish = read(arguments)
-        run(talk.talk, wish)
-    except BadCall as error:
-        return _tell(error, WRONG_CALL)
-    except talk.Failed as error:
-        return _tell(error, FAILED)
+        run(execute, parse_arguments(arguments))
+    except UsageError as error:
+        return _report(error, WRONG_USAGE)
+    except RequestFailed as error:
+        return _report(error, FAILED)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # as in `… | head`
@@ -36,6 +35,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return OK
 
 
-def _tell(error: Exception, status: int) -> int:
+def _report(error: Exception, status: int) -> int:
     sys.stderr.write(f"{PROGRAM}: {' '.join(str(error).split())}\n")
     return status

@@ -1,4 +1,4 @@
-"""Standard input and output, without holding up the connection; and a line on how it goes."""
+"""Standard input and output without blocking the event loop, and the progress line."""
 
 import os
 import sys
@@ -8,15 +8,17 @@ from typing import Final, TextIO
 
 from anyio import to_thread, wait_readable, wait_writable
 
-__all__ = ("Progress", "lines", "write")
+__all__ = ("Progress", "read_lines", "write")
 
-_PIECE: Final = 4096
-"""What a pipe that is writable takes without blocking."""
-_SOME: Final = 64 * 1024
+_WRITE_SIZE: Final = 4096
+"""The number of bytes that a writable pipe takes without blocking."""
+_READ_SIZE: Final = 64 * 1024
+_INTERVAL: Final = 0.1
+"""The minimum number of seconds between two updates of the progress line."""
 
 
 async def _ready(wait: Callable[[int], Awaitable[None]], fd: int) -> bool:
-    """Wait until *fd* is ready; False if that cannot be waited for, as for a file."""
+    """Wait until *fd* is ready; return False if waiting is impossible, as for a file."""
     try:
         await wait(fd)
     except (OSError, ValueError, NotImplementedError):
@@ -24,16 +26,16 @@ async def _ready(wait: Callable[[int], Awaitable[None]], fd: int) -> bool:
     return True
 
 
-async def lines() -> AsyncIterator[bytes]:
-    """The lines of standard input, without their ends, as they come."""
+async def read_lines() -> AsyncIterator[bytes]:
+    """Yield the lines of standard input, without their line ends, as they come."""
     fd, rest = sys.stdin.fileno(), b""
     while True:
         if await _ready(wait_readable, fd) or os.name != "nt":
-            data = os.read(fd, _SOME)
+            data = os.read(fd, _READ_SIZE)
         else:
-            data = await to_thread.run_sync(os.read, fd, _SOME, abandon_on_cancel=True)
-        *whole, rest = (rest + data).split(b"\n")
-        for line in whole:
+            data = await to_thread.run_sync(os.read, fd, _READ_SIZE, abandon_on_cancel=True)
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
             yield line.removesuffix(b"\r")
         if not data:
             if rest:
@@ -42,43 +44,43 @@ async def lines() -> AsyncIterator[bytes]:
 
 
 async def write(data: bytes) -> None:
-    """Write *data* to standard output; whoever reads slowly slows down only what is asked for."""
+    """Write *data* to standard output. A slow reader slows down the requests, nothing else."""
     fd, view = sys.stdout.fileno(), memoryview(data)
     while view:
-        size = _PIECE if await _ready(wait_writable, fd) else len(view)
+        size = _WRITE_SIZE if await _ready(wait_writable, fd) else len(view)
         view = view[os.write(fd, view[:size]) :]
 
 
 class Progress:
-    """One line on standard error: what has been asked for, and what has come."""
+    """One line on standard error: how many elements were requested and received."""
 
     def __init__(self, stream: TextIO, *, shown: bool | None) -> None:
         self._stream = stream
-        # On a terminal where the elements go as well, it would get between them.
+        # If standard output is the same terminal, the line would mix with the elements.
         self._shown = stream.isatty() and not sys.stdout.isatty() if shown is None else shown
-        self._asked = self._came = 0
-        self._began = time.monotonic()
-        self._next = 0.0
+        self._requested = self._received = 0
+        self._start = time.monotonic()
+        self._next_update = 0.0
 
-    def asked(self, n: int) -> None:
-        self._asked += n
+    def add_requested(self, n: int) -> None:
+        self._requested += n
         self._show()
 
-    def came(self, n: int) -> None:
-        self._came += n
+    def add_received(self, n: int) -> None:
+        self._received += n
         self._show()
-
-    def _show(self, *, last: bool = False) -> None:
-        now = time.monotonic()
-        if self._shown and (last or now >= self._next):
-            self._next = now + 0.1
-            end = "\n" if last else ""
-            begin = "\r\x1b[K" if self._stream.isatty() else ""
-            if begin or last:
-                seconds = now - self._began
-                told = f"asked for {self._asked}, {self._came} came, {seconds:.1f} s"
-                self._stream.write(f"{begin}{told}{end}")
-                self._stream.flush()
 
     def end(self) -> None:
         self._show(last=True)
+
+    def _show(self, *, last: bool = False) -> None:
+        now = time.monotonic()
+        if not self._shown or (now < self._next_update and not last):
+            return
+        self._next_update = now + _INTERVAL
+        clear = "\r\x1b[K" if self._stream.isatty() else ""
+        if clear or last:
+            counts = f"requested {self._requested}, received {self._received}"
+            end = "\n" if last else ""
+            self._stream.write(f"{clear}{counts}, {now - self._start:.1f} s{end}")
+            self._stream.flush()

@@ -11,25 +11,25 @@ from dataclasses import replace
 from typing import Final
 
 from ..._core.demand import UNBOUNDED
-from .codec import HEADER, decode, encode, quick
+from .codec import HEADER, decode, encode, encode_payload
 from .errors import ProtocolError
-from .events import Cancelled, Demanded, Event, Failed
-from .flood import Flood
-from .fragments import Partials, Splittable, fragments
-from .frames import MAX_31, NOTHING, Error, Pair, Payload, RequestN
+from .events import Cancelled, DemandReceived, Event, Failed
+from .fragmentation import Fragmentable, Reassemblies, fragments
+from .frames import EMPTY_PAYLOAD, MAX_31, Error, Payload, PayloadTuple, RequestN
 from .limits import Limits
-from .outbound import Outbound
-from .states import RECEIVING, SENDING, TABLE, Action, Input, State
+from .outbound_queue import OutboundQueue
+from .stream_states import RECEIVING_STATES, SENDING_STATES, TABLE, Action, Input, State
 from .streams import Stream, Streams
+from .useless_frame_limit import UselessFrameLimit
 
-__all__ = ("HALF", "Books")
+__all__ = ("TOP_UP_LEVEL", "Books")
 
 # To look up a member of an enum takes five times as long as to look up a global.
-_GATHER: Final = State.GATHER
-_GONE: Final = State.GONE
-_FLUSH: Final = State.FLUSH
+_GATHER: Final = State.RESPONDER_REASSEMBLY
+_GONE: Final = State.CLOSED
+_FLUSH: Final = State.FLUSHING
 
-HALF: Final = MAX_31 // 2
+TOP_UP_LEVEL: Final = MAX_31 // 2
 """Demand beyond what the wire can say is topped up when no more than this is left of it."""
 
 
@@ -40,9 +40,9 @@ class Books:
         self.limits: Limits = limits
         self.events: list[Event] = []
         self.streams: Streams = Streams(client=client)
-        self.out: Outbound = Outbound(limits, prefixed=prefixed)
-        self.partials: Partials = Partials(limits)
-        self.flood: Flood = Flood(limits.max_useless)
+        self.out: OutboundQueue = OutboundQueue(limits, prefixed=prefixed)
+        self.partials: Reassemblies = Reassemblies(limits)
+        self.flood: UselessFrameLimit = UselessFrameLimit(limits.max_useless)
         self.now: float = 0.0
         self.asking: list[Stream] = []
         """Streams of which more is wanted than the peer knows."""
@@ -66,7 +66,7 @@ class Books:
         self._refusals += 1
         return self._refusals > 1
 
-    def put(self, stream: Stream, bits: int, payload: Pair, n: int = 0) -> int:
+    def put(self, stream: Stream, bits: int, payload: PayloadTuple, n: int = 0) -> int:
         """Queue a request or an element in its stream's turn, in fragments if it is large.
 
         *bits*: its type and flags. Returns how many bytes it takes, about.
@@ -76,10 +76,12 @@ class Books:
         if metadata is not None:
             size += len(metadata) + 3
         if size <= self.mtu:
-            self.out.put(stream, quick(stream.id, bits, payload, n, prefixed=self.out.prefixed))
+            self.out.put(
+                stream, encode_payload(stream.id, bits, payload, n, prefixed=self.out.prefixed)
+            )
             return size
-        frame = decode(quick(stream.id, bits, NOTHING, n))
-        if isinstance(frame, Splittable):
+        frame = decode(encode_payload(stream.id, bits, EMPTY_PAYLOAD, n))
+        if isinstance(frame, Fragmentable):
             whole = replace(frame, payload=Payload(data, metadata))
             self.out.put_large(stream, fragments(whole, self.limits.mtu), size)
         return size
@@ -103,11 +105,11 @@ class Books:
         if state is _FLUSH and not stream.frames:
             self.forget(stream)
             return
-        if state not in RECEIVING and state is not _GATHER:
+        if state not in RECEIVING_STATES and state is not _GATHER:
             stream.wire = stream.wanted = 0
             stream.first = None
             self.let_go(stream)
-        if state not in SENDING:
+        if state not in SENDING_STATES:
             stream.credit = stream.granted = 0
 
     def forget(self, stream: Stream) -> None:
@@ -142,9 +144,9 @@ class Books:
     def end_all(self, code: int, data: bytes, *, local: bool) -> None:
         """The connection is over: every stream ends with it."""
         for stream in list(self.streams.live.values()):
-            if stream.state in RECEIVING:
+            if stream.state in RECEIVING_STATES:
                 self.events.append(Failed(stream.id, code, data, local))
-            if stream.state in SENDING:
+            if stream.state in SENDING_STATES:
                 self.events.append(Cancelled(stream.id))
             self.forget(stream)
         self.asking.clear()
@@ -177,7 +179,7 @@ class Books:
                 continue
             if not stream.started:  # not before its request
                 self.ask(stream)
-            elif wire + wanted <= MAX_31 or wire < HALF:
+            elif wire + wanted <= MAX_31 or wire < TOP_UP_LEVEL:
                 n = min(wanted, MAX_31 - wire)
                 stream.wire += n
                 stream.wanted -= 0 if wanted == UNBOUNDED else n
@@ -199,4 +201,4 @@ class Books:
             stream.credit -= 0 if stream.credit == UNBOUNDED else n
             room -= n * stream.mean
             stream.mean = max(stream.mean >> 1, 32)
-            self.events.append(Demanded(stream.id, n))
+            self.events.append(DemandReceived(stream.id, n))

@@ -6,6 +6,6 @@ inverse; what does not fit its field is a `ValueError`.
 """
 
 from .decoding import HEADER, decode, decode_body, header
-from .encoding import encode, prefix, quick
+from .encoding import add_length, encode, encode_payload
 
-__all__ = ("HEADER", "decode", "decode_body", "encode", "header", "prefix", "quick")
+__all__ = ("HEADER", "add_length", "decode", "decode_body", "encode", "encode_payload", "header")

@@ -14,24 +14,24 @@ raises is this side's own mistake. *now* is any clock in seconds that never goes
 
 from typing import TYPE_CHECKING, Final
 
-from ..._core.demand import positive
+from ..._core.demand import require_demand
 from .codec import encode
+from .connection_state import Phase
 from .events import Event
+from .frame_reader import Intake
 from .frames import (
     Error,
     ErrorCode,
     Ext,
     Lease,
     MetadataPush,
-    Pair,
+    PayloadTuple,
     Resume,
     Setup,
 )
-from .intake import Intake
 from .limits import Limits
 from .resume import Resumption
-from .session import Phase
-from .states import Model, State
+from .stream_states import InteractionModel, State
 
 if TYPE_CHECKING:
     from .streams import Stream
@@ -75,14 +75,14 @@ class Connection(Intake):
         )
 
     def __repr__(self) -> str:
-        side = "client" if self.client else "server"
+        side = "client" if self.is_client else "server"
         streams = len(self.exchanges.streams.live)
-        return f"<Connection {side} {self.phase.name} streams={streams} queued={self.queued}>"
+        return f"<Connection {side} {self.phase.name} streams={streams} queued={self.queued_bytes}>"
 
     # -- a server's choice -------------------------------------------------------------------------
     def accept(self, now: float) -> None:
         """Let in the client that `SetupAsked`; what it has sent since is taken in now."""
-        if self.phase is not Phase.ASKED or self.setup is None:
+        if self.phase is not Phase.DECIDING or self.setup is None:
             raise RuntimeError("there is no SETUP to accept")
         self.exchanges.now = now
         self._begin(self.setup, now)
@@ -91,18 +91,18 @@ class Connection(Intake):
 
     def reject(self, reason: str = "", code: int | None = None) -> None:
         """Refuse a client's SETUP or RESUME; nothing it sends is served."""
-        if self.phase is not Phase.ASKED:
+        if self.phase is not Phase.DECIDING:
             raise RuntimeError("there is no SETUP or RESUME to reject")
         if code is None:
             code = ErrorCode.REJECTED_RESUME if self.setup is None else ErrorCode.REJECTED_SETUP
         self.fail(code, reason)
 
-    def hand_over(self) -> list[bytes]:
+    def detach(self) -> list[bytes]:
         """Leave the transport to the session that a RESUME asked for: what was read behind it.
 
         That session gets it by `receive` (or `receive_frame`, one by one) after `resume`.
         """
-        if self.phase is not Phase.ASKED or self.setup is not None:
+        if self.phase is not Phase.DECIDING or self.setup is not None:
             raise RuntimeError("only a connection that asked to RESUME can be handed over")
         rest = [self._splitter.rest(), *self._early]
         self.close_now()
@@ -110,28 +110,32 @@ class Connection(Intake):
         return [each for each in rest if each]
 
     # -- this side's requests ----------------------------------------------------------------------
-    def request_response(self, payload: Pair) -> int:
+    def request_response(self, payload: PayloadTuple) -> int:
         """Ask for one element. All requests return the id of their stream."""
         return self.requests.ask_one(payload)
 
-    def fire_and_forget(self, payload: Pair) -> int:
-        return self.requests.begin(Model.FNF, payload, 1, self.exchanges.now, False)
+    def fire_and_forget(self, payload: PayloadTuple) -> int:
+        return self.requests.begin(InteractionModel.FNF, payload, 1, self.exchanges.now, False)
 
-    def request_stream(self, payload: Pair, n: int) -> int:
+    def request_stream(self, payload: PayloadTuple, n: int) -> int:
         """Ask for a stream, and for its first *n* elements."""
-        return self.requests.begin(Model.STREAM, payload, positive(n), self.exchanges.now, False)
+        return self.requests.begin(
+            InteractionModel.STREAM, payload, require_demand(n), self.exchanges.now, False
+        )
 
-    def request_channel(self, payload: Pair, n: int, *, complete: bool = False) -> int:
+    def request_channel(self, payload: PayloadTuple, n: int, *, complete: bool = False) -> int:
         """Open a channel with its first element, and ask for *n*."""
         now = self.exchanges.now
-        return self.requests.begin(Model.CHANNEL, payload, positive(n), now, complete)
+        return self.requests.begin(
+            InteractionModel.CHANNEL, payload, require_demand(n), now, complete
+        )
 
     def metadata_push(self, metadata: bytes) -> None:
         if self.requests.closed:
             return
         self.exchanges.out.control(encode(MetadataPush(metadata)))
 
-    def extend(self, frame: Ext) -> None:
+    def send_extension(self, frame: Ext) -> None:
         """Send a frame of an extension."""
         if not self.requests.closed:
             self.exchanges.out.control(encode(frame))
@@ -148,11 +152,11 @@ class Connection(Intake):
         """
         return self.exchanges.cancel(stream_id)
 
-    def send(self, stream_id: int, payload: Pair, *, complete: bool = False) -> bool:
+    def send(self, stream_id: int, payload: PayloadTuple, *, complete: bool = False) -> bool:
         """Send an element, one of those `Demanded`, or the answer; False if nobody wants it."""
         return self.exchanges.send(stream_id, payload, complete=complete)
 
-    def answer(self, stream_id: int, data: bytes) -> bool:
+    def respond(self, stream_id: int, data: bytes) -> bool:
         """The same for the one element that a request asked for, if it has no metadata."""
         return self.exchanges.answer(stream_id, data)
 
@@ -180,38 +184,38 @@ class Connection(Intake):
         return self.exchanges.out.prefixed
 
     @property
-    def queued(self) -> int:
+    def queued_bytes(self) -> int:
         """How many bytes wait to be sent."""
         return self.exchanges.out.queued
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether it is open, and has nothing to say, to the peer or to the application."""
         each = self.exchanges
         busy = each.out.queued or each.events or each.asking or each.waiting or self.draining
         return not busy and self.phase is _OPEN
 
     @property
-    def alone(self) -> bool:
+    def has_single_stream(self) -> bool:
         """Whether there is one stream, and nothing else to be sent than what is said on it."""
         exchanges = self.exchanges
         return len(exchanges.streams.live) == 1 and self.phase is _OPEN
 
     @property
-    def pending(self) -> bool:
+    def has_output(self) -> bool:
         """Whether there is something to send, or demand to be turned into frames."""
         if self.exchanges.out.queued or self.exchanges.asking:
             return self.phase is not Phase.RESUMING  # then, everything waits for the answer
         return False
 
     @property
-    def unsent(self) -> bool:
+    def has_final_output(self) -> bool:
         """Whether something waits to be sent that is whole, and that nobody would answer."""
         exchanges = self.exchanges
         if not exchanges.out.queued:
             return False
         return exchanges.out.talks or any(
-            stream.state is State.FLUSH for stream in exchanges.streams.live.values()
+            stream.state is State.FLUSHING for stream in exchanges.streams.live.values()
         )
 
     def flush(self, now: float) -> list[Event]:
@@ -268,9 +272,9 @@ class Connection(Intake):
             self._too_late()
         elif self._half is not None and now >= self._half:
             self.fail(ErrorCode.CONNECTION_ERROR, "the rest of a frame did not come in time")
-        elif self._timer is not None and self._timer.dead(now):
+        elif self._timer is not None and self._timer.is_expired(now):
             self.fail(ErrorCode.CONNECTION_ERROR, "no sign of life from the peer")
-        elif self._timer is not None and self._timer.due(now):
+        elif self._timer is not None and self._timer.is_due(now):
             self.exchanges.out.control(encode(self.keepalive(True)))
         return self._events()
 
@@ -283,17 +287,17 @@ class Connection(Intake):
 
     # -- the end -----------------------------------------------------------------------------------
     @property
-    def confirmed(self) -> bool:
+    def is_confirmed(self) -> bool:
         """Whether the peer has said anything that means that it is there."""
         return self._confirmed
 
     @property
-    def suspended(self) -> bool:
+    def is_suspended(self) -> bool:
         """Whether it has no transport, and waits for another."""
         return self.phase is Phase.SUSPENDED
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether nothing is left to send or to expect: the transport can be closed."""
         return self.phase is _CLOSED
 
@@ -302,7 +306,7 @@ class Connection(Intake):
         busy = bool(self.exchanges.streams.live)
         self.fail(ErrorCode.CONNECTION_ERROR if busy else ErrorCode.CONNECTION_CLOSE, message)
 
-    def drain(self, message: str = "") -> None:
+    def close_gracefully(self, message: str = "") -> None:
         """Open no more streams, and close when those that are open have ended."""
         if self.draining or self.phase >= Phase.CLOSING:
             return
@@ -311,7 +315,7 @@ class Connection(Intake):
         data = message.encode()[: self.limits.mtu - 10]
         self.exchanges.out.control(encode(Error(0, ErrorCode.CONNECTION_CLOSE, data)))
 
-    def lost(self, now: float, reason: str = "the transport was closed") -> list[Event]:
+    def transport_lost(self, now: float, reason: str = "the transport was closed") -> list[Event]:
         """The transport has ended. A session that may be resumed is `Suspended`."""
         self._forget_input()
         if not self.suspend(now):
@@ -320,7 +324,7 @@ class Connection(Intake):
             self.close_now()
         return self._events()
 
-    def reconnected(self, now: float) -> None:
+    def transport_replaced(self, now: float) -> None:
         """A client has a new transport for a session that was suspended: RESUME is on its way."""
         self.exchanges.now = now
         self.ask_to_resume()

@@ -16,9 +16,9 @@ from .frames import (
     KeepAlive,
     Lease,
     MetadataPush,
-    Pair,
     Payload,
     PayloadFrame,
+    PayloadTuple,
     RequestChannel,
     RequestFnf,
     RequestN,
@@ -29,7 +29,7 @@ from .frames import (
     Setup,
 )
 
-__all__ = ("encode", "prefix", "quick")
+__all__ = ("add_length", "encode", "encode_payload")
 
 _HEADER: Final = Struct(">IH")
 _PREFIXED: Final = Struct(">BHIH").pack
@@ -57,7 +57,7 @@ def encode(frame: Frame) -> bytes:
     return encoded
 
 
-def prefix(frame: bytes) -> bytes:
+def add_length(frame: bytes) -> bytes:
     """*frame* behind its length: what a transport needs that does not keep frames apart."""
     return len(frame).to_bytes(3, "big") + frame
 
@@ -189,7 +189,9 @@ _WRITERS: Final[dict[type[Any], tuple[FrameType, Callable[[Any], tuple[int, int,
 }
 
 
-def quick(stream_id: int, bits: int, payload: Pair, n: int = 0, *, prefixed: bool = False) -> bytes:
+def encode_payload(
+    stream_id: int, bits: int, payload: PayloadTuple, n: int = 0, *, prefixed: bool = False
+) -> bytes:
     """`encode` for a request (with *n* if it has one) or an element, whose fields are known to fit.
 
     *bits* are its type and its flags but for METADATA; *prefixed*: with its length.

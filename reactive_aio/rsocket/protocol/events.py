@@ -4,26 +4,26 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from .frames import Ext, Lease, Payload, Resume, Setup
-from .states import Model
+from .stream_states import InteractionModel
 
 __all__ = (
-    "Answers",
     "Cancelled",
     "Closed",
     "Completed",
-    "Demanded",
+    "DemandReceived",
     "Draining",
     "Elements",
     "Event",
-    "Extended",
+    "ExtensionReceived",
     "Failed",
-    "Leased",
-    "MetadataPushed",
-    "Questions",
-    "Requested",
-    "ResumeAsked",
+    "LeaseReceived",
+    "MetadataReceived",
+    "RequestReceived",
+    "ResponseRequests",
+    "Responses",
+    "ResumeReceived",
     "Resumed",
-    "SetupAsked",
+    "SetupReceived",
     "Suspended",
 )
 
@@ -58,10 +58,10 @@ class Elements:
 
 
 @dataclass(slots=True)
-class Answers:
+class Responses:
     """Responses without metadata, each with the id of its stream, which is complete with it."""
 
-    answers: list[tuple[int, bytes]]
+    responses: list[tuple[int, bytes]]
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class Cancelled:
 
 
 @dataclass(slots=True)
-class Demanded:
+class DemandReceived:
     """*n* more elements may be sent on a stream."""
 
     stream_id: int
@@ -97,7 +97,7 @@ class Demanded:
 
 
 @dataclass(slots=True)
-class Requested:
+class RequestReceived:
     """The peer opened a stream. *complete*: a channel whose first element was its last.
 
     The first element of a channel is not in *payload* alone: like those after it, it comes by
@@ -105,48 +105,48 @@ class Requested:
     """
 
     stream_id: int
-    model: Model
+    model: InteractionModel
     payload: Payload
     complete: bool = False
 
 
 @dataclass(slots=True)
-class Questions:
+class ResponseRequests:
     """Requests of the peer for one element: the ids of their streams, data and metadata."""
 
-    questions: list[tuple[int, bytes, bytes | None]]
+    requests: list[tuple[int, bytes, bytes | None]]
 
 
 @dataclass(slots=True)
-class SetupAsked:
+class SetupReceived:
     """A client wants in: `Connection.accept` or `Connection.reject` it."""
 
     setup: Setup
 
 
 @dataclass(slots=True)
-class ResumeAsked:
+class ResumeReceived:
     """A client wants its session back: find it, or `Connection.reject`."""
 
     resume: Resume
 
 
 @dataclass(slots=True)
-class Leased:
+class LeaseReceived:
     """The peer allows requests."""
 
     lease: Lease
 
 
 @dataclass(slots=True)
-class MetadataPushed:
+class MetadataReceived:
     """Metadata for the whole connection."""
 
     metadata: bytes
 
 
 @dataclass(slots=True)
-class Extended:
+class ExtensionReceived:
     """A frame of an extension that this side said it knows."""
 
     frame: Ext
@@ -179,19 +179,19 @@ class Closed:
 
 
 Event: TypeAlias = (
-    Answers
+    Responses
     | Elements
     | Completed
     | Failed
     | Cancelled
-    | Demanded
-    | Requested
-    | Questions
-    | SetupAsked
-    | ResumeAsked
-    | Leased
-    | MetadataPushed
-    | Extended
+    | DemandReceived
+    | RequestReceived
+    | ResponseRequests
+    | SetupReceived
+    | ResumeReceived
+    | LeaseReceived
+    | MetadataReceived
+    | ExtensionReceived
     | Draining
     | Suspended
     | Resumed

@@ -9,10 +9,10 @@ from enum import IntEnum, IntFlag
 from typing import Final, NamedTuple, TypeAlias
 
 __all__ = (
+    "EMPTY_PAYLOAD",
     "MAX_31",
     "MAX_63",
     "MAX_FRAME",
-    "NOTHING",
     "VERSION",
     "Cancel",
     "Error",
@@ -24,9 +24,9 @@ __all__ = (
     "KeepAlive",
     "Lease",
     "MetadataPush",
-    "Pair",
     "Payload",
     "PayloadFrame",
+    "PayloadTuple",
     "RequestChannel",
     "RequestFnf",
     "RequestN",
@@ -99,8 +99,8 @@ class Payload(NamedTuple):
     metadata: bytes | None = None
 
 
-NOTHING: Final = Payload()
-Pair: TypeAlias = tuple[bytes, bytes | None]
+EMPTY_PAYLOAD: Final = Payload()
+PayloadTuple: TypeAlias = tuple[bytes, bytes | None]
 """A `Payload`, or what is as good where it is only taken apart; it takes a tenth of the time."""
 
 
@@ -112,7 +112,7 @@ class Setup:
     lifetime: int = 90_000
     metadata_mime: str = "message/x.rsocket.composite-metadata.v0"
     data_mime: str = "application/octet-stream"
-    payload: Payload = NOTHING
+    payload: Payload = EMPTY_PAYLOAD
     token: bytes | None = None
     lease: bool = False
     version: tuple[int, int] = VERSION
@@ -141,7 +141,7 @@ class RequestResponse:
     """Ask for one element."""
 
     stream_id: int
-    payload: Payload = NOTHING
+    payload: Payload = EMPTY_PAYLOAD
     follows: bool = False
 
 
@@ -150,7 +150,7 @@ class RequestFnf:
     """Tell, and want no answer."""
 
     stream_id: int
-    payload: Payload = NOTHING
+    payload: Payload = EMPTY_PAYLOAD
     follows: bool = False
 
 
@@ -160,7 +160,7 @@ class RequestStream:
 
     stream_id: int
     n: int
-    payload: Payload = NOTHING
+    payload: Payload = EMPTY_PAYLOAD
     follows: bool = False
 
 
@@ -170,7 +170,7 @@ class RequestChannel:
 
     stream_id: int
     n: int
-    payload: Payload = NOTHING
+    payload: Payload = EMPTY_PAYLOAD
     follows: bool = False
     complete: bool = False
 
@@ -195,7 +195,7 @@ class PayloadFrame:
     """An element (*next*), the end (*complete*), or both; or a fragment, if more *follows*."""
 
     stream_id: int
-    payload: Payload = NOTHING
+    payload: Payload = EMPTY_PAYLOAD
     next: bool = True
     complete: bool = False
     follows: bool = False

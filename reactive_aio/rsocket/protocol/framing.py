@@ -7,10 +7,10 @@ from .codec import HEADER
 from .errors import ProtocolError
 from .frames import MAX_FRAME
 
-__all__ = ("Splitter",)
+__all__ = ("FrameSplitter",)
 
 
-class Splitter:
+class FrameSplitter:
     """Collects bytes until frames are whole; holds less than one frame of at most *limit* bytes.
 
     `feed` adds bytes, `next` takes out a frame. A length below six bytes or above *limit* raises

@@ -25,18 +25,18 @@ class KeepAliveTimer:
         self.deadline: float = now + lifetime
         self._graced = False
 
-    def heard(self, now: float) -> None:
+    def reset(self, now: float) -> None:
         self.deadline = now + self.lifetime
         self._graced = False
 
-    def due(self, now: float) -> bool:
+    def is_due(self, now: float) -> bool:
         """Whether it is time to send one; then the next is due an interval later."""
         if self._next is None or self.interval is None or now < self._next:
             return False
         self._next = now + self.interval
         return True
 
-    def dead(self, now: float) -> bool:
+    def is_expired(self, now: float) -> bool:
         if now < self.deadline:
             return False
         if now - self.deadline > _GRACE and not self._graced:

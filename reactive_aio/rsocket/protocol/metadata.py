@@ -13,11 +13,11 @@ from .errors import ProtocolError
 from .mime import read_mime, write_mime
 
 __all__ = (
-    "Bearer",
+    "BearerToken",
     "Credentials",
-    "Item",
+    "MetadataItem",
     "OtherCredentials",
-    "Simple",
+    "SimpleAuth",
     "read_auth",
     "read_composite",
     "read_mime_types",
@@ -29,7 +29,7 @@ __all__ = (
 )
 
 
-class Item(NamedTuple):
+class MetadataItem(NamedTuple):
     """One item of composite metadata."""
 
     mime: str
@@ -37,24 +37,24 @@ class Item(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Simple:
+class SimpleAuth:
     """A user's name and password. They are sent as they are: use TLS."""
 
     username: str
     password: str
 
     def __repr__(self) -> str:
-        return f"Simple(username={self.username!r}, password=…)"
+        return f"SimpleAuth(username={self.username!r}, password=…)"
 
 
 @dataclass(frozen=True, slots=True)
-class Bearer:
+class BearerToken:
     """A token that opens the door for whoever bears it. It is sent as it is: use TLS."""
 
     token: str
 
     def __repr__(self) -> str:
-        return "Bearer(token=…)"
+        return "BearerToken(token=…)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +68,14 @@ class OtherCredentials:
         return f"OtherCredentials(kind={self.kind!r}, content=…)"
 
 
-Credentials: TypeAlias = Simple | Bearer | OtherCredentials
+Credentials: TypeAlias = SimpleAuth | BearerToken | OtherCredentials
 
 _AUTH_NUMBERS: Final = {"simple": 0, "bearer": 1}
 _AUTH_NAMES: Final = {number: name for name, number in _AUTH_NUMBERS.items()}
 
 
 # -- composite -------------------------------------------------------------------------------------
-def write_composite(items: Iterable[Item | tuple[str, bytes]]) -> bytes:
+def write_composite(items: Iterable[MetadataItem | tuple[str, bytes]]) -> bytes:
     """Several items in one; their order is kept."""
     parts: list[bytes] = []
     for mime, content in items:
@@ -85,12 +85,12 @@ def write_composite(items: Iterable[Item | tuple[str, bytes]]) -> bytes:
     return b"".join(parts)
 
 
-def read_composite(metadata: bytes) -> list[Item]:
+def read_composite(metadata: bytes) -> list[MetadataItem]:
     """The items of composite *metadata*, in their order."""
     return list(_items(metadata))
 
 
-def _items(metadata: bytes) -> Iterator[Item]:
+def _items(metadata: bytes) -> Iterator[MetadataItem]:
     at = 0
     while at < len(metadata):
         mime, at = read_mime(metadata, at)
@@ -98,7 +98,7 @@ def _items(metadata: bytes) -> Iterator[Item]:
         end = start + int.from_bytes(metadata[at:start], "big")
         if start > len(metadata) or end > len(metadata):
             raise ProtocolError(f"composite metadata ends within {mime}")
-        yield Item(mime, metadata[start:end])
+        yield MetadataItem(mime, metadata[start:end])
         at = end
 
 
@@ -130,13 +130,13 @@ def read_routing(content: bytes) -> list[str]:
 # -- authentication --------------------------------------------------------------------------------
 def write_auth(credentials: Credentials) -> bytes:
     match credentials:
-        case Simple(username, password):
+        case SimpleAuth(username, password):
             name = username.encode()
             if len(name) > 0xFFFF:
                 raise ValueError(f"a username takes up to 65535 bytes, not {len(name)}")
             content = len(name).to_bytes(2, "big") + name + password.encode()
             return write_mime("simple", _AUTH_NUMBERS) + content
-        case Bearer(token):
+        case BearerToken(token):
             return write_mime("bearer", _AUTH_NUMBERS) + token.encode()
         case OtherCredentials(kind, content):
             return write_mime(kind, _AUTH_NUMBERS) + content
@@ -146,13 +146,13 @@ def read_auth(content: bytes) -> Credentials:
     kind, at = read_mime(content, 0, _AUTH_NAMES)
     rest = content[at:]
     if kind == "bearer":
-        return Bearer(_text(rest, "a bearer token"))
+        return BearerToken(_text(rest, "a bearer token"))
     if kind != "simple":
         return OtherCredentials(kind, rest)
     end = 2 + int.from_bytes(rest[:2], "big")
     if len(rest) < 2 or end > len(rest):
         raise ProtocolError("simple authentication ends within the username")
-    return Simple(_text(rest[2:end], "a username"), _text(rest[end:], "a password"))
+    return SimpleAuth(_text(rest[2:end], "a username"), _text(rest[end:], "a password"))
 
 
 # -- MIME types of one stream ----------------------------------------------------------------------

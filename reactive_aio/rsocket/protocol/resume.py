@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("Resumption", "Sessions", "Store")
+__all__ = ("ResumeBuffer", "Resumption", "Sessions")
 
 S = TypeVar("S")
 
@@ -29,7 +29,7 @@ class Resumption:
             raise ValueError("timeout and max_store must be greater than zero")
 
 
-class Store:
+class ResumeBuffer:
     """Frames that were sent and that the peer may not have got; the oldest go first."""
 
     __slots__ = ("_frames", "first", "limit", "received", "sent", "size")

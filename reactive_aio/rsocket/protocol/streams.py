@@ -5,15 +5,23 @@ from typing import TYPE_CHECKING, Final
 
 from .errors import NoStreamLeft
 from .frames import MAX_31, Payload
-from .states import OPENED, Model, State
+from .stream_states import RESPONDER_STATES, InteractionModel, State
 
 if TYPE_CHECKING:
-    from .fragments import Partial
+    from .fragmentation import Reassembly
 
-__all__ = ("STEP", "Asked", "Large", "Owed", "Stream", "Streams", "Theirs")
+__all__ = (
+    "STREAM_ID_STEP",
+    "ExpectedResponse",
+    "FragmentedPayload",
+    "OwedResponse",
+    "RemoteStream",
+    "Stream",
+    "Streams",
+)
 
 
-class Large:
+class FragmentedPayload:
     """A payload on its way out in fragments, which are cut when their turn comes."""
 
     __slots__ = ("left", "pieces")
@@ -31,11 +39,11 @@ class Stream:
     """
 
     id: int
-    model: Model
+    model: InteractionModel
     state: State
     mean: int = 0
     """How large its elements are, about."""
-    frames: list[bytes | Large] | tuple[()] = ()
+    frames: list[bytes | FragmentedPayload] | tuple[()] = ()
     """What it has to say; a list only while that is something."""
 
     # What comes in.
@@ -44,7 +52,7 @@ class Stream:
     wire: int = 0
     """How many elements the peer may still send: credit, in the words of the wire."""
     asking: bool = False
-    partial: "Partial | None" = None
+    partial: "Reassembly | None" = None
     first: Payload | None = None
     """The first element of a channel, which came with the request, until it is asked for."""
     last: bool = False
@@ -64,7 +72,7 @@ class Stream:
     started: bool = False
     """Whether the peer knows of it."""
 
-    def __init__(self, stream_id: int, model: Model, state: State, mean: int) -> None:
+    def __init__(self, stream_id: int, model: InteractionModel, state: State, mean: int) -> None:
         self.id = stream_id
         self.model = model
         self.state = state
@@ -97,7 +105,7 @@ class Stream:
             self.frames = ()
         return before - self.size
 
-    def _cut(self, large: Large) -> bytes | None:
+    def _cut(self, large: FragmentedPayload) -> bytes | None:
         """The next fragment; None if there is no more."""
         piece = next(large.pieces, None)
         # The last piece takes with it what the headers of the others made the estimate miss.
@@ -115,18 +123,18 @@ class Stream:
         return dropped
 
 
-class Theirs(Stream):
+class RemoteStream(Stream):
     """One that the peer asked for."""
 
     mine = False
     started = True
 
 
-class Asked(Stream):
+class ExpectedResponse(Stream):
     """A request of this side for one element, which waits in `Outbound.asks`, or has been sent."""
 
-    model = Model.RESPONSE
-    state = State.ONE
+    model = InteractionModel.RESPONSE
+    state = State.REQUESTER_RESPONSE
     wire = 1
     started = True
 
@@ -134,18 +142,18 @@ class Asked(Stream):
         self.id = stream_id
 
 
-class Owed(Theirs):
+class OwedResponse(RemoteStream):
     """A request of the peer for one element, which is whole."""
 
-    model = Model.RESPONSE
-    state: State = OPENED[Model.RESPONSE]
+    model = InteractionModel.RESPONSE
+    state: State = RESPONDER_STATES[InteractionModel.RESPONSE]
     granted = 1
 
     def __init__(self, stream_id: int) -> None:
         self.id = stream_id
 
 
-STEP: Final = 2
+STREAM_ID_STEP: Final = 2
 """From one id of a side to its next one."""
 
 
@@ -172,7 +180,7 @@ class Streams:
         """Give out an id."""
         for _ in range(len(self.live) + 1):
             stream_id = self.next
-            self.next += STEP
+            self.next += STREAM_ID_STEP
             if self.next > self.last:
                 self.next = self._first
             if stream_id not in self.live:

@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ..._core.loop import Future, Task, settled
+from ..._core.loop import Future, Task, wait_settled
 from ..driver import CLOSE_TIMEOUT, Driver
 from ..protocol.frames import ErrorCode
-from .messages import joined, parted
+from .message_framing import join_messages, split_messages
 
 if TYPE_CHECKING:
     from ..._core.loop import TimerHandle
@@ -48,7 +48,7 @@ class AsgiTransport:
     def write(self, data: bytes, /) -> None:
         if self._closing or self.aborted:
             return
-        messages = parted(data)
+        messages = split_messages(data)
         self._written += messages
         self._size += len(data)
         if self._size >= HIGH and not self._paused:
@@ -66,7 +66,7 @@ class AsgiTransport:
     def close(self) -> None:
         if not self._closing:
             self._closing = True
-            self._late = self.driver.door.later(CLOSE_TIMEOUT, self.abort)
+            self._late = self.driver.loop_handle.call_later(CLOSE_TIMEOUT, self.abort)
         _wake(self._write_on)
 
     def abort(self) -> None:
@@ -86,15 +86,17 @@ class AsgiTransport:
     async def run(self, accept: MutableMapping[str, Any]) -> None:
         """Be the connection until it ends; then the driver has been told, and nothing is left."""
         error: BaseException | None = None
-        door = self.driver.door
+        loop_handle = self.driver.loop_handle
         try:
             await self._send_on(accept)
             if not self.aborted:
                 self._tasks = [
-                    door.spawn(self._receive(), "rsocket: receives from an ASGI server"),
-                    door.spawn(self._send(), "rsocket: sends to an ASGI server"),
+                    loop_handle.create_task(
+                        self._receive(), "rsocket: receives from an ASGI server"
+                    ),
+                    loop_handle.create_task(self._send(), "rsocket: sends to an ASGI server"),
                 ]
-                await settled(*self._tasks)
+                await wait_settled(*self._tasks)
             for task in self._tasks:
                 if not task.cancelled() and (error := task.exception()):
                     break
@@ -102,10 +104,10 @@ class AsgiTransport:
             error = gone
         finally:
             self.abort()
-            await settled(*self._tasks)
+            await wait_settled(*self._tasks)
             if self._late is not None:
                 self._late.cancel()
-            self.driver.lost(error)
+            self.driver.connection_lost(error)
         if error is not None and not isinstance(error, OSError):
             raise error
 
@@ -114,7 +116,7 @@ class AsgiTransport:
         try:
             while (message := await self._receive_next())["type"] == "websocket.receive":
                 while not self._reading:
-                    self._read_on = self.driver.door.future()
+                    self._read_on = self.driver.loop_handle.create_future()
                     await self._read_on
                 data = message.get("bytes")
                 if data is None:
@@ -122,7 +124,7 @@ class AsgiTransport:
                 elif len(data) > self._limit:
                     self._fail(TOO_BIG, "the message is too long")
                 elif not self._closing:
-                    self.driver.received(joined([data]))
+                    self.driver.data_received(join_messages([data]))
         finally:
             self._leave()
 
@@ -132,14 +134,14 @@ class AsgiTransport:
             self._written.clear()
             self.close()
             self.driver.connection.fail(ErrorCode.CONNECTION_ERROR, f"{reason} ({code})")
-            self.driver.plan()
+            self.driver.schedule_turn()
 
     async def _send(self) -> None:
         """Send what is written, as fast as the server takes it."""
         try:
             while self._written or not self._closing:
                 if not self._written:
-                    self._write_on = self.driver.door.future()
+                    self._write_on = self.driver.loop_handle.create_future()
                     await self._write_on
                     continue
                 messages, self._written = self._written, []
@@ -157,7 +159,7 @@ class AsgiTransport:
 
     def _leave(self) -> None:
         for task in self._tasks:
-            if not self.driver.door.inside(task):
+            if not self.driver.loop_handle.is_current_task(task):
                 task.cancel()
 
 

@@ -6,7 +6,7 @@ from anyio import BrokenResourceError, ClosedResourceError, EndOfStream
 from anyio.abc import SocketAttribute
 from anyio.streams.tls import TLSAttribute
 
-from ..._core.loop import Future, Task, settled
+from ..._core.loop import Future, Task, wait_settled
 
 if TYPE_CHECKING:
     from anyio.abc import ByteStream
@@ -32,12 +32,12 @@ class StreamTransport:
         self._closing = False
         self._read_on: Future[None] | None = None
         self._write_on: Future[None] | None = None
-        door = driver.door
+        loop_handle = driver.loop_handle
         self._tasks: list[Task[Any]] = [
-            door.spawn(self._read(), "rsocket: reads a byte stream"),
-            door.spawn(self._write(), "rsocket: writes a byte stream"),
+            loop_handle.create_task(self._read(), "rsocket: reads a byte stream"),
+            loop_handle.create_task(self._write(), "rsocket: writes a byte stream"),
         ]
-        self._end_task = door.spawn(self._last(), "rsocket: closes a byte stream")
+        self._end_task = loop_handle.create_task(self._last(), "rsocket: closes a byte stream")
         driver.attach(self)
 
     # -- for the driver ----------------------------------------------------------------------------
@@ -83,9 +83,9 @@ class StreamTransport:
             while True:
                 data = await self._stream.receive(HIGH)
                 while not self._reading:
-                    self._read_on = self._driver.door.future()
+                    self._read_on = self._driver.loop_handle.create_future()
                     await self._read_on
-                self._driver.received(data)
+                self._driver.data_received(data)
         except _ENDS:
             self.abort()
 
@@ -93,7 +93,7 @@ class StreamTransport:
         try:
             while self._written or not self._closing:
                 if not self._written:
-                    self._write_on = self._driver.door.future()
+                    self._write_on = self._driver.loop_handle.create_future()
                     await self._write_on
                     continue
                 data = b"".join(self._written)
@@ -110,13 +110,13 @@ class StreamTransport:
 
     async def _last(self) -> None:
         """When both have ended, the stream is closed, and the driver told."""
-        await settled(*self._tasks)
+        await wait_settled(*self._tasks)
         try:
             await self._stream.aclose()
         except _ENDS:
             pass
         finally:
-            self._driver.lost(None)
+            self._driver.connection_lost(None)
 
 
 def _wake(waiter: Future[None] | None) -> None:

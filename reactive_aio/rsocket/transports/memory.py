@@ -53,12 +53,12 @@ class MemoryTransport:
             self._written.clear()
             self._closing = True
             self._size = 0
-            self.driver.door.soon(self._end)
+            self.driver.loop_handle.call_soon(self._end)
 
     def _plan(self) -> None:
         if not self._planned and not self.gone:
             self._planned = True
-            self.driver.door.soon(self._deliver)
+            self.driver.loop_handle.call_soon(self._deliver)
 
     def _deliver(self) -> None:
         self._planned = False
@@ -69,7 +69,7 @@ class MemoryTransport:
             data = b"".join(self._written)
             self._written.clear()
             self._size = 0
-            other.driver.received(data)
+            other.driver.data_received(data)
             if self._paused:
                 self._paused = False
                 self.driver.resume_writing()
@@ -81,14 +81,14 @@ class MemoryTransport:
         if self.gone:
             return
         self.gone = True
-        self.driver.lost(None)
+        self.driver.connection_lost(None)
         other = self.other
         if other is not None and not other.gone:
             other.gone = True
-            other.driver.door.soon(other._lost)
+            other.driver.loop_handle.call_soon(other._lost)
 
     def _lost(self) -> None:
-        self.driver.lost(None)  # whoever has it by now
+        self.driver.connection_lost(None)  # whoever has it by now
 
 
 def join(one: Driver, two: Driver) -> tuple[MemoryTransport, MemoryTransport]:

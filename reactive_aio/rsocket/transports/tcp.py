@@ -12,7 +12,7 @@ from .accepting import accept
 
 if TYPE_CHECKING:
     from ..._core.loop import Listener
-    from ..roles import Transport
+    from ..interfaces import Transport
 
 __all__ = ("Wire", "dial", "listen")
 
@@ -31,7 +31,7 @@ class Wire(SocketProtocol):
         self.driver = driver
         # What the loop calls most is the driver's own method.
         vars(self).update(
-            data_received=driver.received,
+            data_received=driver.data_received,
             pause_writing=driver.pause_writing,
             resume_writing=driver.resume_writing,
         )
@@ -43,7 +43,7 @@ class Wire(SocketProtocol):
         self.driver.attach(cast("Transport", transport), self.rebind)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.driver.lost(exc)
+        self.driver.connection_lost(exc)
 
 
 async def dial(

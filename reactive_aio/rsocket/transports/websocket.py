@@ -11,11 +11,11 @@ from websockets.protocol import Protocol, State
 
 from ..._core.loop import BaseTransport, SocketProtocol, TimerHandle
 from ..driver import CLOSE_TIMEOUT, Driver
-from ..protocol.flood import Flood
 from ..protocol.frames import ErrorCode
-from .messages import Message, joined, parted
+from ..protocol.useless_frame_limit import UselessFrameLimit
+from .message_framing import Message, join_messages, split_messages
 
-__all__ = ("WebSocketWire",)
+__all__ = ("WebSocketTransport",)
 
 NORMAL: Final = 1000
 UNSUPPORTED: Final = 1003
@@ -23,7 +23,7 @@ POLICY: Final = 1008
 TOO_BIG: Final = 1009
 
 
-class WebSocketWire(SocketProtocol):
+class WebSocketTransport(SocketProtocol):
     """A socket's protocol for the loop, and a transport for its driver."""
 
     def __init__(self, driver: Driver, protocol: Any) -> None:
@@ -34,8 +34,8 @@ class WebSocketWire(SocketProtocol):
         self._parts = bytearray()  # of a message that comes in several frames
         self._partial = False
         self._unread = 0  # bytes since the handshake, while no message is whole
-        self._stranger = not driver.connection.client
-        self._flood = Flood(self._limits.max_useless)
+        self._stranger = not driver.connection.is_client
+        self._flood = UselessFrameLimit(self._limits.max_useless)
         self._paused = False  # writing
         self._half: TimerHandle | None = None
         self._end_timer: TimerHandle | None = None
@@ -58,7 +58,7 @@ class WebSocketWire(SocketProtocol):
                 self.shake_hands(event)
         if messages:
             self._stranger = False
-            self.driver.received(joined(messages))
+            self.driver.data_received(join_messages(messages))
         elif self._stranger:
             self._unread += len(data)
             if self._unread > 2 * self._limits.max_setup:
@@ -97,7 +97,7 @@ class WebSocketWire(SocketProtocol):
     def write(self, data: bytes, /) -> None:
         protocol = self._protocol
         if protocol.state is State.OPEN:
-            for message in parted(data):
+            for message in split_messages(data):
                 protocol.send_binary(message)
             self._socket.write(b"".join(protocol.data_to_send()))
 
@@ -129,7 +129,7 @@ class WebSocketWire(SocketProtocol):
 
     def lost(self, error: Exception | None) -> None:
         """The socket has ended."""
-        self.driver.lost(error)
+        self.driver.connection_lost(error)
 
     def flush(self) -> None:
         """Send what the protocol has to say, and end the connection if that is what it says."""
@@ -166,8 +166,8 @@ class WebSocketWire(SocketProtocol):
 
     def _useless(self) -> None:
         """A ping was answered; a few are ordinary."""
-        now = self.driver.door.now()
-        self.driver.connection.heard(now)
+        now = self.driver.loop_handle.time()
+        self.driver.connection.note_activity(now)
         if self._flood.useless(now):
             self.fail(POLICY, "a flood of frames that lead to nothing")
         elif self._paused and self._socket.get_write_buffer_size() > self._limits.max_backlog:
@@ -177,10 +177,10 @@ class WebSocketWire(SocketProtocol):
     def _watch(self, whole: bool) -> None:
         """See to it that what has been begun is finished in time."""
         if self._partial or not whole:
-            self.driver.connection.heard(self.driver.door.now())
+            self.driver.connection.note_activity(self.driver.loop_handle.time())
             if self._half is None and self._protocol.state is State.OPEN:
                 limit = self._limits.frame_timeout
-                self._half = self.driver.door.later(limit, self._too_slow)
+                self._half = self.driver.loop_handle.call_later(limit, self._too_slow)
         elif self._half is not None:
             self._half.cancel()
             self._half = None
@@ -189,7 +189,7 @@ class WebSocketWire(SocketProtocol):
         self._half = None
         message = "the rest of a message did not come in time"
         self.driver.connection.fail(ErrorCode.CONNECTION_ERROR, message)
-        self.driver.plan()
+        self.driver.schedule_turn()
 
     # -- the end -----------------------------------------------------------------------------------
     def _finish(self, *, half_close: bool) -> None:
@@ -199,7 +199,7 @@ class WebSocketWire(SocketProtocol):
             said = protocol.close_sent or protocol.parser_exc
             self._error = ConnectionError(f"the WebSocket was ended: {said}")
         if self._end_timer is None:
-            self._end_timer = self.driver.door.later(CLOSE_TIMEOUT, socket.abort)
+            self._end_timer = self.driver.loop_handle.call_later(CLOSE_TIMEOUT, socket.abort)
         if protocol.state is State.CLOSED or (protocol.close_sent and protocol.close_rcvd):
             socket.close()
         elif half_close and socket.can_write_eof():
@@ -209,7 +209,7 @@ class WebSocketWire(SocketProtocol):
 
     def _tell(self) -> None:
         """The driver's streams need not wait for the end of the socket."""
-        if self._error is not None and self.driver.ended is None:
+        if self._error is not None and self.driver.close_reason is None:
             self._socket.resume_reading()
             self.driver.connection.fail(ErrorCode.CONNECTION_ERROR, str(self._error))
-            self.driver.plan()
+            self.driver.schedule_turn()

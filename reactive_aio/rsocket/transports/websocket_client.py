@@ -10,7 +10,7 @@ from websockets.uri import parse_uri
 
 from ..._core.loop import AbstractEventLoop, BaseTransport, Future
 from ..driver import Driver
-from .websocket import WebSocketWire
+from .websocket import WebSocketTransport
 
 if TYPE_CHECKING:
     from ..uri import Address
@@ -20,7 +20,7 @@ __all__ = ("dial",)
 _logger: Final = getLogger("reactive_aio.rsocket")
 
 
-class ClientWire(WebSocketWire):
+class WebSocketClientTransport(WebSocketTransport):
     """A connection to a server; its driver is attached when the handshake is done."""
 
     def __init__(self, driver: Driver, address: "Address") -> None:
@@ -31,7 +31,7 @@ class ClientWire(WebSocketWire):
         )
         super().__init__(driver, protocol)
         self._asking = protocol
-        self.opened: Future[None] = driver.door.future()
+        self.opened: Future[None] = driver.loop_handle.create_future()
 
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(transport)
@@ -52,7 +52,7 @@ class ClientWire(WebSocketWire):
         if not self.opened.done():
             self.opened.set_exception(ConnectionError(self._why(error)))
         elif not self.opened.cancelled():
-            self.driver.lost(error)
+            self.driver.connection_lost(error)
 
     def _why(self, error: Exception | None) -> str:
         refused = self._asking.handshake_exc
@@ -68,8 +68,8 @@ async def dial(
     loop: AbstractEventLoop, address: "Address", driver: Driver, ssl: SSLContext | None
 ) -> None:
     """Connect *driver* to *address*."""
-    wire = ClientWire(driver, address)
-    secure = (ssl or True) if address.secure else None
+    wire = WebSocketClientTransport(driver, address)
+    secure = (ssl or True) if address.is_secure else None
     transport, _ = await loop.create_connection(
         lambda: wire, address.host, address.port, ssl=secure
     )

@@ -13,8 +13,8 @@ from websockets.typing import Subprotocol
 from ..._core.loop import AbstractEventLoop, BaseTransport
 from ..driver import Driver
 from .accepting import accept
-from .messages import allowed
-from .websocket import WebSocketWire
+from .message_framing import is_origin_allowed
+from .websocket import WebSocketTransport
 
 if TYPE_CHECKING:
     from ..._core.loop import Listener
@@ -26,7 +26,7 @@ _RSOCKET: Final = Subprotocol("rsocket")
 _logger: Final = getLogger("reactive_aio.rsocket")
 
 
-class ServerWire(WebSocketWire):
+class WebSocketServerTransport(WebSocketTransport):
     """A client's connection, from its request for a WebSocket on.
 
     The driver is attached from the first byte on, so that its deadline for SETUP includes the
@@ -65,7 +65,7 @@ class ServerWire(WebSocketWire):
             return self._answering.reject(HTTPStatus.NOT_FOUND, message)
         origin, host = (", ".join(request.headers.get_all(each)) or None
                         for each in ("Origin", "Host"))  # fmt: skip
-        if not allowed(origin, host, self._origins):
+        if not is_origin_allowed(origin, host, self._origins):
             message = f"pages of {origin} may not connect; serve(origins=…) says whose may\n"
             return self._answering.reject(HTTPStatus.FORBIDDEN, message)
         return self._answering.accept(request)
@@ -80,8 +80,8 @@ async def listen(
 ) -> "Listener":
     """Listen at *address*; *welcome* makes the driver of each connection."""
 
-    def make() -> ServerWire:
-        return ServerWire(welcome(), address.path, origins)
+    def make() -> WebSocketServerTransport:
+        return WebSocketServerTransport(welcome(), address.path, origins)
 
     return await accept(loop, address, make, ssl)
 

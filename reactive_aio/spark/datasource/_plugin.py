@@ -1,7 +1,7 @@
-"""The Python Data Source "reactive": what runs in Spark's Python workers.
+"""The Python Data Source "reactive": the code that runs in Spark's Python workers.
 
-Not imported before `register`, since it needs PySpark. Spark makes these objects anew wherever it
-needs them; so all they know is in the options.
+`register` imports it, since it needs PySpark. Spark makes these objects again in each process that
+needs them, so all of their state is in the options.
 """
 
 import json
@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from .wire import Line, Refused
+from .wire_protocol import Client, Refused
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
@@ -41,8 +41,8 @@ class Reactive(DataSource):
         return "reactive"
 
     def schema(self) -> StructType:
-        with Line(self.options, "schema") as line:
-            return StructType.fromJson(json.loads(line.answer()["schema"]))
+        with Client(self.options, "schema") as client:
+            return StructType.fromJson(json.loads(client.receive_message()["schema"]))
 
     def reader(self, schema: StructType) -> "Reader":
         return Reader(self.options)
@@ -74,7 +74,7 @@ def _batches(content: bytes) -> Iterator[Any]:
 
 
 class Reader(DataSourceReader):
-    """A batch read: the flow from its beginning to its end, in one task."""
+    """A batch read: a subscription of its own, in one task."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = dict(options)
@@ -84,10 +84,10 @@ class Reader(DataSourceReader):
         return [InputPartition(0)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        with Line(self._options, "all", limit=self._limit) as line:
+        with Client(self._options, "all", limit=self._limit) as client:
             while True:
-                line.tell(more=True)
-                content = line.receive()
+                client.send_message(more=True)
+                content = client.receive()
                 if content.startswith(b"{"):
                     answer = json.loads(content)
                     if "error" in answer:
@@ -96,8 +96,8 @@ class Reader(DataSourceReader):
                 yield from _batches(content)
 
 
-class Span(InputPartition):
-    """Rows by their numbers."""
+class RowRange(InputPartition):
+    """A range of row numbers."""
 
     def __init__(self, start: int, stop: int) -> None:
         self.start: int = start
@@ -111,11 +111,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = dict(options)
         self._limit = _limit(options)
         self._tasks = max(1, int(options.get("tasks", "2")))
-        self._to_the_end = False
+        self._is_draining = False
 
-    def _ask(self, operation: str, **question: Any) -> Offset:
-        with Line(self._options, operation, **question) as line:
-            return line.answer()
+    def _ask(self, operation: str, **request: Any) -> Offset:
+        with Client(self._options, operation, **request) as client:
+            return client.receive_message()
 
     def initialOffset(self) -> Offset:
         return self._ask("first")
@@ -124,21 +124,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._limit)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._to_the_end = True
+        self._is_draining = True
 
     def latestOffset(self, start: Offset, limit: "ReadLimit") -> Offset:
         rows = min(self._limit, getattr(limit, "max_rows", self._limit))
-        return self._ask("latest", start=start, limit=rows, patient=self._to_the_end)
+        return self._ask("latest", start=start, limit=rows, drain=self._is_draining)
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         first, stop = start["row"], end["row"]
         step = max(1, -(-(stop - first) // self._tasks))
-        return [Span(row, min(stop, row + step)) for row in range(first, stop, step)]
+        return [RowRange(row, min(stop, row + step)) for row in range(first, stop, step)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        assert isinstance(partition, Span)
-        with Line(self._options, "read", start=partition.start, stop=partition.stop) as line:
-            content = line.receive()
+        assert isinstance(partition, RowRange)
+        with Client(self._options, "read", start=partition.start, stop=partition.stop) as client:
+            content = client.receive()
             if content.startswith(b"{"):
                 raise Refused(json.loads(content)["error"])
             yield from _batches(content)
@@ -147,37 +147,37 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._ask("commit", stop=end)
 
     def stop(self) -> None:
-        """The flow is not over with the query: another one may go on."""
+        """The subscription outlives the query: a restarted one continues it."""
 
 
 # -- writing -----------------------------------------------------------------------------------
-def _push(question: dict[str, Any], options: Mapping[str, str], batches: Iterator[Any]) -> None:
-    """Send what a task has, piece by piece, as it is wanted."""
+def _push(request: dict[str, Any], options: Mapping[str, str], batches: Iterator[Any]) -> None:
+    """Send the rows of a task, chunk by chunk, under demand."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     partition = 0 if context is None else context.partitionId()
-    with Line(options, "push", partition=partition, **question) as line:
-        answer = line.answer()
-        if answer["over"]:
+    with Client(options, "push", partition=partition, **request) as client:
+        answer = client.receive_message()
+        if answer["committed"]:
             for _ in batches:
-                """Spark wants its rows to be taken."""
+                """Spark requires that a writer consumes its rows."""
             return
-        for piece in _pieces(batches, answer["rows"]):
-            content = _stream(piece)
+        for chunk in _chunks(batches, answer["rows"]):
+            content = _encode(chunk)
             digest = blake2b(content, digest_size=16).hexdigest()
-            if line.ask(digest=digest)["send"]:
-                line.send(content)
-        line.ask(end=True)
+            if client.ask(digest=digest)["send"]:
+                client.send(content)
+        client.ask(end=True)
 
 
-def _pieces(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+def _chunks(batches: Iterator[Any], rows: int) -> Iterator[Any]:
     for batch in batches:
         for start in range(0, batch.num_rows, rows):
             yield batch.slice(start, rows)
 
 
-def _stream(batch: Any) -> bytes:
+def _encode(batch: Any) -> bytes:
     import pyarrow
 
     untyped: Any = pyarrow
@@ -189,38 +189,38 @@ def _stream(batch: Any) -> bytes:
 
 
 class Writer(DataSourceArrowWriter):
-    """``df.write``."""
+    """A ``df.write``."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
-        self._given = dict(options)
-        self._question: dict[str, Any] = {
-            "job": options.get("job") or uuid4().hex, "batch": 0, "stream": False, "known": False,
+        self._options = dict(options)
+        self._request: dict[str, Any] = {
+            "job": options.get("job") or uuid4().hex, "batch": 0, "stream": False, "durable": False,
         }  # fmt: skip
         self._schema = schema.json()
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        _push({**self._question, "schema": self._schema}, self._given, iterator)
+        _push({**self._request, "schema": self._schema}, self._options, iterator)
         return WriterCommitMessage()
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        self._tell("commit")
+        self._send("commit")
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        self._tell("abort")
+        self._send("abort")
 
-    def _tell(self, operation: str) -> None:
-        with Line(self._given, operation, **self._question) as line:
-            line.answer()
+    def _send(self, operation: str) -> None:
+        with Client(self._options, operation, **self._request) as client:
+            client.receive_message()
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """``df.writeStream``. Spark makes one for the tasks, and others to commit."""
+    """``df.writeStream``. Spark makes one object for the tasks, and others to commit."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
-        self._given = dict(options)
+        self._options = dict(options)
         checkpoint = options.get("checkpointLocation")
-        self._question: dict[str, Any] = {
-            "job": checkpoint or "a query", "stream": True, "known": checkpoint is not None,
+        self._request: dict[str, Any] = {
+            "job": checkpoint or "a query", "stream": True, "durable": checkpoint is not None,
         }  # fmt: skip
         self._schema = schema.json()
 
@@ -229,16 +229,16 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
         context = TaskContext.get()
         batch = int((context and context.getLocalProperty("streaming.sql.batchId")) or 0)
-        question = {**self._question, "batch": batch, "schema": self._schema}
-        _push(question, self._given, iterator)
+        request = {**self._request, "batch": batch, "schema": self._schema}
+        _push(request, self._options, iterator)
         return WriterCommitMessage()
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        self._tell("commit", batchId)
+        self._send("commit", batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        self._tell("abort", batchId)
+        self._send("abort", batchId)
 
-    def _tell(self, operation: str, batch: int) -> None:
-        with Line(self._given, operation, batch=batch, **self._question) as line:
-            line.answer()
+    def _send(self, operation: str, batch: int) -> None:
+        with Client(self._options, operation, batch=batch, **self._request) as client:
+            client.receive_message()

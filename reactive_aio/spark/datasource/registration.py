@@ -1,10 +1,10 @@
-"""Making ``format("reactive")`` known to a session."""
+"""register: make ``format("reactive")`` known to a session."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..failures import require_pyspark
-from ..mode import ModeUnavailable
+from ..errors import require_pyspark
+from ..read_mode import ModeUnavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,7 +22,7 @@ def register(spark: "SparkSession") -> None:
         plugin: Any = import_module(f"{__package__}._plugin")
     except ImportError as error:
         raise ModeUnavailable(
-            "register(): the data source 'reactive' needs PySpark 4.2 or newer, where a source is "
-            "asked for so many rows and no more: pip install 'pyspark>=4.2'"
+            "register(): the data source 'reactive' needs PySpark 4.2 or newer, where a query "
+            "requests a number of rows from its source: pip install 'pyspark>=4.2'"
         ) from error
     spark.dataSource.register(plugin.Reactive)

@@ -1,8 +1,8 @@
 """One run of a streaming query: the calls that block, made on threads.
 
-Spark calls a function with each micro-batch (``foreachBatch``), on a thread of py4j, and writes the
-checkpoint when the function has returned. So the function waits there until the batch is over; to
-the query, the time in which nobody asks for anything is a function that takes long.
+Spark calls a function with each micro-batch (``foreachBatch``), on a thread of Py4J, and writes the
+checkpoint when the function has returned. So the function waits there until the micro-batch is
+over; to the query, time without demand is time in which the function runs.
 """
 
 import logging
@@ -12,35 +12,36 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
+from .._internals import is_context_stopped
 from ..dataframe import from_dataframe
-from ..failures import telling
-from ..jobs import Inherit
-from ..mode import Mode
-from ..rows import Kind
-from .microbatch import MicroBatch, StreamStopped
+from ..errors import explained
+from ..read_mode import ReadMode
+from ..rows import RowKind
+from ..tagged_jobs import InheritProperties
+from .micro_batch import MicroBatch, StreamStopped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ("Plan", "Query")
+__all__ = ("QueryPlan", "QueryRun")
 
-_OFTEN: Final = 1.0
-"""Seconds between two looks whether the subscription was forgotten without a signal."""
-_LOOK: Final = 0.25
-"""Seconds between two looks whether somebody has stopped the query that waits here: it can be
-stopped from anywhere, and whoever does so waits until this wait is over."""
+_CHECK_LOOP_EVERY: Final = 1.0
+"""Seconds between two checks whether the loop of the subscription was closed."""
+_CHECK_QUERY_EVERY: Final = 0.25
+"""Seconds between two checks whether the query was stopped while it waits for demand. Any code can
+stop it, and the call that does so returns when this wait has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What is to be run, for each subscription anew."""
+class QueryPlan:
+    """The query that each subscription runs."""
 
     df: "DataFrame"
-    inherit: Inherit
+    inherit: InheritProperties
     name: str
-    kind: Kind
-    mode: Mode
+    kind: RowKind
+    mode: ReadMode
     window: int
     batch: int | None
     options: dict[str, str]
@@ -49,68 +50,68 @@ class Plan:
     query_name: str | None
 
 
-class _Left(Exception):
-    """Fails the function that Spark has called, so that the batch is not in the checkpoint."""
+class _Abandoned(Exception):
+    """Fails the function that Spark has called, so that the checkpoint lacks the micro-batch."""
 
 
-def _worth_a_line(record: logging.LogRecord) -> bool:
-    """py4j logs whatever a function of ours raises as an error; leaving is none."""
-    return not (record.exc_info and record.exc_info[0] is _Left)
+def _is_logged(record: logging.LogRecord) -> bool:
+    """Py4J logs every exception of a callback as an error; `_Abandoned` is not an error."""
+    return not (record.exc_info and record.exc_info[0] is _Abandoned)
 
 
-class Query:
-    """Starts the query, waits for its end, and waits between its batches."""
+class QueryRun:
+    """Starts the query, waits for its end, and waits between its micro-batches."""
 
     def __init__(
         self,
-        plan: Plan,
-        arrived: Callable[[MicroBatch[Any]], object],
-        is_alone: Callable[[], bool],
+        plan: QueryPlan,
+        on_batch: Callable[[MicroBatch[Any]], object],
+        is_loop_closed: Callable[[], bool],
     ) -> None:
-        """*is_alone* tells whether the loop that asks for batches is closed."""
+        """*on_batch* is called on a thread; it posts the micro-batch to the loop."""
         self._plan = plan
-        self._arrived = arrived
-        self._is_alone = is_alone
-        self.keeps: object = None
-        """Who waits for a batch: to be kept alive as long, though nobody else may refer to it."""
+        self._on_batch = on_batch
+        self._is_loop_closed = is_loop_closed
+        self.keepalive: object = None
+        """The subscription, while it waits for a micro-batch: the run then keeps it alive."""
         self._query: StreamingQuery | None = None
-        self._left = False
-        self._stopped = False  # by somebody else, which was noticed while a batch was under way
-        self._over: SimpleQueue[None] = SimpleQueue()
+        self._is_cancelled = False
+        self._was_stopped = False  # by other code, while a micro-batch was running
+        self._releases: SimpleQueue[None] = SimpleQueue()
 
     # -- from the loop ----------------------------------------------------------------------------
     def release(self) -> None:
-        """The batch that waits is over: Spark may write the checkpoint, and go on."""
-        self._over.put(None)
+        """The running micro-batch is over: Spark may write the checkpoint and continue."""
+        self._releases.put(None)
 
-    def leave(self) -> None:
-        """End every wait, and never wait again."""
-        self._left = True
-        self.keeps = None
-        self._over.put(None)
+    def cancel(self) -> None:
+        """End every wait, now and later."""
+        self._is_cancelled = True
+        self.keepalive = None
+        self._releases.put(None)
 
     # -- on a thread of the subscription ----------------------------------------------------------
     def run(self) -> None:
-        """Run the query from its start to its end; raise what it failed with."""
-        with telling(self._plan.df):
+        """Run the query from its start to its end; raise its error."""
+        with explained(self._plan.df):
             try:
                 query = self._plan.inherit(self._start)()
                 self._query = query
-                while not query.awaitTermination(_OFTEN):
-                    if self._is_alone():
-                        self.leave()
-                    if self._left:
+                while not query.awaitTermination(_CHECK_LOOP_EVERY):
+                    if self._is_loop_closed():
+                        self.cancel()
+                    if self._is_cancelled:
                         query.stop()
             except Exception as error:
-                if self._stopped:
+                if self._was_stopped:
                     raise StreamStopped(self._plan.name) from error
-                if not self._left:
+                if not self._is_cancelled:
                     raise
 
     def _start(self) -> "StreamingQuery":
         plan = self._plan
-        logging.getLogger("py4j.clientserver").addFilter(_worth_a_line)  # the same one, once
-        writer = plan.df.writeStream.foreachBatch(self._each).outputMode(plan.output_mode)
+        logging.getLogger("py4j.clientserver").addFilter(_is_logged)  # it is added only once
+        writer = plan.df.writeStream.foreachBatch(self._process).outputMode(plan.output_mode)
         writer = writer.options(**plan.options)
         if plan.trigger:
             writer = writer.trigger(**plan.trigger)
@@ -119,41 +120,41 @@ class Query:
         return writer.start()
 
     def stop(self) -> None:
-        """Stop the query. To be called when it has been left, or else it waits for the batch."""
-        with suppress(Exception):  # a session that is gone has stopped it
+        """Stop the query. Call `cancel` before, or it waits for the end of the micro-batch."""
+        with suppress(Exception):  # a lost session has stopped it
             if self._query is not None:
                 self._query.stop()
 
     # -- on the thread that Spark calls -----------------------------------------------------------
-    def _each(self, df: "DataFrame", batch_id: int) -> None:
-        self._refuse()
-        self._arrived(self._made(df, batch_id))
+    def _process(self, df: "DataFrame", batch_id: int) -> None:
+        self._require_active()
+        self._on_batch(self._micro_batch(df, batch_id))
         while True:
             try:
-                self._over.get(timeout=_LOOK)
+                self._releases.get(timeout=_CHECK_QUERY_EVERY)
                 break
             except Empty:
-                if self._is_stopped(df):
-                    self._stopped = True
-                    raise _Left("the query was stopped while a batch was under way") from None
-        self._refuse()
+                if self._is_query_stopped(df):
+                    self._was_stopped = True
+                    raise _Abandoned("the query was stopped while a batch was running") from None
+        self._require_active()
 
-    def _made(self, df: "DataFrame", batch_id: int) -> MicroBatch[Any]:
-        # Here, because it blocks; and because here are the local properties of the query's jobs.
+    def _micro_batch(self, df: "DataFrame", batch_id: int) -> MicroBatch[Any]:
+        # On this thread, because it blocks, and because the query's local properties are set here.
         plan = self._plan
         rows = from_dataframe(
             df, rows=plan.kind, mode=plan.mode, window=plan.window, batch=plan.batch
         )
         return MicroBatch(batch_id, rows, df)
 
-    def _refuse(self) -> None:
-        if self._left:
-            raise _Left("the subscription has been cancelled; the batch will come again")
+    def _require_active(self) -> None:
+        if self._is_cancelled:
+            raise _Abandoned("the subscription has been cancelled; the batch will be repeated")
 
-    def _is_stopped(self, df: "DataFrame") -> bool:
-        context: Any = df.sparkSession.sparkContext
+    def _is_query_stopped(self, df: "DataFrame") -> bool:
+        query = self._query
         try:
-            query = self._query
-            return context._jsc.sc().isStopped() or (query is not None and not query.isActive)
+            is_inactive = query is not None and not query.isActive
+            return is_inactive or is_context_stopped(df.sparkSession.sparkContext)
         except Exception:
-            return True  # the session is gone
+            return True  # the session is lost

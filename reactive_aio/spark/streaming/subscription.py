@@ -1,123 +1,128 @@
-"""The loop's side of a streaming query: one micro-batch at a time, each under demand."""
+"""The loop's side of a streaming query: one micro-batch at a time, under demand."""
 
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakMethod, finalize
 
 from ..._core.demand import Demand
-from ..._core.loop import Door
-from ...stage import Inlet
-from ..crew import Crew
-from .microbatch import MicroBatch, StreamStopped
-from .query import Plan, Query
+from ..._core.loop import LoopHandle
+from ...stage import Downstream
+from ..call_threads import CallThreads
+from .micro_batch import MicroBatch, StreamStopped
+from .query import QueryPlan, QueryRun
 
 __all__ = ("StreamSubscription",)
 
 
 class StreamSubscription:
-    """One subscription. Everything here runs on the loop's thread."""
+    """One subscription. Every method runs on the loop's thread."""
 
-    __slots__ = ("__weakref__", "_clear", "_crew", "_demand", "_door", "_forgotten", "_here",
-                 "_inlet", "_name", "_query", "_started", "_under_way")  # fmt: skip
+    __slots__ = ("__weakref__", "_arrived", "_demand", "_downstream", "_finalizer", "_is_processed",
+                 "_is_running", "_is_started", "_loop_handle", "_name", "_run",
+                 "_threads")  # fmt: skip
 
-    def __init__(self, inlet: Inlet[MicroBatch[Any]], plan: Plan) -> None:
-        self._inlet: Inlet[MicroBatch[Any]] | None = inlet
+    def __init__(self, downstream: Downstream[MicroBatch[Any]], plan: QueryPlan) -> None:
+        self._downstream: Downstream[MicroBatch[Any]] | None = downstream
         self._name = plan.name
-        self._door = Door(f"{plan.name}()")
-        arrived = _calling(self._door, WeakMethod(self._arrived))
-        self._query = Query(plan, arrived, self._door.loop.is_closed)
-        self._crew = Crew(self._door, plan.name, size=1, interrupt=self._query.stop)
+        self._loop_handle = LoopHandle(f"{plan.name}()")
+        on_batch = _post_to(self._loop_handle, WeakMethod(self._on_batch))
+        self._run = QueryRun(plan, on_batch, self._loop_handle.loop.is_closed)
+        self._threads = CallThreads(self._loop_handle, plan.name, size=1, interrupt=self._run.stop)
         self._demand = Demand()
-        self._started = False
-        self._here: MicroBatch[Any] | None = None
-        self._under_way = False  # a batch was handed over, and the query waits for its end
-        self._clear = True  # what was handed over has been processed
-        # With a loop that was closed under it, for example: the query must not go on alone.
-        self._forgotten = finalize(self, _let_go, self._query, self._crew)
-        self._forgotten.atexit = False
+        self._is_started = False
+        self._is_processed = True  # downstream has processed the micro-batch handed over
+        self._is_running = False  # a micro-batch was handed over, and the query waits for its end
+        self._arrived: MicroBatch[Any] | None = None  # it has not been handed over
+        # When it is dropped without a signal, for example because its loop was closed, the query
+        # must end as well.
+        self._finalizer = finalize(self, _release, self._run, self._threads)
+        self._finalizer.atexit = False
 
-    # -- what the island tells --------------------------------------------------------------------
+    # -- the subscription that the island sees ----------------------------------------------------
     def request(self, n: int, /) -> None:
         self._demand.add(n)
-        self._clear = True
-        if not self._started:
-            self._started = True
+        self._is_processed = True
+        if not self._is_started:
+            self._is_started = True
             # A thread that waits for the query must not keep the subscription alive.
-            self._crew.call(self._query.run, _telling(WeakMethod(self._ended)))
-        self._go()
+            self._threads.call(self._run.run, _weakly(WeakMethod(self._on_end)))
+        self._advance()
 
     def processed(self) -> None:
-        self._clear = True
-        self._go()
+        self._is_processed = True
+        self._advance()
 
     def cancel(self) -> None:
-        """Let go: the wait ends first, or stopping the query would wait for it."""
-        self._inlet = self._here = None
-        self._query.leave()
-        self._crew.interrupt()
-        self._forgotten()
+        """End the wait for demand first: stopping the query would wait for it."""
+        self._downstream = self._arrived = None
+        self._run.cancel()
+        self._threads.interrupt()
+        self._finalizer()
 
     async def aclose(self) -> None:
         """Wait, after a cancellation, until the query has stopped."""
-        await self._crew.closed()
+        await self._threads.wait_done()
 
-    # -- what the threads tell --------------------------------------------------------------------
-    def _arrived(self, batch: MicroBatch[Any]) -> None:
-        if self._inlet is not None:
-            self._here = batch
-            self._go()
+    # -- results of the threads -------------------------------------------------------------------
+    def _on_batch(self, batch: MicroBatch[Any]) -> None:
+        if self._downstream is not None:
+            self._arrived = batch
+            self._advance()
 
-    def _ended(self, _: None, error: Exception | None) -> None:
-        inlet, self._inlet = self._inlet, None
-        if inlet is None:
+    def _on_end(self, _: None, error: Exception | None) -> None:
+        downstream, self._downstream = self._downstream, None
+        if downstream is None:
             return
-        self._forgotten()  # and lets go of what the query keeps
-        if error is None and (self._under_way or self._here is not None):
+        self._finalizer()
+        if error is None and (self._is_running or self._arrived is not None):
             error = StreamStopped(self._name)
         if error is None:
-            inlet.complete()
+            downstream.complete()
         else:
-            inlet.fail(error)
+            downstream.fail(error)
 
-    # -- what is done about it --------------------------------------------------------------------
-    def _go(self) -> None:
-        inlet = self._inlet
-        if inlet is None or not self._clear or not self._demand:
+    # -- handing over ----------------------------------------------------------------------------
+    def _advance(self) -> None:
+        downstream = self._downstream
+        if downstream is None or not self._is_processed or not self._demand:
             return
-        batch, self._here = self._here, None
+        batch, self._arrived = self._arrived, None
         if batch is not None:
             self._demand.take(1)
-            self._under_way, self._clear = True, False
-            inlet.push([batch])
-        elif self._under_way:
-            self._under_way = False
-            self._query.release()
-        self._query.keeps = self if self._demand and self._inlet is not None else None
+            self._is_running, self._is_processed = True, False
+            downstream.push([batch])
+        elif self._is_running:
+            self._is_running = False
+            self._run.release()
+        waits = self._demand and self._downstream is not None
+        self._run.keepalive = self if waits else None
 
 
-Arrived = Callable[[MicroBatch[Any]], object]
-Ended = Callable[[None, Exception | None], None]
+OnBatch = Callable[[MicroBatch[Any]], object]
+OnEnd = Callable[[None, Exception | None], None]
 
 
-def _calling(door: Door, arrived: "WeakMethod[Arrived]") -> Arrived:
-    """Make what a thread calls with a batch."""
+def _post_to(loop_handle: LoopHandle, on_batch: "WeakMethod[OnBatch]") -> OnBatch:
+    """Return a function that posts a micro-batch from a thread to the loop."""
 
     def call(batch: MicroBatch[Any]) -> None:
-        if (method := arrived()) is not None:
+        if (method := on_batch()) is not None:
             method(batch)
 
-    return lambda batch: door.soon_threadsafe(call, batch)
+    return lambda batch: loop_handle.call_soon_threadsafe(call, batch)
 
 
-def _telling(ended: "WeakMethod[Ended]") -> Ended:
-    def tell(result: None, error: Exception | None) -> None:
-        if (method := ended()) is not None:
+def _weakly(on_end: "WeakMethod[OnEnd]") -> OnEnd:
+    """Return a function that calls a method of the subscription if it is still alive."""
+
+    def call(result: None, error: Exception | None) -> None:
+        if (method := on_end()) is not None:
             method(result, error)
 
-    return tell
+    return call
 
 
-def _let_go(query: Query, crew: Crew) -> None:
-    """Only what is safe inside the garbage collector: no thread is started, no loop is asked."""
-    query.leave()
-    crew.dismiss()
+def _release(run: QueryRun, threads: CallThreads) -> None:
+    """Safe inside the garbage collector: it starts no thread and does not touch the loop."""
+    run.cancel()
+    threads.stop()

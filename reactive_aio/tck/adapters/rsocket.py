@@ -19,8 +19,8 @@ def from_rsocket(make: Callable[P, Any]) -> Callable[P, "RSocketPublisher[Any]"]
 
     Its interfaces are those of Reactive Streams with one exception, which is translated:
     ``on_next(value, is_complete)`` becomes ``on_next(value)`` and, if it is complete,
-    ``on_complete()``. Subscriptions are passed on unchanged. Elements are rsocket's Payloads, unless
-    *make* sends something else.
+    ``on_complete()``. Subscriptions are passed on unchanged. Elements are rsocket's Payloads,
+    unless *make* sends something else.
 
     Not translated: awaitables that signals return. rsocket's publishers do not await them: set
     ``awaits_signals=False``.

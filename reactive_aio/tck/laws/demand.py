@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import law
 from ..rules import Strength
 from ..scenario.law_context import LawContext
@@ -111,12 +111,14 @@ async def spec302_takes_requests_inside_signals(context: LawContext) -> None:
         )
         await recorder.wait_for_elements(6, "3.2")
         recorder.require(
-            recorder.error is None, "3.2", f"requests inside signals: {shown(recorder.error)}"
+            recorder.error is None, "3.2", f"requests inside signals: {safe_repr(recorder.error)}"
         )
         if context.candidate.completes:
             await recorder.wait_for_end("3.2")
             recorder.require(
-                recorder.is_completed, "3.2", f"requests inside signals: {shown(recorder.error)}"
+                recorder.is_completed,
+                "3.2",
+                f"requests inside signals: {safe_repr(recorder.error)}",
             )
 
 
@@ -196,7 +198,7 @@ async def _refuses(context: LawContext, n: int, before: int) -> None:
     await context.wait_until(
         lambda: recorder.is_terminated, "3.9", f"request({n}) was not answered", recorder.journal
     )
-    answer = "on_complete()" if recorder.error is None else f"on_error({shown(recorder.error)})"
+    answer = "on_complete()" if recorder.error is None else f"on_error({safe_repr(recorder.error)})"
     is_right = isinstance(recorder.error, ValueError)
     recorder.require(is_right, "3.9", f"request({n}) was answered by {answer}, not by a ValueError")
     recorder.request(5)
@@ -230,7 +232,7 @@ async def spec309_names_the_problem(context: LawContext) -> None:
             "negative subscription request",
         )
     )
-    recorder.require(is_named, "3.9", f"the answer does not say what was wrong: {shown(text)}")
+    recorder.require(is_named, "3.9", f"the answer does not say what was wrong: {safe_repr(text)}")
 
 
 _PENDING = "required_spec317_mustSupportA{}PendingElementCountUpToLongMaxValue"
@@ -284,7 +286,7 @@ async def _takes(context: LawContext, requests: tuple[int, ...]) -> None:
     recorder.require(
         recorder.error is None,
         "3.17",
-        f"a demand of {requests} made it fail: {shown(recorder.error)}",
+        f"a demand of {requests} made it fail: {safe_repr(recorder.error)}",
     )
     recorder.require(recorder.received == 3, "3.17", what)
     if context.candidate.completes:
@@ -292,7 +294,7 @@ async def _takes(context: LawContext, requests: tuple[int, ...]) -> None:
         recorder.require(
             recorder.is_completed,
             "3.17",
-            f"a demand of {requests} made it fail: {shown(recorder.error)}",
+            f"a demand of {requests} made it fail: {safe_repr(recorder.error)}",
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from ...spec import Publisher
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import law
 from ..rules import Strength
 from ..scenario.equality import alike, all_alike
@@ -52,7 +52,7 @@ async def library1_sends_the_same_elements_for_any_demand(context: LawContext) -
             f"requested {name}, {recorder.received} of {LENGTH} elements came",
         )
         same = _same(recorder.elements, expected, context.candidate.ordered)
-        what = f"requested {name}, other elements came than {shown(expected, 200)}"
+        what = f"requested {name}, other elements came than {safe_repr(expected, 200)}"
         recorder.require(same, "L.1", what)
 
 

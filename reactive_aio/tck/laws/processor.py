@@ -1,6 +1,6 @@
 """Laws for processors, in addition to those of a publisher and of a white-box subscriber."""
 
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import NotJudged, law
 from ..scenario.equality import all_same, same
 from ..scenario.law_context import LawContext
@@ -48,17 +48,19 @@ async def _pass_element(context: LawContext, upstream: Upstream, *subscribers: R
     sent = await upstream.on_next()
     for subscriber, count in zip(subscribers, before, strict=True):
         await subscriber.wait_for_elements_or_end(
-            count + 1, "4.1", f"{shown(sent, 60)} was requested, sent, and did not arrive"
+            count + 1, "4.1", f"{safe_repr(sent, 60)} was requested, sent, and did not arrive"
         )
         arrived = subscriber.received > count and same(subscriber.elements[-1], sent)
         subscriber.require(
-            arrived, "4.1", f"{shown(sent, 60)} was sent; what came is another element or the end"
+            arrived,
+            "4.1",
+            f"{safe_repr(sent, 60)} was sent; what came is another element or the end",
         )
     return sent
 
 
 async def _require_failure(error: BaseException, subscriber: Recorder, rule: str) -> None:
-    what = f"on_error({shown(error)}) was received and not passed on"
+    what = f"on_error({safe_repr(error)}) was received and not passed on"
     await subscriber.context.wait_until(
         lambda: subscriber.is_terminated, rule, what, subscriber.journal
     )
@@ -67,7 +69,7 @@ async def _require_failure(error: BaseException, subscriber: Recorder, rule: str
         raise NotJudged("the processor recovers from the error and completes, as it may")
     causes = (received, received.__cause__, received.__context__)
     passed = any(same(each, error) for each in causes)
-    subscriber.require(passed, rule, f"{what}: {shown(received, 80)} came instead")
+    subscriber.require(passed, rule, f"{what}: {safe_repr(received, 80)} came instead")
 
 
 @law(
@@ -114,7 +116,7 @@ async def spec201_keeps_earlier_demand(context: LawContext) -> None:
         other.require(
             same(received, sent),
             "4.1",
-            f"{shown(sent, 60)} was sent after it joined, {shown(received, 60)} came",
+            f"{safe_repr(sent, 60)} was sent after it joined, {safe_repr(received, 60)} came",
         )
     await upstream.on_complete()
     for subscriber in (one, other):
@@ -122,7 +124,7 @@ async def spec201_keeps_earlier_demand(context: LawContext) -> None:
         subscriber.require(
             subscriber.is_completed,
             "1.5",
-            f"upstream completed; it failed with {shown(subscriber.error)}",
+            f"upstream completed; it failed with {safe_repr(subscriber.error)}",
         )
 
 
@@ -138,14 +140,14 @@ async def spec401_passes_on_what_it_receives(context: LawContext) -> None:
     subscriber.require(
         all_same(subscriber.elements, sent),
         "4.1",
-        f"{shown(sent, 80)} were sent, {shown(subscriber.elements, 80)} came",
+        f"{safe_repr(sent, 80)} were sent, {safe_repr(subscriber.elements, 80)} came",
     )
     await upstream.on_complete()
     await subscriber.wait_for_end("1.5")
     subscriber.require(
         subscriber.is_completed,
         "1.5",
-        f"upstream completed; it failed with {shown(subscriber.error)}",
+        f"upstream completed; it failed with {safe_repr(subscriber.error)}",
     )
 
 

@@ -1,6 +1,6 @@
 """Laws about a subscriber that raises in a signal (2.13): it counts as cancelled."""
 
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import law
 from ..rules import Strength
 from ..scenario.law_context import LawContext
@@ -96,7 +96,7 @@ async def _require_reports(context: LawContext, factory: str, *signals: str) -> 
     ]
     others = [each for each in context.reported_errors if each.get("exception") not in errors]
     context.require(
-        not others, "L.8", f"the loop's exception handler received others: {shown(others)}"
+        not others, "L.8", f"the loop's exception handler received others: {safe_repr(others)}"
     )
 
 

@@ -3,7 +3,7 @@
 import sys
 from typing import Final
 
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import SETUP, law
 from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED
@@ -51,7 +51,7 @@ async def _exactly(context: LawContext, n: int) -> None:
     )
     recorder.require(recorder.received == n, SETUP, f"publisher({n}) sent more than {n} elements")
     recorder.require(
-        recorder.is_completed, SETUP, f"publisher({n}) failed: {shown(recorder.error)}"
+        recorder.is_completed, SETUP, f"publisher({n}) failed: {safe_repr(recorder.error)}"
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import NotJudged, law
 from ..rules import Strength
 from ..scenario.law_context import LawContext
@@ -35,7 +35,7 @@ async def spec102_completes_with_less_than_requested(context: LawContext) -> Non
         recorder.require(
             recorder.is_completed,
             "1.2",
-            f"it failed instead of completing: {shown(recorder.error)}",
+            f"it failed instead of completing: {safe_repr(recorder.error)}",
         )
 
 
@@ -139,7 +139,7 @@ async def spec105_completes_a_finite_stream(context: LawContext) -> None:
             recorder.request(1)
         await recorder.wait_for_end("1.5")
         recorder.require(
-            recorder.is_completed, "1.5", f"a stream of {n} failed: {shown(recorder.error)}"
+            recorder.is_completed, "1.5", f"a stream of {n} failed: {safe_repr(recorder.error)}"
         )
         came = recorder.received
         recorder.require(came == n, "1.5", f"a stream of {n} completed after {came}")
@@ -161,7 +161,7 @@ async def spec105_completes_an_empty_stream(context: LawContext) -> None:
             recorder.request(1)
         await recorder.wait_for_end("1.5")
         recorder.require(
-            recorder.is_completed, "1.5", f"an empty stream failed: {shown(recorder.error)}"
+            recorder.is_completed, "1.5", f"an empty stream failed: {safe_repr(recorder.error)}"
         )
         came = recorder.received
         recorder.require(not came, "1.5", f"{came} elements came of an empty stream")

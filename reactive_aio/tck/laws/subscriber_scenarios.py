@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Iterator
 from inspect import iscoroutinefunction
 from typing import Any, Final
 
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import NotJudged
 from ..scenario.heartbeat import Heartbeat
 from ..scenario.upstream import EqualSubscription, Upstream, UpstreamSubscription
@@ -206,7 +206,7 @@ async def refuse_none(tested: SubscriberUnderTest, signal: str, is_started: bool
         tested.upstream.require(None not in reported, "2.13", what)
     what = f"{signal}(None) returned normally; it must raise TypeError"
     tested.upstream.require(error is not None, "2.13", what)
-    what = f"{signal}(None) raised {shown(error)}; it must raise TypeError"
+    what = f"{signal}(None) raised {safe_repr(error)}; it must raise TypeError"
     tested.upstream.require(isinstance(error, TypeError), "2.13", what)
 
 
@@ -285,7 +285,9 @@ async def receive_elements_inside_request(tested: SubscriberUnderTest) -> None:
         sent = upstream.sent
         what = f"{sent} elements were sent inside of request, {len(probe.elements)} received"
         upstream.require(len(probe.elements) <= sent, "2.11", what)
-        what = f"3 elements were requested and sent inside of request: {shown(probe.elements, 80)}"
+        what = (
+            f"3 elements were requested and sent inside of request: {safe_repr(probe.elements, 80)}"
+        )
         upstream.require(len(probe.elements) >= min(sent, 3), "2.11", what)
 
 

@@ -5,7 +5,7 @@ from inspect import isawaitable
 from typing import Any
 
 from ...errors import RuleViolation
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import SETUP
 from ..scenario.equality import same
 from ..scenario.law_context import LawContext
@@ -85,7 +85,7 @@ class SubscriberUnderTest:
             except (RuleViolation, StopCandidate):
                 raise
             except BaseException as error:
-                raised = f"{what} raised {shown(error)}"
+                raised = f"{what} raised {safe_repr(error)}"
                 raise self.context.violation(rule, raised, self.upstream.journal) from error
 
     # -- what must reach the probe ----------------------------------------------------------------
@@ -95,7 +95,7 @@ class SubscriberUnderTest:
         sent = await self.upstream.on_next()
         probe = self.probe
         if probe is not None:
-            what = f"on_next({shown(sent, 60)}) was sent and has not reached the probe"
+            what = f"on_next({safe_repr(sent, 60)}) was sent and has not reached the probe"
             await self.context.wait_until(
                 lambda: len(probe.elements) > before, "2.11", what, self.upstream.journal
             )
@@ -103,7 +103,7 @@ class SubscriberUnderTest:
             self.upstream.require(
                 same(received, sent),
                 "2.11",
-                f"{shown(sent, 60)} was sent, {shown(received, 60)} was received",
+                f"{safe_repr(sent, 60)} was sent, {safe_repr(received, 60)} was received",
             )
         return sent
 
@@ -126,7 +126,7 @@ class SubscriberUnderTest:
             )
             errors = probe.errors
             self.upstream.require(
-                not errors, rule, f"on_complete was sent, {shown(errors, 80)} was received"
+                not errors, rule, f"on_complete was sent, {safe_repr(errors, 80)} was received"
             )
 
     async def expect_error(self, error: BaseException, rule: str) -> None:
@@ -134,7 +134,7 @@ class SubscriberUnderTest:
         await self.upstream.require_inner_subscriber()
         probe = self.probe
         if probe is not None:
-            what = f"on_error({shown(error)}) was sent and has not reached the probe"
+            what = f"on_error({safe_repr(error)}) was sent and has not reached the probe"
             await self.context.wait_until(
                 lambda: probe.completions or probe.errors, rule, what, self.upstream.journal
             )
@@ -142,7 +142,7 @@ class SubscriberUnderTest:
             self.upstream.require(
                 received is error,
                 rule,
-                f"on_error({shown(error)}) was sent, {shown(received, 80)} was received",
+                f"on_error({safe_repr(error)}) was sent, {safe_repr(received, 80)} was received",
             )
 
 

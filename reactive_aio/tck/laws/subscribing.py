@@ -4,7 +4,7 @@ from typing import Any
 
 from ...spec import Subscription
 from ...testing.journal import Kind
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import NotJudged, law
 from ..rules import Strength
 from ..scenario.equality import all_alike
@@ -43,7 +43,7 @@ async def spec109_rejects_none_as_subscriber(context: LawContext) -> None:
         except StopCandidate:
             raise
         except BaseException as error:
-            what = f"subscribe(None) raised {shown(error)}, not a TypeError"
+            what = f"subscribe(None) raised {safe_repr(error)}, not a TypeError"
             raise context.violation("1.9", what, journal) from error
     raise context.violation("1.9", "subscribe(None) did not raise TypeError", journal)
 
@@ -162,7 +162,7 @@ async def spec111_takes_two_subscribers(context: LawContext) -> None:
     await context.settle()
     for recorder in both:
         recorder.require(
-            recorder.error is None, "1.11", f"one was refused: {shown(recorder.error)}"
+            recorder.error is None, "1.11", f"one was refused: {safe_repr(recorder.error)}"
         )
 
 
@@ -184,7 +184,7 @@ async def spec111_serves_two_subscribers(context: LawContext) -> None:
             1, "1.11", "one received neither an element nor completion"
         )
         recorder.require(
-            recorder.error is None, "1.11", f"one was refused: {shown(recorder.error)}"
+            recorder.error is None, "1.11", f"one was refused: {safe_repr(recorder.error)}"
         )
 
 
@@ -267,7 +267,7 @@ async def _completed(watched: list[Recorder]) -> None:
             recorder.received + 1, "1.11", "one of three received no completion"
         )
         recorder.require(
-            recorder.is_completed, "1.11", f"one of three failed: {shown(recorder.error)}"
+            recorder.is_completed, "1.11", f"one of three failed: {safe_repr(recorder.error)}"
         )
 
 

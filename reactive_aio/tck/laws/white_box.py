@@ -1,6 +1,6 @@
 """Laws for subscribers that report their signals to a probe and accept commands."""
 
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import SETUP, NotJudged, law
 from ..rules import Strength
 from ..scenario.equality import all_same
@@ -228,7 +228,7 @@ async def spec211_receives_in_order(context: LawContext) -> None:
     tested.upstream.require(
         all_same(received, sent),
         "2.11",
-        f"{shown(sent, 80)} were sent, {shown(received, 80)} received",
+        f"{safe_repr(sent, 80)} were sent, {safe_repr(received, 80)} received",
     )
     tested.upstream.require(
         ends == 1, "2.11", f"one terminal signal was sent, {ends} were received"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import RuleViolation
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import NotJudged
 from ..report.verdict import Outcome, Report, Verdict
 from ..timeouts import Timeouts
@@ -148,7 +148,7 @@ class NetworkJudge:
         except Exception as caught:
             lines = "".join(traceback.format_exception(caught)[-2:])
             return replace(
-                _verdict(law, Outcome.FAIL, f"{shown(caught)} came out of the law"), stack=lines
+                _verdict(law, Outcome.FAIL, f"{safe_repr(caught)} came out of the law"), stack=lines
             )
         violation = error if isinstance(error, RuleViolation) else context.first_fault()
         self.unreachable_because = await self._connection_error()
@@ -240,7 +240,7 @@ def _broken(law: WireLaw, violation: RuleViolation, context: WireContext) -> Ver
     verdict = _verdict(law, Outcome.FAIL, f"rule {rule}: {violation.what}")
     known = WIRE_RULES.get(rule)
     strength = law.strength if known is None else known.strength
-    marked = [each for each in context.journals if each.offended]
+    marked = [each for each in context.journals if each.has_offence]
     marked = marked or [each for each in context.journals if each.entries][-1:]
     log = str(marked[0]) if marked else ""
     return replace(verdict, broken=rule, strength=strength, log=log)

@@ -246,7 +246,7 @@ class PeerConnection:
     def violation(self, rule: str, what: str) -> RuleViolation:
         """The error to raise; the offence is marked at the last entry of the journal."""
         last = self.journal.entries[-1] if self.journal.entries else self.note("nothing happened")
-        self.journal.blame(last, f"{rule}: {what}")
+        self.journal.mark(last, f"{rule}: {what}")
         return RuleViolation(rule, what)
 
     async def require_alive(self, rule: str, after: str) -> None:
@@ -285,7 +285,7 @@ class PeerConnection:
             if fault is not None:
                 rule, what = fault
                 if not self.faults:
-                    self.journal.blame(entry, f"{rule}: {what}")
+                    self.journal.mark(entry, f"{rule}: {what}")
                 self.faults.append(RuleViolation(rule, what))
             if frame.kind == KEEPALIVE and frame.flags & RESPOND:
                 await self.flood([frames.keepalive(frame.data, respond=False)])

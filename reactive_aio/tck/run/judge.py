@@ -9,7 +9,7 @@ from typing import Final
 
 from ...errors import RuleViolation
 from ...testing.drawing import draw
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ...testing.virtual_time import VirtualTimeLoop
 from ..candidate import Candidate
 from ..law import Law, NotJudged
@@ -92,7 +92,7 @@ class Judge:
         if isinstance(error, NotJudged):
             return self._verdict(law, Outcome.NOT_JUDGED, str(error))
         if error is not None:
-            verdict = self._failure(law, law.rule, f"{shown(error)} came out of the candidate")
+            verdict = self._failure(law, law.rule, f"{safe_repr(error)} came out of the candidate")
             return replace(verdict, stack=_traceback(error))
         return self._verdict(law, Outcome.PASS)
 
@@ -112,7 +112,7 @@ class Judge:
             verdict = replace(verdict, strength=RULES[rule].strength)
         journals = self._context.journals if self._context is not None else []
         # The journal in which the offence is marked, or else the first.
-        marked = [each for each in journals if each.offended] or journals
+        marked = [each for each in journals if each.has_offence] or journals
         if marked:
             verdict = replace(verdict, log=str(marked[0]), drawing=draw(marked[0]))
         return replace(verdict, broken=rule)

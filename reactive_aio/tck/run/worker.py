@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, TextIO
 
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ...testing.virtual_time import VirtualTimeLoop
 from ..candidate import Candidate, InvalidCandidate, load_candidate
 from ..timeouts import Timeouts
@@ -105,7 +105,7 @@ def _load(job: Job) -> Candidate:
     except BaseException as error:
         calls = traceback.extract_tb(error.__traceback__)
         at = f" at {calls[-1].filename}:{calls[-1].lineno}" if calls else ""
-        raise InvalidCandidate(f"{job.where} raised {shown(error)}{at}") from None
+        raise InvalidCandidate(f"{job.where} raised {safe_repr(error)}{at}") from None
 
 
 # -- the process -----------------------------------------------------------------------------------

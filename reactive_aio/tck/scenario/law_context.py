@@ -11,7 +11,7 @@ from typing import Any, Final
 from ...errors import RuleViolation
 from ...spec import Publisher
 from ...testing.journal import Journal, Kind
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..candidate import Candidate
 from ..law import SETUP, NotJudged
 from ..timeouts import Timeouts
@@ -60,7 +60,9 @@ class LawContext:
             except BaseException as error:
                 if _is_own_cancellation(error):
                     raise
-                raise self.violation(SETUP, f"the factory {call} raised {shown(error)}") from error
+                raise self.violation(
+                    SETUP, f"the factory {call} raised {safe_repr(error)}"
+                ) from error
         if made is None:
             raise NotJudged(f"the factory {call} returned None")
         return made
@@ -103,7 +105,7 @@ class LawContext:
             except StopCandidate:
                 raise
             except BaseException as error:
-                what = f"subscribe() raised {shown(error)}"
+                what = f"subscribe() raised {safe_repr(error)}"
                 raise self.violation("1.9", what, journal) from error
         if isawaitable(returned):
             close_coroutine(returned)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...spec import Subscription
 from ...testing.journal import Journal, Kind
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from .stop_candidate import StopCandidate
 
 if TYPE_CHECKING:
@@ -90,11 +90,11 @@ class Recorder:
                 raise
             except BaseException as error:
                 where = "" if get_ident() == self._own_thread else " on another thread"
-                self.record_fault(rule, f"{what}{where} raised {shown(error)}")
+                self.record_fault(rule, f"{what}{where} raised {safe_repr(error)}")
             else:
                 if returned is not None:
                     close_coroutine(returned)
-                    self.record_fault(rule, f"{what} returned {shown(returned, 60)}, not None")
+                    self.record_fault(rule, f"{what} returned {safe_repr(returned, 60)}, not None")
 
     def record_fault(self, rule: str, what: str) -> None:
         """Mark an offence in the journal; the context raises it."""
@@ -186,7 +186,7 @@ class Recorder:
     def on_error(self, error: BaseException, /) -> Any:
         self._enter(Kind.ON_ERROR, error)
         if not isinstance(cast("object", error), BaseException):
-            self.record_fault("1.4", f"on_error({shown(error, 60)}): this is not an exception")
+            self.record_fault("1.4", f"on_error({safe_repr(error, 60)}): this is not an exception")
         self._terminal(error)
 
     def on_complete(self) -> Any:

@@ -15,7 +15,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
 from ...testing.journal import Journal, Kind
-from ...testing.shown import shown
+from ...testing.safe_repr import safe_repr
 from ..law import NotJudged
 from .stop_candidate import StopCandidate
 
@@ -158,7 +158,7 @@ class Upstream:
         """Send a signal and wait for its end, which must be normal (2.13)."""
         error = await self.try_signal(name, *args)
         if error is not None:
-            what = f"{_call_text(name, *args)} raised {shown(error)}"
+            what = f"{_call_text(name, *args)} raised {safe_repr(error)}"
             raise self.context.violation("2.13", what, self.journal)
 
     async def try_signal(self, name: str, *args: Any) -> BaseException | None:
@@ -225,7 +225,7 @@ class Upstream:
             self._call_signal(name, *args)
         except SignalRaised as raised:
             call = _call_text(name, *args)
-            what = f"{call}, sent inside of request, raised {shown(raised.error)}"
+            what = f"{call}, sent inside of request, raised {safe_repr(raised.error)}"
             self.record_fault("2.13", what)
         finally:
             if token is not None:
@@ -289,4 +289,4 @@ def _is_positive(n: object) -> bool:
 def _call_text(name: str, *args: Any) -> str:
     if name == "on_subscribe" and args[0] is not None:
         return "on_subscribe()"
-    return f"{name}({', '.join(f'{shown(each, 60)}' for each in args)})"
+    return f"{name}({', '.join(f'{safe_repr(each, 60)}' for each in args)})"

@@ -1,5 +1,5 @@
-// rsocket-js 1.0.0-alpha.3 as a peer: what the network kit wants offered, over TCP and WebSocket,
-// and a client that does what it is told, a line of JSON at a time.
+// rsocket-js 1.0.0-alpha.3 as a peer: the routes that the network kit requires, over TCP and WebSocket,
+// and a client that runs one command per line of JSON.
 "use strict";
 const readline = require("readline");
 const { WellKnownMimeType, decodeCompositeMetadata, decodeRoutes, encodeCompositeMetadata,
@@ -184,21 +184,21 @@ function connect(command) {
   }).connect();
 }
 
-// It asks for 31 bits at most.
+// The protocol limits a request to 31 bits.
 const amount = (word) => Math.min(Number(word), 0x7fffffff);
 
-// Do what the words say, as docs/protocol.md has it; then tell what has come of it.
+// Run the script, see docs/protocol.md; then report the result.
 function follow(peer, words, command, done) {
   let model = words.shift();
   if (model === "twice") {
     model = "stream";
     follow(peer, ["stream", ...words], command, nothing);
   }
-  const told = { count: 0, bytes: 0, elements: [], end: "" };
+  const report = { count: 0, bytes: 0, elements: [], end: "" };
   let due = 0, handle = null, over = false;
-  const end = (how) => { if (!over) { over = true; told.end = how; setImmediate(done, told); } };
+  const end = (how) => { if (!over) { over = true; report.end = how; setImmediate(done, report); } };
   const step = () => {
-    while (words.length && told.count === due) {
+    while (words.length && report.count === due) {
       const word = words.shift();
       if (word === "drop") sockets.pop().destroy();
       else if (word === "cancel") {
@@ -214,13 +214,13 @@ function follow(peer, words, command, done) {
   };
   const subscriber = {
     onNext(payload, isComplete) {
-      told.count += 1;
-      told.bytes += payload.data ? payload.data.length : 0;
-      if (told.elements.length < 50) told.elements.push(String(payload.data).slice(0, 100));
+      report.count += 1;
+      report.bytes += payload.data ? payload.data.length : 0;
+      if (report.elements.length < 50) report.elements.push(String(payload.data).slice(0, 100));
       if (isComplete) end("complete"); else step();
     },
     onComplete: () => end("complete"),
-    onError: (error) => { told.message = error.message; end(`error ${error.code || 0}`); },
+    onError: (error) => { report.message = error.message; end(`error ${error.code || 0}`); },
     onExtension: nothing,
     request: nothing,
     cancel: nothing,
@@ -230,7 +230,7 @@ function follow(peer, words, command, done) {
   if (model === "response") peer.requestResponse(payload, subscriber);
   else if (model === "fnf") {
     peer.fireAndForget(payload, { onComplete: nothing, onError: subscriber.onError });
-    setTimeout(end, 50, "complete"); // nobody says when it has arrived
+    setTimeout(end, 50, "complete"); // its arrival is not reported
   } else if (model === "stream") {
     due = amount(words.shift());
     handle = peer.requestStream(payload, due, subscriber);
@@ -245,7 +245,7 @@ function follow(peer, words, command, done) {
         handle.onNext(each, !rest.length);
       }
     };
-    subscriber.request = (n) => { allowed += n; told.asked = (told.asked || 0) + n; send(); };
+    subscriber.request = (n) => { allowed += n; report.asked = (report.asked || 0) + n; send(); };
     handle = peer.requestChannel(payload, due, !rest.length, subscriber);
   }
 }
@@ -257,15 +257,15 @@ async function act(command) {
   } catch (error) {
     return { end: "no connection", message: error.message };
   }
-  // What is resumed is said to have been closed, at times.
+  // A resumed connection is sometimes reported as closed.
   const closed = new Promise((resolve) => command.resume ||
     peer.onClose((error) => resolve({ end: "closed", message: error ? error.message : "" })));
-  const told = await Promise.race([
+  const report = await Promise.race([
     new Promise((done) => follow(peer, command.script.split(" "), command, done)),
-    closed.then((told) => new Promise((go) => setTimeout(go, 50, told))),
+    closed.then((report) => new Promise((go) => setTimeout(go, 50, report))),
   ]);
   if (!command.resume) peer.close();
-  return told;
+  return report;
 }
 
 async function main() {
@@ -273,11 +273,11 @@ async function main() {
   console.log(JSON.stringify({ tcp, ws }));
   readline.createInterface({ input: process.stdin }).on("line", (line) => {
     const command = JSON.parse(line);
-    act(command).then((told) => console.log(JSON.stringify({ id: command.id, ...told })));
+    act(command).then((report) => console.log(JSON.stringify({ id: command.id, ...report })));
   }).on("close", () => process.exit(0));
 }
 
-// A socket that is reset behind its last word: nobody in rsocket-js listens for that.
+// rsocket-js does not handle a socket that is reset after its last frame.
 process.on("uncaughtException", (error) => {
   console.error(error.stack);
   if (error.code !== "ECONNRESET") process.exit(1);

@@ -1,5 +1,5 @@
-// rsocket-js 0.0.27 as a peer: what the network kit wants offered, over TCP and WebSocket, and a
-// client that does what it is told, a line of JSON at a time.
+// rsocket-js 0.0.27 as a peer: the routes that the network kit requires, over TCP and WebSocket, and a
+// client that runs one command per line of JSON.
 "use strict";
 const net = require("net");
 const readline = require("readline");
@@ -174,22 +174,22 @@ function connect(command) {
     client.connect().subscribe({ onComplete: resolve, onError: reject, onSubscribe: nothing }));
 }
 
-// It asks for 31 bits at most.
+// The protocol limits a request to 31 bits.
 const amount = (word) => Math.min(Number(word), 0x7fffffff);
 
-// Do what the words say, as docs/protocol.md has it; then tell what has come of it.
+// Run the script, see docs/protocol.md; then report the result.
 function follow(peer, words, command, done) {
   const model = words.shift();
-  const told = { count: 0, bytes: 0, elements: [], end: "" };
+  const report = { count: 0, bytes: 0, elements: [], end: "" };
   let due = 0, handle = null, over = false;
-  const end = (how) => { if (!over) { over = true; told.end = how; setImmediate(done, told); } };
+  const end = (how) => { if (!over) { over = true; report.end = how; setImmediate(done, report); } };
   const next = (payload) => {
-    told.count += 1;
-    told.bytes += payload.data ? payload.data.length : 0;
-    if (told.elements.length < 50) told.elements.push(String(payload.data).slice(0, 100));
+    report.count += 1;
+    report.bytes += payload.data ? payload.data.length : 0;
+    if (report.elements.length < 50) report.elements.push(String(payload.data).slice(0, 100));
   };
   const step = () => {
-    while (words.length && told.count === due) {
+    while (words.length && report.count === due) {
       const word = words.shift();
       if (word === "cancel") {
         while (words.length) words.shift();
@@ -202,7 +202,7 @@ function follow(peer, words, command, done) {
     }
   };
   const failed = (error) => {
-    told.message = error.message;
+    report.message = error.message;
     end(`error ${error.source ? error.source.code : 0}`);
   };
   const data = command.size ? Buffer.alloc(command.size, "big") : Buffer.from(command.data || "");
@@ -221,7 +221,7 @@ function follow(peer, words, command, done) {
     });
   } else if (model === "fnf") {
     peer.fireAndForget(payload);
-    setTimeout(end, 50, "complete"); // nobody says when it has arrived
+    setTimeout(end, 50, "complete"); // its arrival is not reported
   } else if (model === "channel") {
     const rest = (command.rest || []).map((each) => payloadOf(each));
     peer.requestChannel(Flowable.just(payload, ...rest)).subscribe(many);
@@ -247,15 +247,15 @@ async function act(command) {
       }
     },
   }));
-  const told = await Promise.race([
+  const report = await Promise.race([
     new Promise((done) => follow(peer, command.script.split(" "), command, done)),
     closed,
   ]);
   peer.close();
-  return told;
+  return report;
 }
 
-// A connection that is reset is an error that its transport leaves to nobody.
+// The transport does not handle the error of a connection that is reset.
 process.on("uncaughtException", (error) => console.error(error.message));
 
 async function main() {
@@ -263,7 +263,7 @@ async function main() {
   console.log(JSON.stringify({ tcp, ws }));
   readline.createInterface({ input: process.stdin }).on("line", (line) => {
     const command = JSON.parse(line);
-    act(command).then((told) => console.log(JSON.stringify({ id: command.id, ...told })));
+    act(command).then((report) => console.log(JSON.stringify({ id: command.id, ...report })));
   }).on("close", () => process.exit(0));
 }
 

@@ -78,7 +78,7 @@ def iterated() -> Candidate:
 
 def created() -> Candidate:
     def emitting(emit: Callable[[r.Emitter[int]], object]) -> Flow[int]:
-        return r.create(emit, bound=4)
+        return r.create(emit, capacity=4)
 
     async def upto(n: int, to: r.Emitter[int]) -> None:
         for i in range(n):

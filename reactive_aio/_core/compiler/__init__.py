@@ -1,0 +1,1 @@
+"""Compiling: a chain of stages becomes one generated loop."""

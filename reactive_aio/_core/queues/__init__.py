@@ -1,0 +1,1 @@
+"""Bounded queues, and the accounts of operators that hold elements."""

@@ -1,0 +1,73 @@
+"""The trampoline: jobs run one at a time, in order, to their end, never nested (rules 1.3, 3.3).
+
+Pure: it decides who runs what, and never calls anything. Whoever offers a job and is told to run
+takes jobs until there are none; everybody else has only added to the queue.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from enum import IntEnum
+from threading import Lock
+
+from ..errors import Overflow
+
+__all__ = ("ExecutorState", "Job", "Trampoline")
+
+Job = tuple[Callable[..., object], tuple[object, ...]]
+
+
+class ExecutorState(IntEnum):
+    """Whether somebody is at work."""
+
+    IDLE = 0
+    RUNNING = 1
+    CLOSED = 2
+
+
+class Trampoline:
+    """A first-in-first-out queue with at most one worker. Safe from any thread."""
+
+    __slots__ = ("_jobs", "_lock", "capacity", "state")
+
+    def __init__(self, capacity: int | None) -> None:
+        self.capacity = capacity
+        self.state = ExecutorState.IDLE
+        self._jobs: deque[Job] = deque()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def offer(self, job: Job) -> bool:
+        """Queue *job*; return whether the caller must see to it that the queue is run.
+
+        Raises `Overflow` when *capacity* jobs are waiting. A closed trampoline takes nothing.
+        """
+        with self._lock:
+            if self.state is ExecutorState.CLOSED:
+                return False
+            if self.capacity is not None and len(self._jobs) >= self.capacity:
+                remedy = "submit from one place that waits, or give it a larger capacity."
+                raise Overflow("a serial executor", self.capacity, remedy)
+            self._jobs.append(job)
+            if self.state is ExecutorState.RUNNING:
+                return False
+            self.state = ExecutorState.RUNNING
+            return True
+
+    def take(self) -> Job | None:
+        """The next job for the worker; None ends its work."""
+        with self._lock:
+            if self._jobs and self.state is ExecutorState.RUNNING:
+                return self._jobs.popleft()
+            if self.state is ExecutorState.RUNNING:
+                self.state = ExecutorState.IDLE
+            return None
+
+    def close(self) -> list[Job]:
+        """Take no more jobs; return those that will not run."""
+        with self._lock:
+            self.state = ExecutorState.CLOSED
+            left = list(self._jobs)
+            self._jobs.clear()
+            return left

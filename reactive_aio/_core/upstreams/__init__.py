@@ -1,0 +1,1 @@
+"""Several upstreams: their subscribers, and the coordinators that combine them."""

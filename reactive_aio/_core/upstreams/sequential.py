@@ -1,0 +1,67 @@
+"""Switching: one upstream after another, with the demand carried over from each to the next."""
+
+from abc import abstractmethod
+from typing import Any, TypeVar
+
+from ...spec import Publisher
+from .coordinator import Coordinator, InnerSubscriber
+
+__all__ = ("SequentialCoordinator",)
+
+T = TypeVar("T")
+
+
+class SequentialCoordinator(Coordinator[T]):
+    """Has one upstream at a time, and asks it for exactly what downstream still waits for.
+
+    An upstream never holds more than is asked for, so that whatever it has sent is handed on
+    before its end is looked at. `next_after` then says what follows.
+    """
+
+    active: InnerSubscriber[T] | None = None
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Switch to the first upstream."""
+
+    def next_after(self, error: BaseException | None) -> None:
+        """The upstream has completed, or failed with *error*: switch, or end."""
+        self.end(error)
+
+    def switch(self, publisher: Publisher[T]) -> None:
+        """Let *publisher* go on, where the one before ended or is cancelled."""
+        if self.active is not None:
+            self.release(self.active)
+        self.active = self.subscribe_to(publisher, request=self.demand.outstanding)
+
+    def end(self, error: BaseException | None) -> None:
+        """End downstream: complete, or fail with *error*."""
+        if error is None:
+            self.complete()
+        else:
+            self.fail(error)
+
+    # -- decisions --------------------------------------------------------------------------------
+    def on_start(self) -> None:
+        self.begin()
+
+    def on_demand(self) -> None:
+        inner = self.active
+        if inner is not None and (missing := self.demand.outstanding - inner.outstanding) > 0:
+            inner.request(missing)
+
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        if inner is self.active:
+            self.emit(inner.take(len(inner.elements)))
+
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        self.on_elements(inner)
+        self._next(inner, None)
+
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        self.on_elements(inner)
+        self._next(inner, error)
+
+    def _next(self, inner: InnerSubscriber[Any], error: BaseException | None) -> None:
+        if inner is self.active and not self.is_closed:
+            self.next_after(error)

@@ -1,0 +1,215 @@
+"""Operators for elements that nobody has asked for: upstream runs free, what is held is bounded."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .._core.demand import UNBOUNDED
+from .._core.queues.bounded_queue import (
+    BoundedQueue,
+    OverflowPolicy,
+    require_capacity,
+    require_policy,
+)
+from .._core.queues.output_buffer import OutputBuffer
+from .._core.upstreams.coordinator import Coordinator, InnerSubscriber
+from ..stage import Downstream, from_push
+
+if TYPE_CHECKING:
+    from ..flow import Flow
+    from ..spec import Subscription
+
+__all__ = ("on_backpressure_buffer", "on_backpressure_drop", "on_backpressure_latest")
+
+T = TypeVar("T")
+
+_AT_ONCE = 256  # the most that on_backpressure_drop lets an island ask for at a time
+
+
+def on_backpressure_buffer(
+    source: "Flow[T]",
+    capacity: int,
+    *,
+    overflow: OverflowPolicy = "fail",
+    on_drop: Callable[[T], object] | None = None,
+) -> "Flow[T]":
+    """Hold elements that were not asked for, *capacity* of them at most.
+
+    ::
+
+        demand 1----2
+        a--b--c--|
+        .on_backpressure_buffer(8)
+        a----b c--|
+
+    When there is no room, *overflow* says what happens: ``"fail"`` (the flow fails with `Overflow`,
+    behind the elements held), ``"drop_newest"``, ``"drop_oldest"`` or ``"latest"`` (only the latest
+    is held). *on_drop* is called with each element dropped. ``"wait"`` is not possible here: a
+    source that can wait is better served by ``boundary``.
+
+    Demand: unbounded upstream, from the first request on.
+    Completes: when the source completes, behind the elements held.
+    Fails: when the source fails, behind the elements held; by overflow; when *on_drop* raises.
+    Cancels: when the subscriber cancels; the elements held are discarded.
+    Holds: *capacity* elements.
+    Rules: 1.1, 2.8
+    """
+    name = "on_backpressure_buffer"
+    capacity, overflow = require_capacity(capacity, name), require_policy(overflow, name)
+    if overflow == "wait":
+        raise ValueError(
+            f"{name}: overflow='wait' would refuse elements that cannot be given back; "
+            "use boundary() to slow the source down, or another policy"
+        )
+    if overflow == "latest":
+        return _backpressured(
+            source, 1, overflow, on_drop, f"{name}({capacity})", holds=2, window=1
+        )
+    return _backpressured(
+        source, capacity, overflow, on_drop, f"{name}({capacity})", holds=capacity
+    )
+
+
+def on_backpressure_drop(
+    source: "Flow[T]", *, on_drop: Callable[[T], object] | None = None
+) -> "Flow[T]":
+    """Drop elements that were not asked for.
+
+    ::
+
+        demand 1----2
+        a--b--c--|
+        .on_backpressure_drop()
+        a-----c--|
+
+    *on_drop* is called with each element dropped.
+
+    Demand: unbounded upstream, from the first request on; of a demand above 256, that many elements
+        at a time are let through to a slow subscriber.
+    Completes: when the source completes.
+    Fails: when the source fails, or *on_drop* raises.
+    Cancels: when the subscriber cancels.
+    Holds: 256 elements, which were asked for and wait for a slow subscriber.
+    Rules: 1.1, 2.8
+    """
+    name = "on_backpressure_drop"
+    return _backpressured(source, 0, "drop_newest", on_drop, name, holds=_AT_ONCE, window=_AT_ONCE)
+
+
+def on_backpressure_latest(
+    source: "Flow[T]", *, on_drop: Callable[[T], object] | None = None
+) -> "Flow[T]":
+    """Of the elements that were not asked for, hold the latest.
+
+    ::
+
+        demand 1------2
+        a--b--c--|
+        .on_backpressure_latest()
+        a------c-|
+
+    A subscriber gets one element at a time, and next the latest that has come meanwhile; so what it
+    gets is never older than what it was busy with. *on_drop* is called with each element dropped.
+
+    Demand: unbounded upstream, from the first request on.
+    Completes: when the source completes, behind the element held.
+    Fails: when the source fails, behind the element held; when *on_drop* raises.
+    Cancels: when the subscriber cancels; the element held is discarded.
+    Holds: 2 elements: the one the subscriber works on, and the latest.
+    Rules: 1.1, 2.8
+    """
+    name = "on_backpressure_latest"
+    return _backpressured(source, 1, "latest", on_drop, name, holds=2, window=1)
+
+
+def _backpressured(
+    source: "Flow[T]",
+    capacity: int,
+    overflow: OverflowPolicy,
+    on_drop: Callable[[T], object] | None,
+    name: str,
+    *,
+    holds: int,
+    window: int = 0,
+) -> "Flow[T]":
+    if on_drop is not None and not callable(on_drop):
+        raise TypeError(f"{name}: on_drop must be a function of an element, not {on_drop!r}")
+
+    def open(downstream: Downstream[T]) -> "Subscription":
+        return _Backpressured(downstream, source, BoundedQueue(capacity, overflow), name, on_drop)
+
+    return from_push(open, name=name, holds=holds, checked=True, upstreams=(source,), window=window)
+
+
+class _Backpressured(Coordinator[T]):
+    """Takes whatever comes, and lets a queue decide about it.
+
+    Upstream is asked a turn later, so that a synchronous one does not pour out while downstream is
+    still busy asking.
+    """
+
+    def __init__(
+        self,
+        downstream: Downstream[T],
+        source: "Flow[T]",
+        queue: BoundedQueue[T],
+        name: str,
+        on_drop: Callable[[T], object] | None,
+    ) -> None:
+        super().__init__(downstream)
+        self._source = source
+        self._on_drop = on_drop
+        self.outlet = OutputBuffer(downstream, queue, name, room=_nothing, gone=self._overflowed)
+
+    # -- downstream -------------------------------------------------------------------------------
+    def request(self, n: int, /) -> None:
+        if not self._started:
+            self._started = True
+            self.loop_handle.call_soon(self._begin)
+        self.outlet.request(n)
+
+    def processed(self) -> None:
+        self.outlet.processed()
+
+    def _begin(self) -> None:
+        if not self.is_closed:
+            inner: InnerSubscriber[T] = InnerSubscriber(self)
+            inner.append = (
+                self._take
+            )  # one by one: a batch of elements would be held by nobody's leave
+            self.inners[inner] = None
+            inner.request(UNBOUNDED)
+            inner.subscribe(self._source)
+
+    def on_stop(self) -> None:
+        self.outlet.cancel()
+
+    def fail(self, error: BaseException) -> None:
+        """Stop upstream, and fail behind what is held."""
+        for inner in self.inners:
+            inner.cancel()
+        self.outlet.end(error)
+
+    def _overflowed(self, _: OutputBuffer[T]) -> None:
+        for inner in self.inners:
+            inner.cancel()
+
+    # -- upstream ---------------------------------------------------------------------------------
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        for element in inner.take(len(inner.elements)):
+            self._take(element)
+
+    def _take(self, element: T) -> None:
+        decision = self.outlet.offer(element)
+        if self._on_drop is not None and decision.dropped is not None:
+            self._on_drop(decision.dropped)
+
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        self.on_elements(inner)
+        self.outlet.end(inner.error)
+
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        self.on_inner_complete(inner)
+
+
+def _nothing() -> None:
+    """Nobody waits for room."""

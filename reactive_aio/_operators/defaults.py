@@ -1,0 +1,70 @@
+"""Operators that add elements of their own: before the others, or where there are none."""
+
+from typing import TYPE_CHECKING, TypeVar
+
+from .._core.arguments import require_element as checked
+from ..stage import InlineStage
+
+if TYPE_CHECKING:
+    from ..flow import Flow
+
+__all__ = ("default_if_empty", "start_with")
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_START_WITH = InlineStage("start_with", params=("elements",), before="emit each $elements")
+
+_DEFAULT = InlineStage(
+    "default_if_empty",
+    params=("element",),
+    setup="$empty = True",
+    each="$empty = False",
+    after="""
+    if $empty:
+        emit $element
+    """,
+)
+
+
+def start_with(source: "Flow[T]", *elements: R) -> "Flow[T | R]":
+    """Emit the given elements first, then those of the source.
+
+    ::
+
+        a--b--|
+        .start_with("x", "y")
+        (xya)--b--|
+
+    For what another flow emits, use ``concat``.
+
+    Demand: passed through, less what the given elements take.
+    Completes: when the source completes.
+    Fails: when the source fails.
+    Cancels: when the subscriber cancels.
+    Holds: nothing.
+    Rules: 1.1, 2.13
+    """
+    for each in elements:
+        checked("start_with", "an element", each)
+    return source.via(_START_WITH, elements)
+
+
+def default_if_empty(source: "Flow[T]", element: R) -> "Flow[T | R]":
+    """Emit *element* when the source completes without one.
+
+    ::
+
+        ------|
+        .default_if_empty("x")
+        ------x|
+
+    Demand: passed through.
+    Completes: when the source completes, or behind *element*.
+    Fails: when the source fails.
+    Cancels: when the subscriber cancels.
+    Holds: nothing.
+    Rules: 1.1, 2.13
+    """
+    checked("default_if_empty", "element", element)
+    return source.via(_DEFAULT, element)

@@ -1,0 +1,107 @@
+"""What a flow says about itself: how much it holds at most, and how it will run."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .._core.compiler.chain import Chain
+from .._core.compiler.chain_sources import AsyncSource, PullSource, PushSource
+
+if TYPE_CHECKING:
+    from ..stage import Fluent
+
+__all__ = ("Bound", "bound", "explain")
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How many elements a flow holds at most, part by part; `str` says it in a sentence."""
+
+    parts: tuple[tuple[str, int | None], ...]
+    """What holds elements, and how many; None where nothing limits it."""
+
+    @property
+    def total(self) -> int | None:
+        """The sum, or None when something is unbounded."""
+        sizes = [size for _, size in self.parts if size is not None]
+        return sum(sizes) if len(sizes) == len(self.parts) else None
+
+    @property
+    def unbounded(self) -> tuple[str, ...]:
+        """What nothing limits."""
+        return tuple(name for name, size in self.parts if size is None)
+
+    def __str__(self) -> str:
+        if self.unbounded:
+            return f"unbounded: {', '.join(self.unbounded)}"
+        if not self.parts:
+            return "holds no element"
+        parts = ", ".join(f"{name} {size}" for name, size in self.parts)
+        return f"holds at most {_elements(self.total)} ({parts})"
+
+
+def bound(source: "Fluent[Any]") -> Bound:
+    """Say how many elements one subscription of this flow holds at most.
+
+    Counted is what waits: in boundaries, in operators that collect, in sources that read ahead.
+    The element that is being processed is not. Flows that an operator makes while it runs (the
+    inner ones of flat_map) count by what their operator lets them send ahead.
+    """
+    return Bound(tuple(_held(source.chain)))
+
+
+def _held(chain: Chain) -> Iterator[tuple[str, int | None]]:
+    for upstream in chain.source.upstreams:
+        yield from _held(upstream.chain)
+    if chain.source.holds != 0:
+        yield chain.source.name, chain.source.holds
+    for each in chain.stages:
+        if each.holds != 0:
+            yield str(each), each.holds
+
+
+def explain(source: "Fluent[Any]", *, code: bool = False) -> str:
+    """Describe how this flow runs: its islands, what lies between them, and what they hold.
+
+    With *code*, also the loop that each island runs for a subscriber with ``def`` methods: the very
+    text that tracebacks show.
+    """
+    return "\n".join([*_lines(source.chain, code, last=True), str(bound(source))])
+
+
+def _lines(chain: Chain, code: bool, *, last: bool = False) -> Iterator[str]:
+    head = chain.source
+    several = len(head.upstreams) > 1
+    for upstream in head.upstreams:
+        for number, line in enumerate(_lines(upstream.chain, code)):
+            yield ("├ " if number == 0 else "│ ") + line if several else line
+    stages = " → ".join(map(str, chain.stages))
+    if isinstance(head, PushSource) and head.upstreams:
+        yield f"║ {head.name}{_size(head.holds)}"
+        if not stages and not last:
+            return
+        yield f"island ({_way(chain)}): {stages or 'delivery'}"
+    else:
+        yield f"island ({_way(chain)}): {chain.island_text()}"
+    if isinstance(head, PushSource) and head.about is not None:
+        yield from ("    " + line for line in head.about().splitlines())
+    if code:
+        text = chain.compiled_loop("task" if chain.awaits else "sync", "call").source
+        yield from ("    " + line for line in text.splitlines())
+
+
+def _way(chain: Chain) -> str:
+    if chain.awaits:
+        return "one task"
+    feed = {PullSource: "pulled", PushSource: "pushed", AsyncSource: "awaited"}[type(chain.source)]
+    return f"one loop, {feed}"
+
+
+def _size(holds: int | None) -> str:
+    if holds is None:
+        return ", unbounded"
+    return f", holds at most {_elements(holds)}" if holds else ""
+
+
+def _elements(count: int | None) -> str:
+    return f"{count} element{'' if count == 1 else 's'}"

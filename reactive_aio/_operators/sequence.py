@@ -1,0 +1,81 @@
+"""What follows when a flow has done its work."""
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .._core.compiler.inline import InlineStage, describe
+from .._core.upstreams.forwarding import ForwardingCoordinator
+from ..coerce import WINDOW, Source, to_flow
+from ..stage import Downstream, from_push
+
+if TYPE_CHECKING:
+    from .._core.upstreams.inner_subscriber import InnerSubscriber
+    from ..flow import Flow
+    from ..spec import Subscription
+
+__all__ = ("then",)
+
+R = TypeVar("R")
+
+_IGNORE = InlineStage("ignore", each="drop")
+
+
+def then(source: "Flow[object]", successor: Source[R]) -> "Flow[R]":
+    """Ignore the elements; when the flow has completed, go on with *successor*.
+
+    ::
+
+        a--b--c--|
+        .then(just("z"))
+        ---------(z|)
+
+    *successor* is whatever can be read as a flow, and is subscribed to only then. To wait for the
+    end without one, use ``await flow.run()``.
+
+    Demand: unbounded upstream, from the first request on; then passed through to *successor*, at
+        most 256 at a time.
+    Completes: when *successor* completes.
+    Fails: when the source fails (then *successor* is not subscribed to), or *successor* does.
+    Cancels: whichever of the two is under way.
+    Holds: 256 elements, which were requested and wait for a slow subscriber.
+    Rules: 1.1, 1.4
+    """
+    following = to_flow(successor, name="then")
+
+    def open(downstream: Downstream[R]) -> "Subscription":
+        return _Then(downstream, source, following)
+
+    return from_push(
+        open,
+        name=f"then({describe(successor)})",
+        holds=WINDOW,
+        checked=True,
+        upstreams=(source, following),
+        window=WINDOW,
+    )
+
+
+class _Then(ForwardingCoordinator[R]):
+    """Runs the source to its end, and relays the successor."""
+
+    def __init__(
+        self, downstream: Downstream[R], source: "Flow[object]", following: "Flow[R]"
+    ) -> None:
+        super().__init__(downstream)
+        self._source = source
+        self._following = following
+
+    def on_start(self) -> None:
+        self.subscribe_to(self._source.via(_IGNORE), request=1)
+
+    def on_inner_complete(self, inner: "InnerSubscriber[Any]") -> None:
+        if inner is self.upstream:
+            super().on_inner_complete(inner)
+        else:
+            self.release(inner)
+            self.attach(self._following)
+
+    def on_inner_error(self, inner: "InnerSubscriber[Any]", error: BaseException) -> None:
+        if inner is self.upstream:
+            super().on_inner_error(inner, error)
+        else:
+            self.fail(error)

@@ -1,0 +1,254 @@
+"""Operators that look at the signals that pass, and change nothing about them.
+
+All are inline stages: what they call when the flow ends is called by the island (`_core.ending`),
+and a flow without such a stage pays nothing for them.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from .._core.arguments import require_int, require_sync_callable
+from ..stage import InlineStage
+
+if TYPE_CHECKING:
+    from ..flow import Flow
+
+__all__ = (
+    "do_finally",
+    "do_on_cancel",
+    "do_on_complete",
+    "do_on_error",
+    "do_on_next",
+    "do_on_request",
+    "log",
+)
+
+T = TypeVar("T")
+
+_ON_NEXT = InlineStage("do_on_next", params=("callback",), each="$callback(x)")
+
+_ON_COMPLETE = InlineStage(
+    "do_on_complete",
+    params=("callback",),
+    on_end="""
+    if how == "completed":
+        $callback()
+    """,
+)
+
+_ON_ERROR = InlineStage(
+    "do_on_error",
+    params=("callback",),
+    on_end="""
+    if how == "failed":
+        $callback(error)
+    """,
+)
+
+_ON_CANCEL = InlineStage(
+    "do_on_cancel",
+    params=("callback",),
+    on_end="""
+    if how == "cancelled":
+        $callback()
+    """,
+)
+
+_FINALLY = InlineStage("do_finally", params=("callback",), on_end="$callback(how)")
+
+_ON_REQUEST = InlineStage("do_on_request", params=("callback",), on_request="callback")
+
+_LOG = InlineStage(
+    "log",
+    params=("name", "logger", "level"),
+    each='$logger.log($level, "%s: on_next(%r)", $name, x)',
+    on_end="""
+    if how == "completed":
+        $logger.log($level, "%s: on_complete", $name)
+    elif how == "failed":
+        $logger.log($level, "%s: on_error(%r)", $name, error)
+    else:
+        $logger.log($level, "%s: cancel", $name)
+    """,
+)
+
+_NOT_AWAITED = "nobody would await it. Use map_async for what takes time."
+
+
+def do_on_next(source: "Flow[T]", callback: Callable[[T], object]) -> "Flow[T]":
+    """Call *callback* with each element, before it is passed on.
+
+    ::
+
+        a--b--|
+        .do_on_next(print)
+        a--b--|
+
+    Demand: passed through.
+    Completes: when the source completes.
+    Fails: when the source fails, or *callback* raises.
+    Cancels: when the subscriber cancels.
+    Holds: nothing.
+    Rules: 1.4
+    """
+    require_sync_callable("do_on_next", "callback", callback, _NOT_AWAITED)
+    return source.via(_ON_NEXT, callback)
+
+
+def do_on_complete(source: "Flow[T]", callback: Callable[[], object]) -> "Flow[T]":
+    """Call *callback* when the flow completes here, before the subscriber learns of it.
+
+    ::
+
+        a--b--|
+        .do_on_complete(lambda: print("done"))
+        a--b--|
+
+    Demand: passed through.
+    Completes: when the source completes, after *callback* has returned.
+    Fails: when the source fails, or *callback* raises.
+    Cancels: when the subscriber cancels.
+    Holds: nothing.
+    Rules: 1.4, 1.5
+    """
+    require_sync_callable("do_on_complete", "callback", callback, _NOT_AWAITED)
+    return source.via(_ON_COMPLETE, callback)
+
+
+def do_on_error(source: "Flow[T]", callback: Callable[[BaseException], object]) -> "Flow[T]":
+    """Call *callback* with the error when the flow fails before here.
+
+    ::
+
+        a--b--#
+        .do_on_error(print)
+        a--b--#
+
+    Demand: passed through.
+    Completes: when the source completes.
+    Fails: when the source fails, after *callback* has returned. When *callback* raises, what it
+        raises is the error from here on, and the first one its ``__context__``.
+    Cancels: when the subscriber cancels.
+    Holds: nothing.
+    Rules: 1.4
+    """
+    require_sync_callable("do_on_error", "callback", callback, _NOT_AWAITED)
+    return source.via(_ON_ERROR, callback)
+
+
+def do_on_cancel(source: "Flow[T]", callback: Callable[[], object]) -> "Flow[T]":
+    """Call *callback* when the flow is cancelled from further down, before the source is.
+
+    ::
+
+        a--b--c--|
+        .do_on_cancel(lambda: print("cancelled")).take(2)
+        a--b|
+
+    That is the subscriber who cancels or raises, ``async for`` that is left, a stage further down
+    that has enough or fails, or a task that is cancelled. What *callback* raises goes to the loop's
+    exception handler, as nobody downstream listens any more.
+
+    Demand: passed through.
+    Completes: when the source completes.
+    Fails: when the source fails.
+    Cancels: when the subscriber cancels, after *callback* has returned.
+    Holds: nothing.
+    Rules: 3.12
+    """
+    require_sync_callable("do_on_cancel", "callback", callback, _NOT_AWAITED)
+    return source.via(_ON_CANCEL, callback)
+
+
+def do_on_request(source: "Flow[T]", callback: Callable[[int], object]) -> "Flow[T]":
+    """Call *callback* with the *n* of each request that reaches this part of the flow.
+
+    ::
+
+        a--b--|
+        .do_on_request(print)
+        a--b--|
+
+    Requests travel between islands, not within one: seen is what the subscriber, or the boundary
+    or other asynchronous operator below, requests of the stages that run together with this one.
+    A request made on another thread is looked at on the loop's.
+
+    Demand: passed through, after *callback* has returned.
+    Completes: when the source completes.
+    Fails: when the source fails, or *callback* raises.
+    Cancels: when the subscriber cancels.
+    Holds: nothing.
+    Rules: 3.2, 3.9
+    """
+    require_sync_callable("do_on_request", "callback", callback, _NOT_AWAITED)
+    return source.via(_ON_REQUEST, callback)
+
+
+def do_finally(
+    source: "Flow[T]",
+    callback: Callable[[Literal["completed", "failed", "cancelled"]], object],
+) -> "Flow[T]":
+    """Call *callback* once when the flow ends here, with how: completed, failed or cancelled.
+
+    ::
+
+        a--b--|
+        .do_finally(print)
+        a--b--|
+
+    It is called exactly once for each subscription, as a ``finally`` clause around everything
+    further up: before the subscriber learns of the end, and, if the flow is cancelled, before the
+    next statement after the cancellation runs, ``break`` out of ``async for`` included. Where
+    something is being awaited in the flow, it is called when that has let go. Several of them are
+    called in the order in which the signal passes them: a completion or an error goes down, a
+    cancellation goes up.
+
+    Demand: passed through.
+    Completes: when the source completes, after *callback* has returned.
+    Fails: when the source fails. What *callback* raises is the error from here on; when it was
+        cancelled, that goes to the loop's exception handler.
+    Cancels: when the subscriber cancels.
+    Holds: nothing.
+    Rules: 1.4, 1.7, 3.12
+    """
+    require_sync_callable("do_finally", "callback", callback, _NOT_AWAITED)
+    return source.via(_FINALLY, callback)
+
+
+def log(
+    source: "Flow[T]",
+    name: str = "flow",
+    *,
+    logger: logging.Logger | str = "reactive_aio",
+    level: int = logging.INFO,
+    requests: bool = False,
+) -> "Flow[T]":
+    """Log each signal that passes, as ``name: on_next(element)``.
+
+    ::
+
+        a--b--|
+        .log("orders")
+        a--b--|
+
+    *logger* is a logger or its name. With *requests*, demand is logged as well, as
+    ``do_on_request`` sees it.
+
+    Demand: passed through.
+    Completes: when the source completes.
+    Fails: when the source fails, or the logger raises.
+    Cancels: when the subscriber cancels.
+    Holds: nothing.
+    Rules: 1.4
+    """
+    require_int("log", "level", level)
+    to = logging.getLogger(logger) if isinstance(logger, str) else logger
+    flow: Flow[Any] = source.via(_LOG, name, to, level)
+    if not requests:
+        return flow
+
+    def asked(n: int) -> None:
+        to.log(level, "%s: request(%d)", name, n)
+
+    return do_on_request(flow, asked)

@@ -1,0 +1,244 @@
+"""Terminal operators that return one of the elements."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, overload
+
+from .._core.arguments import require_int, require_sync_callable
+from .._core.compiler.inline import InlineStage
+from ..errors import EmptyFlow, TooManyElements
+from .first_value import NOTHING, first_value
+
+if TYPE_CHECKING:
+    from ..stage import Fluent
+
+__all__ = ("element_at", "first", "last", "max", "min", "single")
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+
+class _Comparable(Protocol):
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+C = TypeVar("C", bound=_Comparable)
+
+_MISSING: Final[Any] = object()
+
+_EMIT_KEPT: Final = """
+if $kept is not None:
+    emit $kept
+"""
+
+_LAST = InlineStage(
+    "last",
+    setup="$kept = None",
+    each="""
+    $kept = x
+    drop
+    """,
+    after=_EMIT_KEPT,
+)
+
+
+def more_than_one() -> TooManyElements:
+    return TooManyElements("single: the flow has more than one element; use first(), or filter it")
+
+
+_SINGLE = InlineStage(
+    "single",
+    uses=(more_than_one,),
+    setup="$kept = None",
+    each="""
+    if $kept is not None:
+        raise more_than_one()
+    $kept = x
+    drop
+    """,
+    after=_EMIT_KEPT,
+)
+
+_ELEMENT_AT = InlineStage(
+    "element_at",
+    params=("index",),
+    setup="$left = $index",
+    each="""
+    if $left:
+        $left -= 1
+        drop
+    last
+    """,
+)
+
+
+def _extreme(name: str, is_better: str) -> InlineStage:
+    return InlineStage(
+        name,
+        params=("key",),
+        setup="$kept = $rank = None",
+        each=f"""
+        $new = x if $key is None else $key(x)
+        if $kept is None or {is_better}:
+            $kept = x
+            $rank = $new
+        drop
+        """,
+        after=_EMIT_KEPT,
+    )
+
+
+_MIN = _extreme("min", "$new < $rank")
+_MAX = _extreme("max", "$rank < $new")
+
+
+@overload
+async def first(source: "Fluent[T]") -> T: ...
+@overload
+async def first(source: "Fluent[T]", *, default: D) -> T | D: ...
+async def first(source: "Fluent[Any]", *, default: Any = _MISSING) -> Any:
+    """Return the first element, and cancel.
+
+    A flow without elements gives *default*, or raises `EmptyFlow`.
+
+    Demand: 1.
+    Completes: returns at the first element.
+    Fails: raises what the flow failed with before it.
+    Cancels: after the element, waiting for the source's cleanup; and when its task is cancelled.
+    Holds: nothing.
+    Rules: 2.1, 3.4
+    """
+    return _value_or_default(source, default, await first_value(source, 1), "first")
+
+
+@overload
+async def last(source: "Fluent[T]") -> T: ...
+@overload
+async def last(source: "Fluent[T]", *, default: D) -> T | D: ...
+async def last(source: "Fluent[Any]", *, default: Any = _MISSING) -> Any:
+    """Return the last element.
+
+    A flow without elements gives *default*, or raises `EmptyFlow`.
+
+    Demand: unbounded.
+    Completes: returns when the flow completes.
+    Fails: raises what the flow failed with.
+    Cancels: when its task is cancelled.
+    Holds: one element.
+    Rules: 2.1
+    """
+    return _value_or_default(source, default, await first_value(source.via(_LAST, holds=1)), "last")
+
+
+@overload
+async def single(source: "Fluent[T]") -> T: ...
+@overload
+async def single(source: "Fluent[T]", *, default: D) -> T | D: ...
+async def single(source: "Fluent[Any]", *, default: Any = _MISSING) -> Any:
+    """Return the only element; a second one raises `TooManyElements`.
+
+    A flow without elements gives *default*, or raises `EmptyFlow`.
+
+    Demand: one at a time, two at most.
+    Completes: returns when the flow completes.
+    Fails: raises what the flow failed with, or `TooManyElements`.
+    Cancels: at a second element, and when its task is cancelled.
+    Holds: one element.
+    Rules: 2.1
+    """
+    found = await first_value(source.via(_SINGLE, holds=1), 1)
+    return _value_or_default(source, default, found, "single")
+
+
+@overload
+async def element_at(source: "Fluent[T]", index: int) -> T: ...
+@overload
+async def element_at(source: "Fluent[T]", index: int, *, default: D) -> T | D: ...
+async def element_at(source: "Fluent[Any]", index: int, *, default: Any = _MISSING) -> Any:
+    """Return the element at *index*, counted from 0, and cancel.
+
+    A flow with fewer elements gives *default*, or raises `EmptyFlow`.
+
+    Demand: one at a time, never more than are needed.
+    Completes: returns at that element.
+    Fails: raises what the flow failed with before it.
+    Cancels: after the element, waiting for the source's cleanup; and when its task is cancelled.
+    Holds: nothing.
+    Rules: 2.1, 3.4
+    """
+    require_int("element_at", "index", index)
+    found = await first_value(source.via(_ELEMENT_AT, index), 1)
+    return _value_or_default(source, default, found, f"element_at({index})")
+
+
+@overload
+async def min(source: "Fluent[C]") -> C: ...
+@overload
+async def min(source: "Fluent[C]", *, default: D) -> C | D: ...
+@overload
+async def min(source: "Fluent[T]", *, key: Callable[[T], _Comparable]) -> T: ...
+@overload
+async def min(source: "Fluent[T]", *, key: Callable[[T], _Comparable], default: D) -> T | D: ...
+async def min(
+    source: "Fluent[Any]",
+    *,
+    key: Callable[[Any], Any] | None = None,
+    default: Any = _MISSING,
+) -> Any:
+    """Return the smallest element, or the one whose ``key(element)`` is; the first of several.
+
+    A flow without elements gives *default*, or raises `EmptyFlow`.
+
+    Demand: unbounded.
+    Completes: returns when the flow completes.
+    Fails: raises what the flow failed with, or *key* or a comparison raised.
+    Cancels: when its task is cancelled.
+    Holds: one element.
+    Rules: 2.1
+    """
+    return await _extreme_of(source, _MIN, key, default)
+
+
+@overload
+async def max(source: "Fluent[C]") -> C: ...
+@overload
+async def max(source: "Fluent[C]", *, default: D) -> C | D: ...
+@overload
+async def max(source: "Fluent[T]", *, key: Callable[[T], _Comparable]) -> T: ...
+@overload
+async def max(source: "Fluent[T]", *, key: Callable[[T], _Comparable], default: D) -> T | D: ...
+async def max(
+    source: "Fluent[Any]",
+    *,
+    key: Callable[[Any], Any] | None = None,
+    default: Any = _MISSING,
+) -> Any:
+    """Return the greatest element, or the one whose ``key(element)`` is; the first of several.
+
+    A flow without elements gives *default*, or raises `EmptyFlow`.
+
+    Demand: unbounded.
+    Completes: returns when the flow completes.
+    Fails: raises what the flow failed with, or *key* or a comparison raised.
+    Cancels: when its task is cancelled.
+    Holds: one element.
+    Rules: 2.1
+    """
+    return await _extreme_of(source, _MAX, key, default)
+
+
+async def _extreme_of(source: "Fluent[Any]", stage: InlineStage, key: Any, default: Any) -> Any:
+    if key is not None:
+        require_sync_callable(stage.name, "key", key, "use map_async before it")
+    return _value_or_default(
+        source, default, await first_value(source.via(stage, key, holds=1)), stage.name
+    )
+
+
+def _value_or_default(source: "Fluent[Any]", default: Any, found: Any, what: str) -> Any:
+    if found is not NOTHING:
+        return found
+    if default is not _MISSING:
+        return default
+    error = EmptyFlow(f"{what}: the flow has no such element; give default=… to return then")
+    source.chain.annotate(error)
+    raise error

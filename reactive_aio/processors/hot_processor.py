@@ -1,0 +1,254 @@
+"""The base of the processors: the producers' side, the publisher upstream, and statistics."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from .._core.compiler.chain import Chain
+from .._core.compiler.chain_sources import Downstream, PushSource
+from .._core.queues.bounded_queue import (
+    DISCARDED,
+    BoundedQueue,
+    Emission,
+    OverflowPolicy,
+    require_capacity,
+    require_policy,
+)
+from .._core.queues.hot_emitter import HotEmitter
+from .._core.queues.output_buffer import OutputBuffer
+from ..errors import NotAnElement
+from ..flow import Flow
+from ..spec import Subscription
+from .upstream_feed import UpstreamFeed
+
+if TYPE_CHECKING:
+    from .._core.loop import Future
+
+__all__ = ("HotProcessor", "ProcessorStats")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorStats:
+    """The counts of a processor, and the state of its slowest subscriber."""
+
+    accepted: int
+    """Elements that were accepted."""
+    refused: int
+    """Emissions that were refused because a queue was full."""
+    dropped: Mapping[str, int]
+    """Elements dropped, by reason; counted once for each subscriber that missed one."""
+    subscribers: int
+    held: int
+    """The most elements held for one subscriber now."""
+    highest: int
+    """The most elements ever held for one subscriber."""
+    requested: int
+    """The least outstanding demand of a subscriber; 0 without one."""
+    is_done: bool
+
+
+class HotProcessor(Flow[T]):
+    """A hot flow that producers or a publisher emit into; the base of all processors."""
+
+    __slots__ = (
+        "_accepted",
+        "_capacity",
+        "_dropped",
+        "_emitter",
+        "_error",
+        "_feed",
+        "_highest",
+        "_is_done",
+        "_name",
+        "_overflow",
+        "_refused",
+        "_subscriber_waiters",
+    )  # fmt: skip
+
+    def __init__(
+        self, capacity: int = 256, *, overflow: OverflowPolicy = "wait", name: str = ""
+    ) -> None:
+        kind = type(self).__name__
+        self._name = name or kind
+        self._capacity = require_capacity(capacity, kind)
+        self._overflow: OverflowPolicy = require_policy(overflow, kind)
+        latest = overflow == "latest"
+        holds = 2 if latest else capacity
+        head = PushSource(
+            self._name,
+            cast("Callable[[Downstream[Any]], Subscription]", self._attach),
+            holds=holds + 2 * capacity,
+            checked=True,
+            window=int(latest),
+        )
+        super().__init__(Chain(head))
+        self._emitter: HotEmitter[T] = HotEmitter(
+            self._name, capacity, self._deliver, self._is_full, self._finish
+        )
+        self._feed: UpstreamFeed[T] | None = None
+        self._is_done = False
+        self._error: BaseException | None = None
+        self._accepted = self._refused = self._highest = 0
+        self._dropped: Counter[str] = Counter()
+        self._subscriber_waiters: list[tuple[int, Future[None]]] = []
+
+    def __repr__(self) -> str:
+        state = "done" if self._emitter.ended else f"{len(self._outputs())} subscribers"
+        return f"<{self._name} {state}>"
+
+    # -- producing --------------------------------------------------------------------------------
+    def try_emit(self, element: T) -> Emission:
+        """Emit *element* now, on the loop's thread; true if it was accepted."""
+        return self._count_refused(self._emitter.try_emit(element))
+
+    async def emit(self, element: T) -> Emission:
+        """Emit *element*; under ``"wait"`` and ``"fail"``, wait while a queue is full."""
+        return self._count_refused(await self._emitter.emit(element))
+
+    def emit_threadsafe(self, element: T) -> Emission:
+        """Emit from any thread: REFUSED when *capacity* elements already wait for the loop.
+
+        A policy that drops is applied later, on the loop.
+        """
+        return self._emitter.emit_threadsafe(element)
+
+    def complete(self) -> None:
+        """Complete every subscriber, after the elements accepted. From any thread."""
+        self._emitter.end()
+
+    def fail(self, error: BaseException) -> None:
+        """Fail every subscriber, after the elements accepted. From any thread."""
+        if cast("object", error) is None:
+            raise NotAnElement("fail(None): an exception is needed")
+        self._emitter.end(error)
+
+    async def wait_for_subscribers(self, count: int = 1) -> None:
+        """Wait until there are *count* subscribers, or the processor has ended."""
+        if len(self._outputs()) < count and not self._emitter.ended:
+            waiter: Future[None] = self._emitter.loop_handle.create_future()
+            self._subscriber_waiters.append((count, waiter))
+            await waiter
+
+    def stats(self) -> ProcessorStats:
+        """A snapshot of the counts."""
+        outputs = self._outputs()
+        queues = self._queues()
+        dropped = sum((queue.dropped for queue in queues), self._dropped)
+        dropped[DISCARDED] += self._emitter.lost
+        return ProcessorStats(
+            accepted=self._accepted,
+            refused=self._refused,
+            dropped={reason: count for reason, count in dropped.items() if count},
+            subscribers=sum(not output.closed for output in outputs),
+            held=max((len(queue) + queue.lent for queue in queues), default=0),
+            highest=max([self._highest, *(queue.highest for queue in queues)]),
+            requested=min((output.demand.outstanding for output in outputs), default=0),
+            is_done=self._emitter.ended,
+        )
+
+    def _count_refused(self, outcome: Emission) -> Emission:
+        if outcome is Emission.REFUSED:
+            self._refused += 1
+        return outcome
+
+    # -- the subscriber: signals of the publisher upstream ----------------------------------------
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """Subscribe to a publisher upstream; a second one is cancelled (rule 2.5)."""
+        self._upstream_feed().inner.on_subscribe(subscription)
+
+    def on_next(self, element: T, /) -> None:
+        """Take an element of the publisher, which was requested when there was room for it."""
+        self._upstream_feed().inner.on_next(element)
+
+    def on_error(self, error: BaseException, /) -> None:
+        """Fail with the publisher, after its elements (rule 4.2)."""
+        self._upstream_feed().inner.on_error(error)
+
+    def on_complete(self) -> None:
+        """Complete with the publisher, after its elements."""
+        self._upstream_feed().inner.on_complete()
+
+    def _upstream_feed(self) -> "UpstreamFeed[T]":
+        feed = self._feed
+        if feed is None:
+            feed = self._feed = UpstreamFeed(self._emitter, self._refill)
+            if self._emitter.ended:
+                feed.inner.cancel()
+            if any(output.demand for output in self._outputs()):
+                self._refill(feed)
+        return feed
+
+    def _refill(self, feed: "UpstreamFeed[T]") -> None:
+        """Request as many elements as the slowest subscriber has room for."""
+        if feed.inner.outstanding * 4 > self._capacity or not self._outputs():
+            return  # a quarter is still to come, or there is no subscriber
+        held = max((len(queue) + queue.lent for queue in self._queues()), default=0)
+        missing = self._capacity - held - feed.inner.outstanding
+        if missing * 4 >= self._capacity:
+            feed.inner.request(missing)
+
+    # -- subscribers: one or many -----------------------------------------------------------------
+    def _outputs(self) -> tuple[OutputBuffer[T], ...]:
+        """The output buffers of the current subscribers."""
+        raise NotImplementedError
+
+    def _queues(self) -> list[BoundedQueue[T]]:
+        return [output.queue for output in self._outputs()]
+
+    def _attach(self, downstream: Downstream[T]) -> Subscription:
+        """Accept a subscriber, or refuse it."""
+        raise NotImplementedError
+
+    def _output_buffer(self, downstream: Downstream[T], queue: BoundedQueue[T]) -> OutputBuffer[T]:
+        _ = self._emitter.loop_handle  # binds the processor to the running loop
+        output = OutputBuffer(
+            downstream, queue, self._name, room=self._on_room, gone=self._on_cancel
+        )
+        if self._is_done:
+            output.end(self._error)
+        return output
+
+    def _notify_subscribed(self) -> None:
+        count = len(self._outputs())
+        for pending in [each for each in self._subscriber_waiters if each[0] <= count]:
+            self._subscriber_waiters.remove(pending)
+            if not pending[1].done():
+                pending[1].set_result(None)
+
+    def _on_cancel(self, output: OutputBuffer[T]) -> None:
+        """A subscriber has cancelled, or its queue has overflowed."""
+        raise NotImplementedError
+
+    def _on_room(self) -> None:
+        """A subscriber has processed elements, or has requested more."""
+        self._emitter.room()
+        feed = self._feed
+        if feed is not None:
+            feed.pass_on()
+
+    # -- called by the emitter --------------------------------------------------------------------
+    def _deliver(self, element: T) -> Emission:
+        """Queue *element* for one subscriber, or for all."""
+        raise NotImplementedError
+
+    def _is_full(self) -> bool:
+        """Whether a producer that can wait should wait."""
+        can_wait = self._overflow in ("wait", "fail")
+        return can_wait and any(queue.full for queue in self._queues())
+
+    def _finish(self, error: BaseException | None) -> None:
+        self._is_done, self._error = True, error
+        if self._feed is not None:
+            self._feed.inner.cancel()
+        for output in self._outputs():
+            output.end(error)
+        self._release_waiters()
+
+    def _release_waiters(self) -> None:
+        for _, waiter in self._subscriber_waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._subscriber_waiters.clear()

@@ -1,0 +1,297 @@
+"""Handlers: the functions that serve routes, and the arguments that their parameters name.
+
+Parts of a route become numbers, enums and the like, data becomes objects of a class, each by the
+annotation of its parameter.
+"""
+
+import re
+import sys
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from enum import Enum
+from functools import partial
+from inspect import Parameter, get_annotations, signature
+from typing import TYPE_CHECKING, Any, Final, get_args
+from uuid import UUID
+
+from ..flow import Flow
+from .payloads import JSON, MSGPACK, Codec, PayloadError, readable, typed
+from .protocol.errors import RequestInvalid
+from .protocol.frames import ErrorCode
+
+if TYPE_CHECKING:
+    from .request import Request
+
+__all__ = ("ROUTE_PARAMETER", "Handler", "signature_parameters")
+
+Convert = Callable[[str], Any]
+Decode = Callable[[bytes], Any]
+
+ROUTE_PARAMETER: Final = re.compile(r"\{(\w+)\}")
+_ARGUMENTS: Final = frozenset({"payload", "request", "incoming", "user", "peer"})
+_MAX_ERROR: Final = 1000
+"""The number of characters of a decoding error that are sent to the peer."""
+
+
+class Handler:
+    """A function, the parameters of its route, and the arguments that it takes."""
+
+    def __init__(self, function: Callable[..., Any], pattern: str) -> None:
+        self._function = function
+        self.pattern: str = pattern
+        self.route_parameters: list[str] = ROUTE_PARAMETER.findall(pattern)
+        parameters = signature_parameters(function)
+        named = {
+            name for name, each in parameters.items() if each.kind is not Parameter.VAR_KEYWORD
+        }
+        self._check_names(parameters, named)
+        self._takes = named & (_ARGUMENTS - set(self.route_parameters))
+        hints = _annotations(function)
+        self._converters = {
+            name: convert
+            for name in self.route_parameters
+            if (convert := self._converter(name, hints.get(name, str))) is not None
+        }
+        kind = hints.get("payload", Parameter.empty)
+        if not self.takes_payload:
+            kind = _element_type(hints.get("incoming", Parameter.empty))
+        if isinstance(kind, str):
+            raise TypeError(self._unresolved("payload", kind))
+        self._typed_decoder = _typed_decoder(kind)
+        self._decoders: dict[Codec[Any], Decode] = {}
+        self._has_default = "payload" in named and (
+            parameters["payload"].default is not Parameter.empty
+        )
+
+    def _check_names(self, parameters: dict[str, Parameter], named: set[str]) -> None:
+        name = getattr(self._function, "__name__", repr(self._function))
+        if missing := set(self.route_parameters) - named:
+            raise ValueError(f"route {self.pattern!r}: {name} has no {', '.join(sorted(missing))}")
+        required = {each for each in named if parameters[each].default is Parameter.empty}
+        if unknown := required - _ARGUMENTS - set(self.route_parameters):
+            raise ValueError(
+                f"route {self.pattern!r}: unknown {', '.join(sorted(unknown))}; a handler takes "
+                f"{', '.join(sorted(_ARGUMENTS))}, and the names in braces"
+            )
+
+    def _converter(self, name: str, annotation: Any) -> Convert | None:
+        if isinstance(annotation, str):
+            raise TypeError(self._unresolved(name, annotation))
+        try:
+            return _text_converter(annotation)
+        except TypeError as error:
+            message = f"route {self.pattern!r}: {name} cannot be of type {annotation!r}; {error}"
+            raise TypeError(message) from None
+
+    def _unresolved(self, name: str, annotation: str) -> str:
+        return (
+            f"route {self.pattern!r}: the type {annotation} of {name} is not known where the "
+            f"handler is defined; import it there, and not for type checkers alone"
+        )
+
+    @property
+    def takes_payload(self) -> bool:
+        return "payload" in self._takes
+
+    @property
+    def takes_incoming(self) -> bool:
+        """Whether it may subscribe to the elements of a channel."""
+        return not self._takes.isdisjoint({"incoming", "request"})
+
+    @property
+    def needs_only_data(self) -> bool:
+        """Whether its arguments are the payload and the parameters of the route alone."""
+        return self._takes <= {"payload"}
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the annotation of its payload, or of its incoming elements, names a type."""
+        return self._typed_decoder is not None
+
+    def __call__(self, request: "Request", route_arguments: dict[str, Any]) -> Any:
+        given = {
+            name: request if name == "request" else getattr(request, name)
+            for name in self._takes
+            if not (name == "payload" and self._has_default and not request.data)
+        }
+        return self._function(**given, **route_arguments)
+
+    def bind(self, codec: Codec[Any], route_arguments: dict[str, Any]) -> Callable[[bytes], Any]:
+        """A function of the data alone, for a handler that needs only data."""
+        function, decode, has_default = self._function, self.decoder(codec), self._has_default
+        if not self.takes_payload:
+            return lambda data: function(**route_arguments)
+
+        def call(data: bytes) -> Any:
+            if has_default and not data:
+                return function(**route_arguments)
+            return function(payload=decode(data), **route_arguments)
+
+        return call
+
+    def decoder(self, codec: Codec[Any]) -> Decode:
+        """The function that decodes the data of requests; it raises `RequestInvalid`."""
+        decode = self._decoders.get(codec)
+        if decode is None:
+            typed_decoder = self._typed_decoder
+            inner = codec.decode if typed_decoder is None else typed_decoder(codec)
+            decode = self._decoders[codec] = partial(_decode, inner)
+        return decode
+
+    def route_arguments(self, texts: dict[str, str]) -> dict[str, Any]:
+        """The parameters of a route, converted as the function annotates them."""
+        if not self._converters:
+            return texts
+        arguments: dict[str, Any] = dict(texts)
+        for name, convert in self._converters.items():
+            try:
+                arguments[name] = convert(texts[name])
+            except (ValueError, KeyError):
+                message = f"the route's {name} cannot be {texts[name]!r}"
+                raise RequestInvalid(ErrorCode.INVALID, message.encode()) from None
+        return arguments
+
+
+def _decode(decode: Decode, data: bytes) -> Any:
+    try:
+        return decode(data)
+    except PayloadError as error:
+        message = str(error)[:_MAX_ERROR].encode()
+    except Exception as error:
+        # The text of another exception may not be meant for the peer.
+        raise RequestInvalid(ErrorCode.INVALID, b"the data cannot be read") from error
+    raise RequestInvalid(ErrorCode.INVALID, message)
+
+
+# -- signatures ------------------------------------------------------------------------------------
+def signature_parameters(function: Callable[..., Any]) -> dict[str, Parameter]:
+    """The parameters of *function* by name; annotations may be unresolvable."""
+    if sys.version_info >= (3, 14):
+        from annotationlib import Format
+
+        found = signature(function, annotation_format=Format.FORWARDREF)
+    else:
+        found = signature(function)
+    return dict(found.parameters)
+
+
+def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of *function*; those that cannot be resolved stay strings."""
+    inner = function if hasattr(function, "__annotations__") else type(function).__call__
+    if sys.version_info >= (3, 14):
+        from annotationlib import Format, get_annotations as annotations
+
+        raw = annotations(inner, format=Format.FORWARDREF)
+    else:
+        raw = get_annotations(inner)
+    scope = getattr(inner, "__globals__", {})
+    return {name: _resolved(each, scope) for name, each in raw.items()}
+
+
+def _resolved(annotation: Any, scope: dict[str, Any]) -> Any:
+    if not isinstance(annotation, str):
+        return annotation
+    try:
+        return eval(annotation, {"Flow": Flow, **scope})
+    except Exception:  # the name may be imported for type checkers alone
+        return annotation
+
+
+def _element_type(annotation: Any) -> Any:
+    """The type of the elements: ``int`` of ``Flow[int]``."""
+    return next(iter(get_args(annotation)), Parameter.empty)
+
+
+# -- parameters of a route -------------------------------------------------------------------------
+_INT: Final = re.compile(r"-?[0-9]+", re.ASCII)
+_FLOAT: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
+_BOOLS: Final = {"true": True, "false": False, "1": True, "0": False}
+
+
+def _text_converter(annotation: Any) -> Convert | None:
+    """The function from a text to *annotation*, None for `str`; TypeError if there is none."""
+    if annotation in (str, Any, Parameter.empty):
+        return None
+    if isinstance(annotation, type):
+        if issubclass(annotation, Enum):
+            return {str(member.value): member for member in annotation}.__getitem__
+        if annotation in _CONVERTERS:
+            return _CONVERTERS[annotation]
+    raise TypeError("write str, int, float, bool, Decimal, UUID or an Enum")
+
+
+def _int(text: str) -> int:
+    if not _INT.fullmatch(text):
+        raise ValueError(text)
+    return int(text)
+
+
+def _float(text: str) -> float:
+    if not _FLOAT.fullmatch(text):
+        raise ValueError(text)
+    return float(text)
+
+
+def _bool(text: str) -> bool:
+    return _BOOLS[text.lower()]
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise ValueError(text) from None
+
+
+_CONVERTERS: Final[dict[type, Convert]] = {
+    int: _int,
+    float: _float,
+    bool: _bool,
+    Decimal: _decimal,
+    UUID: UUID,
+}
+
+
+# -- data ------------------------------------------------------------------------------------------
+_SCALARS: Final[dict[Any, tuple[type, ...]]] = {
+    int: (int,),
+    float: (float, int),
+    str: (str,),
+    bool: (bool,),
+    bytes: (bytes,),
+    dict: (dict,),
+    list: (list,),
+}
+
+
+def _typed_decoder(annotation: Any) -> "Callable[[Codec[Any]], Decode] | None":
+    """The function from a codec to a decoder for *annotation*; None if the codec itself decodes."""
+    if isinstance(annotation, type) and annotation in _SCALARS:
+        return partial(_scalar_decoder, annotation)
+    if isinstance(annotation, str) or not readable(annotation):
+        return None
+    by_mime = {base.mime: typed(annotation, base).decode for base in (JSON, MSGPACK)}
+    return partial(_class_decoder, by_mime)
+
+
+def _class_decoder(by_mime: dict[str, Decode], codec: Codec[Any]) -> Decode:
+    decode = by_mime.get(codec.mime)
+    if decode is not None:
+        return decode
+
+    def fail(data: bytes) -> Any:
+        raise PayloadError(f"the data must be {' or '.join(by_mime)}, not {codec.mime}")
+
+    return fail
+
+
+def _scalar_decoder(kind: Any, codec: Codec[Any]) -> Decode:
+    kinds = _SCALARS[kind]
+
+    def decode(data: bytes) -> Any:
+        value = codec.decode(data)
+        if isinstance(value, kinds) and (kind is bool or not isinstance(value, bool)):
+            return value
+        raise PayloadError(f"the data is {type(value).__name__}, not {kind.__name__}")
+
+    return decode

@@ -1,0 +1,241 @@
+"""The life of a stream as a table: (state, input) → (next state, action).
+
+The table decides, `exchanges` acts. A stream is seen from one side; the states are what this side
+is still to do with it::
+
+    it asked                                  it answers
+    ONE       awaits one element              GATHER     awaits the rest of a fragmented request
+    MANY      receives                        REPLY      owes one element
+    CALL      channel: receives and sends     SERVE      sends
+    CALL_IN   channel: only receives          TALK       channel: receives and sends
+    CALL_OUT  channel: only sends             TALK_IN    channel: only receives
+                                              TALK_OUT   channel: only sends
+    FLUSH     everything is said and not yet sent
+    GONE      unknown, or known no more
+
+What has no entry is passed over, as the protocol demands of everything that makes no sense.
+"""
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+__all__ = (
+    "RECEIVING_STATES",
+    "RESPONDER_STATES",
+    "SENDING_STATES",
+    "TABLE",
+    "Action",
+    "Input",
+    "InteractionModel",
+    "State",
+    "step",
+)
+
+
+class InteractionModel(IntEnum):
+    """The four interactions."""
+
+    RESPONSE = 0x04
+    FNF = 0x05
+    STREAM = 0x06
+    CHANNEL = 0x07
+
+
+class State(IntEnum):
+    """What this side is still to do."""
+
+    CLOSED = 0
+    REQUESTER_RESPONSE = 1
+    REQUESTER_STREAM = 2
+    REQUESTER_CHANNEL = 3
+    REQUESTER_CHANNEL_IN = 4
+    REQUESTER_CHANNEL_OUT = 5
+    RESPONDER_REASSEMBLY = 6
+    RESPONDER_RESPONSE = 7
+    RESPONDER_STREAM = 8
+    RESPONDER_CHANNEL = 9
+    RESPONDER_CHANNEL_IN = 10
+    RESPONDER_CHANNEL_OUT = 11
+    FLUSHING = 12
+
+
+class Input(IntEnum):
+    """What can happen to a stream: by a frame of the peer, or by this side's own will."""
+
+    REQUEST = 0
+    NEXT = 1
+    LAST = 2  # an element, and the end
+    COMPLETE = 3
+    REQUEST_N = 4
+    CANCEL = 5
+    ERROR = 6
+    VIOLATION = 7  # more elements than were asked for, or larger ones
+    SEND_COMPLETE = 8
+    SEND_CANCEL = 9
+    SEND_ERROR = 10
+
+
+class Action(IntEnum):
+    """What follows for the application and the wire."""
+
+    IGNORE = 0
+    DELIVER = 1  # an element
+    FINISH = 2  # an element and the end, or the end alone
+    CREDIT = 3  # the peer wants more
+    STOP_SENDING = 4  # the peer wants no more
+    FAIL_RECEIVING = 5  # what comes in has failed
+    ABORT = 6  # both
+    OPEN = 7  # the request is whole
+    DROP = 8  # the request never will be
+    REFUSE_CANCEL = 9  # the peer broke a rule: cancel, and fail what comes in
+    REFUSE_ERROR = 10  # the same on the other side: send an error, fail, stop
+    COMPLETE_SENT = 11  # complete is on its way
+    CANCEL_SENT = 12  # cancel is on its way
+    ERROR_SENT = 13  # an error is on its way
+
+
+class Step(NamedTuple):
+    state: State
+    action: Action
+
+
+S, A = State, Action
+
+_ROWS: Final[dict[State, dict[Input, tuple[State, Action]]]] = {
+    S.CLOSED: {},
+    S.REQUESTER_RESPONSE: {
+        Input.NEXT: (S.CLOSED, A.FINISH),  # one element is the end, said or not
+        Input.LAST: (S.CLOSED, A.FINISH),
+        Input.COMPLETE: (S.CLOSED, A.FINISH),
+        Input.ERROR: (S.CLOSED, A.FAIL_RECEIVING),
+        Input.VIOLATION: (S.CLOSED, A.REFUSE_CANCEL),
+        Input.SEND_CANCEL: (S.CLOSED, A.CANCEL_SENT),
+    },
+    S.REQUESTER_STREAM: {
+        Input.NEXT: (S.REQUESTER_STREAM, A.DELIVER),
+        Input.LAST: (S.CLOSED, A.FINISH),
+        Input.COMPLETE: (S.CLOSED, A.FINISH),
+        Input.ERROR: (S.CLOSED, A.FAIL_RECEIVING),
+        Input.VIOLATION: (S.CLOSED, A.REFUSE_CANCEL),
+        Input.SEND_CANCEL: (S.CLOSED, A.CANCEL_SENT),
+    },
+    S.REQUESTER_CHANNEL: {
+        Input.NEXT: (S.REQUESTER_CHANNEL, A.DELIVER),
+        Input.LAST: (S.REQUESTER_CHANNEL_OUT, A.FINISH),
+        Input.COMPLETE: (S.REQUESTER_CHANNEL_OUT, A.FINISH),
+        Input.REQUEST_N: (S.REQUESTER_CHANNEL, A.CREDIT),
+        Input.CANCEL: (S.REQUESTER_CHANNEL_IN, A.STOP_SENDING),
+        Input.ERROR: (S.CLOSED, A.ABORT),
+        Input.VIOLATION: (S.CLOSED, A.REFUSE_CANCEL),
+        Input.SEND_COMPLETE: (S.REQUESTER_CHANNEL_IN, A.COMPLETE_SENT),
+        Input.SEND_CANCEL: (S.CLOSED, A.CANCEL_SENT),
+        Input.SEND_ERROR: (S.FLUSHING, A.ERROR_SENT),
+    },
+    S.REQUESTER_CHANNEL_IN: {
+        Input.NEXT: (S.REQUESTER_CHANNEL_IN, A.DELIVER),
+        Input.LAST: (S.FLUSHING, A.FINISH),
+        Input.COMPLETE: (S.FLUSHING, A.FINISH),
+        Input.ERROR: (S.CLOSED, A.FAIL_RECEIVING),
+        Input.VIOLATION: (S.CLOSED, A.REFUSE_CANCEL),
+        Input.SEND_CANCEL: (S.CLOSED, A.CANCEL_SENT),
+    },
+    S.REQUESTER_CHANNEL_OUT: {
+        Input.REQUEST_N: (S.REQUESTER_CHANNEL_OUT, A.CREDIT),
+        Input.CANCEL: (S.CLOSED, A.STOP_SENDING),
+        Input.ERROR: (S.CLOSED, A.STOP_SENDING),
+        Input.SEND_COMPLETE: (S.FLUSHING, A.COMPLETE_SENT),
+        Input.SEND_ERROR: (S.FLUSHING, A.ERROR_SENT),
+    },
+    S.RESPONDER_REASSEMBLY: {
+        Input.NEXT: (S.RESPONDER_REASSEMBLY, A.OPEN),  # and then the state that OPENED says
+        Input.LAST: (S.RESPONDER_REASSEMBLY, A.OPEN),
+        Input.COMPLETE: (S.RESPONDER_REASSEMBLY, A.OPEN),
+        Input.REQUEST_N: (S.RESPONDER_REASSEMBLY, A.CREDIT),
+        Input.CANCEL: (S.CLOSED, A.DROP),
+        Input.ERROR: (S.CLOSED, A.DROP),
+        Input.VIOLATION: (S.CLOSED, A.REFUSE_ERROR),
+    },
+    S.RESPONDER_RESPONSE: {
+        Input.CANCEL: (S.CLOSED, A.STOP_SENDING),
+        Input.SEND_COMPLETE: (S.FLUSHING, A.COMPLETE_SENT),
+        Input.SEND_ERROR: (S.FLUSHING, A.ERROR_SENT),
+    },
+    S.RESPONDER_STREAM: {
+        Input.REQUEST_N: (S.RESPONDER_STREAM, A.CREDIT),
+        Input.CANCEL: (S.CLOSED, A.STOP_SENDING),
+        Input.SEND_COMPLETE: (S.FLUSHING, A.COMPLETE_SENT),
+        Input.SEND_ERROR: (S.FLUSHING, A.ERROR_SENT),
+    },
+    S.RESPONDER_CHANNEL: {
+        Input.NEXT: (S.RESPONDER_CHANNEL, A.DELIVER),
+        Input.LAST: (S.RESPONDER_CHANNEL_OUT, A.FINISH),
+        Input.COMPLETE: (S.RESPONDER_CHANNEL_OUT, A.FINISH),
+        Input.REQUEST_N: (S.RESPONDER_CHANNEL, A.CREDIT),
+        Input.CANCEL: (S.CLOSED, A.ABORT),
+        Input.ERROR: (S.CLOSED, A.ABORT),
+        Input.VIOLATION: (S.CLOSED, A.REFUSE_ERROR),
+        Input.SEND_COMPLETE: (S.RESPONDER_CHANNEL_IN, A.COMPLETE_SENT),
+        Input.SEND_CANCEL: (S.RESPONDER_CHANNEL_OUT, A.CANCEL_SENT),
+        Input.SEND_ERROR: (S.FLUSHING, A.ERROR_SENT),
+    },
+    S.RESPONDER_CHANNEL_IN: {
+        Input.NEXT: (S.RESPONDER_CHANNEL_IN, A.DELIVER),
+        Input.LAST: (S.FLUSHING, A.FINISH),
+        Input.COMPLETE: (S.FLUSHING, A.FINISH),
+        Input.CANCEL: (S.CLOSED, A.FAIL_RECEIVING),
+        Input.ERROR: (S.CLOSED, A.FAIL_RECEIVING),
+        Input.VIOLATION: (S.CLOSED, A.REFUSE_ERROR),
+        Input.SEND_CANCEL: (S.FLUSHING, A.CANCEL_SENT),
+        Input.SEND_ERROR: (S.FLUSHING, A.ERROR_SENT),
+    },
+    S.RESPONDER_CHANNEL_OUT: {
+        Input.REQUEST_N: (S.RESPONDER_CHANNEL_OUT, A.CREDIT),
+        Input.CANCEL: (S.CLOSED, A.STOP_SENDING),
+        Input.ERROR: (S.CLOSED, A.STOP_SENDING),
+        Input.SEND_COMPLETE: (S.FLUSHING, A.COMPLETE_SENT),
+        Input.SEND_ERROR: (S.FLUSHING, A.ERROR_SENT),
+    },
+    S.FLUSHING: {
+        Input.CANCEL: (S.CLOSED, A.DROP),
+        Input.ERROR: (S.CLOSED, A.DROP),
+    },
+}
+
+TABLE: Final[dict[tuple[State, Input], Step]] = {
+    (state, input_): Step(*_ROWS[state].get(input_, (state, A.IGNORE)))
+    for state in State
+    for input_ in Input
+}
+
+RECEIVING_STATES: Final = frozenset(
+    {
+        S.REQUESTER_RESPONSE,
+        S.REQUESTER_STREAM,
+        S.REQUESTER_CHANNEL,
+        S.REQUESTER_CHANNEL_IN,
+        S.RESPONDER_CHANNEL,
+        S.RESPONDER_CHANNEL_IN,
+    }
+)
+SENDING_STATES: Final = frozenset(
+    {
+        S.REQUESTER_CHANNEL,
+        S.REQUESTER_CHANNEL_OUT,
+        S.RESPONDER_RESPONSE,
+        S.RESPONDER_STREAM,
+        S.RESPONDER_CHANNEL,
+        S.RESPONDER_CHANNEL_OUT,
+    }
+)
+
+RESPONDER_STATES: Final[dict[InteractionModel, State]] = {
+    InteractionModel.RESPONSE: S.RESPONDER_RESPONSE,
+    InteractionModel.FNF: S.CLOSED,
+    InteractionModel.STREAM: S.RESPONDER_STREAM,
+    InteractionModel.CHANNEL: S.RESPONDER_CHANNEL,
+}
+"""Where a stream that the peer asked for begins."""
+
+
+def step(state: State, input_: Input) -> Step:
+    return TABLE[state, input_]

@@ -1,0 +1,404 @@
+"""Every private name of PySpark, Py4J and Spark's JVM classes that this package uses.
+
+PySpark's public API cannot compute chosen partitions, send a partition limit, close a local
+iterator early, or release a JVM object at once. Each function here wraps the private names for
+one such purpose; its docstring gives the purpose and the first version that has the names. No
+other module of the package touches a private attribute of PySpark. A name that is missing or has
+another shape disables only what depends on it: `missing_arrow_call` and `missing_connect_name`
+are probed before a mode is chosen, and the other functions fall back as their docstrings say.
+``tests/spark/test_internals.py`` checks each of them against the installed version.
+"""
+
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from copy import copy
+from functools import cached_property
+from importlib import import_module
+from inspect import getattr_static, getgeneratorlocals, isgenerator, signature
+from threading import local
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+    from pyspark import RDD, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = (
+    "JobRunner",
+    "LocalIteratorReader",
+    "arrow_batches",
+    "arrow_schema",
+    "bind_active_session",
+    "connect_client",
+    "connect_responses",
+    "gateway_process",
+    "has_observation",
+    "has_pinned_threads",
+    "is_context_stopped",
+    "java_dataset",
+    "limit_partitions",
+    "local_iterator_reader",
+    "missing_arrow_call",
+    "missing_connect_name",
+    "observation_manager",
+    "plain_error",
+    "publish_observations",
+    "release",
+    "row_rdd",
+    "table_of_rows",
+    "typed_error",
+)
+
+_TIME_ZONE: Final = "UTC"  # as toArrow() uses it; the number of a timestamp is the same in all
+_REFUSE_DUPLICATE_NAMES: Final = False  # columns with the same name are distinguished by position
+_LARGE_TYPES: Final = False
+
+
+# -- the session and its JVM ----------------------------------------------------------------------
+def gateway_process() -> "Popen[bytes] | None":
+    """Return the JVM process that PySpark started, if it started one.
+
+    ``SparkContext._gateway.proc``, since 3.0. Used to lower its priority and to detect its death.
+    """
+    from pyspark import SparkContext
+
+    untyped: Any = SparkContext
+    return getattr(untyped._gateway, "proc", None)
+
+
+def is_context_stopped(context: "SparkContext") -> bool:
+    """Return whether *context* has been stopped, in Python or in the JVM. Calls the JVM.
+
+    ``SparkContext._jsc``, since 1.0. Raises when the JVM does not answer.
+    """
+    untyped: Any = context
+    return untyped._jsc is None or bool(untyped._jsc.sc().isStopped())
+
+
+def bind_active_session(spark: "SparkSession") -> bool:
+    """Make *spark* the active session of this thread in the JVM; return whether that worked.
+
+    ``SparkSession._jvm`` and ``_jsparkSession``, since 2.0; ``classic.SparkSession``, since 4.0.
+    """
+    untyped: Any = spark
+    with suppress(AttributeError, TypeError):
+        classic = untyped._jvm.org.apache.spark.sql.classic
+        classic.SparkSession.setActiveSession(untyped._jsparkSession)
+        return True
+    return False
+
+
+def has_pinned_threads() -> bool:
+    """Return whether each Python thread has a JVM thread of its own (``PYSPARK_PIN_THREAD``).
+
+    ``SparkContext._gateway``, since 1.0; a ``ClientServer`` when threads are pinned, since 3.2.
+    """
+    from py4j.clientserver import ClientServer
+    from pyspark import SparkContext
+
+    untyped: Any = SparkContext
+    return isinstance(untyped._gateway, ClientServer)
+
+
+def release(context: "SparkContext", *handles: Any) -> None:
+    """Release the JVM objects of *handles* now; the handles must not be used afterwards.
+
+    ``garbage_collect_object`` of Py4J's client, since 0.10.9. Py4J releases an object up to a
+    second after its handle is collected, and a handle on which a method was called is in a
+    reference cycle. Until then the JVM would keep all rows that a server has sent.
+    """
+    untyped: Any = context
+    client = untyped._gateway._gateway_client
+    immediately = {"enqueue": False} if has_pinned_threads() else {}
+    for each in handles:
+        client.garbage_collect_object(each._target_id, **immediately)
+
+
+# -- partitions as Arrow record batches -----------------------------------------------------------
+def java_dataset(df: "DataFrame") -> Any:
+    """Return the JVM's Dataset of *df*. ``DataFrame._jdf``, since 1.3."""
+    untyped: Any = df
+    return untyped._jdf
+
+
+def arrow_batches(context: "SparkContext", dataset: Any, rows: int) -> Any:
+    """Return a ``JavaRDD`` whose elements are record batches, as bytes, of up to *rows* rows.
+
+    ``Dataset.toArrowBatchRdd(int, String, boolean, boolean)``, since 4.2; ``toArrow`` uses it.
+    """
+    rdd = dataset.toArrowBatchRdd(rows, _TIME_ZONE, _REFUSE_DUPLICATE_NAMES, _LARGE_TYPES)
+    java_rdd = rdd.toJavaRDD()
+    release(context, rdd)
+    return java_rdd
+
+
+class JobRunner:
+    """Runs jobs over chosen partitions of an RDD and has the JVM serve their results.
+
+    ``PythonRDD.runJob(SparkContext, JavaRDD, ArrayList)``, since 1.0, the JVM's half of
+    ``SparkContext.runJob``; since 3.0 it returns an address, a secret and a server whose
+    ``getResult()`` raises unless everything was sent. Py4J's look-ups are made once, here.
+    """
+
+    def __init__(self, context: "SparkContext") -> None:
+        untyped: Any = context
+        self._context = context
+        self._java_context = untyped._jsc.sc()
+        # By their full names: Py4J would ask for each part, or try all packages that it knows.
+        self._run_job = getattr(untyped._jvm, "org.apache.spark.api.python.PythonRDD").runJob
+        self._list = getattr(untyped._jvm, "java.util.ArrayList")
+
+    def run(self, rdd: Any, partitions: range) -> tuple[Any, Any, Any]:
+        """Compute *partitions*; return the address that serves them, its secret, and the server."""
+        numbers = self._list()
+        for each in partitions:
+            numbers.add(each)
+        served = self._run_job(self._java_context, rdd, numbers)
+        parts = served[0], served[1], served[2]  # tuple() would make a fourth call
+        release(self._context, served)
+        return parts
+
+
+def arrow_schema(schema: "StructType") -> Any:
+    """Return the ``pyarrow.Schema`` of record batches. Raises for a type that Arrow cannot carry.
+
+    ``pyspark.sql.pandas.types.to_arrow_schema``, since 2.3; its ``timezone``, since 4.2.
+    """
+    types: Any = import_module("pyspark.sql.pandas.types")
+    make = types.to_arrow_schema
+    has_zone = "timezone" in signature(make).parameters
+    zone: dict[str, Any] = {"timezone": _TIME_ZONE} if has_zone else {"timestamp_utc": True}
+    return make(
+        schema,
+        error_on_duplicated_field_names_in_struct=_REFUSE_DUPLICATE_NAMES,
+        prefers_large_types=_LARGE_TYPES,
+        **zone,
+    )
+
+
+def table_of_rows(rows: Sequence[Any], schema: "StructType") -> Any:
+    """Return a ``pyarrow.Table`` of *rows*: tuples, Rows or dicts. Checks each value.
+
+    ``pyspark.sql.conversion.LocalDataToArrowConversion``, since 4.1; Spark Connect's
+    ``createDataFrame`` uses it.
+    """
+    conversion: Any = import_module("pyspark.sql.conversion")
+    return conversion.LocalDataToArrowConversion.convert([*rows], schema, _LARGE_TYPES)
+
+
+_ARROW_CALLS: Final = (
+    (
+        "org.apache.spark.sql.classic.Dataset",
+        "toArrowBatchRdd",
+        ("int", "java.lang.String", "boolean", "boolean"),
+    ),
+    (
+        "org.apache.spark.api.python.PythonRDD",
+        "runJob",
+        (
+            "org.apache.spark.SparkContext",
+            "org.apache.spark.api.java.JavaRDD",
+            "java.util.ArrayList",
+        ),
+    ),
+)
+_PRIMITIVES: Final = {"int": "Integer", "boolean": "Boolean"}
+
+
+def missing_arrow_call(context: "SparkContext") -> str | None:
+    """Name the first JVM method that mode ``"arrow"`` lacks, or return None. Takes 20 ms."""
+    for owner, name, types in _ARROW_CALLS:
+        try:
+            _require_method(context, owner, name, types)
+        except Exception:
+            short = [each.rpartition(".")[2] for each in (owner, *types)]
+            return f"this version of Spark has no {short[0]}.{name}({', '.join(short[1:])})"
+    return None
+
+
+def _require_method(context: Any, owner: str, name: str, types: tuple[str, ...]) -> None:
+    """Look a method up by reflection: Py4J itself would fail only at the call."""
+    lang = context._jvm.java.lang
+    loader = lang.Thread.currentThread().getContextClassLoader()
+    classes = context._gateway.new_array(lang.Class, len(types))
+    for position, each in enumerate(types):
+        primitive = _PRIMITIVES.get(each)
+        found = getattr(lang, primitive).TYPE if primitive else loader.loadClass(each)
+        classes[position] = found
+    loader.loadClass(owner).getMethod(name, classes)
+
+
+# -- plans ----------------------------------------------------------------------------------------
+def limit_partitions(df: "DataFrame", count: int) -> "DataFrame":
+    """Return the first *count* rows of each partition of *df*.
+
+    Catalyst's ``LocalLimit`` and ``Dataset.ofRows``, since 4.0 under these names. ``df.limit``
+    would compute rows of every partition, move them into one, and may change their order.
+    """
+    from pyspark.sql import DataFrame
+
+    session: Any = df.sparkSession
+    jvm: Any = session.sparkContext._jvm
+    catalyst = jvm.org.apache.spark.sql.catalyst
+    integer = jvm.org.apache.spark.sql.types.DataTypes.IntegerType
+    number = catalyst.expressions.Literal(count, integer)
+    analyzed = java_dataset(df).queryExecution().analyzed()
+    plan = catalyst.plans.logical.LocalLimit(number, analyzed)
+    limited = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
+    return DataFrame(limited, session)
+
+
+def row_rdd(df: "DataFrame") -> "RDD[Row]":
+    """Return ``df.rdd``; on Python 3.11, without the lock of its ``cached_property``.
+
+    The class attribute ``DataFrame.rdd`` is a ``cached_property``, since 3.4. That lock is shared
+    by all DataFrames and held while shuffles run, so every other ``df.rdd`` would wait.
+    """
+    attribute = getattr_static(type(df), "rdd")
+    if isinstance(attribute, cached_property):
+        return cast("RDD[Row]", attribute.func(df))
+    return df.rdd
+
+
+# -- observations ---------------------------------------------------------------------------------
+_OBSERVING_NODE: Final = "CollectMetrics"
+_PUBLISH: Final = "tryComplete"
+
+
+def has_observation(dataset: Any) -> bool:
+    """Whether the query of *dataset* has an observation: the plan node ``CollectMetrics``, 4.0."""
+    return _OBSERVING_NODE in dataset.queryExecution().logical().toString()
+
+
+def observation_manager(context: "SparkContext", dataset: Any) -> Any:
+    """Return the manager of the observations of *dataset*.
+
+    ``SparkSession.observationManager()``, since 4.0. Raises when the manager lacks the method that
+    `publish_observations` calls: Py4J itself would fail only at the call.
+    """
+    manager = dataset.sparkSession().observationManager()
+    untyped: Any = context
+    classes = untyped._gateway.new_array(untyped._jvm.java.lang.Class, 1)
+    classes[0] = dataset.queryExecution().getClass()
+    manager.getClass().getMethod(_PUBLISH, classes)
+    return manager
+
+
+def publish_observations(manager: Any, dataset: Any) -> None:
+    """Complete the observations of *dataset* with what its jobs have collected so far.
+
+    ``ObservationManager.tryComplete(QueryExecution)``, since 4.0.
+    """
+    getattr(manager, _PUBLISH)(dataset.queryExecution())
+
+
+# -- exceptions -----------------------------------------------------------------------------------
+def typed_error(error: Any) -> "PySparkException":
+    """Return the first exception in the causes of a ``Py4JJavaError`` that PySpark has a type for.
+
+    ``pyspark.errors.exceptions.captured.convert_exception``, since 3.4.
+    """
+    from pyspark.errors import UnknownException
+    from pyspark.errors.exceptions.captured import convert_exception
+
+    top = convert_exception(error.java_exception)
+    typed = (each for each in _causes(top) if not isinstance(each, UnknownException))
+    return plain_error(next(typed, top))
+
+
+def _causes(error: Any) -> "Iterator[PySparkException]":
+    while error is not None:
+        yield error
+        error = getattr(error, "_cause", None)
+
+
+def plain_error(error: "PySparkException") -> "PySparkException":
+    """Return the same exception as an instance of its public base class, with its text inside.
+
+    ``CapturedException._desc`` and ``_cause``, since 2.4. A captured exception calls the JVM, and
+    blocks, whenever it is printed.
+    """
+    from pyspark.errors.exceptions import base
+
+    text = getattr(error, "_desc", None)
+    if text is None:
+        return error
+    public = (kind for kind in type(error).__mro__ if kind.__module__ == base.__name__)
+    condition = error.getCondition()
+    if condition is not None:
+        text = cast("str", text).removeprefix(f"[{condition}] ")
+    kind = cast("type[PySparkException]", next(public))
+    return kind(message=text, errorClass=condition, messageParameters=error.getMessageParameters())
+
+
+# -- the local iterator ---------------------------------------------------------------------------
+class LocalIteratorReader(Protocol):
+    """The object that reads partitions for the generator of ``RDD.toLocalIterator``, since 3.0."""
+
+    _read_status: int
+    _serializer: Any
+    _sock: socket.socket
+    _sockfile: BinaryIO
+
+
+def local_iterator_reader(rows: Iterator[Any]) -> LocalIteratorReader | None:
+    """Return the reader inside the generator *rows*, or None if it is not there.
+
+    It is the variable ``self`` of the generator's frame; PySpark keeps no other reference to it.
+    Without it, closing *rows* unpickles the rest of the partition, which takes seconds, and the
+    number of partitions read is unknown.
+    """
+    if not isgenerator(rows):
+        return None
+    reader = getgeneratorlocals(rows).get("self")
+    names = ("_read_status", "_sock", "_sockfile")
+    has_all = all(hasattr(reader, name) for name in names)
+    return cast("LocalIteratorReader", reader) if has_all else None
+
+
+# -- Spark Connect --------------------------------------------------------------------------------
+_CONNECT_NAMES: Final = (
+    "_retrying", "add_tag", "interrupt_tag", "thread_local", "to_table_as_iterator",
+)  # fmt: skip
+
+
+def missing_connect_name(df: "DataFrame") -> str | None:
+    """Name the first attribute that mode ``"connect"`` lacks, or return None.
+
+    ``SparkConnectClient.to_table_as_iterator``, ``add_tag``, ``interrupt_tag`` and
+    ``thread_local``, since 3.5; ``_retrying``, since 4.0; ``DataFrame._plan``, since 3.4.
+    """
+    untyped: Any = df
+    client = untyped.sparkSession.client
+    for owner, name in (*((client, name) for name in _CONNECT_NAMES), (untyped, "_plan")):
+        if not hasattr(owner, name):
+            return f"this version of PySpark has no {type(owner).__name__}.{name}"
+    return None
+
+
+def connect_client(df: "DataFrame", sleep: Callable[[float], object]) -> Any:
+    """Return a copy of the client of *df*, with tags of its own and *sleep* between retries.
+
+    It uses the same channel and session. PySpark tries for ten minutes to reach a server that is
+    gone; *sleep* may raise to end that.
+    """
+    client: Any = cast("Any", df).sparkSession.client
+    own, retrying = copy(client), client._retrying
+
+    def interruptible() -> Any:
+        retries = retrying()
+        retries._sleep = sleep
+        return retries
+
+    own.thread_local, own._retrying = local(), interruptible
+    return own
+
+
+def connect_responses(df: "DataFrame", client: Any) -> Any:
+    """Run *df* on its server; return a generator of its schema and its Arrow tables."""
+    plan = cast("Any", df)._plan
+    return client.to_table_as_iterator(plan.to_proto(client), plan.observations)

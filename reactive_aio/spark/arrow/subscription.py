@@ -1,0 +1,264 @@
+"""The subscription of mode ``"arrow"``: it carries out the decisions of `reading_state`.
+
+Threads only make blocking calls (a job, its confirmation); the rows themselves are read on the
+loop, when there is demand for a row that has not been read yet and everything handed over has been
+processed. Otherwise the socket is left alone, and the rows of a finished job wait in the JVM, where
+they block nothing: the tasks of the job have ended, and a thread of its own serves the rows.
+"""
+
+from functools import partial
+from time import perf_counter
+from typing import Any, Final, Generic, TypeVar
+from weakref import finalize
+
+from ..._core.loop import LoopHandle
+from ...stage import Downstream
+from ..call_threads import CallThreads
+from ..progress import ProgressMeter
+from .decoder import Decode
+from .jvm_socket import END, FrameReader
+from .reading_state import AHEAD, Action, Flight, ReadingState
+from .window_jobs import WindowJobs
+
+__all__ = ("ArrowSubscription",)
+
+T = TypeVar("T")
+
+_TIME_SLICE: Final = 0.0005
+"""Seconds of work before other callbacks run. Less than a drain may take: rows are seldom the only
+work on their loop."""
+
+
+class ArrowSubscription(Generic[T]):
+    """One subscription. Every method runs on the loop's thread."""
+
+    __slots__ = (
+        "__weakref__", "_decode", "_downstream", "_finalizer", "_is_advancing", "_is_started",
+        "_jobs", "_loop_handle", "_meter", "_readers", "_state", "_threads", "_watched",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        downstream: Downstream[T],
+        state: ReadingState[T],
+        jobs: WindowJobs,
+        decode: Decode,
+        meter: ProgressMeter,
+    ) -> None:
+        self._downstream: Downstream[T] | None = downstream
+        self._state = state
+        self._jobs = jobs
+        self._decode = decode
+        self._meter = meter
+        self._loop_handle = LoopHandle("from_dataframe()")
+        self._threads = CallThreads(
+            self._loop_handle, "from_dataframe", size=1 + AHEAD, interrupt=jobs.cancel
+        )
+        self._readers: dict[Flight, FrameReader] = {}  # whose connections are open
+        self._watched: FrameReader | None = None
+        self._is_started = False
+        self._is_advancing = False
+        # Not __del__: in a cycle, the sockets could be collected before it is called.
+        self._finalizer = finalize(self, _release, self._readers, jobs, self._threads)
+        self._finalizer.atexit = False
+        self._threads.on_loop_closed = self._finalizer
+
+    # -- the subscription that the island sees ----------------------------------------------------
+    def request(self, n: int, /) -> None:
+        self._state.delivery.request(n)
+        if self._is_started:
+            self._advance()
+        else:
+            self._is_started = True
+            self._threads.call(self._jobs.plan, self._on_planned)
+            self._threads.call(self._jobs.prepare, self._on_prepared)
+
+    def processed(self) -> None:
+        """Everything handed over has been processed, and there is no new demand."""
+        self._state.delivery.is_processed = True
+        self._advance()
+
+    def cancel(self) -> None:
+        """Close the sockets now; the jobs end as soon as Spark has cancelled them."""
+        self._downstream = None
+        self._close()
+
+    async def aclose(self) -> None:
+        """Wait, after a cancellation, until Spark has ended the jobs."""
+        await self._threads.wait_done()
+
+    # -- results of the threads -------------------------------------------------------------------
+    def _on_planned(self, partitions: int | None, error: Exception | None) -> None:
+        if error is not None or partitions is None:
+            self._end(error)
+        else:
+            self._state.on_planned(partitions)
+            self._meter.add("partitions", partitions)
+            self._advance()
+
+    def _on_prepared(self, _: None, error: Exception | None) -> None:
+        if error is not None:
+            self._end(error)
+        else:
+            self._state.is_prepared = True
+            self._advance()
+
+    def _on_served(
+        self, flight: Flight, reader: FrameReader | None, error: Exception | None
+    ) -> None:
+        if self._downstream is None:
+            if reader is not None:
+                reader.close()
+            return
+        if reader is not None:
+            self._readers[flight] = reader
+            self._state.on_served(flight)
+            self._meter.add("computed", flight.window.partitions)
+        elif error is not None:
+            self._state.on_failed(flight, error)
+        self._advance()
+
+    def _on_confirmed(self, flight: Flight, _: None, error: Exception | None) -> None:
+        if error is not None:
+            self._end(error)
+        elif self._downstream is not None:
+            self._state.on_confirmed()
+            self._meter.add("done", flight.window.partitions)
+            self._advance()
+
+    # -- carrying out the decisions ---------------------------------------------------------------
+    def _advance(self) -> None:
+        """Act until there is nothing to do. Handing elements over leads to requests, and here."""
+        if self._is_advancing:
+            return
+        self._is_advancing = True
+        is_paused = False
+        try:
+            is_paused = self._act_for_a_slice()
+        finally:
+            self._is_advancing = is_paused  # a paused one is resumed by a callback
+
+    def _act_for_a_slice(self) -> bool:
+        """Act; return whether the time slice was over before there was nothing to do."""
+        slice_end = perf_counter() + _TIME_SLICE
+        while (downstream := self._downstream) is not None:
+            if not self._act(downstream):
+                return False
+            if perf_counter() >= slice_end:
+                # After two turns of the loop: a task that sleeps needs one for its timer and one
+                # for itself.
+                self._loop_handle.call_soon(self._loop_handle.call_later, 0.0, self._resume)
+                return True
+        return False
+
+    def _resume(self) -> None:
+        self._is_advancing = False
+        self._advance()
+
+    def _act(self, downstream: Downstream[T]) -> bool:
+        """Carry out one action; return whether another one may follow at once."""
+        state = self._state
+        match state.next_action():
+            case Action.PUSH:
+                state.delivery.push(downstream)
+            case Action.READ:
+                return self._read(state.flight)
+            case Action.LAUNCH:
+                self._launch(state.flight)
+            case Action.CONFIRM:
+                self._confirm(state.flight)
+            case Action.COMPLETE:
+                self._end(None)
+            case Action.FAIL:
+                self._end(state.flight.error)
+            case Action.WAIT:
+                self._unwatch()
+                return False
+        return True
+
+    def _launch(self, flight: Flight) -> None:
+        window = flight.window
+        run = partial(self._jobs.run, window.start, window.stop, window.batch)
+        self._threads.call(run, partial(self._on_served, flight))
+        self._meter.add("launched", window.partitions)
+
+    def _confirm(self, flight: Flight) -> None:
+        confirm = partial(self._jobs.confirm, flight.window.start, flight.error)
+        self._threads.call(confirm, partial(self._on_confirmed, flight))
+
+    def _read(self, flight: Flight) -> bool:
+        """Read a record batch, or, without demand, only whether another one follows."""
+        reader = self._readers[flight]
+        has_demand = bool(self._state.delivery.demand)
+        try:
+            frame = reader.read(body=has_demand)
+            if frame is None:
+                self._watch(reader if has_demand or reader.is_between_frames else None)
+                return False
+            if frame is END:
+                self._end_window(flight, reader)
+            else:
+                self._take(flight, frame)
+        except (OSError, EOFError) as error:
+            self._end_window(flight, reader, error)
+        except Exception as error:
+            self._end(error)
+        return True
+
+    def _take(self, flight: Flight, frame: Any) -> None:
+        elements, count = self._decode(frame)
+        flight.window.elements += count
+        flight.window.bytes += len(frame)
+        self._state.delivery.put(elements, count)
+        self._meter.add("bytes", len(frame))
+
+    def _end_window(
+        self, flight: Flight, reader: FrameReader, error: Exception | None = None
+    ) -> None:
+        """The connection has ended; Spark is asked next whether that was the end of the rows."""
+        self._unwatch()
+        del self._readers[flight]
+        reader.close()
+        self._state.on_end(flight, error)
+
+    def _end(self, error: Exception | None) -> None:
+        downstream, self._downstream = self._downstream, None
+        if downstream is None:
+            return
+        self._close()
+        if error is None:
+            downstream.complete()
+        else:
+            downstream.fail(error)
+
+    # -- sockets ----------------------------------------------------------------------------------
+    def _watch(self, reader: FrameReader | None) -> None:
+        """Advance when the connection of *reader*, and no other, can be read."""
+        if self._watched is not reader:
+            if self._watched is not None:
+                self._loop_handle.remove_reader(self._watched.connection)
+            self._watched = reader
+            if reader is not None:
+                self._loop_handle.add_reader(reader.connection, self._advance)
+
+    def _unwatch(self) -> None:
+        self._watch(None)
+
+    def _close(self) -> None:
+        """Close every connection, drop what was read, and let the jobs and the threads end."""
+        self._unwatch()
+        self._jobs.is_cancelled = True
+        self._state.close()
+        self._threads.interrupt()  # after an error too, other windows may be in flight
+        self._finalizer()
+
+
+def _release(readers: dict[Flight, FrameReader], jobs: WindowJobs, threads: CallThreads) -> None:
+    """Release what a subscription holds that was dropped without a signal, or whose loop closed.
+
+    Safe inside the garbage collector: it starts no thread and does not touch the loop.
+    """
+    jobs.is_cancelled = True
+    for reader in [*readers.values()]:
+        reader.close()
+    threads.stop(jobs.close)

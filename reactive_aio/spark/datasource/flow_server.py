@@ -1,0 +1,212 @@
+"""serve_flow: a flow that Spark reads."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import anyio
+
+from ..._core.arguments import require_int
+from ..errors import require_pyspark
+from .arrow_streams import encode_rows, parse_schema
+from .flow_cursor import FlowCursor
+from .listener import Connection, ServedAddress, listen
+from .replay_log import ReplayLog, RowsUnavailable
+from .wire_protocol import encode
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from ...flow import Flow
+
+__all__ = ("ServedFlow", "serve_flow")
+
+_BATCH_DELAY: Final = 0.1
+"""Seconds in which a micro-batch may fill up, once Spark has requested it."""
+
+
+class ServedFlow(ServedAddress):
+    """The address of `serve_flow`, and the rows that it holds."""
+
+    def __init__(self, address: str, token: str, log: ReplayLog) -> None:
+        super().__init__(address, token)
+        self._log = log
+
+    @property
+    def pending_rows(self) -> int:
+        """How many rows are held until a streaming query commits them."""
+        return self._log.stop - self._log.first
+
+    @property
+    def committed_rows(self) -> int:
+        """How many rows a streaming query has committed."""
+        return self._log.first
+
+
+@asynccontextmanager
+async def serve_flow(
+    flow: "Flow[Any]",
+    schema: "StructType | str",
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    token: str | None = None,
+    capacity: int = 100_000,
+    name: str | None = None,
+    first: int = 0,
+) -> AsyncGenerator[ServedFlow]:
+    """Let Spark read *flow*: ``spark.readStream.format("reactive")``, or ``spark.read``.
+
+    ::
+
+        async with serve_flow(flow, "id long, name string") as served:
+            stream = spark.readStream.format("reactive").options(**served.options).load()
+
+    Elements are rows (tuples, Rows or dicts) that fit *schema*. Call ``register(spark)`` once
+    before. Inside the ``async with`` it listens at *host* and *port*, for clients with *token*, by
+    default a random one.
+
+    A **streaming query** has one subscription. It requests as many rows as a micro-batch may have
+    (the option ``maxRows``, 10,000), and exactly so many are requested of the flow. They are held
+    until the query commits them, so that a task that runs again, or a query restarted from its
+    checkpoint, reads the same rows; at most *capacity* rows are held, and a micro-batch gets at
+    most half of that. A checkpoint outlives this process only if *name* is given, and a flow that
+    continues at row number *first*, the first one that was not committed. With
+    ``trigger(availableNow=True)`` the query ends when the flow completes. A flow that fails fails
+    the query, after its rows.
+
+    A **batch read** subscribes each time that Spark runs it, and requests ``maxRows`` at a time;
+    ending early (``df.limit``) cancels the flow.
+    """
+    require_pyspark()
+    require_int("serve_flow", "capacity", capacity, least=2)
+    require_int("serve_flow", "first", first)
+    log = ReplayLog(first, capacity)
+    columns = await anyio.to_thread.run_sync(parse_schema, schema)
+    server = _FlowServer(flow, columns, log, name or uuid4().hex)
+    try:
+        async with listen(server.respond, host=host, port=port, token=token) as (address, secret):
+            yield ServedFlow(address, secret, log)
+    finally:
+        await server.cursor.aclose()
+
+
+class _FlowServer:
+    """Answers the requests of the data source's readers in `_plugin`."""
+
+    def __init__(self, flow: "Flow[Any]", schema: "StructType", log: ReplayLog, name: str) -> None:
+        self._flow = flow
+        self._schema = schema
+        self._log = log
+        self._name = name
+        self.cursor = FlowCursor(flow, log.add)
+
+    async def respond(self, connection: Connection) -> None:
+        try:
+            match connection.request:
+                case {"operation": "schema"}:
+                    await connection.send_message(schema=self._schema.json())
+                case {"operation": "first"}:
+                    await connection.send_message(flow=self._name, row=self._log.first)
+                case {"operation": "latest", "start": start, "limit": limit, "drain": drain}:
+                    self._require_flow(start)
+                    row = await self._latest(start["row"], limit, drain=drain)
+                    await connection.send_message(flow=self._name, row=row)
+                case {"operation": "read", "start": start, "stop": stop}:
+                    await connection.send(await self._encode(self._log.read(start, stop)))
+                case {"operation": "commit", "stop": stop}:
+                    self._require_flow(stop)
+                    self._log.commit(stop["row"])
+                    await connection.send_message(row=self._log.first)
+                case {"operation": "all", "limit": limit}:
+                    await self._send_all(connection, limit)
+                case _:
+                    await connection.send_message(
+                        error="this is a flow to read; serve_writes() takes writes"
+                    )
+        except RowsUnavailable as error:
+            await connection.send_message(error=str(error))
+        except _FlowFailed as error:
+            await connection.send_message(error=f"the served flow failed: {error.__cause__!r}")
+
+    def _require_flow(self, offset: dict[str, Any]) -> None:
+        if offset["flow"] != self._name:
+            raise RowsUnavailable(
+                "the checkpoint of this query is of another flow, or of one in a process that has "
+                "ended. Begin with a new checkpoint; or give serve_flow a name=…, and first=… "
+                "where the flow continues."
+            )
+
+    async def _latest(self, start: int, limit: int, *, drain: bool) -> int:
+        """Request up to *limit* rows from *start* on; return the end of those that have arrived.
+
+        With *drain*, wait for at least one row or the end of the flow.
+        """
+        log, cursor = self._log, self.cursor
+        cursor.fetch(log.missing(start, limit))
+        with anyio.move_on_after(None if drain else _BATCH_DELAY) as scope:
+            while not cursor.is_done and not log.is_filled(start, limit):
+                if drain and log.stop > start and scope.deadline == float("inf"):
+                    scope.deadline = anyio.current_time() + _BATCH_DELAY
+                await cursor.wait_for_arrival()
+        log.is_done = cursor.is_done
+        stop = log.end_of(start, limit)
+        if stop == start and cursor.error is not None:
+            raise _FlowFailed from cursor.error
+        return stop
+
+    async def _encode(self, rows: list[Any]) -> bytes:
+        try:
+            return await anyio.to_thread.run_sync(partial(encode_rows, rows, self._schema))
+        except Exception as error:
+            raise _FlowFailed from error
+
+    async def _send_all(self, connection: Connection, limit: int) -> None:
+        """Send the rows of a new subscription, *limit* for each message of the client."""
+        rows = list[Any]()
+        cursor = FlowCursor(self._flow, rows.append)
+        failure: _FlowFailed | None = None
+        try:
+            sender, requests = anyio.create_memory_object_stream[int](1)
+            async with sender, requests, anyio.create_task_group() as tasks:
+                # In a task of its own, which sees a disconnection while rows are awaited.
+                tasks.start_soon(_forward_requests, connection, sender, tasks.cancel_scope)
+                async for _ in requests:
+                    try:
+                        content = await self._next_part(cursor, rows, limit)
+                    except _FlowFailed as error:
+                        failure = error
+                        break
+                    await connection.send(content)
+                tasks.cancel_scope.cancel()
+        finally:
+            await cursor.aclose()
+        if failure is not None:
+            raise failure
+
+    async def _next_part(self, cursor: FlowCursor, rows: list[Any], limit: int) -> bytes:
+        cursor.fetch(limit)
+        while not cursor.is_done and len(rows) < limit:
+            await cursor.wait_for_arrival()
+        part = rows[:]
+        rows.clear()
+        if part:
+            return await self._encode(part)
+        if cursor.error is not None:
+            raise _FlowFailed from cursor.error
+        return encode({"end": True})
+
+
+async def _forward_requests(connection: Connection, sender: Any, scope: anyio.CancelScope) -> None:
+    try:
+        while True:
+            await connection.receive_message()
+            await sender.send(1)
+    except Exception:
+        scope.cancel()
+
+
+class _FlowFailed(Exception):
+    """The flow failed, or a row of it does not fit the schema; the cause is the error."""

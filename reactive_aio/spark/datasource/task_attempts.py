@@ -1,0 +1,94 @@
+"""Which chunks of which partition have been received, from any attempt of its task. No I/O.
+
+Spark runs a task again after a failure, or a second time beside a slow attempt. Each attempt sends
+the chunks of its partition from the first one on, each with a digest of its content. A chunk that
+was received from an earlier attempt is not received again; but its content must be the same.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+__all__ = ("JobKey", "TaskAttempts", "WriteJob")
+
+JobKey = tuple[str, int]
+"""The name of a job, and the number of its micro-batch."""
+
+_MAX_REFUSED: Final = 1000
+"""Jobs that are refused until Spark reports that it has aborted them, at most."""
+
+
+@dataclass(slots=True)
+class WriteJob:
+    """One ``df.write``, or one micro-batch of a ``df.writeStream``."""
+
+    digests: dict[int, list[str]] = field(default_factory=dict[int, list[str]])
+    """For each partition, the digests of the chunks received, in order."""
+
+    def differs(self, partition: int, number: int, digest: str) -> bool:
+        """Whether chunk *number* was received before, with another content."""
+        digests = self.digests.get(partition, [])
+        return number < len(digests) and digests[number] != digest
+
+    def has(self, partition: int, number: int) -> bool:
+        """Whether chunk *number* was received before."""
+        return number < len(self.digests.get(partition, []))
+
+    def add(self, partition: int, digest: str) -> None:
+        """Record the next chunk of *partition*."""
+        self.digests.setdefault(partition, []).append(digest)
+
+
+class TaskAttempts:
+    """The running jobs, of which one at a time is received, and the committed micro-batches."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[JobKey, WriteJob] = {}
+        self._committed: dict[str, int] = {}
+        self._refused: dict[JobKey, None] = {}
+        self.current: JobKey | None = None
+        """The job whose chunks are received."""
+
+    def job(self, key: JobKey) -> WriteJob:
+        return self._jobs.setdefault(key, WriteJob())
+
+    def select(self, key: JobKey) -> bool:
+        """Make this job the current one unless another one is; return whether it is now."""
+        if self.current is None:
+            self.current = key
+        return self.current == key
+
+    def is_committed(self, key: JobKey) -> bool:
+        """Whether the micro-batch was committed before: a restarted query repeats the last one."""
+        return key[1] <= self._committed.get(key[0], -1)
+
+    def is_refused(self, key: JobKey) -> bool:
+        return key in self._refused
+
+    def commit(self, key: JobKey, *, is_durable: bool) -> None:
+        """Record the commit; with *is_durable*, the job's name identifies the query for ever."""
+        self._forget(key)
+        if is_durable:
+            name, batch = key
+            self._committed[name] = max(batch, self._committed.get(name, -1))
+
+    def abort(self, key: JobKey, *, is_repeated: bool) -> None:
+        """The job has failed; with *is_repeated*, Spark runs it again from its beginning."""
+        self._refused.pop(key, None)
+        if is_repeated:
+            if self.current == key:
+                self.current = None
+        else:
+            self._forget(key)
+
+    def refuse_current(self) -> None:
+        """The subscriber has cancelled: refuse the current job until Spark has aborted it."""
+        if self.current is not None:
+            self._refused[self.current] = None
+            self._forget(self.current)
+        while len(self._refused) > _MAX_REFUSED:
+            self._refused.pop(next(iter(self._refused)))
+
+    def _forget(self, key: JobKey) -> None:
+        self._jobs.pop(key, None)
+        if self.current == key:
+            self.current = None

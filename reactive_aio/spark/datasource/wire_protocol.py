@@ -1,0 +1,105 @@
+"""The protocol between a Spark task and the process that runs the loop, and its client.
+
+Both sides send frames, ``[uint32 length][bytes]``. The client's first frame is a request, a JSON
+object that contains the token; what follows depends on its operation. An answer is a JSON object as
+well, and one with an ``error`` is the last. Rows travel as Arrow streams.
+
+Spark's Python workers import this module, so it needs the standard library only.
+"""
+
+import json
+import socket
+from collections.abc import Mapping
+from struct import Struct
+from types import TracebackType
+from typing import Any, Final, Self, cast
+
+__all__ = ("HEAD", "MAX_MESSAGE", "Client", "Message", "Refused", "decode", "encode", "frame")
+
+HEAD: Final = Struct("!I")
+MAX_MESSAGE: Final = 1 << 20
+"""Bytes of a message, which may contain a schema; a client without a token cannot send more."""
+_CONNECT_TIMEOUT: Final = 30.0  # seconds
+
+Message = dict[str, Any]
+
+
+class Refused(RuntimeError):
+    """The other side sent an error instead of an answer."""
+
+
+def frame(content: bytes) -> bytes:
+    return HEAD.pack(len(content)) + content
+
+
+def encode(message: Mapping[str, Any]) -> bytes:
+    """Return a message as the content of a frame."""
+    return json.dumps(message).encode()
+
+
+def decode(content: bytes) -> Message:
+    """Return the message in a frame. Raises `ValueError` for other content."""
+    message = json.loads(content)
+    if not isinstance(message, dict):
+        raise ValueError("a JSON object is needed")
+    return cast("Message", message)
+
+
+class Client:
+    """A connection from a task, or from the driver's Python, to the loop."""
+
+    def __init__(self, options: Mapping[str, str], operation: str, **request: Any) -> None:
+        try:
+            address, token = options["address"], options["token"]
+        except KeyError as error:
+            raise Refused(
+                f"format('reactive') needs the option {error}: give .options(**served.options), "
+                "with what serve_flow() or serve_writes() has returned"
+            ) from None
+        host, _, port = address.rpartition(":")
+        self._socket = socket.create_connection(
+            (host.strip("[]"), int(port)), timeout=_CONNECT_TIMEOUT
+        )
+        self._socket.settimeout(None)  # from here on, demand decides how long a wait is
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._file = self._socket.makefile("rb")
+        self.send_message(token=token, operation=operation, **request)
+
+    def send_message(self, **message: Any) -> None:
+        self.send(encode(message))
+
+    def send(self, content: bytes) -> None:
+        self._socket.sendall(frame(content))
+
+    def receive(self) -> bytes:
+        head = self._file.read(HEAD.size)
+        content = self._file.read(HEAD.unpack(head)[0]) if len(head) == HEAD.size else b""
+        if not content:
+            raise Refused(
+                "the process that serves the flow has closed the connection: it has left its "
+                "'async with', it has ended, or it does not know this token"
+            )
+        return content
+
+    def receive_message(self) -> Message:
+        message = decode(self.receive())
+        if "error" in message:
+            raise Refused(message["error"])
+        return message
+
+    def ask(self, **message: Any) -> Message:
+        """Send a message; return the answer."""
+        self.send_message(**message)
+        return self.receive_message()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._file.close()
+        self._socket.close()

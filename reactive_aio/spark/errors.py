@@ -1,0 +1,223 @@
+"""Errors of Spark, translated into exceptions that a caller can act on.
+
+At run time PySpark raises one type for everything: ``Py4JJavaError``, "An error occurred while
+calling o57.getResult". What happened is in the chain of causes of the Java exception; `explain`
+finds it and returns PySpark's own, public exception for it.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from subprocess import TimeoutExpired
+from time import sleep
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import MissingExtra, ReactiveError
+from ._internals import gateway_process, is_context_stopped, plain_error, typed_error
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+__all__ = (
+    "SparkSessionLost",
+    "UnsupportedDataFrame",
+    "explain",
+    "explained",
+    "is_connect",
+    "require_dataframe",
+    "require_option",
+    "require_pyspark",
+    "require_unique_names",
+)
+
+_EXIT_SECONDS: Final = 1.0
+_REMEDY: Final = (
+    "Nothing can be read from it any more: make a new session with SparkSession.builder, build the "
+    "DataFrame on it, and subscribe to a new from_dataframe(). Rows already delivered are valid, "
+    "but they are not all of the rows."
+)
+_STOPPED: Final = "The Spark session of this DataFrame has been stopped (SparkSession.stop())."
+_ABANDONED: Final = (
+    "The Spark Connect server has abandoned the result that it computed for this subscription, as "
+    "it does when a client has not fetched from it for some minutes "
+    "(spark.connect.execute.manager.detachedTimeout)"
+)
+_READ_AGAIN: Final = (
+    "Rows already delivered are valid, but they are not all of the rows: subscribe again, and do "
+    "not pause for so long."
+)
+
+
+class SparkSessionLost(ReactiveError, ConnectionError):
+    """The Spark session of a flow was stopped, or its JVM is gone; the message says which."""
+
+
+class UnsupportedDataFrame(ReactiveError, TypeError):
+    """A DataFrame whose rows cannot be read under demand; the message gives an alternative."""
+
+
+# -- checks of arguments --------------------------------------------------------------------------
+def require_pyspark() -> None:
+    """Raise an error that names the extra, unless PySpark can be imported."""
+    try:
+        import_module("pyspark.sql")
+    except ImportError as error:
+        raise MissingExtra("reactive_aio.spark", "spark") from error
+
+
+def require_option(function: str, parameter: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Raise unless *value* is one of *allowed*."""
+    if value not in allowed:
+        options = ", ".join(allowed)
+        raise ValueError(f"{function}: {parameter} must be one of {options}, not {value!r}.")
+
+
+def require_dataframe(df: object) -> None:
+    """Raise unless *df* is a DataFrame whose rows can be read under demand."""
+    require_pyspark()
+    from pyspark.sql import DataFrame
+
+    if not isinstance(df, DataFrame):
+        kind = type(df).__name__
+        raise UnsupportedDataFrame(
+            f"from_dataframe() needs a pyspark.sql.DataFrame, got {kind!r}. For other iterables "
+            "use from_iterable(), or from_thread() if they block."
+        )
+    with explained(df):
+        is_streaming = df.isStreaming
+    if is_streaming:
+        raise UnsupportedDataFrame(
+            "from_dataframe() cannot read a streaming DataFrame: it has no end, so it has no "
+            "rows to iterate over. from_stream(df, checkpoint=…) reads it, micro-batch by "
+            "micro-batch."
+        )
+
+
+def require_unique_names(schema: "StructType") -> None:
+    """Raise unless every column has a name of its own, as a dict needs it."""
+    names = schema.names
+    if len(set(names)) < len(names):
+        twice = next(name for position, name in enumerate(names) if name in names[:position])
+        raise UnsupportedDataFrame(
+            f"from_dataframe(rows='dict'): there are two columns named {twice!r}, and a dict has "
+            "room for one. Rename one of them, or use rows='tuple'."
+        )
+
+
+def is_connect(df: object) -> bool:
+    """Whether *df* is computed by a Spark Connect server and not by a JVM of this process."""
+    return type(df).__module__.startswith("pyspark.sql.connect.")
+
+
+# -- translation ----------------------------------------------------------------------------------
+@contextmanager
+def explained(df: "DataFrame") -> Generator[None, None, None]:
+    """Replace an exception raised inside by the one that explains it. Only then asks the JVM."""
+    try:
+        yield
+    except Exception as error:
+        reason = explain(error, df)
+        if reason is error:
+            raise
+        raise reason from error
+
+
+def explain(error: Exception, df: "DataFrame") -> Exception:
+    """Return the exception that explains *error*, or *error* itself if it is clear already."""
+    return _explain_connect(error, df) if is_connect(df) else _explain_classic(error, df)
+
+
+def _explain_classic(error: Exception, df: "DataFrame") -> Exception:
+    from py4j.protocol import Py4JError, Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    is_broken = isinstance(error, (EOFError, ConnectionError)) or "Network" in type(error).__name__
+    loss = _loss_of_session(df, wait=_EXIT_SECONDS if is_broken else 0)
+    if loss is not None:
+        return SparkSessionLost(f"{loss} {_REMEDY}")
+    with suppress(Exception):  # the JVM may die while it is asked about this
+        if isinstance(error, Py4JJavaError):
+            return typed_error(error)
+        if isinstance(error, PySparkException):
+            return plain_error(error)
+    if is_broken or isinstance(error, Py4JError):
+        return SparkSessionLost(f"The connection to Spark's JVM broke: {error}. {_REMEDY}")
+    return error
+
+
+def _loss_of_session(df: "DataFrame", wait: float) -> str | None:
+    """Return how the session was lost, or None if it is alive."""
+    process = gateway_process()
+    if process is not None and _has_exited(process, wait):
+        return (
+            f"The JVM of the Spark session has died (process {process.pid}, exit status "
+            f"{process.returncode}); it may have been killed, or have run out of memory: see "
+            "the log, and spark.driver.memory."
+        )
+    with suppress(Exception):  # the JVM does not answer; the error at hand says more
+        if is_context_stopped(df.sparkSession.sparkContext):
+            return _STOPPED
+    return None
+
+
+def _has_exited(process: Any, wait: float) -> bool:
+    """Whether *process* has exited; its sockets close a little earlier, so wait for it."""
+    with suppress(TimeoutExpired):
+        process.wait(timeout=wait)
+    return process.poll() is not None
+
+
+# -- Spark Connect: PySpark's errors are typed already --------------------------------------------
+# A session that is being stopped cancels its operations; the error may not even say so.
+_CANCELED: Final = ("OPERATION_CANCELED", "")
+_WHILE_IT_STOPS: Final = (0.0, 0.1, 0.3, 0.6)
+"""Seconds before each attempt to ask the server for the session."""
+_CHANNEL_CLOSED: Final = "closed"
+"""The state of a session whose channel is closed; `is_stopped` may not be set yet."""
+
+
+def _explain_connect(error: Exception, df: "DataFrame") -> Exception:
+    session: Any = df.sparkSession
+    condition = _condition(error)
+    status = getattr(getattr(error, "getGrpcStatusCode", lambda: None)(), "name", "")
+    if condition in _CANCELED and status != "UNAVAILABLE":
+        # A server that stops a session cancels its operations first, and then forgets it.
+        delays = _WHILE_IT_STOPS if condition else (0.0,)
+        condition = _wait_for_loss(session, delays) or condition
+    if session.is_stopped or condition == _CHANNEL_CLOSED:
+        return SparkSessionLost(f"{_STOPPED} {_REMEDY}")
+    text = str(error).partition("\n\nJVM stacktrace")[0]
+    if condition.startswith("INVALID_HANDLE.SESSION"):
+        return SparkSessionLost(f"The Spark Connect session has been stopped: {text} {_REMEDY}")
+    if condition.startswith("INVALID_HANDLE.OPERATION") or condition == "RESPONSE_ALREADY_RECEIVED":
+        return SparkSessionLost(f"{_ABANDONED}: {text} {_READ_AGAIN}")
+    if status == "UNAVAILABLE":
+        return SparkSessionLost(f"The Spark Connect server cannot be reached: {text} {_REMEDY}")
+    return error
+
+
+def _condition(error: Exception) -> str:
+    return getattr(error, "getCondition", lambda: None)() or ""
+
+
+def _wait_for_loss(session: Any, delays: tuple[float, ...]) -> str:
+    """Ask for the session after each of *delays*; return how it was lost, or an empty string."""
+    for delay in delays:
+        sleep(delay)
+        if loss := _loss_of_connect_session(session):
+            return loss
+    return ""
+
+
+def _loss_of_connect_session(session: Any) -> str:
+    """Ask the server for the session; return the condition of its refusal, if it refuses."""
+    try:
+        session.conf.get("spark.sql.session.timeZone")
+    except Exception as error:
+        condition, text = _condition(error), str(error).lower()
+        # gRPC says "on closed channel", or "Channel closed" while the channel is being closed.
+        if isinstance(error, ValueError) and "channel" in text and "closed" in text:
+            return _CHANNEL_CLOSED
+        return condition if condition.startswith("INVALID_HANDLE.SESSION") else ""
+    return ""

@@ -1,0 +1,170 @@
+"""Mode ``"rows"``: PySpark's ``toLocalIterator``, drained on a thread under demand.
+
+It is public and always available. It computes a partition when its first row is requested, and not
+before, so drained on a thread under demand it is a publisher already. What PySpark does not offer
+is leaving early: a blocked call ends only when the job under it is cancelled, and an iterator that
+is closed inside a partition unpickles the rest of it, at 3 µs a row. That rest has been computed
+and waits in the JVM, so it is read as bytes and dropped, which is fast and lets the JVM's side end
+without an error in its log; when even that takes too long, the connection is cut.
+
+Leaving early and counting partitions use the reader inside PySpark's generator. Where it is not
+found, PySpark closes the iterator itself, and a `Progress` has rows but no partitions.
+"""
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from inspect import isgenerator
+from struct import Struct
+from time import monotonic
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+
+from .._sources.thread import Begun, threaded
+from ._internals import LocalIteratorReader, java_dataset, local_iterator_reader, row_rdd
+from .observations import Observations
+from .progress import NO_PROGRESS, ProgressMeter
+from .rows import RowKind, from_spark_row
+from .tagged_jobs import TaggedJobs
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+    from ..flow import Flow
+
+__all__ = ("close_local_iterator", "from_local_iterator")
+
+DRAIN_TIMEOUT: Final = 0.25  # seconds of reading before the connection is cut
+_INT: Final = Struct("!i")
+_IN_PARTITION: Final = 1
+_DONE: Final = 0
+_CHUNK: Final = 1 << 20
+
+
+def from_local_iterator(
+    make_jobs: Callable[[], TaggedJobs],
+    kind: RowKind,
+    *,
+    name: str,
+    batch: int,
+    meter: ProgressMeter,
+) -> "Flow[Any]":
+    """Emit the rows of a DataFrame, handing at most *batch* of them from the thread at a time."""
+
+    def begin() -> "Begun[Any]":
+        jobs = make_jobs()
+        return _rows(jobs, from_spark_row(kind), meter), jobs.cancel
+
+    return threaded(begin, name=name, chunk=batch)
+
+
+def _rows(
+    jobs: TaggedJobs, convert: "Callable[[Row], Any] | None", meter: ProgressMeter
+) -> Iterator[Any]:
+    observations: Observations | None = None
+    dataset: Any = None
+
+    def start() -> "Iterator[Row]":
+        nonlocal observations, dataset
+        # Not its own toLocalIterator: that runs its jobs after its query has ended, and Spark
+        # 4.3 keeps what such jobs return, every row of it, until the session is stopped.
+        df = jobs.plan()
+        dataset = java_dataset(df)
+        observations = Observations.of(dataset, jobs.context)
+        rdd = row_rdd(df)
+        rows = rdd.toLocalIterator()
+        if meter is not NO_PROGRESS and _count_partitions(rows, meter):
+            meter.add_from_thread("partitions", rdd.getNumPartitions())
+        return rows
+
+    with jobs.explained():
+        rows = jobs.run(start)
+        try:
+            # Not `yield from`: closing this generator would close *rows* first.
+            for row in rows:
+                yield row if convert is None else convert(row)
+        finally:
+            close_local_iterator(rows)
+            if observations is not None:
+                observations.publish(dataset)
+
+
+# -- leaving early --------------------------------------------------------------------------------
+def close_local_iterator(rows: Iterator[Any]) -> None:
+    """Close *rows*, quickly even inside a partition. Never raises."""
+    with suppress(Exception):
+        reader = local_iterator_reader(rows)
+        if reader is not None and reader._read_status == _IN_PARTITION:
+            _drop_partition(reader)
+            reader._read_status = _DONE  # PySpark has nothing left to drain
+    with suppress(Exception):
+        if isgenerator(rows):
+            rows.close()
+
+
+def _drop_partition(reader: LocalIteratorReader) -> None:
+    """Drop the rest of the partition and end the conversation, or cut the connection."""
+    try:
+        reader._sock.settimeout(DRAIN_TIMEOUT)
+        _skip_frames(reader._sockfile, deadline=monotonic() + DRAIN_TIMEOUT)
+        reader._sockfile.write(_INT.pack(_DONE))
+        reader._sockfile.flush()
+    except (OSError, EOFError):
+        with suppress(OSError):
+            reader._sock.shutdown(socket.SHUT_RDWR)
+
+
+def _skip_frames(file: BinaryIO, deadline: float) -> None:
+    """Skip frames of ``[int32 length][bytes]``; a negative length ends the partition."""
+    while (length := _read_length(file)) >= 0:
+        while length:
+            if monotonic() > deadline:
+                raise TimeoutError
+            chunk = file.read(min(length, _CHUNK))
+            if not chunk:
+                raise EOFError
+            length -= len(chunk)
+
+
+def _read_length(file: BinaryIO) -> int:
+    head = file.read(_INT.size)
+    if len(head) < _INT.size:
+        raise EOFError
+    return cast("int", _INT.unpack(head)[0])
+
+
+# -- progress -------------------------------------------------------------------------------------
+def _count_partitions(rows: Iterator[Any], meter: ProgressMeter) -> bool:
+    """Count the partitions and bytes of *rows*, which has not started; return whether it can."""
+    reader = local_iterator_reader(rows)
+    if reader is None or not hasattr(reader, "_serializer"):
+        return False
+    reader._serializer = _CountingSerializer(reader._serializer, meter)
+    return True
+
+
+class _CountingSerializer:
+    """A serializer that counts partitions: each stream that it loads is one."""
+
+    def __init__(self, serializer: Any, meter: ProgressMeter) -> None:
+        self._load_stream = serializer.load_stream
+        self._meter = meter
+
+    def load_stream(self, file: BinaryIO) -> Iterator[Any]:
+        meter = self._meter
+        meter.add_from_thread("launched", 1)
+        meter.add_from_thread("computed", 1)
+        yield from self._load_stream(_CountingFile(file, meter))
+        meter.add_from_thread("done", 1)
+
+
+class _CountingFile:
+    """A file that counts the bytes read from it."""
+
+    def __init__(self, file: BinaryIO, meter: ProgressMeter) -> None:
+        self._file = file
+        self._meter = meter
+
+    def read(self, size: int) -> bytes:
+        content = self._file.read(size)
+        self._meter.add_from_thread("bytes", len(content))
+        return content

@@ -1,0 +1,138 @@
+"""How rows come out of Spark: which modes exist, which one is chosen, and why."""
+
+import logging
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, Literal
+from weakref import WeakKeyDictionary
+
+from ..errors import ReactiveError
+from ._internals import arrow_schema, missing_arrow_call, missing_connect_name
+from .column_values import UnreadableType, columns_of, unreadable_column
+from .errors import UnsupportedDataFrame, explained, is_connect
+from .rows import RowKind
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+__all__ = ("READ_MODES", "ChosenMode", "ModeUnavailable", "ReadMode", "choose_mode")
+
+ReadMode = Literal["auto", "arrow", "rows", "connect"]
+READ_MODES: Final = ("auto", "arrow", "rows", "connect")
+_WHY_BEST: Final = {
+    "arrow": "Spark, PyArrow and every column allow it",
+    "connect": "the session is one of Spark Connect",
+}
+_log: Final = logging.getLogger("reactive_aio.spark")
+_missing_calls: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
+
+
+class ModeUnavailable(ReactiveError, RuntimeError):
+    """The requested mode of reading is not available here; the message gives the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenMode:
+    """The mode that is used. Its text gives the mode and the reason."""
+
+    mode: Literal["arrow", "rows", "connect"]
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.mode}: {self.why}"
+
+
+def choose_mode(df: "DataFrame", mode: ReadMode, kind: RowKind) -> ChosenMode:
+    """Choose the mode for *df*; when ``auto`` falls back to ``rows``, the log gives the reason."""
+    _require_readable(df)
+    if mode == "rows":
+        _refuse_batches(kind, "mode='rows' was requested")
+        return ChosenMode("rows", "requested")
+    best: Final = "connect" if is_connect(df) else "arrow"
+    _refuse_other_sessions(mode, best)
+    obstacle = next(_obstacles(df, kind), None)
+    if obstacle is None:
+        return ChosenMode(best, _WHY_BEST[best] if mode == "auto" else "requested")
+    if mode != "auto":
+        raise ModeUnavailable(
+            f"from_dataframe(mode={mode!r}) is not possible: {obstacle}. Use mode='rows', or "
+            "mode='auto', which chooses it automatically."
+        )
+    _refuse_batches(kind, obstacle)
+    _log.warning("from_dataframe reads slowly, in mode 'rows': %s.", obstacle)
+    return ChosenMode("rows", obstacle)
+
+
+def _refuse_other_sessions(mode: ReadMode, best: str) -> None:
+    """Raise when *mode* reads the other kind of session: classic, or Spark Connect."""
+    if mode == "arrow" != best:
+        raise ModeUnavailable(
+            "from_dataframe(mode='arrow') reads what the JVM beside this process has computed, and "
+            "a DataFrame of Spark Connect is computed elsewhere. Use mode='connect', or "
+            "mode='auto', which chooses it automatically."
+        )
+    if mode == "connect" != best:
+        raise ModeUnavailable(
+            "from_dataframe(mode='connect') needs a DataFrame of Spark Connect, of a session made "
+            "with SparkSession.builder.remote('sc://…') (pip install 'reactive-aio[connect]'). "
+            "For this one use mode='arrow', or mode='auto', which chooses it automatically."
+        )
+
+
+def _obstacles(df: "DataFrame", kind: RowKind) -> Iterator[str]:
+    """Yield what prevents the best mode for the session of *df*."""
+    yield from _connect_obstacles(df) if is_connect(df) else _arrow_obstacles(df)
+    yield from _unfit_columns(df.schema, kind)
+
+
+def _connect_obstacles(df: "DataFrame") -> Iterator[str]:
+    if (missing := missing_connect_name(df)) is not None:
+        yield missing
+
+
+def _arrow_obstacles(df: "DataFrame") -> Iterator[str]:
+    if sys.platform == "win32":
+        yield "asyncio cannot watch the JVM's sockets on Windows"
+    if find_spec("pyarrow") is None:
+        yield "PyArrow is not installed (pip install 'reactive-aio[spark]')"
+    context = df.sparkSession.sparkContext
+    if context not in _missing_calls:
+        with explained(df):
+            _missing_calls[context] = missing_arrow_call(context)
+    if (missing := _missing_calls[context]) is not None:
+        yield missing
+
+
+def _unfit_columns(schema: "StructType", kind: RowKind) -> Iterator[str]:
+    """Yield the columns that Arrow cannot carry, or whose values cannot be made from Arrow."""
+    from pyspark.sql.types import StructType
+
+    for field in schema.fields:
+        column = StructType([field])
+        try:
+            arrow_schema(column)
+            if kind != "batch":
+                columns_of(column)
+        except (UnreadableType, TypeError, ValueError) as error:
+            where = f"column {field.name!r} of type {field.dataType.simpleString()}"
+            yield f"{where} cannot be read as Arrow ({error})"
+
+
+def _require_readable(df: "DataFrame") -> None:
+    with explained(df):
+        column = unreadable_column(df.schema)
+    if column is not None:
+        raise UnsupportedDataFrame(
+            f"from_dataframe() cannot read {column}: PySpark has no Python value for it, and "
+            "collect() fails on it as well. Cast it to a string or to numbers in the query."
+        )
+
+
+def _refuse_batches(kind: RowKind, why: str) -> None:
+    if kind == "batch":
+        raise ModeUnavailable(
+            f"rows='batch' needs Arrow, which mode='rows' does not use, and {why}."
+        )

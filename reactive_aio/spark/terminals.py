@@ -1,0 +1,236 @@
+"""to_dataframe, write_parquet, append_table: terminal operators that end a flow in Spark."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from .._core.arguments import require_int
+from .._core.duration import Duration, to_seconds
+from ..errors import TooManyElements
+from ._internals import table_of_rows
+from .errors import explained, require_option, require_pyspark
+from .spark_calls import SparkCalls
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from ..flow import Flow
+
+__all__ = ("WriteResult", "append_table", "to_dataframe", "write_parquet")
+
+DEFAULT_LIMIT: Final = 1_000_000
+_CHUNK: Final = 10_000  # rows that are converted to Arrow at a time
+SaveMode = Literal["append", "overwrite", "error"]
+_SAVE_MODES: Final = ("append", "overwrite", "error")
+Save = Callable[["DataFrame", str], object]
+"""Writes a DataFrame in a mode of ``df.write.mode``."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """The result of `write_parquet` and `append_table`."""
+
+    rows: int
+    commits: int
+
+    def __str__(self) -> str:
+        return f"{self.rows:,} rows in {self.commits:,} commits"
+
+
+async def to_dataframe(
+    flow: "Flow[Any]",
+    spark: "SparkSession",
+    schema: "StructType | str",
+    *,
+    limit: int = DEFAULT_LIMIT,
+) -> "DataFrame":
+    """Collect the elements, and return them as a DataFrame of *spark*.
+
+    Elements are rows (tuples, Rows or dicts, with values as ``createDataFrame`` takes them), or
+    ``pyarrow.RecordBatch``. *schema* is a ``StructType`` or its text, ``"id long, name string"``.
+    They are kept as Arrow in this process, so more than *limit* rows raise `TooManyElements`: write
+    those with `write_parquet`, and read them with Spark.
+
+    Demand: unbounded; the flow waits while 10,000 elements are converted to Arrow, on a thread.
+    Completes: returns when the flow completes.
+    Fails: raises what the flow failed with, PySpark's error for a row that does not fit the
+        schema, or `TooManyElements`.
+    Cancels: when its task is cancelled, and at more than *limit* rows.
+    Holds: *limit* rows.
+    Rules: 2.1
+    """
+    require_pyspark()
+    require_int("to_dataframe", "limit", limit)
+    tables = _Tables(spark, schema)
+    parts = list[Any]()
+
+    async with SparkCalls("to_dataframe", spark) as calls:
+
+        async def collect(elements: list[Any]) -> None:
+            parts.append(await calls.call(partial(tables.table, elements)))
+            if sum(part.num_rows for part in parts) > limit:
+                raise TooManyElements(
+                    f"to_dataframe: the flow has more than limit={limit} rows; give a larger "
+                    "limit, or use write_parquet, and read what it has written"
+                )
+
+        await flow.buffer(min(_CHUNK, limit + 1)).for_each(collect)
+        return await calls.call(partial(tables.concatenated, parts))
+
+
+async def write_parquet(
+    flow: "Flow[Any]",
+    spark: "SparkSession",
+    path: "str | PathLike[str]",
+    schema: "StructType | str",
+    *,
+    batch: int = 100_000,
+    within: Duration | None = None,
+    mode: SaveMode = "append",
+    partition_by: Sequence[str] = (),
+    files: int = 1,
+) -> WriteResult:
+    """Write the elements as Parquet files into the directory *path*, wherever Spark can write.
+
+    They are written in commits of *batch* elements, or of the elements that arrive *within* a
+    time; a commit takes about a quarter of a second, so make it large. Each is atomic, as Spark's
+    writes are. Elements and *schema* are as in `to_dataframe`; a ``RecordBatch`` counts as one
+    element. *mode* applies to the first commit, and the following ones append: ``"append"``,
+    ``"overwrite"``, or ``"error"`` if the directory exists. *partition_by* names columns that
+    become directories; each commit writes at most that many *files* into each.
+
+    Demand: *batch* elements ahead of what is written; the flow waits while Spark writes.
+    Completes: returns a `WriteResult` when the flow completes.
+    Fails: raises what the flow failed with, or Spark's error. Commits that are done stay, later
+        elements are not written; a note on the error reports how much is committed.
+    Cancels: when its task is cancelled: the running commit is undone, those before stay.
+    Holds: 2 × *batch* elements.
+    Rules: 2.1
+    """
+    require_int("write_parquet", "files", files, least=1)
+    location = fspath(path)
+
+    def save(df: "DataFrame", mode: str) -> None:
+        df.coalesce(files).write.mode(mode).partitionBy(*partition_by).parquet(location)
+
+    return await _write(
+        flow, "write_parquet", spark, schema, save, batch=batch, within=within, mode=mode
+    )
+
+
+async def append_table(
+    flow: "Flow[Any]",
+    spark: "SparkSession",
+    table: str,
+    schema: "StructType | str",
+    *,
+    batch: int = 100_000,
+    within: Duration | None = None,
+    files: int = 1,
+) -> WriteResult:
+    """Append the elements to a table in the catalog of *spark*; it is created if it is missing.
+
+    As `write_parquet` does: in commits of *batch* elements, or of those that arrive *within* a
+    time.
+
+    Demand: *batch* elements ahead of what is written; the flow waits while Spark writes.
+    Completes: returns a `WriteResult` when the flow completes.
+    Fails: raises what the flow failed with, or Spark's error. Commits that are done stay, later
+        elements are not written; a note on the error reports how much is committed.
+    Cancels: when its task is cancelled: the running commit is undone, those before stay.
+    Holds: 2 × *batch* elements.
+    Rules: 2.1
+    """
+    require_int("append_table", "files", files, least=1)
+
+    def save(df: "DataFrame", mode: str) -> None:
+        df.coalesce(files).write.mode(mode).saveAsTable(table)
+
+    return await _write(
+        flow, "append_table", spark, schema, save, batch=batch, within=within, mode="append"
+    )
+
+
+async def _write(
+    flow: "Flow[Any]",
+    function: str,
+    spark: "SparkSession",
+    schema: "StructType | str",
+    save: Save,
+    *,
+    batch: int,
+    within: Duration | None,
+    mode: SaveMode,
+) -> WriteResult:
+    require_pyspark()
+    require_int(function, "batch", batch, least=1)
+    require_option(function, "mode", mode, _SAVE_MODES)
+    limit = None if within is None else to_seconds(within, f"{function}: within")
+    batches = flow.buffer(batch) if limit is None else flow.buffer_timeout(batch, limit)
+    tables = _Tables(spark, schema)
+    result = WriteResult(0, 0)
+
+    async with SparkCalls(function, spark) as calls:
+
+        async def commit(elements: list[Any]) -> None:
+            nonlocal result
+            mode_now = "append" if result.commits else mode
+            rows = await calls.call(partial(tables.commit, elements, save, mode_now))
+            result = WriteResult(result.rows + rows, result.commits + 1)
+
+        try:
+            await batches.for_each(commit)
+            if not result.commits and mode != "append":
+                await calls.call(lambda: save(tables.empty(), mode))  # which removes old files
+        except Exception as error:
+            error.add_note(f"{function} had committed {result}; later elements are not written")
+            raise
+    return result
+
+
+class _Tables:
+    """Makes Arrow tables of elements, and DataFrames of tables. Called on a thread."""
+
+    def __init__(self, spark: "SparkSession", schema: "StructType | str") -> None:
+        self._spark: Any = spark
+        self._given = schema
+
+    @cached_property
+    def schema(self) -> "StructType":
+        """The columns; Spark parses a schema that is text."""
+        return self.empty().schema
+
+    def table(self, elements: Sequence[Any]) -> Any:
+        """Return a ``pyarrow.Table`` of rows (tuples, Rows, dicts …), or of record batches."""
+        import pyarrow
+
+        untyped: Any = pyarrow
+        if isinstance(elements[0], untyped.RecordBatch):
+            return untyped.Table.from_batches(elements)
+        return table_of_rows(elements, self.schema)
+
+    def concatenated(self, tables: Sequence[Any]) -> "DataFrame":
+        import pyarrow
+
+        untyped: Any = pyarrow
+        return self._dataframe(untyped.concat_tables(tables)) if tables else self.empty()
+
+    def commit(self, elements: Sequence[Any], save: Save, mode: str) -> int:
+        """Save *elements*; return the number of their rows."""
+        table = self.table(elements)
+        df = self._dataframe(table)
+        with explained(df):
+            save(df, mode)
+        rows: int = table.num_rows
+        return rows
+
+    def empty(self) -> "DataFrame":
+        df: DataFrame = self._spark.createDataFrame([], self._given)
+        return df
+
+    def _dataframe(self, table: Any) -> "DataFrame":
+        df: DataFrame = self._spark.createDataFrame(table, self.schema)
+        return df

@@ -1,0 +1,334 @@
+"""What the tasks and threads of a loop wait for, as text.
+
+`Task.get_stack` returns one frame of a suspended task, and asyncio does not record what a future
+is for. So this follows the coroutines of a task to the innermost: if that is a method of asyncio's
+(`Lock.acquire`, `Queue.get` …), its object is what the task waits for, under its name in the
+caller. A task that is awaited, or is inside ``async with`` of the lock, has to act first. For an
+event, a queue or a future, any task may act that can reach it from its local variables.
+"""
+
+import asyncio
+import gc
+import linecache
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import (
+    AsyncGeneratorType,
+    CoroutineType,
+    FrameType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
+from typing import Any, Final
+
+__all__ = ("await_locations", "describe_task", "frames", "location", "short_path", "suspended",
+           "task_report", "thread_report")  # fmt: skip
+
+Task = asyncio.Task[Any]
+
+_MAX_DISTANCE: Final = 4
+"""From a frame to a cell, an object in it, its attributes, and their contents."""
+_MAX_OBJECTS: Final = 2_000
+"""Objects that are visited for one task."""
+_OPAQUE: Final = (ModuleType, type, FrameType, asyncio.Future, asyncio.AbstractEventLoop)
+"""The search does not go into these."""
+_WRAPPERS: Final = ("async_generator_asend", "async_generator_athrow", "coroutine_wrapper",
+                    "anext_awaitable")  # fmt: skip
+_WAITING_MODULES: Final = ("threading", "queue", "concurrent.futures.", "asyncio.",
+                           "reactive_aio.testing._")  # fmt: skip
+"""The line that calls these says where a thread waits."""
+_CWD: Final = Path.cwd()
+
+
+# -- the report ------------------------------------------------------------------------------------
+def task_report(loop: asyncio.AbstractEventLoop) -> list[str]:
+    """The tasks that wait for each other in a cycle, then a paragraph for each task of *loop*."""
+    tasks = sorted(
+        asyncio.all_tasks(loop), key=lambda task: (len(task.get_name()), task.get_name())
+    )
+    if not tasks:
+        return ["the loop has no task, and runs forever"]
+    waits = {task: _wait_of(task, tasks) for task in tasks}
+    paragraphs = [line for task in tasks for line in _paragraph(task, waits[task])]
+    return [*_cycle(waits), "waiting tasks:", *paragraphs]
+
+
+def describe_task(task: Task) -> list[str]:
+    """The name of *task*, what it waits for, and each ``await`` it is in, outermost first."""
+    return _paragraph(task, _wait_of(task, list(asyncio.all_tasks(task.get_loop()))))
+
+
+def await_locations(awaitable: object) -> Iterator[str]:
+    """Each ``await`` that *awaitable* is in, outermost first."""
+    return map(location, frames(awaitable))
+
+
+def thread_report(threads: Iterable[threading.Thread]) -> list[str]:
+    """A paragraph for each of *threads*: its name, and the line of user code that waits."""
+    current = sys._current_frames()
+    lines: list[str] = []
+    for thread in threads:
+        frame = _user_frame(current.get(thread.ident or 0))
+        lines += [f"  {thread.name}", *([f"    {location(frame)}"] if frame is not None else [])]
+    return lines
+
+
+def location(frame: FrameType) -> str:
+    path, line = frame.f_code.co_filename, frame.f_lineno
+    source = linecache.getline(path, line).strip()
+    return f"{short_path(path)}:{line} in {frame.f_code.co_qualname}: {source}"
+
+
+def short_path(path: str) -> str:
+    full = Path(path)
+    return str(full.relative_to(_CWD)) if full.is_relative_to(_CWD) else path
+
+
+def _paragraph(task: Task, wait: "_Wait | None") -> list[str]:
+    coroutine = task.get_coro()
+    name = getattr(coroutine, "__qualname__", repr(coroutine))
+    waits = [f"    waits for {wait.what}"] if wait is not None else []
+    return [
+        f"  {task.get_name()}: {name}",
+        *waits,
+        *(f"    {each}" for each in await_locations(coroutine)),
+    ]
+
+
+def _user_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame that calls a waiting module; a tool's wrapper may be inside that."""
+    inner = frame
+    while inner is not None and inner.f_back is not None:
+        if _is_user_code(inner.f_back) and not _is_user_code(inner):
+            return inner.f_back
+        inner = inner.f_back
+    return frame
+
+
+def _is_user_code(frame: FrameType) -> bool:
+    return not frame.f_globals.get("__name__", "").startswith(_WAITING_MODULES)
+
+
+def _cycle(waits: "dict[Task, _Wait | None]") -> list[str]:
+    """The shortest path from a task back to itself, if each task on it waits for the next."""
+    cycles = [path for task in waits if (path := _path_back(task, waits))]
+    if not cycles:
+        return []
+    shortest = min(cycles, key=len)
+    return [f"cycle: {' -> '.join(task.get_name() for task in [*shortest, shortest[0]])}"]
+
+
+def _path_back(task: Task, waits: "dict[Task, _Wait | None]") -> list[Task]:
+    paths: list[list[Task]] = [[task]]
+    seen: set[Task] = set()
+    for path in paths:
+        wait = waits.get(path[-1])
+        for other in wait.on if wait is not None else ():
+            if other is task:
+                return path
+            if other not in seen:
+                seen.add(other)
+                paths.append([*path, other])
+    return []
+
+
+# -- the coroutines of a task ----------------------------------------------------------------------
+def frames(awaitable: object) -> Iterator[FrameType]:
+    """The frame of each coroutine or generator that *awaitable* is in, outermost first."""
+    return (frame for _, frame in suspended(awaitable))
+
+
+def suspended(awaitable: object) -> Iterator[tuple[object, FrameType]]:
+    """Each coroutine or generator that *awaitable* is in, with its frame."""
+    while True:
+        for prefix, inner in (("cr", "await"), ("gi", "yieldfrom"), ("ag", "await")):
+            frame: FrameType | None = getattr(awaitable, f"{prefix}_frame", None)
+            if frame is not None:
+                yield awaitable, frame
+                awaitable = _unwrapped(getattr(awaitable, f"{prefix}_{inner}"))
+                break
+        else:
+            return
+
+
+def _unwrapped(inner: object) -> object:
+    """asyncio's wrappers do not expose their content; the garbage collector does."""
+    while type(inner).__name__ in _WRAPPERS:
+        wrapped = [each for each in gc.get_referents(inner) if _may_be_wrapped(each)]
+        if not wrapped:
+            break
+        inner = wrapped[0]
+    return inner
+
+
+def _may_be_wrapped(each: object) -> bool:
+    return isinstance(each, (CoroutineType, AsyncGeneratorType)) or type(each).__name__ in _WRAPPERS
+
+
+# -- what one task waits for -----------------------------------------------------------------------
+@dataclass
+class _Wait:
+    what: str
+    """The words after "waits for"."""
+    on: list[Task] = field(default_factory=list[Task])
+    """The tasks that have to act, or may."""
+
+
+def _wait_of(task: Task, tasks: list[Task]) -> _Wait | None:
+    """What *task* waits for, if it waits; *tasks* are those that may have to act."""
+    future: Any = getattr(task, "_fut_waiter", None)
+    if future is None:
+        return None
+    others = [each for each in tasks if each is not task]
+    if isinstance(future, asyncio.Task):
+        return _for_futures([future], others)
+    children = [each for each in getattr(future, "_children", ()) if not each.done()]
+    if inner := children or _shielded(future):
+        return _for_futures(inner, others)
+    stack = list(frames(task.get_coro()))
+    callers = [frame for frame in stack if not _is_in_asyncio(frame)]
+    caller = callers[-1] if callers else None
+    for frame in reversed(stack):
+        if _is_in_asyncio(frame) and (wait := _for_method(frame, caller, others)) is not None:
+            return wait
+    return _for_reachable(_called("future", future, caller), future, others)
+
+
+def _is_in_asyncio(frame: FrameType) -> bool:
+    module: str = frame.f_globals.get("__name__", "")
+    return module.startswith("asyncio.")
+
+
+def _shielded(future: Any) -> list[Any]:
+    """What a future made by ``asyncio.shield`` waits for: a closure of its callback holds it."""
+    calls: list[Any] = [call for call, _ in getattr(future, "_callbacks", None) or ()]
+    cells = [getattr(call, "__closure__", None) or () for call in calls
+             if getattr(call, "__qualname__", "").startswith("shield.")]  # fmt: skip
+    contents = [cell.cell_contents for each in cells for cell in each]
+    return [each for each in contents if isinstance(each, asyncio.Task)]
+
+
+_METHODS: Final[dict[tuple[type, str], str]] = {
+    (asyncio.Lock, "acquire"): "{0}",
+    (asyncio.Semaphore, "acquire"): "{0}",
+    (asyncio.Condition, "wait"): "{0} to be notified",
+    (asyncio.Event, "wait"): "{0} to be set",
+    (asyncio.Queue, "get"): "an item in {0}",
+    (asyncio.Queue, "put"): "room in {0}, full with {1.maxsize}",
+    (asyncio.Queue, "join"): "all items of {0} to be processed",
+    (asyncio.Barrier, "wait"): "all parties of {0}",
+    (asyncio.StreamReader, "_wait_for_data"): "data in {0}",
+}
+"""What the caller of a method waits for: {0} is the object and its name, {1} the object."""
+
+
+def _for_method(frame: FrameType, caller: FrameType | None, others: list[Task]) -> _Wait | None:
+    """The wait, if *frame* is that of a method that makes its caller wait."""
+    owner, method = frame.f_locals.get("self"), frame.f_code.co_name
+    if method == "_wait" and "fs" in frame.f_locals:
+        return _for_futures([each for each in frame.f_locals["fs"] if not each.done()], others)
+    if isinstance(owner, asyncio.TaskGroup) and method == "__aexit__":
+        return _for_futures([each for each in vars(owner)["_tasks"] if not each.done()], others)
+    for (kind, name), words in _METHODS.items():
+        if name == method and isinstance(owner, kind):
+            what = words.format(_called(type(owner).__name__, owner, caller), owner)
+            if name == "acquire":
+                return _for_lock(what, owner, others)
+            return _for_reachable(what, owner, others)
+    return None
+
+
+def _for_futures(futures: list[Any], others: list[Task]) -> _Wait:
+    tasks: list[Task] = [each for each in futures if isinstance(each, asyncio.Task)]
+    if not tasks:
+        return _for_reachable(f"{len(futures)} futures", futures[0], others)
+    return _Wait(f"the task{'s' * (len(tasks) > 1)} {', '.join(_names(tasks))}", tasks)
+
+
+def _for_lock(what: str, lock: object, others: list[Task]) -> _Wait:
+    if owners := [task for task in others if _has_entered(task, lock)]:
+        return _Wait(f"{what}, held by {' and '.join(_names(owners))}", owners)
+    return _for_reachable(f"{what}, held outside of 'async with'", lock, others)
+
+
+def _for_reachable(what: str, thing: object, others: list[Task]) -> _Wait:
+    near = [task for task in others if id(thing) in _reachable(task)]
+    names = " and ".join(_names(near)) or "no other task"
+    return _Wait(f"{what}, reachable from {names}", near)
+
+
+def _names(tasks: list[Task]) -> list[str]:
+    return sorted(task.get_name() for task in tasks)
+
+
+# -- names of objects ------------------------------------------------------------------------------
+def _called(kind: str, thing: object, caller: FrameType | None) -> str:
+    name = _name_in(thing, caller)
+    article = "an" if kind[0] in "AEIOU" else "a"
+    return f"the {kind} '{name}'" if name else f"{article} {kind}"
+
+
+def _name_in(thing: object, frame: FrameType | None) -> str:
+    """The variable of *frame* that is *thing*, or the attribute of one."""
+    variables = frame.f_locals if frame is not None else {}
+    for name, value in variables.items():
+        if value is thing:
+            return name
+    for name, value in variables.items():
+        for attribute, part in _attributes(value):
+            if part is thing:
+                return f"{name}.{attribute}"
+    return ""
+
+
+def _attributes(value: object) -> Iterator[tuple[str, object]]:
+    """The attributes that *value* itself has, without calling its code."""
+    yield from getattr(value, "__dict__", {}).items()
+    for kind in type(value).__mro__:
+        for name, slot in vars(kind).items():
+            if isinstance(slot, MemberDescriptorType) and hasattr(value, name):
+                yield name, getattr(value, name)
+
+
+# -- what other tasks hold -------------------------------------------------------------------------
+def _has_entered(task: Task, lock: object) -> bool:
+    """Whether *task* is inside ``async with`` of *lock*: the exit method is on its stack.
+
+    Up to Python 3.13 as a bound method; since then as a function, next to the lock.
+    """
+    for awaitable, _ in suspended(task.get_coro()):
+        stack: list[object] = gc.get_referents(awaitable)
+        exits = [each for each in stack if getattr(each, "__name__", "") == "__aexit__"]
+        bound = [each.__self__ for each in exits if isinstance(each, MethodType)]
+        unbound = [each for each in stack if getattr(type(each), "__aexit__", None) in exits]
+        if any(_locks(each, lock) for each in (*bound, *unbound)):
+            return True
+    return False
+
+
+def _locks(thing: object, lock: object) -> bool:
+    """Whether entering *thing* acquires *lock*: a condition acquires its own lock."""
+    return thing is lock or (isinstance(thing, asyncio.Condition) and vars(thing)["_lock"] is lock)
+
+
+def _reachable(task: Task) -> set[int]:
+    """The ids of the objects that the functions of *task* can reach from their variables."""
+    found: set[int] = set()
+    queue = deque((each, 0) for each, _ in suspended(task.get_coro()))
+    while queue and len(found) < _MAX_OBJECTS:
+        thing, distance = queue.popleft()
+        for each in gc.get_referents(thing):
+            if id(each) in found:
+                continue
+            found.add(id(each))
+            if distance < _MAX_DISTANCE and not isinstance(each, _OPAQUE):
+                # Of a function its cells alone: its module is not meant.
+                parts = each.__closure__ or () if isinstance(each, FunctionType) else (each,)
+                queue.extend((part, distance + 1) for part in parts)
+    return found

@@ -1,0 +1,304 @@
+"""The search through the orders of a scenario, and the failure that it reports."""
+
+import asyncio
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from .relevant_lines import RelevantLines
+from .run import Options, Run, Scenario, paused_garbage_collector, run
+from .script import (
+    BETWEEN_STEPS,
+    INSIDE_STEP,
+    Choice,
+    Departure,
+    Departures,
+    RandomScript,
+    Script,
+    format_order,
+    parse_order,
+)
+from .threads import machine_references
+
+__all__ = ("Exploration", "NotDeterministic", "ScheduleFailure", "explore", "replay")
+
+_MAX_STEPS_SHOWN: Final = 80
+
+
+class ScheduleFailure(AssertionError):
+    """A legal order under which a scenario fails."""
+
+    def __init__(self, error: BaseException, order: str, steps: list[str], call: str) -> None:
+        self.error: BaseException = error
+        """The error of the run."""
+        self.order: str = order
+        """The order, for `replay`."""
+        self.steps: list[str] = steps
+        """The steps of the run; departures from asyncio's order begin with ``>``."""
+        departures = len(order.split())
+        plural = "" if departures == 1 else "s"
+        shown = steps[-_MAX_STEPS_SHOWN:]
+        super().__init__(
+            "\n".join(
+                [
+                    f"{type(error).__name__}: {error}",
+                    *getattr(error, "__notes__", ()),
+                    f"in an order with {departures} departure{plural} from asyncio's own:",
+                    *(["  …"] if len(shown) < len(steps) else []),
+                    *shown,
+                    f"To see it again: {call}",
+                ]
+            )
+        )
+
+
+class NotDeterministic(RuntimeError):
+    """Two runs of a scenario under the same order differ."""
+
+    def __init__(self, order: str) -> None:
+        super().__init__(
+            f"the scenario is not deterministic: under the order {order!r} it went another way "
+            "than before. Does it use the clock, random numbers, the order of a set, or keep "
+            "objects from one run to the next?"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """The orders that were run without a failure."""
+
+    orders: int
+    """How many orders were run, random ones included."""
+    random: int
+    """How many of them were random."""
+    departures: int
+    """All orders with up to so many departures from asyncio's own were run."""
+    exhaustive: bool
+    """Whether those were all legal orders, with as many preemptions as were allowed."""
+
+    def __str__(self) -> str:
+        if self.exhaustive:
+            return f"{self.orders} orders: all"
+        return (
+            f"{self.orders} orders: all with up to {self.departures} departures, "
+            f"some with more, {self.random} at random"
+        )
+
+
+def explore(
+    scenario: Scenario,
+    *,
+    package: str | tuple[str, ...] = (),
+    max_orders: int = 1000,
+    random_orders: int = 100,
+    seed: int = 0,
+    preemptions: int = 2,
+    slack: float = 0.01,
+    fifo: bool = False,
+    max_steps: int = 10_000,
+) -> Exploration:
+    """Run *scenario* under up to *max_orders* legal orders, then *random_orders* more.
+
+    Threads started by ``schedule.thread`` arrive at any time between two steps, and up to
+    *preemptions* times in the middle of one, at any line of the modules of *package* (one or
+    several names, each with all modules below it; by default the module of the scenario). The
+    clock may be up to *slack* seconds ahead of what is ready, as on a slow machine. With *fifo*,
+    callbacks keep asyncio's order, and only threads, results of executors and timers vary.
+
+    Raises `ScheduleFailure` for the first order that fails.
+    """
+    search = _Search(scenario, package, preemptions, slack, fifo, max_steps)
+    with paused_garbage_collector():
+        search.begin()
+        return search.explore(max_orders, random_orders, seed)
+
+
+def replay(
+    scenario: Scenario,
+    order: str,
+    *,
+    package: str | tuple[str, ...] = (),
+    slack: float = 0.01,
+    fifo: bool = False,
+    max_steps: int = 10_000,
+) -> list[str]:
+    """Run *scenario* under the *order* of a `ScheduleFailure`; return its steps.
+
+    The other parameters must be those of the exploration. Raises `ScheduleFailure` if it fails.
+    """
+    departures = parse_order(order)
+    preemptions = sum(each.kind == INSIDE_STEP for each in departures)
+    search = _Search(scenario, package, preemptions, slack, fifo, max_steps)
+    with paused_garbage_collector():
+        search.begin()
+        outcome = search.run(departures, log=True)
+        if outcome.error is not None:
+            raise search.failure(outcome)
+        if not outcome.script.is_followed:
+            raise NotDeterministic(order)
+        return outcome.steps
+
+
+class _Search:
+    """The state of one exploration."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        package: str | tuple[str, ...],
+        preemptions: int,
+        slack: float,
+        fifo: bool,
+        max_steps: int,
+    ) -> None:
+        if asyncio._get_running_loop() is not None:
+            raise RuntimeError("explore() runs a loop of its own, and cannot be called inside one")
+        packages = (package,) if isinstance(package, str) else package or (scenario.__module__,)
+        self._options = Options(packages, preemptions, slack, fifo, max_steps)
+        self._scenario = scenario
+        self._relevant = RelevantLines()
+        self._orders = 0
+
+    def begin(self) -> None:
+        """Run once, so that caches and late imports are complete in all later runs."""
+        self._options.machine[:] = machine_references(self._options.packages)
+        self.run(())
+        self._options.machine[:] = machine_references(self._options.packages)
+
+    def run(self, departures: Departures, *, log: bool = False) -> Run:
+        script = Script(departures, preemptions=self._options.preemptions)
+        return run(self._scenario, script, self._options, log=log)
+
+    # -- all orders, those with the fewest departures first ----------------------------------------
+    def explore(self, max_orders: int, random_orders: int, seed: int) -> Exploration:
+        level = [self._try(())]
+        lines, depth = _count_lines(level[0]), 0
+        while level and self._orders < max_orders:
+            following: list[_Node] = []
+            is_complete = self._try_next_level(level, following, max_orders)
+            level = following
+            if not is_complete:
+                break
+            depth += 1
+        if not level:
+            return Exploration(self._orders, 0, depth, exhaustive=True)
+        self._explore_at_random(random_orders, seed, lines)
+        return Exploration(self._orders, random_orders, depth, exhaustive=False)
+
+    def _try_next_level(
+        self, level: "list[_Node]", following: "list[_Node]", max_orders: int
+    ) -> bool:
+        """Try each order of *level* with one departure more; False if the budget ran out."""
+        choices = [
+            (node, choice)
+            for kind in (BETWEEN_STEPS, INSIDE_STEP)
+            for node in level
+            for choice in node.choices
+            if choice.kind == kind
+        ]
+        skipped: list[tuple[_Node, Choice]] = []
+        # An irrelevant line may become relevant by the code that the threads run meanwhile.
+        while len(choices) != len(skipped):
+            skipped = []
+            for node, choice in choices:
+                if not self._relevant.includes(choice.place):
+                    skipped.append((node, choice))
+                    continue
+                for option in range(1, choice.options):
+                    if self._orders >= max_orders:
+                        return False
+                    departure = Departure(choice.kind, choice.number, option)
+                    following.append(self._try((*node.departures, departure)))
+            choices, skipped = (
+                skipped,
+                [each for each in skipped if not self._relevant.includes(each[1].place)],
+            )
+        return True
+
+    def _try(self, departures: Departures) -> "_Node":
+        self._orders += 1
+        outcome = self.run(departures)
+        self._relevant.add_thread_code(outcome.thread_code)
+        if outcome.error is not None:
+            raise self.failure(self._reduced(outcome))
+        if not outcome.script.is_followed:
+            raise NotDeterministic(format_order(departures))
+        return _Node(departures, outcome.script.choices)
+
+    def _explore_at_random(self, count: int, seed: int, lines: int) -> None:
+        for number in range(count):
+            self._orders += 1
+            random = Random(f"{seed}/{number}")
+            script = RandomScript(random, preemptions=self._options.preemptions, lines=lines)
+            outcome = run(self._scenario, script, self._options)
+            if outcome.error is not None:
+                raise self.failure(self._reduced(outcome))
+
+    # -- failures ----------------------------------------------------------------------------------
+    def _reduced(self, failed: Run) -> Run:
+        """The same failure with as few departures, and as small options, as possible."""
+        kind = type(failed.error)
+        is_shrinking = True
+        while is_shrinking:
+            is_shrinking = False
+            for candidate in _simpler(tuple(failed.script.taken)):
+                outcome = self.run(candidate)
+                taken = tuple(outcome.script.taken)
+                if type(outcome.error) is kind and _size(taken) < _size(failed.script.taken):
+                    failed, is_shrinking = outcome, True
+                    break
+        return failed
+
+    def failure(self, failed: Run) -> ScheduleFailure:
+        """The exception to raise: *failed* is run again, and its steps recorded."""
+        departures = tuple(failed.script.taken)
+        order = format_order(departures)
+        logged = self.run(departures, log=True)
+        if logged.error is None:
+            raise NotDeterministic(order) from failed.error
+        failure = ScheduleFailure(logged.error, order, logged.steps, self._replay_call(order))
+        failure.__cause__ = logged.error
+        return failure
+
+    def _replay_call(self, order: str) -> str:
+        packages, slack = self._options.packages, self._options.slack
+        name = getattr(self._scenario, "__qualname__", "scenario")
+        arguments = [name, repr(order)]
+        if packages != (self._scenario.__module__,):
+            arguments.append(f"package={(packages[0] if len(packages) == 1 else packages)!r}")
+        if slack != 0.01:
+            arguments.append(f"slack={slack!r}")
+        if self._options.fifo:
+            arguments.append("fifo=True")
+        return f"replay({', '.join(arguments)})"
+
+
+@dataclass(slots=True)
+class _Node:
+    """An order that was run, and its choices, at which other orders depart."""
+
+    departures: Departures
+    choices: list[Choice]
+
+
+def _count_lines(node: _Node) -> int:
+    return max((each.number for each in node.choices if each.kind == INSIDE_STEP), default=0)
+
+
+def _size(departures: "Departures | list[Departure]") -> tuple[int, int]:
+    return len(departures), sum(each.option for each in departures)
+
+
+def _simpler(departures: Departures) -> list[Departures]:
+    """Simpler orders, the boldest first: half of them, without one, with a smaller option."""
+    half = len(departures) // 2
+    found = [departures[:half], departures[half:]] if half else []
+    found += [
+        (*departures[:index], *departures[index + 1 :])
+        for index in reversed(range(len(departures)))
+    ]
+    for index, each in enumerate(departures):
+        if each.option > 1:
+            smaller = Departure(each.kind, each.number, 1)
+            found.append((*departures[:index], smaller, *departures[index + 1 :]))
+    return found

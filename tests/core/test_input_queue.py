@@ -1,0 +1,301 @@
+"""Intake: demand goes up as the island needs it, elements come down, and no more than asked for."""
+
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+from hypothesis import given, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from reactive_aio._core.demand import UNBOUNDED
+from reactive_aio._core.subscription.input_queue import InputQueue, UpstreamFailed
+from reactive_aio.errors import RuleViolation
+from tests.core import machines
+
+
+class Upstream:
+    """Counts what it is asked."""
+
+    def __init__(self, *, on_request: Callable[[int], object] | None = None) -> None:
+        self.requests: list[int] = []
+        self.cancelled = 0
+        self.on_request = on_request
+
+    def request(self, n: int, /) -> None:
+        self.requests.append(n)
+        if self.on_request is not None:
+            self.on_request(n)
+
+    def cancel(self) -> None:
+        self.cancelled += 1
+
+
+def intake(*, window: int = UNBOUNDED) -> tuple["InputQueue[int]", Upstream, list[str]]:
+    wakes: list[str] = []
+    made: InputQueue[int] = InputQueue(lambda: wakes.append("wake"), window)
+    made.upstream = upstream = Upstream()
+    return made, upstream, wakes
+
+
+class Traffic(RuleBasedStateMachine):
+    """An island that delivers or drops, and an upstream that sends what it was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.window = 7
+        self.intake, self.upstream, self.wakes = intake(window=self.window)
+        self.demand = self.sent = self.next = 0
+        self.hand: list[int] = []
+        self.expected = 0
+
+    @rule(n=st.integers(1, 20))
+    def more_demand(self, n: int) -> None:
+        self.demand += n
+
+    @precondition(lambda self: not self.hand)
+    @rule()
+    def ask(self) -> None:
+        if not self.intake.news:
+            self.intake.ask(self.demand)
+
+    @precondition(lambda self: self.intake.outstanding > 0)
+    @rule(data=st.data())
+    def send(self, data: st.DataObject) -> None:
+        n = data.draw(st.integers(1, min(self.intake.outstanding, 100)))
+        self.intake.push(list(range(self.next, self.next + n)))
+        self.next += n
+
+    @precondition(lambda self: self.intake.outstanding > 0)
+    @rule(data=st.data())
+    def send_unmade(self, data: st.DataObject) -> None:
+        n = data.draw(st.integers(1, min(self.intake.outstanding, 100)))
+        self.intake.push_from(count(self.next), n)
+        self.next += n
+
+    @rule(at_most=st.integers(1, 10))
+    def take(self, at_most: int) -> None:
+        got = self.intake.take(at_most)
+        assert got is not None
+        assert len(got) <= at_most
+        self.hand += got
+
+    @precondition(lambda self: self.hand)
+    @rule(delivers=st.booleans())
+    def process(self, delivers: bool) -> None:
+        assert self.hand.pop(0) == self.expected  # in order, none lost
+        self.expected += 1
+        if delivers and self.demand:
+            self.demand -= 1
+
+    @invariant()
+    def what_is_on_its_way_is_bounded(self) -> None:
+        asked = sum(self.upstream.requests)
+        assert self.intake.outstanding == asked - self.next >= 0
+        assert self.intake.outstanding <= self.window
+
+
+def test_whatever_the_traffic_nothing_is_lost_or_unasked_for() -> None:
+    machines.run(Traffic)
+
+
+def test_what_is_pushed_unmade_is_made_one_by_one() -> None:
+    made, _, _ = intake()
+    source = count()
+    made.ask(5)
+    made.push_from(source, 5)
+    chunk = made.take(3)
+    assert chunk is not None
+    assert len(chunk) == 3
+    assert next(iter(chunk)) == 0
+    made.close()
+    assert next(source) == 1, "what is dropped is never made"
+
+
+def test_an_iterator_is_handed_over_bit_by_bit() -> None:
+    made, _, wakes = intake()
+    source = count()
+    made.ask(9)
+    made.push_from(source, 2)
+    made.push_from(source, 3)
+    made.push_from(source, 0)
+    assert len(wakes) == 2
+    seen: list[int] = []
+    while chunk := made.take(9):
+        seen += chunk
+    assert seen == [0, 1, 2, 3, 4]
+
+
+def test_a_list_that_was_pushed_stays_the_pushers() -> None:
+    made, _, _ = intake()
+    mine = [1]
+    made.ask(3)
+    made.push(mine)
+    made.push([2])
+    mine.append(9)
+    assert made.take(9) == [1, 2]
+
+
+def test_it_asks_for_what_is_missing_only() -> None:
+    made, upstream, _ = intake()
+    made.ask(5)
+    made.push([1, 2])
+    made.take(9)
+    made.ask(5)  # two more were dropped on the way
+    assert upstream.requests == [5, 2]
+
+
+def test_the_window_caps_what_is_on_its_way() -> None:
+    made, upstream, _ = intake(window=4)
+    made.ask(100)
+    made.ask(100)
+    made.push([1])
+    made.ask(100)
+    assert upstream.requests == [4, 1]
+
+
+def test_unbounded_demand_is_asked_for_once() -> None:
+    """3.17."""
+    made, upstream, _ = intake()
+    for _ in range(3):
+        made.ask(2**70)
+        made.push([1])
+        made.take(1)
+    assert upstream.requests == [UNBOUNDED]
+
+
+def test_no_demand_asks_for_nothing() -> None:
+    """1.1; a cancelled island has a room of minus infinity."""
+    made, upstream, _ = intake()
+    made.ask(0)
+    made.ask(float("-inf"))
+    assert upstream.requests == []
+
+
+@given(st.lists(st.integers(), max_size=20), st.integers(1, 6), st.booleans())
+def test_the_end_comes_behind_the_elements(elements: list[int], at_most: int, fails: bool) -> None:
+    made, _, _ = intake()
+    made.ask(100)
+    made.push(list(elements))
+    error = ValueError("over")
+    if fails:
+        made.fail(error)
+    else:
+        made.complete()
+    seen: list[int] = []
+    while len(seen) < len(elements):
+        chunk = made.take(at_most)
+        assert chunk
+        seen += chunk
+    assert seen == elements
+    if not fails:
+        assert made.take(at_most) is None
+        return
+    with pytest.raises(UpstreamFailed) as caught:
+        made.take(at_most)
+    assert caught.value.error is error
+
+
+@pytest.mark.parametrize("error", [StopIteration(), StopAsyncIteration(), KeyboardInterrupt()])
+def test_no_error_of_upstream_means_anything_to_the_loop_it_passes(error: BaseException) -> None:
+    """A StopIteration would end a generator, and others end the program."""
+    made, _, _ = intake()
+    made.fail(error)
+    with pytest.raises(UpstreamFailed) as caught:
+        made.take(1)
+    assert caught.value.error is error
+
+
+def test_more_than_was_requested_fails_and_cancels_upstream_once() -> None:
+    """1.1."""
+    made, upstream, _ = intake()
+    made.ask(1)
+    made.push([1, 2])
+    made.push([3])
+    with pytest.raises(UpstreamFailed) as caught:
+        made.take(9)
+    assert isinstance(caught.value.error, RuleViolation)
+    assert caught.value.error.rule == "1.1"
+    made.close()
+    assert upstream.cancelled == 1
+
+
+def test_an_upstream_that_sends_while_it_is_opened_is_cancelled_in_the_end() -> None:
+    made: InputQueue[int] = InputQueue(lambda: None, UNBOUNDED)
+    made.push([1])
+    made.upstream = upstream = Upstream()
+    made.close()
+    assert upstream.cancelled == 1
+
+
+def test_an_upstream_that_raises_in_request_fails_the_flow_and_is_cancelled() -> None:
+    """3.16."""
+
+    def wrong(n: int) -> None:
+        raise ValueError(n)
+
+    made: InputQueue[int] = InputQueue(lambda: None, UNBOUNDED)
+    made.upstream = upstream = Upstream(on_request=wrong)
+    made.ask(1)
+    with pytest.raises(UpstreamFailed):
+        made.take(1)
+    made.close()
+    assert upstream.cancelled == 1
+
+
+def test_more_unmade_than_was_requested_fails_too() -> None:
+    """1.1."""
+    made, upstream, _ = intake()
+    source = count()
+    made.ask(1)
+    made.push_from(source, 2)
+    with pytest.raises(UpstreamFailed, match=r"sent 1 more than were requested"):
+        made.take(9)
+    assert upstream.cancelled == 1
+    assert next(source) == 0
+
+
+@pytest.mark.parametrize("how", ["complete", "fail", "nothing"])
+def test_closing_cancels_an_upstream_that_has_not_ended(how: str) -> None:
+    """3.13: and nothing that it still sends wakes anybody."""
+    made, upstream, wakes = intake()
+    made.ask(3)
+    if how == "complete":
+        made.complete()
+    elif how == "fail":
+        made.fail(ValueError())
+    assert made.close() is upstream
+    assert upstream.cancelled == (how == "nothing")
+    before = len(wakes)
+    made.push([1])
+    made.push_from(count(), 1)
+    made.complete()
+    made.fail(ValueError())
+    made.ask(5)
+    assert len(wakes) == before
+    assert upstream.requests == [3]
+
+
+def test_signals_after_the_end_change_nothing() -> None:
+    """1.7."""
+    made, _, wakes = intake()
+    made.ask(5)
+    made.complete()
+    before = len(wakes)
+    made.push([1])
+    made.fail(ValueError())
+    made.complete()
+    assert len(wakes) == before
+    assert made.take(5) is None
+
+
+def test_an_upstream_that_sends_inside_request_is_not_asked_again() -> None:
+    """3.3."""
+    made: InputQueue[int] = InputQueue(lambda: None, UNBOUNDED)
+
+    def send(n: int) -> None:
+        made.push(list(range(n)))
+
+    made.upstream = upstream = Upstream(on_request=send)
+    made.ask(4)
+    assert made.take(9) == [0, 1, 2, 3]
+    assert upstream.requests == [4]

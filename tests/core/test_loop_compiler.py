@@ -1,0 +1,475 @@
+"""Whatever runs a chain of inline stages, it does what plain generators would do."""
+
+import asyncio
+import linecache
+import sys
+import traceback
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate, islice, pairwise, product
+from operator import add
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, strategies as st
+
+from reactive_aio import Flow, from_iterable
+from reactive_aio._core.compiler.loop_compiler import TURN
+from reactive_aio._sinks.async_iteration import _generate, _Pulled
+from reactive_aio.coerce import to_flow
+from reactive_aio.stage import Downstream, InlineStage, from_push, pull
+from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
+
+UNBOUNDED = 2**63 - 1
+Elements = Iterator[int]
+
+
+class Failed(Exception):
+    """What the functions and sources of these tests raise."""
+
+
+# -- stages, each with what it means as a generator ------------------------------------------------
+@dataclass(frozen=True, repr=False)
+class Stage:
+    """An operator of integers."""
+
+    name: str
+    apply: Callable[[Flow[int]], Flow[int]]
+    meaning: Callable[[Elements], Elements]
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def fails_at(bad: int) -> Callable[[int], int]:
+    def function(x: int) -> int:
+        if x == bad:
+            raise Failed(x)
+        return x + 1
+
+    return function
+
+
+def mapping(bad: int) -> Stage:
+    function = fails_at(bad)
+    return Stage(f"map(!{bad})", lambda f: f.map(function), lambda xs: (function(x) for x in xs))
+
+
+def filtering(modulus: int) -> Stage:
+    def keeps(x: int) -> bool:
+        return x % modulus != 0
+
+    return Stage(f"filter(%{modulus})", lambda f: f.filter(keeps), lambda xs: filter(keeps, xs))
+
+
+def taking(n: int) -> Stage:
+    return Stage(f"take({n})", lambda f: f.take(n), lambda xs: islice(xs, n))
+
+
+def taking_while(limit: int, inclusive: bool) -> Stage:
+    def meaning(xs: Elements) -> Elements:
+        for x in xs:
+            if x < limit:
+                yield x
+                continue
+            if inclusive:
+                yield x
+            return
+
+    return Stage(
+        f"take_while(<{limit}, {inclusive})",
+        lambda f: f.take_while(lambda x: x < limit, inclusive=inclusive),
+        meaning,
+    )
+
+
+def last(n: int) -> Stage:
+    def meaning(xs: Elements) -> Elements:
+        yield from deque(xs, n)
+
+    return Stage(f"take_last({n})", lambda f: f.take_last(n), meaning)
+
+
+def skipping(n: int) -> Stage:
+    return Stage(f"skip({n})", lambda f: f.skip(n), lambda xs: islice(xs, n, None))
+
+
+def skipping_last(n: int) -> Stage:
+    def meaning(xs: Elements) -> Elements:
+        kept: deque[int] = deque()
+        for x in xs:
+            kept.append(x)
+            if len(kept) > n:
+                yield kept.popleft()
+
+    return Stage(f"skip_last({n})", lambda f: f.skip_last(n), meaning)
+
+
+def chunks(n: int, step: int) -> Stage:
+    def meaning(xs: Elements) -> Elements:
+        every: list[int] = []
+        start = 0
+        for x in xs:
+            every.append(x)
+            if len(every) == start + n:
+                yield sum(every[start:])
+                start += step
+        while start < len(every):
+            yield sum(every[start:])
+            start += step
+
+    return Stage(f"buffer({n}, {step})", lambda f: f.buffer(n, step=step).map(sum), meaning)
+
+
+def windows(n: int, step: int) -> Stage:
+    def meaning(xs: Elements) -> Elements:
+        every: list[int] = []
+        start = 0
+        for x in xs:
+            every.append(x)
+            if len(every) == start + n:
+                yield sum(every[start:])
+                start += step
+
+    def apply(flow: Flow[int]) -> Flow[int]:
+        return flow.sliding_window(n, step=step).map(sum)
+
+    return Stage(f"sliding_window({n}, {step})", apply, meaning)
+
+
+def starting(n: int) -> Stage:
+    def meaning(xs: Elements) -> Elements:
+        yield from range(n)
+        yield from xs
+
+    return Stage(f"start_with({n})", lambda f: f.start_with(*range(n)), meaning)
+
+
+_repeat = InlineStage("repeat", params=("n",), each="emit each [x] * $n")
+_once_more = InlineStage("once_more", each="emit x", after="emit 7\nemit 8")
+
+
+def repeating(n: int) -> Stage:
+    """One in, many out, as flat_map over iterables."""
+
+    def meaning(xs: Elements) -> Elements:
+        return (x for each in xs for x in [each] * n)
+
+    return Stage(f"repeat({n})", lambda f: f.via(_repeat, n), meaning)
+
+
+def no_more(xs: Elements) -> Elements:
+    yield from xs
+    yield from (7, 8)
+
+
+def defaulted(xs: Elements) -> Elements:
+    empty = True
+    for x in xs:
+        empty = False
+        yield x
+    if empty:
+        yield 42
+
+
+def seen_once(xs: Elements) -> Elements:
+    seen: set[int] = set()
+    for x in xs:
+        if x not in seen:
+            seen.add(x)
+            yield x
+
+
+def changes(xs: Elements) -> Elements:
+    before: int | None = None
+    for x in xs:
+        if x != before:
+            yield x
+        before = x
+
+
+small = st.integers(0, 4)
+some = st.integers(1, 4)
+stages: st.SearchStrategy[Stage] = st.one_of(
+    st.builds(mapping, st.integers(-3, 40)),
+    st.builds(filtering, st.integers(1, 4)),
+    st.builds(taking, small),
+    st.builds(taking_while, st.integers(0, 12), st.booleans()),
+    st.builds(last, small),
+    st.builds(skipping, small),
+    st.builds(skipping_last, small),
+    st.builds(chunks, some, some),
+    st.builds(windows, some, some),
+    st.builds(starting, small),
+    st.builds(repeating, small),
+    st.sampled_from(
+        [
+            Stage("once_more", lambda f: f.via(_once_more), no_more),
+            Stage("scan", lambda f: f.scan(add), accumulate),
+            Stage("scan(5)", lambda f: f.scan(add, seed=5), lambda xs: accumulate(xs, initial=5)),
+            Stage(
+                "enumerate",
+                lambda f: f.enumerate().map(sum),
+                lambda xs: (i + x for i, x in enumerate(xs)),
+            ),
+            Stage("pairwise", lambda f: f.pairwise().map(sum), lambda xs: map(sum, pairwise(xs))),
+            Stage("default_if_empty", lambda f: f.default_if_empty(42), defaulted),
+            Stage("distinct", lambda f: f.distinct(), seen_once),
+            Stage("changes", lambda f: f.distinct_until_changed(), changes),
+            Stage("do_finally", lambda f: f.do_finally(lambda _: None), lambda xs: xs),
+        ]
+    ),
+)
+chains = st.lists(stages, max_size=4)
+sources = st.tuples(st.lists(st.integers(0, 9), max_size=30), st.booleans())
+
+
+# -- feeds: where the elements come from -----------------------------------------------------------
+def failing(elements: list[int], fails: bool) -> Elements:
+    yield from elements
+    if fails:
+        raise Failed("source")
+
+
+async def failing_async(elements: list[int], fails: bool) -> AsyncIterator[int]:
+    for x in failing(elements, fails):
+        await asyncio.sleep(0)
+        yield x
+
+
+class Again:
+    """An iterable that can be iterated again and again."""
+
+    def __init__(self, elements: list[int], fails: bool) -> None:
+        self.elements, self.fails = elements, fails
+
+    def __iter__(self) -> Elements:
+        return failing(self.elements, self.fails)
+
+
+def listed(elements: list[int], fails: bool) -> Flow[int]:
+    return from_iterable(Again(elements, True) if fails else elements)
+
+
+FEEDS: dict[str, Callable[[list[int], bool], Flow[int]]] = {
+    "pull, sized": listed,
+    "pull": lambda elements, fails: from_iterable(Again(elements, fails)),
+    "push, 1": lambda elements, fails: listed(elements, fails).boundary(1),
+    "push, 8": lambda elements, fails: listed(elements, fails).boundary(8),
+    "aiter": lambda elements, fails: to_flow(failing_async(elements, fails)),
+}
+
+
+# -- consumers: every mode and demand pattern ------------------------------------------------
+class Threes(SubscriberProbe[int]):
+    """Asks for three whenever those asked for have come."""
+
+    def on_next(self, element: int, /) -> None:
+        super().on_next(element)
+        if len(self.signals) % 3 == 0:
+            self.request(3)
+
+
+async def iterated(elements: AsyncIterator[int]) -> list[Any]:
+    out: list[Any] = []
+    try:
+        async for x in elements:
+            out.append(x)  # noqa: PERF401 - what came before an error counts
+    except Exception as error:
+        return [*out, error]
+    return [*out, "|"]
+
+
+def walked(elements: Iterator[Any]) -> list[Any]:
+    out: list[Any] = []
+    try:
+        out.extend(x for x in elements if x is not TURN)
+    except Exception as error:
+        return [*out, error]
+    return [*out, "|"]
+
+
+async def asked_from_outside(flow: Flow[int]) -> list[Any]:
+    probe = SubscriberProbe[int]().subscribed_to(flow)
+    asked = 0
+    while not probe.is_terminated:
+        probe.request(1)
+        asked += 1
+        for _ in range(1 if flow.chain.is_pullable else 12):
+            await asyncio.sleep(0)
+        assert len(probe.elements) <= asked, "rule 1.1"
+    return probe.signals
+
+
+async def signals(kind: str, flow: Flow[int]) -> list[Any]:
+    match kind:
+        case "unbounded":
+            return await SubscriberProbe[int](UNBOUNDED).subscribed_to(flow).end()
+        case "one by one":
+            return await SubscriberProbe[int](1, again=1).subscribed_to(flow).end()
+        case "threes":
+            return await Threes(3).subscribed_to(flow).end()
+        case "from outside":
+            return await asked_from_outside(flow)
+        case "coroutines":
+            return await AsyncSubscriberProbe[int](2, again=1).subscribed_to(flow).end()
+        case "async for":
+            return await iterated(aiter(flow))
+        case "stream":
+            return await iterated(flow.stream(prefetch=3))
+        case "agen":
+            return await iterated(_generate(flow.chain))
+        case "turns":
+            return await iterated(_Pulled(flow.chain))
+        case "gen":
+            return walked(pull(flow))
+        case _:
+            raise AssertionError(kind)
+
+
+# Each loop that runs on this Python: from 3.12 on, `async for` has no async generator (0005).
+PULLED = ("agen", "turns", "gen") if sys.version_info < (3, 12) else ("turns", "gen")
+RUNS = [
+    *product(FEEDS, ("unbounded", "one by one", "threes", "from outside")),
+    *product(FEEDS, ("coroutines", "async for", "stream")),
+    *product(("pull", "pull, sized"), PULLED),
+]
+
+
+def plain(signal: object) -> object:
+    return (type(signal), str(signal)) if isinstance(signal, BaseException) else signal
+
+
+def expected(elements: list[int], fails: bool, chain: list[Stage]) -> list[Any]:
+    xs = failing(elements, fails)
+    for stage in chain:
+        xs = stage.meaning(xs)
+    return [plain(each) for each in walked(xs)]
+
+
+@pytest.mark.parametrize(("feed", "consumer"), RUNS)
+@given(source=sources, chain=chains)
+async def test_a_chain_is_what_its_generators_are(
+    feed: str, consumer: str, source: tuple[list[int], bool], chain: list[Stage]
+) -> None:
+    flow = FEEDS[feed](*source)
+    for stage in chain:
+        flow = stage.apply(flow)
+    found = await asyncio.wait_for(signals(consumer, flow), 20)
+    assert [plain(each) for each in found] == expected(*source, chain), flow
+
+
+# -- what must not go wrong ------------------------------------------------------------------
+def stops(_x: int) -> int:
+    raise StopIteration("a stray one")
+
+
+def nothing(_x: int) -> int:
+    return cast("int", None)
+
+
+STRAY: dict[str, Callable[[Flow[int]], Flow[Any]]] = {
+    "map": lambda f: f.map(stops),
+    "filter": lambda f: f.filter(stops),
+    "take_while": lambda f: f.take_while(stops),
+    "scan": lambda f: f.start_with(0).scan(lambda _total, x: stops(x)),
+    "distinct": lambda f: f.distinct(stops),
+    "do_on_next": lambda f: f.do_on_next(stops),
+    "observed": lambda f: f.map(stops).do_finally(lambda _: None),
+}
+
+
+@pytest.mark.parametrize(("feed", "consumer"), RUNS)
+@pytest.mark.parametrize("stage", STRAY)
+async def test_a_stray_stop_iteration_fails_the_flow_and_never_truncates_it(
+    feed: str, stage: str, consumer: str
+) -> None:
+    found = await signals(consumer, STRAY[stage](FEEDS[feed]([1, 2], False)))
+    assert isinstance(found[-1], RuntimeError)
+    assert "StopIteration" in str(found[-1])
+
+
+@pytest.mark.parametrize(("feed", "consumer"), RUNS)
+async def test_no_element_before_an_error_is_lost(feed: str, consumer: str) -> None:
+    flow = FEEDS[feed](list(range(100)), False).map(fails_at(57)).filter(bool)
+    found = await signals(consumer, flow)
+    assert found[:-1] == list(range(1, 58))
+    assert isinstance(found[-1], Failed)
+
+
+@pytest.mark.parametrize("consumer", ["unbounded", "coroutines", "async for", *PULLED])
+async def test_elements_of_none_fail_the_flow_and_name_the_stage(consumer: str) -> None:
+    found = await signals(consumer, from_iterable([1, 2]).map(nothing))
+    assert isinstance(found[-1], TypeError)
+    assert "map produced None" in str(found[-1])
+    assert "filter_map" in str(found[-1])
+    found = await signals(consumer, from_iterable(cast("list[int]", [1, None])))
+    assert found[0] == 1
+    assert "the source produced None" in str(found[-1])
+
+
+def test_a_loop_is_made_once_for_each_shape() -> None:
+    one = from_iterable([1]).map(abs).filter(bool).chain.compiled_loop("sync", "call")
+    assert (
+        from_iterable(["a"]).map(str.upper).filter(len).chain.compiled_loop("sync", "call") is one
+    )
+    assert from_iterable([1]).filter(bool).map(abs).chain.compiled_loop("sync", "call") is not one
+
+
+async def test_a_traceback_shows_the_lines_of_the_loop() -> None:
+    flow = from_iterable([1]).map(fails_at(1))
+    [error] = await signals("unbounded", flow)
+    text = "".join(traceback.format_exception(error))
+    assert "x = mapper_1(x)" in text
+    assert "in the flow: " in text
+    frame = traceback.extract_tb(error.__traceback__)[-2]
+    assert linecache.getline(frame.filename, frame.lineno or 0).strip() == "x = mapper_1(x)"
+    assert flow.explain(code=True).count("x = mapper_1(x)") > 0
+
+
+Change = Callable[[Flow[int]], Flow[Any]]
+NEEDS: list[tuple[Change, list[int]]] = [
+    (lambda f: f, [UNBOUNDED]),
+    (lambda f: f.map(abs), [UNBOUNDED]),
+    (lambda f: f.take(5), [5]),
+    (lambda f: f.take(5).filter(bool), [5]),
+    (lambda f: f.filter(bool).take(5), [5]),
+    (lambda f: f.take(2).buffer(3), [2]),
+    (lambda f: f.buffer(3).take(2), [6]),
+    (lambda f: f.sliding_window(3).take(2), [4]),
+    (lambda f: f.sliding_window(3, step=2).take(2), [5]),
+    (lambda f: f.start_with(1, 2).take(5), [3]),
+]
+
+
+@pytest.mark.parametrize(("change", "requests"), NEEDS)
+async def test_upstream_is_asked_for_what_the_stages_still_need(
+    change: Change, requests: list[int]
+) -> None:
+    asked: list[int] = []
+
+    def open_it(_downstream: Downstream[int]) -> Asked:
+        return Asked(asked)
+
+    source: Flow[int] = from_push(open_it, name="asked")
+    SubscriberProbe[Any](UNBOUNDED).subscribed_to(change(source))
+    assert asked == requests
+
+
+class Asked:
+    """The subscription of a source that never sends anything."""
+
+    def __init__(self, asked: list[int]) -> None:
+        self.asked = asked
+
+    def request(self, n: int, /) -> None:
+        self.asked.append(n)
+
+    def cancel(self) -> None:
+        pass
+
+
+def test_a_stage_that_does_not_fit_is_refused_where_it_is_attached() -> None:
+    with pytest.raises(TypeError, match="repeat takes"):
+        from_iterable([1]).via(_repeat)

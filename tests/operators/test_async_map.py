@@ -1,0 +1,352 @@
+"""map_async and filter_async: order, how many at once, demand, errors, cancellation, context."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio import Flow, Publisher
+from reactive_aio.errors import NotAnElement
+from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.operators.streams import MANY, slow
+from tests.operators.ways import WAYS, Failed, Sample, in_every_way
+
+NAME: ContextVar[str] = ContextVar("NAME", default="nobody")
+
+
+async def same(x: int) -> int:
+    await asyncio.sleep(0)
+    return x
+
+
+async def prompt(x: int) -> int:
+    return x
+
+
+async def fails_at_two(x: int) -> int:
+    await asyncio.sleep(0)
+    if x == 2:
+        raise Failed
+    return x
+
+
+async def even(x: int) -> bool:
+    await asyncio.sleep(0)
+    return x % 2 == 0
+
+
+def endless() -> Flow[int]:
+    return r.generate(lambda x: (x, x + 1), 0)
+
+
+OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
+    "map_async": lambda n: r.range(n).map_async(same),
+    "map_async: prompt": lambda n: r.range(n).map_async(prompt, concurrency=3),
+    "map_async: ordered": lambda n: r.range(n).map_async(same, concurrency=3),
+    "map_async: unordered": lambda n: r.range(n).map_async(same, concurrency=3, ordered=False),
+    "map_async: asynchronous": lambda n: slow(range(n)).map_async(same, concurrency=2),
+    "map_async: boundary": lambda n: r.range(n).boundary(2).map_async(same, concurrency=16),
+    "filter_async": lambda n: r.range(2 * n).filter_async(even),
+    "filter_async: ordered": lambda n: r.range(2 * n).filter_async(even, concurrency=3),
+    "filter_async: unordered": lambda n: slow(range(2 * n)).filter_async(
+        even, concurrency=3, ordered=False
+    ),
+}
+
+FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
+    "map_async": lambda: r.range(9).map_async(fails_at_two),
+    "map_async: ordered": lambda: r.range(9).map_async(fails_at_two, concurrency=3),
+    "map_async: unordered": lambda: r.range(9).map_async(
+        fails_at_two, concurrency=3, ordered=False
+    ),
+    "map_async: source": lambda: slow([1], error=Failed()).map_async(same, concurrency=3),
+    "filter_async": lambda: r.range(9).filter_async(fails_at_two),
+    "filter_async: ordered": lambda: r.range(9).filter_async(fails_at_two, concurrency=2),
+}
+
+INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
+    "map_async": lambda: endless().map_async(same),
+    "map_async: prompt": lambda: endless().map_async(prompt, concurrency=4),
+    "map_async: unordered": lambda: endless().map_async(same, concurrency=4, ordered=False),
+    "filter_async": lambda: endless().filter_async(even),
+    "filter_async: ordered": lambda: endless().boundary(4).filter_async(even, concurrency=4),
+}
+
+UNORDERED = {"map_async: unordered", "filter_async: unordered"}
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 7])
+@pytest.mark.parametrize("way", WAYS)
+class TestInEveryWay:
+    async def test_results_come_in_the_order_of_their_elements(
+        self, way: str, concurrency: int
+    ) -> None:
+        async def later_first(x: int) -> int:
+            for _ in range(10 - x):
+                await asyncio.sleep(0)
+            return x * 10
+
+        def change(flow: Flow[int]) -> Flow[int]:
+            return flow.map_async(later_first, concurrency=concurrency)
+
+        await in_every_way(Sample(change, [1, 2, 3, 4], [10, 20, 30, 40, "|"]), way)
+
+    async def test_only_what_passes_is_passed_on(self, way: str, concurrency: int) -> None:
+        def change(flow: Flow[int]) -> Flow[int]:
+            return flow.filter_async(even, concurrency=concurrency)
+
+        await in_every_way(Sample(change, [1, 2, 3, 4, 5], [2, 4, "|"]), way)
+
+    async def test_a_failing_function_fails_it_behind_the_results_before(
+        self, way: str, concurrency: int
+    ) -> None:
+        def change(flow: Flow[int]) -> Flow[int]:
+            return flow.map_async(fails_at_two, concurrency=concurrency)
+
+        await in_every_way(Sample(change, [0, 1, 2, 3], [0, 1, Failed]), way)
+
+    async def test_a_failing_source_fails_it_behind_the_results_before(
+        self, way: str, concurrency: int
+    ) -> None:
+        def change(flow: Flow[int]) -> Flow[int]:
+            return flow.map_async(same, concurrency=concurrency)
+
+        await in_every_way(Sample(change, [0, 1], [0, 1, Failed], fails=True), way)
+
+    async def test_none_is_no_result(self, way: str, concurrency: int) -> None:
+        async def nothing(_: int) -> None:
+            await asyncio.sleep(0)
+
+        def change(flow: Flow[int]) -> Flow[Any]:
+            return flow.map_async(nothing, concurrency=concurrency)
+
+        await in_every_way(Sample(change, [0], [NotAnElement]), way)
+
+
+class Gates:
+    """A function whose calls end when the test says so."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, asyncio.Future[int]] = {}
+        self.started: list[int] = []
+        self.cancelled: list[int] = []
+
+    async def __call__(self, x: int) -> int:
+        self.started.append(x)
+        self.open[x] = asyncio.get_running_loop().create_future()
+        try:
+            return await self.open[x]
+        except asyncio.CancelledError:
+            self.cancelled.append(x)
+            raise
+
+    async def pass_(self, *elements: int) -> None:
+        for x in elements:
+            self.open[x].set_result(x)
+        await turns()
+
+
+async def turns(n: int = 6) -> None:
+    for _ in range(n):
+        await asyncio.sleep(0)
+
+
+def sources() -> list[Flow[int]]:
+    return [r.range(100), r.range(100).boundary(8), slow(range(100))]
+
+
+@pytest.mark.parametrize("feed", [0, 1, 2], ids=["pulled", "boundary", "asynchronous"])
+class TestAtOnce:
+    async def test_as_many_are_at_work_as_allowed_and_no_more(self, feed: int) -> None:
+        gates = Gates()
+        flow = sources()[feed].map_async(gates, concurrency=3)
+        probe = SubscriberProbe[int](MANY).subscribed_to(flow)
+        await turns(12)
+        assert gates.started == [0, 1, 2]
+        await gates.pass_(1)
+        await turns(12)
+        assert gates.started == [0, 1, 2], "1 waits for 0, and counts"
+        await gates.pass_(0)
+        await turns(12)
+        assert gates.started == [0, 1, 2, 3, 4]
+        assert probe.elements == [0, 1]
+        probe.cancel()
+        await turns()
+
+    async def test_unordered_results_come_as_they_are_ready(self, feed: int) -> None:
+        gates = Gates()
+        flow = sources()[feed].map_async(gates, concurrency=3, ordered=False)
+        probe = SubscriberProbe[int](MANY).subscribed_to(flow)
+        await turns(12)
+        await gates.pass_(2, 0)
+        assert probe.elements == [2, 0]
+        await turns(12)
+        assert sorted(gates.started) == [0, 1, 2, 3, 4]
+        probe.cancel()
+        await turns()
+
+    @pytest.mark.parametrize("ordered", [True, False])
+    async def test_without_demand_work_and_results_are_as_many_as_allowed_together(
+        self, feed: int, ordered: bool
+    ) -> None:
+        gates = Gates()
+        flow = sources()[feed].map_async(gates, concurrency=3, ordered=ordered)
+        probe = SubscriberProbe[int]().subscribed_to(flow)
+        await turns(12)
+        assert gates.started == [], "nothing starts before the first request"
+        probe.request(1)
+        await turns(12)
+        await gates.pass_(0, 1, 2)
+        await turns(12)
+        assert probe.elements == [0]
+        assert gates.started == [0, 1, 2, 3], "two wait, one is at work"
+        await gates.pass_(3)
+        await turns(12)
+        assert gates.started == [0, 1, 2, 3]
+        probe.request(3)
+        await turns(12)
+        assert probe.elements == [0, 1, 2, 3]
+        assert gates.started == [0, 1, 2, 3, 4, 5, 6]
+        probe.cancel()
+        await turns()
+
+    async def test_an_error_lets_what_comes_before_it_finish_and_cancels_the_rest(
+        self, feed: int
+    ) -> None:
+        gates = Gates()
+        flow = sources()[feed].map_async(gates, concurrency=4)
+        probe = SubscriberProbe[int](MANY).subscribed_to(flow)
+        await turns(12)
+        gates.open[2].set_exception(Failed())
+        await turns()
+        assert gates.cancelled == [3]
+        assert probe.signals == []
+        await gates.pass_(1, 0)
+        await probe.end()
+        assert probe.elements == [0, 1]
+        assert isinstance(probe.error, Failed)
+        assert "map_async" in "".join(probe.error.__notes__)
+
+    async def test_unordered_an_error_cancels_all_others_and_comes_behind_results(
+        self, feed: int
+    ) -> None:
+        gates = Gates()
+        flow = sources()[feed].map_async(gates, concurrency=3, ordered=False)
+        probe = SubscriberProbe[int](1).subscribed_to(flow)
+        await turns(12)
+        await gates.pass_(0, 1)
+        gates.open[2].set_exception(Failed())
+        await turns()
+        assert probe.signals == [0], "1 waits for demand, and the error behind it"
+        probe.request(1)
+        await probe.end()
+        assert probe.elements == [0, 1]
+        assert isinstance(probe.error, Failed)
+
+    async def test_cancelling_cancels_what_is_at_work(self, feed: int) -> None:
+        gates = Gates()
+        flow = sources()[feed].map_async(gates, concurrency=3)
+        probe = SubscriberProbe[int](MANY).subscribed_to(flow)
+        await turns(12)
+        probe.cancel()
+        await turns()
+        assert sorted(gates.cancelled) == [0, 1, 2]
+        assert probe.signals == []
+
+
+class TestTasks:
+    async def test_leaving_a_stream_waits_for_the_cleanup_of_what_is_at_work(self) -> None:
+        log: list[str] = []
+
+        async def work(x: int) -> int:
+            try:
+                await asyncio.sleep(0 if x == 0 else 60)
+            finally:
+                await asyncio.sleep(0)
+                log.append("clean")
+            return x + 1
+
+        async with r.range(9).map_async(work, concurrency=3).stream() as elements:
+            async for _ in elements:
+                break
+        assert len(log) >= 3
+        assert len(asyncio.all_tasks()) == 1
+
+    @pytest.mark.parametrize("concurrency", [1, 4])
+    async def test_the_subscribers_context_is_in_force(self, concurrency: int) -> None:
+        async def who(_: int) -> str:
+            await asyncio.sleep(0)
+            return NAME.get()
+
+        token = NAME.set("me")
+        flow = slow(range(6)).map_async(who, concurrency=concurrency)
+        probe = SubscriberProbe[str](2).subscribed_to(flow)
+        NAME.reset(token)
+        await probe.wait_for_signals(2)
+        probe.request(9)
+        assert set((await probe.end())[:-1]) == {"me"}
+
+    @pytest.mark.virtual_time
+    @pytest.mark.parametrize("concurrency", [1, 4])
+    async def test_a_timeout_inside_the_function_works(self, concurrency: int) -> None:
+        async def hasty(x: int) -> int:
+            try:
+                async with asyncio.timeout(1):
+                    await asyncio.sleep(x)
+            except TimeoutError:
+                return -x
+            return x
+
+        flow = r.just(0.5, 5.0, 0.25).map_async(hasty, concurrency=concurrency)  # type: ignore[arg-type]
+        assert await flow.to_list(limit=3) == [0.5, -5.0, 0.25]
+
+    @pytest.mark.virtual_time
+    async def test_n_at_a_time_take_an_nth_of_the_time(self) -> None:
+        async def second(x: int) -> int:
+            await asyncio.sleep(1)
+            return x
+
+        assert await r.range(32).map_async(second, concurrency=8).count() == 32
+        assert asyncio.get_running_loop().time() == pytest.approx(4)
+
+    async def test_an_element_costs_no_task_of_its_own(self) -> None:
+        seen: set[asyncio.Task[Any] | None] = set()
+
+        async def work(x: int) -> int:
+            seen.add(asyncio.current_task())
+            await asyncio.sleep(0)
+            return x
+
+        await r.range(100).map_async(work, concurrency=4).run()
+        assert len(seen) == 4
+
+    async def test_the_source_is_asked_for_no_more_than_there_is_room_for(self) -> None:
+        source, gates = PublisherProbe[int](), Gates()
+        flow = r.from_publisher(source).map_async(gates, concurrency=3)
+        probe = SubscriberProbe[int](MANY).subscribed_to(flow)
+        assert source.requested == 3
+        source.emit(0, 1, 2)
+        await turns()
+        await gates.pass_(1)
+        assert source.requested == 3
+        await gates.pass_(0)
+        assert source.requested == 5
+        probe.cancel()
+        await turns()
+
+    async def test_a_worker_cancelled_from_outside_fails_the_flow(self) -> None:
+        gates = Gates()
+        flow = r.range(9).map_async(gates, concurrency=2, ordered=False)
+        probe = SubscriberProbe[int](9).subscribed_to(flow)
+        await turns()
+        next(task for task in asyncio.all_tasks() if "worker" in task.get_name()).cancel()
+        await probe.end()
+        assert "cancelled from outside" in str(probe.error)
+
+    def test_bound_and_arguments(self) -> None:
+        assert r.range(9).map_async(same, concurrency=4).bound().total == 8
+        with pytest.raises(ValueError, match=r"3\.9"):
+            r.range(9).map_async(same, concurrency=0)

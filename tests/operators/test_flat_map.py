@@ -1,0 +1,267 @@
+"""flat_map: what it takes, how many at once, order, errors, demand, and what it holds."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio import Flow, Publisher
+from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.operators.streams import MANY, slow
+from tests.operators.ways import WAYS, Failed, Sample, in_every_way
+
+
+def fails_at_two(x: int) -> list[int]:
+    if x == 2:
+        raise Failed
+    return [x, x]
+
+
+INNER_OF_ONE: list[Callable[[int], Any]] = [
+    lambda x: r.just(x),
+    lambda x: [x],
+    lambda x: r.range(x, x + 1),
+]
+
+OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
+    "flat_map": lambda n: r.range(n).flat_map(lambda x: [x]),
+    "flat_map: of one": lambda n: r.just(1).flat_map(lambda _: r.range(n)),
+    "flat_map: mostly nothing": lambda n: r.range(3 * n).flat_map(lambda x: [] if x % 3 else [x]),
+    "flat_map: asynchronous": lambda n: slow(range(n)).flat_map(lambda x: slow([x]), concurrency=3),
+    "flat_map: one asynchronous": lambda n: r.just(1).flat_map(
+        lambda _: slow(range(n)), prefetch=1
+    ),
+    "flat_map: mixed": lambda n: r.range(n).flat_map(
+        lambda x: slow([x]) if x % 2 else r.just(x), concurrency=2
+    ),
+}
+
+FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
+    "flat_map: mapper": lambda: r.range(5).flat_map(fails_at_two),
+    "flat_map: source": lambda: slow([1], error=Failed()).flat_map(lambda x: [x]),
+    "flat_map: inner": lambda: r.range(3).flat_map(lambda x: slow([x], error=Failed())),
+}
+
+INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
+    "flat_map": lambda: r.generate(lambda x: (x, x + 1), 0).flat_map(lambda x: [x, x]),
+    "flat_map: inner": lambda: r.just(1).flat_map(lambda _: r.generate(lambda x: (x, x + 1), 0)),
+}
+
+UNORDERED = {"flat_map: asynchronous", "flat_map: mixed"}
+
+
+async def twice(x: int) -> AsyncIterator[int]:
+    yield x
+    await asyncio.sleep(0)
+    yield x
+
+
+@pytest.mark.parametrize("way", WAYS)
+class TestInEveryWay:
+    async def test_synchronous_sources_come_one_after_another(self, way: str) -> None:
+        change: Callable[[Flow[int]], Flow[int]] = lambda flow: flow.flat_map(lambda x: [x] * x)  # noqa: E731
+        await in_every_way(Sample(change, [1, 2, 0, 3], [1, 2, 2, 3, 3, 3, "|"]), way)
+
+    async def test_one_at_a_time_keeps_the_order_of_asynchronous_ones(self, way: str) -> None:
+        change: Callable[[Flow[int]], Flow[int]] = lambda flow: flow.flat_map(twice, concurrency=1)  # noqa: E731
+        await in_every_way(Sample(change, [1, 2, 3], [1, 1, 2, 2, 3, 3, "|"]), way)
+
+    async def test_a_failing_source_fails_it_behind_what_came_before(self, way: str) -> None:
+        change: Callable[[Flow[int]], Flow[int]] = lambda flow: flow.flat_map(lambda x: [x, x])  # noqa: E731
+        await in_every_way(Sample(change, [1, 2], [1, 1, 2, 2, Failed], fails=True), way)
+
+    async def test_a_failing_mapper_fails_it_behind_what_came_before(self, way: str) -> None:
+        change: Callable[[Flow[int]], Flow[int]] = lambda flow: flow.flat_map(fails_at_two)  # noqa: E731
+        await in_every_way(Sample(change, [0, 1, 2, 3], [0, 0, 1, 1, Failed]), way)
+
+
+class TestConcurrency:
+    @pytest.mark.parametrize("limit", [1, 2, 5])
+    async def test_never_more_are_at_work_than_allowed(self, limit: int) -> None:
+        at_work = most = 0
+
+        async def inner(x: int) -> AsyncIterator[int]:
+            nonlocal at_work, most
+            at_work += 1
+            most = max(most, at_work)
+            for _ in range(3):
+                await asyncio.sleep(0)
+                yield x
+            at_work -= 1
+
+        flow = r.range(20).flat_map(inner, concurrency=limit)
+        assert await flow.count() == 60
+        assert most == limit
+
+    async def test_the_source_is_asked_for_as_many_as_may_be_at_work(self) -> None:
+        outer, inner = PublisherProbe[int](), [PublisherProbe[int]() for _ in range(3)]
+        flow = r.from_publisher(outer).flat_map(lambda i: inner[i], concurrency=2)
+        probe = SubscriberProbe[int](10).subscribed_to(flow)
+        assert outer.requested == 2
+        outer.emit(0, 1)
+        inner[0].emit(7)
+        inner[0].complete()
+        await probe.wait_for_signals(1)
+        await asyncio.sleep(0)
+        assert outer.requested == 3
+        outer.emit(2)
+        assert inner[2].subscribers
+
+    async def test_elements_of_a_source_that_waits_are_not_held_up_by_a_long_synchronous_one(
+        self,
+    ) -> None:
+        endless = r.generate(lambda x: ("sync", x + 1), 0)
+        flow = r.just(0, 1).flat_map(lambda i: endless if i else slow(["async"] * 3))
+        found = flow.filter(lambda x: x == "async").take(3)
+        assert await found.to_list(limit=3) == ["async"] * 3
+
+    async def test_an_endless_source_of_nothing_leaves_the_loop_its_turns(self) -> None:
+        nothing: list[int] = []
+        flow = r.generate(lambda x: (x, x + 1), 0).flat_map(lambda _: nothing)
+        probe = SubscriberProbe[int](1).subscribed_to(flow)
+        for _ in range(3):
+            await asyncio.sleep(0.001)
+        probe.cancel()
+        assert probe.signals == []
+
+
+class TestErrors:
+    async def test_an_inner_failure_cancels_the_source_and_the_others(self) -> None:
+        outer, one, two = (PublisherProbe[int]() for _ in range(3))
+        flow = r.from_publisher(outer).flat_map(lambda i: (one, two)[i])
+        probe = SubscriberProbe[int](10).subscribed_to(flow)
+        outer.emit(0, 1)
+        one.emit(5)
+        two.fail(Failed())
+        await probe.end()
+        assert probe.elements == [5]
+        assert isinstance(probe.error, Failed)
+        assert (outer.cancel_count, one.cancel_count) == (1, 1)
+
+    async def test_what_cannot_be_read_as_a_flow_fails_it_by_name(self) -> None:
+        flow = r.just(1).flat_map(lambda _: "text")
+        probe = SubscriberProbe[Any](1).subscribed_to(flow)
+        await probe.end()
+        assert isinstance(probe.error, TypeError)
+        assert "flat_map" in str(probe.error)
+
+    async def test_a_stop_iteration_of_the_mapper_is_a_failure_and_no_end(self) -> None:
+        def mapper(_: int) -> list[int]:
+            raise StopIteration
+
+        probe = SubscriberProbe[int](9).subscribed_to(r.range(3).flat_map(mapper))
+        await probe.end()
+        assert probe.error is not None
+
+    async def test_none_in_an_iterable_is_no_element(self) -> None:
+        flow = r.just(1).flat_map(lambda _: [1, None])
+        probe = SubscriberProbe[Any](9).subscribed_to(flow)
+        await probe.end()
+        assert probe.elements == [1]
+        assert isinstance(probe.error, TypeError)
+
+
+class TestHolding:
+    async def test_never_holds_more_than_its_bound(self) -> None:
+        held = most = 0
+
+        def came(_: int) -> None:
+            nonlocal held, most
+            held += 1
+            most = max(most, held)
+
+        async def process(x: int) -> int:
+            nonlocal held
+            await asyncio.sleep(0)
+            held -= 1
+            return x
+
+        def inner(i: int) -> Flow[int]:
+            source = slow(range(30)) if i % 2 else r.range(30)
+            return source.do_on_next(came)
+
+        flow = r.range(10).flat_map(inner, concurrency=3, prefetch=4)
+        assert flow.bound().total == 3 * 5
+        assert await flow.map_async(process).count() == 300
+        assert 1 < most <= 12
+
+    async def test_a_place_that_was_reserved_in_vain_is_given_to_the_next(self) -> None:
+        flow = r.range(6).flat_map(lambda x: slow([x]) if x % 2 else r.just(x), concurrency=2)
+        probe = SubscriberProbe[int](1).subscribed_to(flow)
+        await probe.wait_for_signals(1)
+        probe.request(MANY)
+        assert sorted((await probe.end())[:-1]) == list(range(6))
+
+    async def test_what_was_pulled_keeps_its_place_until_it_has_been_processed(self) -> None:
+        inner = PublisherProbe[int]()
+        release = asyncio.Event()
+
+        async def process(x: int) -> int:
+            await release.wait()
+            return x
+
+        flow = r.just(0, 1).flat_map(
+            lambda i: inner if i else r.range(7), concurrency=2, prefetch=4
+        )
+        probe = SubscriberProbe[int](MANY).subscribed_to(flow.map_async(process))
+        await asyncio.sleep(0)
+        assert not inner.subscribers, "seven of eight elements are on their way down"
+        release.set()
+        await probe.wait_for_signals(7)
+        await asyncio.sleep(0)
+        assert inner.requested == 4
+        probe.cancel()
+
+    async def test_a_synchronous_source_is_read_only_as_it_is_asked_for(self) -> None:
+        read: list[int] = []
+        flow = r.just(1).flat_map(lambda _: r.range(100).do_on_next(read.append))
+        probe = SubscriberProbe[int](3).subscribed_to(flow)
+        await probe.wait_for_signals(3)
+        assert read == [0, 1, 2]
+        probe.cancel()
+
+    async def test_cancelling_closes_everything(self) -> None:
+        log: list[str] = []
+        flow = slow(range(9), log=log).flat_map(lambda _: slow(range(9), log=log), concurrency=2)
+        async with flow.stream() as elements:
+            async for _ in elements:
+                break
+        assert log.count("opened") == log.count("closed") >= 2
+
+    async def test_an_inner_generator_is_closed_when_the_flow_is_cancelled(self) -> None:
+        log: list[str] = []
+
+        def inner(_: int) -> Any:
+            try:
+                yield from range(100)
+            finally:
+                log.append("closed")
+
+        probe = SubscriberProbe[int](3).subscribed_to(r.just(1).flat_map(inner))
+        probe.cancel()
+        assert log == ["closed"]
+
+    @pytest.mark.parametrize("option", ["concurrency", "prefetch"])
+    def test_options_must_be_positive(self, option: str) -> None:
+        with pytest.raises(ValueError, match=r"3\.9"):
+            r.just(1).flat_map(lambda x: [x], **{option: 0})
+
+    async def test_subscribing_again_starts_anew(self) -> None:
+        flow = r.range(3).flat_map(lambda x: [x], concurrency=2)
+        for _ in range(2):
+            assert (await SubscriberProbe[int](MANY).subscribed_to(flow).end()) == [0, 1, 2, "|"]
+
+    @pytest.mark.parametrize("inner", INNER_OF_ONE)
+    async def test_it_completes_without_demand_when_it_is_known_that_nothing_is_left(
+        self, inner: Callable[[int], Any]
+    ) -> None:
+        source: PublisherProbe[int] = PublisherProbe()
+        flow = r.from_publisher(source).flat_map(inner)
+        probe = SubscriberProbe[int](2).subscribed_to(flow)
+        await source.expect_request(2)
+        source.emit(1, 2)
+        source.complete()
+        await probe.wait_for_signals(3)
+        assert probe.signals == [1, 2, "|"]

@@ -1,0 +1,251 @@
+"""Rows equal those of collect(), for every type of Spark SQL."""
+
+import asyncio
+import math
+import os
+import pickle
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from reactive_aio.spark import UnsupportedDataFrame, from_dataframe
+from reactive_aio.spark.column_values import UnreadableType, columns_of, unreadable_column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from reactive_aio.spark.read_mode import ReadMode
+
+pytestmark = pytest.mark.spark
+
+MOMENT = "timestamp'2013-07-01 10:00:00.123456'"
+VALUES = {
+    "null": "null",
+    "boolean": "true",
+    "byte": "1Y",
+    "short": "-1S",
+    "int": "2147483647",
+    "long": "-9223372036854775807L",
+    "float": "cast(1.5 as float)",
+    "nan": "cast('nan' as float)",
+    "infinity": "cast('-infinity' as double)",
+    "double": "1e300D",
+    "decimal": "1.50BD",
+    "longest decimal": "cast('12345678901234567890123456789012345.678' as decimal(38,3))",
+    "string": "'naïve \U0001f600'",
+    "empty string": "''",
+    "collated string": "'x' collate UNICODE_CI",
+    "binary": "X'00ff'",
+    "date": "date'2013-01-31'",
+    "first date": "date'0001-01-01'",
+    "last date": "date'9999-12-31'",
+    "timestamp": MOMENT,
+    "timestamp before 1970": "timestamp'1800-01-01 00:00:00.000001'",
+    "timestamp in summer": "timestamp'2024-07-01 00:00:00'",
+    "timestamp that happens twice": "timestamp'2013-11-03 05:30:00 UTC'",
+    "timestamp_ntz": "timestamp_ntz'1900-01-01 10:00:00.1'",
+    "last timestamp_ntz": "timestamp_ntz'9999-12-31 23:59:59.999999'",
+    "time": "time'10:11:12.123456'",
+    "day-time interval": "interval '-1 02:03:04.5' day to second",
+    "array": "array(1, null, 3)",
+    "empty array": "slice(array(1), 1, 0)",
+    "array of timestamps": f"array({MOMENT}, null)",
+    "array of arrays": f"array(array({MOMENT}), null, slice(array({MOMENT}), 1, 0))",
+    "array of structs": "array(named_struct('a', 1), null)",
+    "map": "map('k', 1, 'l', null)",
+    "empty map": "cast(map() as map<string, int>)",
+    "map of maps": f"map('k', map(date'2013-01-01', {MOMENT}))",
+    "struct": "named_struct('a', 1, 'b', named_struct('c', 'x', 'd', null))",
+    "struct without fields": "struct()",
+    "struct with a name twice": "named_struct('a', 1, 'a', 2)",
+    "struct with a method's name": "named_struct('count', 1, 'index', 2, '__class__', 3)",
+    "array of maps of structs": f"array(map('k', array(named_struct('a', {MOMENT}))))",
+    "variant": """parse_json('{"a": [1, null]}')""",
+    "array of variants": "array(parse_json('1'), null)",
+    "geometry": "st_geomfromwkb(X'0101000000000000000000F03F0000000000000040')",
+    "geography": "st_geogfromwkb(X'0101000000000000000000F03F0000000000000040')",
+}
+
+
+@pytest.fixture(params=["arrow", "rows", "connect"])
+def mode(request: pytest.FixtureRequest) -> "ReadMode":
+    return cast("ReadMode", request.param)
+
+
+# Types of Spark 4 that need a setting.
+PREVIEW = ("spark.sql.timeType.enabled", "spark.sql.geospatial.enabled")
+
+
+def plain(value: Any) -> Any:
+    """Return a value in a form that shows every difference of types, names and NaN."""
+    from pyspark.sql import Row
+    from pyspark.sql.types import Geography, Geometry, VariantVal
+
+    kind: type[Any] = value.__class__  # not isinstance(), which would narrow the type
+    if issubclass(kind, float) and math.isnan(value):
+        return "nan"
+    if issubclass(kind, Row):
+        names = getattr(value, "__fields__", [])
+        return ("Row", names, [plain(each) for each in value])
+    if issubclass(kind, list):
+        return [plain(each) for each in value]
+    if issubclass(kind, dict):
+        return {key: plain(each) for key, each in value.items()}
+    if issubclass(kind, VariantVal | Geometry | Geography):
+        return (kind, vars(value))
+    return (kind, value)
+
+
+def table(spark: "SparkSession") -> "DataFrame":
+    """Every type in a column, each with a null above and below it."""
+    for key in PREVIEW:
+        spark.conf.set(key, "true")
+    columns = [f"if(id = 1, {value}, null) as `{name}`" for name, value in VALUES.items()]
+    return spark.range(0, 3, 1, 1).selectExpr(*columns)
+
+
+@pytest.fixture(params=["UTC", "America/New_York", "Asia/Kathmandu"])
+def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The time zone of this process, which Spark's session need not share."""
+    monkeypatch.setenv("TZ", request.param)
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("zone")
+@pytest.mark.asyncio(loop_factories=["asyncio"])
+async def test_every_value_equals_that_of_collect(
+    session: "SparkSession", mode: "ReadMode"
+) -> None:
+    def build() -> tuple[Any, Any]:
+        df = table(session)
+        return from_dataframe(df, mode=mode), df.collect()
+
+    flow, expected = await asyncio.to_thread(build)
+    assert flow.mode.mode == mode
+    found = await flow.to_list(limit=3)
+    for name in VALUES:
+        assert [plain(row[name]) for row in found] == [plain(row[name]) for row in expected], name
+
+
+@pytest.mark.asyncio(loop_factories=["asyncio"])
+async def test_a_user_defined_type_is_deserialized(
+    session: "SparkSession", mode: "ReadMode"
+) -> None:
+    def build() -> tuple[Any, Any]:
+        from pyspark.ml.linalg import Vectors, VectorUDT
+        from pyspark.sql.types import ArrayType, StructField, StructType
+        from pyspark.testing.objects import ExamplePoint, ExamplePointUDT
+
+        schema = StructType(
+            [
+                StructField("point", ExamplePointUDT()),
+                StructField("vector", VectorUDT()),
+                StructField("points", ArrayType(ExamplePointUDT())),
+            ]
+        )
+        one = cast("Any", ExamplePoint)(1.0, 2.0)
+        rows = [(one, Vectors.dense(1, 2), [one, None]), (None, Vectors.sparse(3, {1: 2.0}), None)]
+        df = cast("Any", session).createDataFrame(rows, schema)
+        return from_dataframe(df, mode=mode), df.collect()
+
+    flow, expected = await asyncio.to_thread(build)
+    assert await flow.to_list(limit=2) == expected
+
+
+KINDS: dict[str, Any] = {
+    "tuple": [(0, "a"), (1, "a")],
+    "dict": [{"id": 0, "name": "a"}, {"id": 1, "name": "a"}],
+    "row": [(0, "a"), (1, "a")],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.asyncio(loop_factories=["asyncio"])
+async def test_rows_have_the_requested_kind(
+    session: "SparkSession", mode: "ReadMode", kind: Any
+) -> None:
+    def build() -> Any:
+        df = session.range(0, 2, 1, 1).selectExpr("id", "'a' as name")
+        return cast("Any", from_dataframe)(df, mode=mode, rows=kind)
+
+    rows = await (await asyncio.to_thread(build)).to_list(limit=2)
+    assert rows == KINDS[kind]
+    if kind == "tuple":
+        assert type(rows[0]) is tuple
+
+
+@pytest.mark.asyncio(loop_factories=["asyncio"])
+async def test_a_row_is_pysparks(spark: "SparkSession") -> None:
+    from pyspark.sql import Row
+
+    def build() -> Any:
+        df = spark.range(1).selectExpr("id", "2 as count", "3 as `a b`", "4 as id")
+        return from_dataframe(df, mode="arrow")
+
+    row = await (await asyncio.to_thread(build)).first()
+    assert isinstance(row, Row)
+    assert (row.id, row["a b"], row["count"]) == (0, 3, 2)
+    assert callable(row.count), "a tuple's own method, as in a Row"
+    assert repr(row) == "Row(id=0, count=2, a b=3, id=4)"
+    again = pickle.loads(pickle.dumps(row))
+    assert (again, type(again)) == (row, Row)
+    assert row.asDict() == {"id": 4, "count": 2, "a b": 3}
+    with pytest.raises(AttributeError):
+        _ = row.missing
+
+
+@pytest.mark.asyncio(loop_factories=["asyncio"])
+async def test_batches_are_those_of_to_arrow(spark: "SparkSession") -> None:
+    import pyarrow
+
+    def build() -> tuple[Any, Any]:
+        # toArrow() itself fails on a null of a struct, so of what is nested only lists.
+        df = table(spark).select("int", "string", "timestamp", "decimal", "array of arrays")
+        return from_dataframe(df, rows="batch", batch=2), cast("Any", df).toArrow()
+
+    flow, expected = await asyncio.to_thread(build)
+    batches = await flow.to_list(limit=2)
+    assert [batch.num_rows for batch in batches] == [2, 1]
+    untyped: Any = pyarrow
+    found = untyped.Table.from_batches(batches)
+    assert found.equals(expected)
+
+
+@pytest.mark.parametrize("kind", ["interval '1-2' year to month", "make_interval(1, 2, 3)"])
+@pytest.mark.parametrize("form", ["{}", "array(named_struct('a', map('k', {})))"])
+def test_a_type_without_a_python_value_is_refused(
+    session: "SparkSession", kind: str, form: str, mode: "ReadMode"
+) -> None:
+    df = session.sql(f"select 1 as fine, {form.format(kind)} as odd")
+    with pytest.raises(UnsupportedDataFrame, match=r"column 'odd' of type .*interval.* Cast it"):
+        from_dataframe(df, mode=mode)
+
+
+def test_a_legacy_variable_allows_months(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = spark.sql("select interval '1-2' year to month as odd").schema
+    assert unreadable_column(schema)
+    monkeypatch.setitem(os.environ, "PYSPARK_YM_INTERVAL_LEGACY", "1")
+    assert unreadable_column(schema) is None
+
+
+def test_an_unknown_type_is_refused(spark: "SparkSession") -> None:
+    from pyspark.sql.types import AtomicType, StructField, StructType
+
+    class NewType(AtomicType):
+        pass
+
+    with pytest.raises(UnreadableType, match="new"):
+        columns_of(StructType([StructField("x", NewType())]))
+
+
+def test_dicts_need_unique_column_names(spark: "SparkSession") -> None:
+    df = spark.sql("select 1 as a, 2 as b, 3 as a")
+    with pytest.raises(UnsupportedDataFrame, match="two columns named 'a'"):
+        from_dataframe(df, rows="dict")

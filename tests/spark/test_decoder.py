@@ -1,0 +1,73 @@
+"""Columns of a batch, read without a copy, and the number of rows of a batch."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import pyarrow
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    ByteType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from reactive_aio.spark._internals import arrow_schema
+from reactive_aio.spark.arrow.decoder import batch_sizes
+from reactive_aio.spark.column_values import columns_of
+
+NUMBERS: Final[list[tuple[DataType, list[Any]]]] = [
+    (ByteType(), [1, -128, 127]),
+    (ShortType(), [1, -32768, 32767]),
+    (IntegerType(), [1, -(2**31), 2**31 - 1]),
+    (LongType(), [1, -(2**63), 2**63 - 1]),
+    (FloatType(), [0.5, float("-inf"), 1.5]),
+    (DoubleType(), [0.1, float("inf"), 1e300]),
+]
+
+
+def typed(*kinds: DataType) -> StructType:
+    return StructType([StructField(f"c{place}", kind) for place, kind in enumerate(kinds)])
+
+
+@pytest.mark.parametrize("nulls", [False, True], ids=["full", "with nulls"])
+@pytest.mark.parametrize("part", [slice(0, 3), slice(1, 3), slice(3, 3)], ids=repr)
+@pytest.mark.parametrize(("kind", "numbers"), NUMBERS, ids=repr)
+def test_a_slice_of_a_batch_has_its_own_numbers(
+    kind: DataType, numbers: list[Any], part: slice, *, nulls: bool
+) -> None:
+    """They are read from the buffer of the whole batch, at the offset of the slice."""
+    schema = typed(kind)
+    wanted = [None, *numbers[1:]] if nulls else numbers
+    untyped: Any = pyarrow
+    batch = untyped.record_batch([wanted], schema=arrow_schema(schema))
+    (column,) = columns_of(schema)(batch.slice(part.start, part.stop - part.start))
+    assert [*column] == wanted[part]
+    assert [type(each) for each in column] == [type(each) for each in wanted[part]]
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind", "asked", "sizes"),
+    [
+        ((LongType(), DoubleType(), StringType()), "tuple", None, (1024, 4096)),
+        ([LongType()] * 8, "row", None, (1024, 2048)),
+        ([LongType()] * 99, "dict", None, (1024, 1024)),
+        ((LongType(), DecimalType(9, 2)), "tuple", None, (1024, 1024)),
+        ([ArrayType(LongType())], "tuple", None, (1024, 1024)),
+        ([DecimalType(9, 2)], "batch", None, (4096, 4096)),
+        ([LongType()], "tuple", 7, (7, 7)),
+        ((), "tuple", None, (1024, 4096)),
+    ],
+)
+def test_the_size_of_a_batch_depends_on_the_cost_of_its_values(
+    columns: Iterable[DataType], kind: Any, asked: int | None, sizes: tuple[int, int]
+) -> None:
+    assert batch_sizes(typed(*columns), kind, asked) == sizes

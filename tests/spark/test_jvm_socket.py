@@ -1,0 +1,141 @@
+"""Reading reader from a socket: whole, in pieces, and cut off."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from struct import pack
+
+import pytest
+from hypothesis import given, strategies as st
+
+from reactive_aio.spark.arrow.jvm_socket import END, FrameReader, connect
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[FrameReader, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    reader = FrameReader(ours)
+    yield reader, theirs
+    reader.close()
+    theirs.close()
+
+
+def framed(*bodies: bytes) -> bytes:
+    return b"".join(pack("!i", len(body)) + body for body in bodies)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=50)), st.lists(st.integers(1, 20), min_size=1))
+def test_frames_are_read_whole_however_they_arrive(bodies: list[bytes], pieces: list[int]) -> None:
+    ours, theirs = socket.socketpair()
+    reader, stream, found = FrameReader(ours), framed(*bodies), list[bytes]()
+    while stream:
+        for piece in pieces:
+            theirs.sendall(stream[:piece])
+            stream = stream[piece:]
+            while (frame := reader.read()) is not None:
+                found.append(bytes(frame))
+    theirs.close()
+    assert reader.read() is END
+    assert found == bodies
+    reader.close()
+
+
+def test_without_data_read_returns_none(pair: tuple[FrameReader, socket.socket]) -> None:
+    assert pair[0].read() is None
+
+
+def test_a_reader_that_is_dropped_closes_its_socket() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        FrameReader(ours)  # an unclosed socket would be a ResourceWarning, and so an error
+        assert theirs.recv(1) == b""
+
+
+def test_an_empty_frame_is_not_the_end(pair: tuple[FrameReader, socket.socket]) -> None:
+    reader, peer = pair
+    peer.sendall(framed(b"", b"x"))
+    assert reader.read() is not END
+    assert reader.read() == b"x"
+
+
+def test_only_the_head_is_read_without_body(
+    pair: tuple[FrameReader, socket.socket],
+) -> None:
+    reader, peer = pair
+    peer.sendall(framed(b"abc"))
+    before = reader.is_between_frames
+    assert reader.read(body=False) is None
+    assert (before, reader.is_between_frames) == (True, False)
+    assert reader.connection.recv(9, socket.MSG_PEEK) == b"abc"
+    assert reader.read() == b"abc"
+    peer.close()
+    assert reader.read(body=False) is END
+
+
+@pytest.mark.parametrize("sent", [b"\0\0", pack("!i", 3), pack("!i", 3) + b"ab"])
+def test_an_end_inside_a_frame_is_an_error(
+    pair: tuple[FrameReader, socket.socket], sent: bytes
+) -> None:
+    reader, peer = pair
+    peer.sendall(sent)
+    peer.close()
+    with pytest.raises(EOFError, match="inside"):
+        reader.read()
+
+
+def served(listener: socket.socket, talk: Callable[[socket.socket], object]) -> threading.Thread:
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            talk(connection)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    return thread
+
+
+def answering(answer: bytes) -> Callable[[socket.socket], object]:
+    def talk(connection: socket.socket) -> None:
+        assert connection.recv(64) == framed(b"secret")
+        connection.sendall(answer)
+
+    return talk
+
+
+def test_the_secret_opens_a_port_and_the_first_frame_is_not_lost() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = served(listener, answering(framed(b"ok", b"first")))
+        reader = connect(listener.getsockname()[1], "secret")
+        thread.join()
+        assert reader.read() == b"first"
+        assert reader.read() is END
+        reader.close()
+
+
+@pytest.mark.parametrize(("answer", "words"), [(framed(b"no"), "secret"), (b"", "closed")])
+def test_a_refused_secret_is_an_error(answer: bytes, words: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = served(listener, answering(answer))
+        with pytest.raises(ConnectionError, match=words):
+            connect(listener.getsockname()[1], "secret")
+        thread.join()
+
+
+def test_a_path_needs_no_secret(tmp_path: Path) -> None:
+    path = str(tmp_path / "socket")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        thread = served(listener, lambda connection: connection.sendall(framed(b"x")))
+        reader = connect(path, None)
+        thread.join()
+        assert reader.read() == b"x"
+        reader.close()
+
+
+def test_a_refused_connection_leaves_no_socket() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(ConnectionRefusedError):
+        connect(port, "secret")

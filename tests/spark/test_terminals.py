@@ -1,0 +1,242 @@
+"""Terminal operators that end in Spark: to_dataframe, write_parquet, append_table."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import reactive_aio as rx
+from reactive_aio.errors import TooManyElements
+from reactive_aio.spark import (
+    WriteResult,
+    append_table,
+    from_dataframe,
+    terminals,
+    to_dataframe,
+    write_parquet,
+)
+
+from .conftest import wait_until
+from .test_column_values import plain, table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from reactive_aio import Flow
+
+# On one loop: the operators they consist of are tested on all of them.
+ONE_LOOP = pytest.mark.asyncio(loop_factories=["asyncio"])
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(120), ONE_LOOP]
+
+SCHEMA = "id long, name string"
+
+
+@pytest.fixture(autouse=True)
+async def no_thread_is_left() -> AsyncIterator[None]:
+    yield
+    await wait_until(
+        lambda: not [each for each in threading.enumerate() if "reactive" in each.name]
+    )
+
+
+def rows(count: int) -> "Flow[tuple[int, str]]":
+    return rx.range(count).map(lambda number: (number, f"n{number}"))
+
+
+async def collected(df: "DataFrame") -> list[Any]:
+    return sorted(map(tuple, await asyncio.to_thread(df.collect)))
+
+
+# -- to_dataframe ------------------------------------------------------------------------------
+async def test_the_elements_become_a_dataframe(spark: "SparkSession") -> None:
+    df = await to_dataframe(rows(25_000), spark, SCHEMA)
+    assert (await asyncio.to_thread(lambda: df.schema.simpleString())) == (
+        "struct<id:bigint,name:string>"
+    )
+    found = await collected(df)
+    assert found == [(number, f"n{number}") for number in range(25_000)]
+
+
+async def test_rows_may_be_dicts_and_record_batches(spark: "SparkSession") -> None:
+    dicts = rx.just({"id": 1, "name": "a"}, {"name": None, "id": 2})
+    assert await collected(await to_dataframe(dicts, spark, SCHEMA)) == [(1, "a"), (2, None)]
+    source = await asyncio.to_thread(
+        lambda: spark.range(0, 100, 1, 2).selectExpr("id", "'x' as name")
+    )
+    flow = await asyncio.to_thread(lambda: from_dataframe(source, rows="batch", batch=30))
+    df = await to_dataframe(flow, spark, SCHEMA)
+    assert await collected(df) == [(number, "x") for number in range(100)]
+
+
+async def test_a_flow_without_elements_becomes_an_empty_dataframe(spark: "SparkSession") -> None:
+    assert await collected(await to_dataframe(rx.empty(), spark, SCHEMA)) == []
+
+
+async def test_more_rows_than_the_limit_raise(spark: "SparkSession") -> None:
+    with pytest.raises(TooManyElements, match="limit=10 rows"):
+        await to_dataframe(rows(11), spark, SCHEMA, limit=10)
+    assert len(await collected(await to_dataframe(rows(10), spark, SCHEMA, limit=10))) == 10
+
+
+async def test_values_of_every_type_are_unchanged(spark: "SparkSession") -> None:
+    # PySpark itself cannot make a DataFrame of these.
+    unfit = {"struct with a name twice", "collated string"}
+    df = await asyncio.to_thread(lambda: table(spark).drop(*unfit))
+    expected = await asyncio.to_thread(df.collect)
+    schema = await asyncio.to_thread(lambda: df.schema)
+    made = await to_dataframe(rx.from_iterable(expected), spark, schema)
+    found = await asyncio.to_thread(made.collect)
+    for name in schema.names:
+        assert [plain(row[name]) for row in found] == [plain(row[name]) for row in expected], name
+
+
+# -- write_parquet -----------------------------------------------------------------------------
+async def test_rows_are_written_in_commits(spark: "SparkSession", tmp_path: Path) -> None:
+    path = tmp_path / "rows"
+    written = await write_parquet(rows(250), spark, path, SCHEMA, batch=100)
+    assert written == WriteResult(rows=250, commits=3)
+    assert str(written) == "250 rows in 3 commits"
+    found = await asyncio.to_thread(lambda: spark.read.parquet(str(path)))
+    assert await collected(found) == [(number, f"n{number}") for number in range(250)]
+    assert len(await asyncio.to_thread(lambda: [*path.glob("*.parquet")])) == 3
+
+
+async def test_a_small_batch_is_written_after_the_given_time(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    path = str(tmp_path / "rows")
+    more = asyncio.Event()
+
+    async def slow() -> AsyncIterator[tuple[int, str]]:
+        yield 1, "a"
+        await more.wait()
+        yield 2, "b"
+
+    task = asyncio.create_task(
+        write_parquet(rx.from_aiter(slow), spark, path, SCHEMA, batch=1000, within=0.05)
+    )
+    await wait_until(lambda: asyncio.to_thread(lambda: [*(tmp_path / "rows").glob("_SUCCESS")]), 30)
+    found = await asyncio.to_thread(lambda: spark.read.parquet(path))
+    assert await collected(found) == [(1, "a")]
+    more.set()
+    assert await task == WriteResult(rows=2, commits=2)
+
+
+async def test_overwrite_replaces_existing_files(spark: "SparkSession", tmp_path: Path) -> None:
+    path = tmp_path / "rows"
+    await write_parquet(rows(5), spark, path, SCHEMA)
+    await write_parquet(rows(4), spark, path, SCHEMA, batch=2, mode="overwrite")
+    found = await asyncio.to_thread(lambda: spark.read.parquet(str(path)))
+    assert len(await collected(found)) == 4
+    await write_parquet(rx.empty(), spark, path, SCHEMA, mode="overwrite")
+    found = await asyncio.to_thread(lambda: spark.read.parquet(str(path)))
+    assert await collected(found) == []
+
+
+async def test_a_flow_that_fails_leaves_whole_commits(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    path = tmp_path / "rows"
+
+    def no(row: tuple[int, str]) -> tuple[int, str]:
+        if row[0] == 7:
+            raise ValueError("no")
+        return row
+
+    with pytest.raises(ValueError, match="no") as raised:
+        await write_parquet(rows(10).map(no), spark, path, SCHEMA, batch=3)
+    assert any("had committed 6 rows in 2 commits" in note for note in raised.value.__notes__)
+    found = await asyncio.to_thread(lambda: spark.read.parquet(str(path)))
+    assert len(await collected(found)) == 6
+
+
+async def test_a_row_that_does_not_fit_is_not_written(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    with pytest.raises(Exception, match="Could not convert 'x'"):
+        await write_parquet(rx.just((1, "a"), ("x", "b")), spark, tmp_path / "rows", SCHEMA)
+    assert not await asyncio.to_thread((tmp_path / "rows").exists)
+
+
+async def test_cancelling_cancels_the_running_commit(spark: "SparkSession", tmp_path: Path) -> None:
+    await cancelling_cancels_the_commit(spark, spark, tmp_path)
+
+
+async def cancelling_cancels_the_commit(
+    spark: "SparkSession", session: "SparkSession", folder: Path
+) -> None:
+    """An endless write of *session* is cancelled; *spark* lists the running jobs."""
+    path = folder / "rows"
+
+    def save(df: "DataFrame", mode: str) -> None:
+        many = df.selectExpr("id", "explode(sequence(id, id + 1000000)) as n")
+        more = many.selectExpr("id", "explode(sequence(n, n + 1000000)) as m").where("m < 0")
+        more.write.mode(mode).parquet(str(path))
+
+    task = asyncio.create_task(
+        terminals._write(
+            rows(5), "test", session, SCHEMA, save, batch=5, within=None, mode="append"
+        )
+    )
+    tracker = await asyncio.to_thread(spark.sparkContext.statusTracker)
+    await wait_until(lambda: asyncio.to_thread(tracker.getActiveJobsIds))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    async def idle() -> bool:
+        return not await asyncio.to_thread(tracker.getActiveJobsIds)
+
+    await wait_until(idle)
+    assert await asyncio.to_thread(lambda: [*path.glob("*.parquet")]) == []
+
+
+async def test_the_flow_waits_while_spark_writes(spark: "SparkSession") -> None:
+    asked = list[int]()
+    free = threading.Event()
+
+    def save(df: "DataFrame", mode: str) -> None:
+        free.wait(20)
+
+    flow = rows(1000).do_on_next(lambda row: asked.append(row[0]))
+    task = asyncio.create_task(
+        terminals._write(flow, "test", spark, SCHEMA, save, batch=10, within=None, mode="append")
+    )
+    await wait_until(lambda: len(asked) >= 10)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert len(asked) <= 20, "two batches at most"
+    free.set()
+    assert (await task).rows == 1000
+
+
+# -- append_table ------------------------------------------------------------------------------
+async def test_a_table_is_created_and_appended_to(
+    spark: "SparkSession", request: pytest.FixtureRequest
+) -> None:
+    name = f"t_{abs(hash(request.node.name))}"
+    try:
+        await append_table(rows(3), spark, name, SCHEMA)
+        await append_table(rows(2), spark, name, SCHEMA)
+        assert len(await collected(await asyncio.to_thread(spark.table, name))) == 5
+    finally:
+        await asyncio.to_thread(spark.sql, f"drop table if exists {name}")
+
+
+WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"batch": 0}, ValueError, "batch must be at least 1"),
+    ({"files": 0}, ValueError, "files must be at least 1"),
+    ({"within": -1}, ValueError, "within must be more than 0"),
+    ({"mode": "ignore"}, ValueError, "mode must be one of"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "kind", "message"), WRONG)
+async def test_wrong_arguments_raise_at_once(
+    spark: "SparkSession", arguments: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        await write_parquet(rx.empty(), spark, "nowhere", SCHEMA, **arguments)
