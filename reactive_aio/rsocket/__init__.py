@@ -36,8 +36,7 @@ from .uri import Address
 if TYPE_CHECKING:
     from .asgi_application import AsgiApp, asgi_app
     from .auth import ConnectingClient
-    from .client import Client, connect
-    from .client_options import ClientOptions
+    from .client import Client, ClientOptions, connect
     from .leases import Lease
     from .request import Request
     from .requester import Requester
@@ -107,7 +106,7 @@ _DRIVEN = {
     "Router": "routing",
     "RouterResponder": "responder",
     "Server": "server",
-    "ClientOptions": "client_options",
+    "ClientOptions": "client",
     "asgi_app": "asgi_application",
     "connect": "client",
     "loopback": "server",

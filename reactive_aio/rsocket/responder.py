@@ -94,7 +94,7 @@ class RouterResponder:
         sense."""
 
     @property
-    def leases(self) -> bool:
+    def has_leases(self) -> bool:
         """Whether clients that want leases are let in."""
         return self._leases is not None
 
@@ -141,14 +141,14 @@ class RouterResponder:
             grants = self._grants[driver] = LeaseGranter(driver)
             driver.at_resume.append(grants.renew)
             driver.add_close_callback(self._end_grants)
-            grants.attach(self._leases(driver.user))
+            grants.subscribe_to(self._leases(driver.user))
         if self._on_connect is not None:
             self._call(driver, self._on_connect, Requester(driver, self.codec(setup)))
 
     def _end_grants(self, driver: Driver) -> None:
         grants = self._grants.pop(driver, None)
         if grants is not None:
-            grants.end()
+            grants.cancel()
 
     def _call(self, driver: Driver, function: Callable[..., Any], *given: Any) -> None:
         """Call a function of the application that nobody waits for."""
@@ -177,7 +177,7 @@ class RouterResponder:
         else:
             self._begin(driver, request, RequestExecution.begin)
         if self._grants and (grants := self._grants.get(driver)) is not None:
-            grants.used()
+            grants.request_received()
 
     def respond(self, driver: Driver, requests: "list[tuple[int, bytes, bytes | None]]") -> None:
         setup = driver.connection.setup

@@ -78,7 +78,7 @@ async def test_its_server_refuses_our_credentials(theirs: str) -> None:
     async with await connect(theirs, credentials=SimpleAuth("me", "wrong")) as client:
         with pytest.raises(SetupRejected):
             await client.request_response(b"secret", route="tck.echo")
-        assert client.closed
+        assert client.is_closed
 
 
 async def test_half_a_megabyte_is_sent_in_fragments(theirs: str) -> None:
