@@ -174,7 +174,7 @@ async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little() 
                 await asyncio.sleep(0)
             [driver] = app._server._drivers
             transport: Any = driver._transport
-            held.append(driver.connection.queued_bytes + transport._size)
+            held.append(driver.connection.queued_bytes + transport._output_size)
         assert max(held) < 1024 * 1024
         assert (
             made - len(probe.elements)

@@ -265,8 +265,8 @@ class ClientTransport(WebSocketTransport):
 
     def handshake_received(self, event: object) -> None:
         if self._client_protocol.handshake_exc is None and not self.opened.done():
+            self.driver.attach(self)  # first, so that its turn comes before `dial` continues
             self.opened.set_result(None)
-            self.driver.attach(self)
 
     def socket_lost(self, error: Exception | None) -> None:
         if not self.opened.done():
@@ -290,9 +290,7 @@ async def dial(
     """Connect *driver* to *address*."""
     client = ClientTransport(driver, address)
     tls = (ssl or True) if address.is_secure else None
-    transport, _ = await loop.create_connection(
-        lambda: client, address.host, address.port, ssl=tls
-    )
+    transport, _ = await loop.create_connection(lambda: client, address.host, address.port, ssl=tls)
     try:
         await client.opened
     finally:
