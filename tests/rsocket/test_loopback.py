@@ -201,7 +201,7 @@ async def test_concurrent_fire_and_forget_requests_are_limited() -> None:
     def done() -> int:
         return 1
 
-    async with loopback(routes, codec=JSON, max_running=3) as requester:
+    async with loopback(routes, codec=JSON, max_fire_and_forget=3) as requester:
         for each in range(10):
             await requester.fire_and_forget(each, route="log")
         assert await requester.request_response(route="done") == 1
