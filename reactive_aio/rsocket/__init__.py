@@ -1,10 +1,10 @@
 """RSocket 1.0: Reactive Streams over a network.
 
-`connect` gives a `Requester`, whose streams are flows; `serve` answers by a `Router`; `loopback`
-has both in memory. Demand is the application's own, on both sides and on the wire.
+`connect` returns a `Requester`, whose streams are flows; `serve` serves a `Router`; `loopback` does
+both in memory. The demand of the application is the demand on the wire, in both directions.
 
-`protocol` is what is said on the wire, as a state machine without I/O; `transports` are what moves
-its bytes; `driver` brings both together with the clock and the application.
+`protocol` is the wire protocol as a state machine without I/O; `transports` move its bytes;
+`driver` connects both with the event loop and the application.
 """
 
 from importlib import import_module
@@ -36,11 +36,10 @@ from .uri import Address
 if TYPE_CHECKING:
     from .asgi_application import AsgiApp, asgi_app
     from .auth import ConnectingClient
-    from .client import Client, connect
-    from .client_options import ClientOptions
+    from .client import Client, ClientOptions, connect
     from .leases import Lease
     from .request import Request
-    from .requester import Requester
+    from .requester import Requester, RequestOptions
     from .responder import ResponderOptions, RouterResponder
     from .routing import Router
     from .server import Server, loopback, serve
@@ -74,6 +73,7 @@ __all__ = (
     "Request",
     "RequestCanceled",
     "RequestInvalid",
+    "RequestOptions",
     "RequestRejected",
     "Requester",
     "ResponderOptions",
@@ -95,19 +95,20 @@ __all__ = (
     "typed",
 )
 
-# The protocol must be importable where there is no event loop; who asks for these has one.
-_DRIVEN = {
+# Imported on first use: the protocol is importable without an event loop.
+_LAZY = {
     "AsgiApp": "asgi_application",
     "ConnectingClient": "auth",
     "Client": "client",
     "Lease": "leases",
     "ResponderOptions": "responder",
     "Request": "request",
+    "RequestOptions": "requester",
     "Requester": "requester",
     "Router": "routing",
     "RouterResponder": "responder",
     "Server": "server",
-    "ClientOptions": "client_options",
+    "ClientOptions": "client",
     "asgi_app": "asgi_application",
     "connect": "client",
     "loopback": "server",
@@ -116,7 +117,7 @@ _DRIVEN = {
 
 
 def __getattr__(name: str) -> Any:
-    module = _DRIVEN.get(name)
+    module = _LAZY.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{module}", __name__), name)

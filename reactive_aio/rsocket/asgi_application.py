@@ -3,7 +3,7 @@
 from collections.abc import MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from .responder import ResponderOptions, RouterResponder
+from .responder import ResponderOptions
 from .server import Server
 from .transports.asgi import AsgiTransport, Receive, Send
 from .transports.message_framing import is_origin_allowed
@@ -68,9 +68,9 @@ class AsgiApp:
             reason = f"pages of {origin} may not connect; asgi_app(origins=…) says whose may\n"
             await _refuse(scope, send, 403, reason.encode())
             return
-        transport = AsgiTransport(self._server.welcome(), receive, send, scope.get("client"))
+        transport = AsgiTransport(self._server.new_driver(), receive, send, scope.get("client"))
         transport.driver.attach(transport)
-        if transport.aborted:
+        if transport.is_aborted:
             await _refuse(scope, send, 503, b"there are too many connections\n")
         else:
             offered = scope.get("subprotocols", ())
@@ -119,12 +119,7 @@ def asgi_app(
     Web pages of the same host and port may connect, and those of *origins*, such as
     ``https://shop.example``; ``*`` allows all. All other options are as in `serve`.
     """
-    responder = RouterResponder(router, **options)
     server = Server(
-        responder,
-        limits=limits,
-        max_connections=max_connections,
-        lease=responder.leases,
-        resume=resume,
+        router, limits=limits, resume=resume, max_connections=max_connections, **options
     )
     return AsgiApp(server, origins)

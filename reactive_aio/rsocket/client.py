@@ -1,35 +1,48 @@
-"""The client: `connect`, by a URI or over any byte stream."""
+"""The client: `connect` opens a connection, by a URI or over any byte stream."""
 
+from inspect import isawaitable
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, cast, overload
+
+from anyio import move_on_after
 
 from .._core.duration import Duration, to_seconds
 from .._core.loop import LoopHandle
 from ..retry import RetryPolicy
-from .client_options import ClientOptions, client_driver, resolve_credentials
 from .driver import Driver, lost_error
 from .payloads import BYTES, Codec
+from .protocol.connection import Connection
 from .protocol.errors import ConnectionLost
-from .protocol.frames import ErrorCode
+from .protocol.frames import ErrorCode, Payload, Setup
+from .protocol.limits import Limits
+from .protocol.metadata import Credentials, MetadataItem, write_auth
+from .protocol.mime import AUTHENTICATION, COMPOSITE_METADATA
 from .reconnection import Reconnector
+from .request_metadata import write_items
 from .requester import Requester
+from .responder import CODECS, ResponderOptions, RouterResponder
+from .routing import Router
 from .transports.bytestream import StreamTransport
 from .transports.endpoints import dial
 from .uri import Address
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from anyio.abc import ByteStream
 
-__all__ = ("Client", "connect")
+    from .protocol.resume import Resumption
+
+__all__ = ("Client", "ClientOptions", "client_driver", "connect")
 
 T = TypeVar("T")
 
 
 class Client(Requester[T]):
-    """A requester that may connect again when its connection is lost.
+    """A requester that may reconnect when its connection is lost.
 
-    What is open then fails with `ConnectionLost`, unless the session is resumed; so does whatever
-    is asked for before there is another connection (`ready` waits for that).
+    Unless the session is resumed, open requests then fail with `ConnectionLost`, as do new requests
+    until there is another connection; `ready` waits for it.
     """
 
     def __init__(
@@ -38,33 +51,112 @@ class Client(Requester[T]):
         codec: Codec[T],
         route: str | None = None,
         n: int | None = None,
-        link: Reconnector | None = None,
+        reconnector: Reconnector | None = None,
     ) -> None:
         super().__init__(driver, codec, route, n)
-        self._link = link
-        if link is not None:
-            link.renewed = self._renewed
+        self._reconnector = reconnector
+        if reconnector is not None:
+            reconnector.on_reconnect = self._replace_driver
 
-    def _renewed(self, driver: Driver) -> None:
+    def _replace_driver(self, driver: Driver) -> None:
         self._driver = driver
 
     @property
-    def closed(self) -> bool:
-        """Whether there is no connection, and none will come."""
-        return super().closed and (self._link is None or not self._link.trying)
+    def is_closed(self) -> bool:
+        """Whether there is no connection and the client does not reconnect."""
+        return super().is_closed and (
+            self._reconnector is None or not self._reconnector.may_reconnect
+        )
 
     async def ready(self) -> None:
-        """Wait until there is a connection; fail with `ConnectionLost` if none will come."""
-        if self._link is not None and self._driver.close_reason is not None:
-            await self._link.ready()
+        """Wait for a connection; raise `ConnectionLost` if the client does not reconnect."""
+        if self._reconnector is not None and self._driver.close_reason is not None:
+            await self._reconnector.wait()
         if self._driver.close_reason is not None:
             raise lost_error(self._driver)
 
     async def aclose(self) -> None:
-        """Close the connection: streams that are open fail; nothing of it is left."""
-        if self._link is not None:
-            await self._link.aclose()
+        """Close the connection; open streams fail."""
+        if self._reconnector is not None:
+            await self._reconnector.aclose()
         await super().aclose()
+
+
+class ClientOptions(TypedDict, total=False):
+    """The options of `connect`."""
+
+    credentials: "Credentials | Callable[[], Any] | None"
+    """The client's credentials, or a function, possibly a coroutine function, that returns them.
+    The function is called once for each connection."""
+    keepalive: Duration
+    """The interval between two KEEPALIVE frames: 20 seconds."""
+    lifetime: Duration
+    """How long either side may be silent before the other closes the connection: 90 seconds."""
+    limits: Limits | None
+    """The bounds of the connection."""
+    router: Router | None
+    """The router that serves requests of the server."""
+    responder_options: ResponderOptions
+    """How *router* is served."""
+    lease: bool
+    """Whether requests in both directions need leases. Those of the server get
+    `ResponderOptions.leases`."""
+    resume: "Resumption | None"
+    """Whether, and how long, the session outlives its transport."""
+    metadata_mime: str
+    """The MIME type of metadata, for servers that do not support composite metadata."""
+    metadata: "tuple[MetadataItem | tuple[str, bytes], ...]"
+    """Additional metadata of the SETUP."""
+    data: bytes
+    """The data of the SETUP."""
+
+
+_OPTIONS: Final = ClientOptions.__annotations__.keys()
+
+
+def client_driver(
+    codec: Codec[Any], options: ClientOptions, credentials: Credentials | None
+) -> Driver:
+    """The driver of a client's connection, without a transport."""
+    if unknown := options.keys() - _OPTIONS:
+        raise TypeError(f"unknown {', '.join(sorted(unknown))}; known are {', '.join(_OPTIONS)}")
+    items = list(options.get("metadata", ()))
+    if credentials is not None:
+        items.insert(0, (AUTHENTICATION, write_auth(credentials)))
+    mime = options.get("metadata_mime", COMPOSITE_METADATA)
+    setup = Setup(
+        keepalive=max(1, int(to_seconds(options.get("keepalive", 20.0), "keepalive") * 1000)),
+        lifetime=max(1, int(to_seconds(options.get("lifetime", 90.0), "lifetime") * 1000)),
+        metadata_mime=mime,
+        data_mime=codec.mime,
+        payload=Payload(options.get("data", b""), write_items(mime, items)),
+        lease=options.get("lease", False),
+    )
+    limits, resume = options.get("limits"), options.get("resume")
+
+    def make_connection(now: float) -> Connection:
+        return Connection(setup, now, limits=limits, resumption=resume)
+
+    router = options.get("router")
+    if router is None:
+        return Driver(make_connection)
+    responder_options = options.get("responder_options", ResponderOptions()).copy()
+    if codec.mime not in CODECS:
+        codecs = {codec.mime: codec, **(responder_options.get("codecs") or {})}
+        responder_options["codecs"] = codecs
+    responder = RouterResponder(router, **responder_options)
+    driver = Driver(make_connection, responder)
+    responder.begin(driver)
+    return driver
+
+
+async def _new_driver(codec: Codec[Any], options: ClientOptions) -> Driver:
+    credentials = options.get("credentials")
+    if callable(credentials):
+        credentials = credentials()
+        if isawaitable(credentials):
+            credentials = await credentials
+    return client_driver(codec, options, cast("Credentials | None", credentials))
 
 
 @overload
@@ -74,7 +166,7 @@ async def connect(
     ssl: SSLContext | None = None,
     timeout: Duration = 10.0,
     retry: RetryPolicy | int | None = None,
-    **terms: Unpack[ClientOptions],
+    **options: Unpack[ClientOptions],
 ) -> Client[bytes]: ...
 @overload
 async def connect(
@@ -84,7 +176,7 @@ async def connect(
     ssl: SSLContext | None = None,
     timeout: Duration = 10.0,
     retry: RetryPolicy | int | None = None,
-    **terms: Unpack[ClientOptions],
+    **options: Unpack[ClientOptions],
 ) -> Client[T]: ...
 async def connect(
     where: "str | ByteStream",
@@ -93,56 +185,42 @@ async def connect(
     ssl: SSLContext | None = None,
     timeout: Duration = 10.0,
     retry: RetryPolicy | int | None = None,
-    **terms: Unpack[ClientOptions],
+    **options: Unpack[ClientOptions],
 ) -> Client[Any]:
     """Connect to *where*, a URI (see `uri`) or any byte stream of anyio.
 
-    *codec* encodes and decodes elements; all other options are in `ClientOptions`. Credentials that
-    the server refuses let the first request fail with `SetupRejected`. A connection that does not
-    come about within *timeout* seconds fails with `ConnectionLost`. *retry* says when to connect
-    again once the connection was lost, and when to give up; without it, a lost connection stays
-    lost. With ``resume=Resumption()``, streams go on over the next transport, and miss nothing.
+    *codec* encodes and decodes elements; all other options are in `ClientOptions`. If the server
+    refuses the credentials, the first request fails with `SetupRejected`. Without a connection
+    within *timeout* seconds, `connect` raises `ConnectionLost`. *retry* is the policy by which the
+    client reconnects once the connection was lost; without it, the client does not reconnect. With
+    ``resume=Resumption()``, streams continue over the next transport without loss.
     """
     if not isinstance(where, str):
-        if terms.get("resume") is not None or retry is not None:
+        if options.get("resume") is not None or retry is not None:
             raise ValueError("resume and retry need a URI: a byte stream is there only once")
-        driver = client_driver(codec, terms, await resolve_credentials(terms))
+        driver = await _new_driver(codec, options)
         StreamTransport(driver, where)
         return Client(driver, codec)
     address = Address.parse(where)
     limit = to_seconds(timeout, "timeout")
 
-    async def make() -> Driver:
-        return client_driver(codec, terms, await resolve_credentials(terms))
+    async def make_driver() -> Driver:
+        return await _new_driver(codec, options)
 
-    async def reach(driver: Driver) -> None:
-        await _within(limit, address, driver, ssl)
+    async def dial_address(driver: Driver) -> None:
+        await _dial(limit, address, driver, ssl)
 
-    link = Reconnector(make, reach, None if retry is None else RetryPolicy.of(retry))
-    return Client(await link.first(), codec, address.route, address.n, link)
+    policy = None if retry is None else RetryPolicy.of(retry)
+    reconnector = Reconnector(make_driver, dial_address, policy)
+    return Client(await reconnector.connect(), codec, address.route, address.n, reconnector)
 
 
-async def _within(limit: float, address: Address, driver: Driver, ssl: SSLContext | None) -> None:
-    loop_handle = LoopHandle("connect()")
-    task = loop_handle.create_task(
-        dial(loop_handle.loop, address, driver, ssl), f"rsocket: connects to {address}"
-    )
-    late = False
-
-    def stop() -> None:
-        nonlocal late
-        late = task.cancel()
-
-    timer = loop_handle.call_later(limit, stop)
+async def _dial(limit: float, address: Address, driver: Driver, ssl: SSLContext | None) -> None:
     try:
-        await task
+        with move_on_after(limit):
+            await dial(LoopHandle("connect()").loop, address, driver, ssl)
+            return
     except OSError as error:
         raise ConnectionLost(ErrorCode.CONNECTION_ERROR, f"{address}: {error}".encode()) from error
-    except BaseException:
-        if not (late and task.cancelled()):
-            task.cancel()
-            raise
-        message = f"{address}: no connection within {limit} s".encode()
-        raise ConnectionLost(ErrorCode.CONNECTION_ERROR, message) from None
-    finally:
-        timer.cancel()
+    message = f"{address}: no connection within {limit} s".encode()
+    raise ConnectionLost(ErrorCode.CONNECTION_ERROR, message)

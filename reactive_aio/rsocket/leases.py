@@ -1,7 +1,7 @@
-"""Leases: how many requests the other side is allowed, by a publisher of the application.
+"""Leases: a publisher of the application limits the requests of the peer.
 
-The publisher is asked for one lease, and for the next when that is used up or has run out; so it
-decides when there is one, and nothing is granted ahead.
+The publisher is requested for one lease, and for the next when that one is used up or has expired.
+The publisher thus decides when a lease is granted, and none is granted ahead.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ __all__ = ("Lease", "LeaseGranter")
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Leave for *requests* requests within *ttl* seconds."""
+    """Permission for *requests* requests within *ttl* seconds."""
 
     requests: int
     ttl: Duration
@@ -33,55 +33,55 @@ class Lease:
 
 
 class LeaseGranter:
-    """Subscribes to leases for one connection, and grants them to its peer."""
+    """Subscribes to leases for one connection and grants them to the peer."""
 
     def __init__(self, driver: "Driver") -> None:
         self._driver = driver
         self._subscription: Subscription | None = None
         self._timer: TimerHandle | None = None
-        self._asked = False
-        self._over = False
+        self._is_requested = False
+        self._is_done = False
 
-    def attach(self, leases: "Publisher[Lease]") -> None:
+    def subscribe_to(self, leases: "Publisher[Lease]") -> None:
         leases.subscribe(self)
 
-    def used(self) -> None:
-        """A request has come: perhaps it was the last one allowed."""
-        given = self._driver.connection.requests.given
-        if given is not None and given.requests < 1:
+    def request_received(self) -> None:
+        """Renew the lease if the request of the peer was the last one allowed."""
+        granted = self._driver.connection.requests.given
+        if granted is not None and granted.requests < 1:
             self.renew()
 
     def renew(self) -> None:
-        """There is no lease, or none any more: ask for another."""
+        """Request the next lease, since there is none or the current one is over."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._subscription is not None and not self._asked and not self._over:
-            self._asked = True
+        if self._subscription is not None and not self._is_requested and not self._is_done:
+            self._is_requested = True
             self._subscription.request(1)
 
-    def end(self) -> None:
-        """The connection is over."""
+    def cancel(self) -> None:
+        """Stop granting, since the connection is closed."""
         if self._timer is not None:
             self._timer.cancel()
-        if not self._over:
-            self._over = True
+        if not self._is_done:
+            self._is_done = True
             if self._subscription is not None:
                 self._subscription.cancel()
 
-    # -- the publisher -----------------------------------------------------------------------------
+    # -- the subscriber ----------------------------------------------------------------------------
     def on_subscribe(self, subscription: "Subscription", /) -> None:
         self._subscription = subscription
-        if self._over:
+        if self._is_done:
             subscription.cancel()
         else:
             self.renew()
 
     def on_next(self, lease: Lease, /) -> None:
-        if self._over:
+        if self._is_done:
             return
-        self._asked = False
-        if self._driver.connection.is_suspended:  # it asks anew when there is somebody to tell
+        self._is_requested = False
+        if self._driver.connection.is_suspended:  # `renew` is called when the session resumes
             return
         ttl = to_seconds(lease.ttl, "ttl")
         self._driver.connection.grant_lease(lease.requests, round(ttl * 1000), lease.metadata)
@@ -89,10 +89,9 @@ class LeaseGranter:
         self._driver.schedule_turn()
 
     def on_error(self, error: BaseException, /) -> None:
-        self._over = True
-        self._driver.loop_handle.report(
-            "the publisher of leases failed: no more are granted", error
-        )
+        self._is_done = True
+        message = "the publisher of leases failed: no more are granted"
+        self._driver.loop_handle.report(message, error)
 
     def on_complete(self) -> None:
-        self._over = True
+        self._is_done = True

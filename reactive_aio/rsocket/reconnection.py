@@ -1,8 +1,10 @@
-"""A client whose transport is lost: another is dialled, for the session that waits or a new one."""
+"""Reconnecting a client: a new transport for its session, or a new connection."""
 
 from collections.abc import Awaitable, Callable
 from random import random
 from typing import TYPE_CHECKING, Any, Final
+
+from anyio import sleep
 
 from .._core.loop import LoopHandle, wait_settled
 from ..retry import RetryPolicy
@@ -13,49 +15,56 @@ if TYPE_CHECKING:
     from .._core.loop import Future, Task
     from .driver import Driver
 
-__all__ = ("RESUMING", "Reconnector")
+__all__ = ("RESUME_POLICY", "Reconnector")
 
 Dial = Callable[["Driver"], Awaitable[None]]
 
 
-def _worth_it(error: BaseException) -> bool:
+def _is_retryable(error: BaseException) -> bool:
     return isinstance(error, ConnectionError | OSError) and not isinstance(error, SetupRejected)
 
 
-RESUMING: Final = RetryPolicy(attempts=None, delay=0.05, maximum=5.0, within=3600, only=_worth_it)
-"""How a session looks for a new transport: until its time is over."""
+RESUME_POLICY: Final = RetryPolicy(
+    attempts=None, delay=0.05, maximum=5.0, within=3600, only=_is_retryable
+)
+"""The policy for the transports of a session, until the session expires."""
 
 
 class Reconnector:
-    """What keeps one client connected. *make* makes a driver, *dial* gives it a transport."""
+    """Replaces the lost transports and connections of one client.
+
+    *make_driver* creates the driver of a connection, *dial* gives it a transport. A suspended
+    session is dialed again by *policy*, or by `RESUME_POLICY`; a lost connection is replaced by a
+    new one if there is a *policy*.
+    """
 
     def __init__(
         self,
-        make: "Callable[[], Awaitable[Driver]]",
+        make_driver: "Callable[[], Awaitable[Driver]]",
         dial: Dial,
         policy: RetryPolicy | None,
     ) -> None:
         self.loop_handle: LoopHandle = LoopHandle("connect()")
-        self._make = make
+        self.on_reconnect: Callable[[Driver], object] | None = None
+        """Called with the driver of each connection but the first."""
+        self._make_driver = make_driver
         self._dial = dial
         self._policy = policy
-        self.renewed: Callable[[Driver], object] | None = None
-        """Called with the driver of each connection but the first."""
         self._task: Task[Any] | None = None
-        self._closing = False
+        self._is_closing = False
         self._attempt = 1
-        self._since = 0.0
-        self._known: Driver | None = None
-        self._ready: list[Future[None]] = []
+        self._first_attempt_at = 0.0
+        self._last_confirmed: Driver | None = None
+        self._waiters: list[Future[None]] = []
 
-    async def first(self) -> "Driver":
-        """The first connection, whose failure is the caller's matter."""
-        driver = await self._new()
+    async def connect(self) -> "Driver":
+        """Connect for the first time, without retries."""
+        driver = await self._new_connection()
         self._watch(driver)
         return driver
 
-    async def _new(self) -> "Driver":
-        driver = await self._make()
+    async def _new_connection(self) -> "Driver":
+        driver = await self._make_driver()
         try:
             await self._dial(driver)
         except BaseException:
@@ -64,44 +73,43 @@ class Reconnector:
         return driver
 
     def _watch(self, driver: "Driver") -> None:
-        driver.on_closed = self._lost
-        driver.on_suspended = self._suspended
-        driver.at_resume.append(self._begin_anew)
+        driver.on_closed = self._on_closed
+        driver.on_suspended = self._on_suspended
+        driver.at_resume.append(self._reset_attempts)
 
-    def _suspended(self, driver: "Driver") -> None:
-        self._begin(self._resume, driver)
+    def _on_suspended(self, driver: "Driver") -> None:
+        self._start(self._resume, driver)
 
-    def _lost(self, driver: "Driver") -> None:
-        if self._policy is not None and not self._closing:
-            self._begin(self._reconnect, driver)
+    def _on_closed(self, driver: "Driver") -> None:
+        if self.may_reconnect:
+            self._start(self._reconnect, driver)
 
-    def _begin_anew(self) -> None:
-        """There is a connection: the next loss is the first one again."""
+    def _reset_attempts(self) -> None:
+        """After a success, the policy starts over."""
         self._attempt = 1
 
-    def _begin(self, work: Dial, driver: "Driver") -> None:
-        if self._closing:
+    def _start(self, work: Dial, driver: "Driver") -> None:
+        if self._is_closing:
             return
-        if driver is not self._known and driver.connection.is_confirmed:  # it was a connection
-            self._known = driver
-            self._begin_anew()
+        if driver is not self._last_confirmed and driver.connection.is_confirmed:
+            self._last_confirmed = driver
+            self._reset_attempts()
         if self._attempt == 1:
-            self._since = self.loop_handle.time()
-        before = self._task
-        coroutine = self._after(before, work, driver)
-        self._task = self.loop_handle.create_task(coroutine, "rsocket: connects again")
+            self._first_attempt_at = self.loop_handle.time()
+        coroutine = self._run_after(self._task, work, driver)
+        self._task = self.loop_handle.create_task(coroutine, "rsocket: reconnects")
 
-    async def _after(self, before: "Task[Any] | None", work: Dial, driver: "Driver") -> None:
-        if before is not None and not self.loop_handle.is_current_task(before):
-            await wait_settled(before)
+    async def _run_after(self, previous: "Task[Any] | None", work: Dial, driver: "Driver") -> None:
+        if previous is not None and not self.loop_handle.is_current_task(previous):
+            await wait_settled(previous)
         await work(driver)
 
     async def _resume(self, driver: "Driver") -> None:
-        """Find a transport for the session of *driver*, as long as it lives."""
-        policy = self._policy or RESUMING
+        """Find a transport for the suspended session of *driver*."""
+        policy = self._policy or RESUME_POLICY
         error: BaseException = ConnectionLost(ErrorCode.CONNECTION_ERROR, b"the transport was lost")
         while driver.connection.is_suspended:
-            if not await self._wait(policy, error):
+            if not await self._wait_for_attempt(policy, error):
                 driver.connection.close(f"given up: {error}")
                 driver.schedule_turn()
                 return
@@ -109,67 +117,62 @@ class Reconnector:
                 if driver.close_reason is None:
                     await self._dial(driver)
                 return
-            except Exception as failed:
-                error = failed
+            except Exception as failure:
+                error = failure
 
     async def _reconnect(self, driver: "Driver") -> None:
-        """Begin a new session in the place of *driver*'s."""
+        """Replace the connection of *driver* by a new one."""
         policy = self._policy
         error: BaseException = driver.close_reason or ConnectionLost(ErrorCode.CONNECTION_ERROR)
         while policy is not None:
-            if not await self._wait(policy, error):
+            if not await self._wait_for_attempt(policy, error):
                 self._policy = None
-                self._wake()
+                self._wake_waiters()
                 return
             try:
-                new = await self._new()
-            except Exception as failed:
-                error = failed
+                new = await self._new_connection()
+            except Exception as failure:
+                error = failure
                 continue
             self._watch(new)
-            if self.renewed is not None:
-                self.renewed(new)
-            self._wake()
+            if self.on_reconnect is not None:
+                self.on_reconnect(new)
+            self._wake_waiters()
             return
 
-    async def _wait(self, policy: RetryPolicy, error: BaseException) -> bool:
-        """Wait before another attempt; False if there is to be none."""
-        elapsed = self.loop_handle.time() - self._since
-        pause = policy.decide(self._attempt, error, elapsed, random())
-        if pause is None:
+    async def _wait_for_attempt(self, policy: RetryPolicy, error: BaseException) -> bool:
+        """Wait before the next attempt; return False if the policy allows none."""
+        elapsed = self.loop_handle.time() - self._first_attempt_at
+        delay = policy.decide(self._attempt, error, elapsed, random())
+        if delay is None:
             return False
         self._attempt += 1
-        over = self.loop_handle.create_future()
-        timer = self.loop_handle.call_later(pause, over.set_result, None)
-        try:
-            await over
-        finally:
-            timer.cancel()
+        await sleep(delay)
         return True
 
-    # -- for those who wait for it -----------------------------------------------------------------
+    # -- for the client ----------------------------------------------------------------------------
     @property
-    def trying(self) -> bool:
-        """Whether there will be another connection, perhaps."""
-        return self._policy is not None and not self._closing
+    def may_reconnect(self) -> bool:
+        """Whether a lost connection is replaced."""
+        return self._policy is not None and not self._is_closing
 
-    async def ready(self) -> None:
-        """Wait for the next connection."""
-        if not self.trying:
+    async def wait(self) -> None:
+        """Wait for the next connection, or until the reconnector gives up."""
+        if not self.may_reconnect:
             return
         waiter = self.loop_handle.create_future()
-        self._ready.append(waiter)
+        self._waiters.append(waiter)
         await waiter
 
-    def _wake(self) -> None:
-        waiting, self._ready = self._ready, []
-        for each in waiting:
+    def _wake_waiters(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for each in waiters:
             if not each.done():
                 each.set_result(None)
 
     async def aclose(self) -> None:
-        self._closing = True
-        self._wake()
+        self._is_closing = True
+        self._wake_waiters()
         if self._task is not None:
             self._task.cancel()
             await wait_settled(self._task)

@@ -1,4 +1,4 @@
-"""A request of the peer, as a handler may want to see it."""
+"""A request of the peer, for handlers and authorization."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,12 @@ __all__ = ("Request",)
 
 
 class Request:
-    """One request. What costs something to make is made when it is looked at."""
+    """One request. Its properties are decoded on first access."""
 
     __slots__ = (
         "_decode",
         "_driver",
-        "_envelope",
+        "_metadata",
         "_open",
         "_payload",
         "_peer",
@@ -39,20 +39,20 @@ class Request:
         self,
         model: "InteractionModel",
         data: bytes,
-        envelope: RequestMetadata,
+        metadata: RequestMetadata,
         driver: "Driver",
         peer: "Callable[[], Requester[Any]]",
         deadline: float | None,
     ) -> None:
         self.model: InteractionModel = model
         self.data: bytes = data
-        """The data of the request, as it came; of a channel, that of its first element."""
+        """The data of the request, not decoded; of a channel, that of its first element."""
         self.user: Any = driver.user
-        """What the authentication of the connection returned, or of this request."""
+        """The user returned by `authenticate`, or by `authorize` for this request."""
         self.deadline: float | None = deadline
-        """When the peer stops waiting, by the loop's clock; None if it did not say."""
+        """The time, by the loop's clock, at which the peer stops waiting; None if there is none."""
         self._driver = driver
-        self._envelope = envelope
+        self._metadata = metadata
         self._peer = peer
         self._decode: Callable[[bytes], Any] = bytes
         self._open: Callable[[], Flow[Any]] | None = None
@@ -63,12 +63,12 @@ class Request:
 
     @property
     def route(self) -> str:
-        return self._envelope.route
+        return self._metadata.route
 
     @property
     def metadata(self) -> "tuple[MetadataItem, ...]":
-        """All items that came with the request."""
-        return self._envelope.items
+        """All items of metadata of the request."""
+        return self._metadata.items
 
     def item(self, mime: str) -> bytes | None:
         """The content of the first item of metadata of type *mime*."""
@@ -76,7 +76,7 @@ class Request:
 
     @property
     def tracing(self) -> "tuple[MetadataItem, ...]":
-        """The items that say of which trace this is a part, to be passed on as they are::
+        """The items of distributed tracing, to be forwarded unchanged::
 
         await other.request_response(…, metadata=request.tracing)
         """
@@ -84,7 +84,7 @@ class Request:
 
     @property
     def credentials(self) -> "Credentials | None":
-        """What came with this request, beside those of the connection."""
+        """The credentials in the metadata of this request, apart from those of the connection."""
         try:
             return find_credentials(self.metadata)
         except ProtocolError as error:
@@ -92,7 +92,7 @@ class Request:
 
     @property
     def remaining(self) -> float | None:
-        """How many seconds are left until the deadline, if there is one, and never none at all.
+        """The number of seconds until the deadline, at least 0.001; None if there is no deadline.
 
         ::
 
@@ -104,21 +104,21 @@ class Request:
 
     @property
     def payload(self) -> Any:
-        """Its data, decoded; of a channel, the first element."""
+        """The decoded data; of a channel, the first element."""
         if self._payload is _UNREAD:
             self._payload = self._decode(self.data)
         return self._payload
 
     @property
     def incoming(self) -> "Flow[Any]":
-        """The elements of a channel, for one subscriber; else its payload alone."""
+        """The elements of a channel, for one subscriber; for other models, the payload alone."""
         if self._open is None:
-            raise RuntimeError("incoming is there for handlers, not yet for an authorization")
+            raise RuntimeError("incoming is available to handlers, not to authorize")
         return self._open()
 
     @property
     def peer(self) -> "Requester[Any]":
-        """For requests to the one who asked."""
+        """A requester for requests to the peer."""
         return self._peer()
 
 

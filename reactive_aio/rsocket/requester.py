@@ -1,27 +1,31 @@
-"""What may be asked of the other end of a connection, by either side."""
+"""The requester: the four interaction models, for either side of a connection."""
 
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeAlias, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    Self,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from .._core.duration import Duration, to_seconds
 from ..coerce import Source, to_flow
 from ..stage import Downstream, from_push
 from .driver import Driver, lost_error
-from .lease_wait import (
-    TimedInboundStream,
-    begin_stream,
-    deadline_passed,
-    fail,
-    late,
-    leased,
-    when_leased,
-)
+from .lease_wait import open_stream, wait_for_lease, when_leased
 from .protocol.errors import NoLease
 from .protocol.frames import Payload, PayloadTuple
 from .protocol.metadata import MetadataItem, write_mime_types, write_routing
 from .protocol.mime import ACCEPT_MIME_TYPES, COMPOSITE_METADATA, MIME_TYPE, ROUTING
 from .request_metadata import deadline_item, write_items
+from .request_timeout import TimedInboundStream, is_deadline_error, timeout_error
 from .stream_adapters import ChannelSender, InboundStream, answer
 
 if TYPE_CHECKING:
@@ -32,21 +36,31 @@ if TYPE_CHECKING:
     from ..spec import Subscription
     from .payloads import Codec
 
-__all__ = ("Requester",)
+__all__ = ("RequestOptions", "Requester")
 
 T = TypeVar("T")
 U = TypeVar("U")
 Metadata: TypeAlias = "Sequence[MetadataItem | tuple[str, bytes]]"
 _NO_METADATA: Final = ()
-_KEPT: Final = 256
+_MAX_CACHED_ROUTES: Final = 256
+
+
+class RequestOptions(TypedDict, total=False):
+    """The options of a request."""
+
+    route: str | None
+    """The route; by default, that of the address."""
+    metadata: Metadata
+    """Additional items of metadata."""
+    timeout: Duration | None
+    """The time until the end of the response. The responder gets it and enforces it as well."""
 
 
 class Requester(Generic[T]):
-    """One connection, and what may be asked of the other end. Leave it by ``async with``.
+    """One connection, for requests to the other side. Close it with ``async with``.
 
-    All four models take a *route*, items of *metadata* to be sent along, and a *codec* where the
-    types of a request are not those of the connection. A *timeout* is told to the other end, which
-    gives up as well. Where the other end grants leases, requests wait for one.
+    A *codec* is for requests whose types differ from those of the connection. All other options of
+    a request are in `RequestOptions`. If the other side grants leases, requests wait for one.
     """
 
     def __init__(
@@ -56,31 +70,20 @@ class Requester(Generic[T]):
         self._codec = codec
         self._route = route
         self._n = n
-        self._usual: dict[str | None, bytes | None] = {}
-        """The metadata of requests that say no more than a route; of up to 256 routes."""
+        self._route_metadata: dict[str | None, bytes | None] = {}
+        """The encoded metadata of requests with a route alone, for up to 256 routes."""
 
     def __repr__(self) -> str:
         return f"<Requester {self._driver.connection!r}>"
 
-    # -- the four models ---------------------------------------------------------------------------
+    # -- interaction models ------------------------------------------------------------------------
     @overload
     async def request_response(
-        self,
-        payload: T | None = None,
-        *,
-        route: str | None = None,
-        metadata: Metadata = _NO_METADATA,
-        timeout: Duration | None = None,
+        self, payload: T | None = None, **options: Unpack[RequestOptions]
     ) -> T: ...
     @overload
     async def request_response(
-        self,
-        payload: Any = None,
-        *,
-        codec: "Codec[U]",
-        route: str | None = None,
-        metadata: Metadata = _NO_METADATA,
-        timeout: Duration | None = None,
+        self, payload: Any = None, *, codec: "Codec[U]", **options: Unpack[RequestOptions]
     ) -> U: ...
     async def request_response(
         self,
@@ -91,41 +94,42 @@ class Requester(Generic[T]):
         metadata: Metadata = _NO_METADATA,
         timeout: Duration | None = None,
     ) -> Any:
-        """Ask for one element. To be cancelled while waiting cancels the request.
+        """Request one element. Cancelling the call cancels the request.
 
-        Fails with `TimedOut` when *timeout* seconds have passed, lease and answer included.
+        Fails with `TimedOut` after *timeout* seconds, including the wait for a lease.
         """
         driver = self._driver
         if driver.close_reason is not None:
             raise lost_error(driver)
         limit = None if timeout is None else to_seconds(timeout, "timeout")
-        if codec is None and limit is None and not metadata and route in self._usual:
-            codec = self._codec  # this is `_payload`, by a call less: a twentieth of a request
-            asked = (b"" if payload is None else codec.encode(payload)), self._usual[route]
+        if codec is None and limit is None and not metadata and route in self._route_metadata:
+            codec = self._codec  # `_encode` inlined: the call costs a twentieth of a request
+            data = b"" if payload is None else codec.encode(payload)
+            request: PayloadTuple = data, self._route_metadata[route]
         else:
-            asked = self._payload(payload, codec, route, metadata, limit)
+            request = self._encode(payload, codec, route, metadata, limit)
             codec = codec or self._codec
-        call: Future[bytes] = driver.loop_handle.loop.create_future()
+        response: Future[bytes] = driver.loop_handle.loop.create_future()
         timer: TimerHandle | None = None
         if limit is not None:
-            timer = driver.loop_handle.call_later(limit, fail, call, late(limit))
+            timer = driver.loop_handle.call_later(limit, _time_out, response, limit)
         stream_id = 0
         try:
             while not stream_id:
                 try:
-                    stream_id = driver.connection.request_response(asked)
+                    stream_id = driver.connection.request_response(request)
                 except NoLease:
-                    await leased(driver, call)
-            driver.responses[stream_id] = call
+                    await wait_for_lease(driver, response)
+            driver.responses[stream_id] = response
             driver.send_request()
-            data = await call
+            data = await response
         except BaseException as error:
-            if driver.responses.get(stream_id) is call:  # nobody waits for it any more
+            if driver.responses.get(stream_id) is response:  # the request is still open
                 del driver.responses[stream_id]
                 driver.connection.cancel(stream_id)
                 driver.schedule_turn()
-            if limit is not None and deadline_passed(error):
-                raise late(limit) from None
+            if limit is not None and is_deadline_error(error):
+                raise timeout_error(limit) from None
             raise
         finally:
             if timer is not None:
@@ -140,36 +144,25 @@ class Requester(Generic[T]):
         route: str | None = None,
         metadata: Metadata = _NO_METADATA,
     ) -> None:
-        """Send a request that nobody answers; waits while much waits to be sent."""
-        asked = self._payload(payload, codec, route, metadata, None)
-        await self._open().drain()
-        driver = self._open()
+        """Send a request without a response; wait while the output buffer is full."""
+        request = self._encode(payload, codec, route, metadata, None)
+        await self._open_driver().drain()
+        driver = self._open_driver()
         while True:
             try:
-                driver.connection.fire_and_forget(asked)
+                driver.connection.fire_and_forget(request)
                 break
             except NoLease:
-                await leased(driver)
+                await wait_for_lease(driver)
         driver.schedule_turn()
 
     @overload
     def request_stream(
-        self,
-        payload: T | None = None,
-        *,
-        route: str | None = None,
-        metadata: Metadata = _NO_METADATA,
-        timeout: Duration | None = None,
+        self, payload: T | None = None, **options: Unpack[RequestOptions]
     ) -> "Flow[T]": ...
     @overload
     def request_stream(
-        self,
-        payload: Any = None,
-        *,
-        codec: "Codec[U]",
-        route: str | None = None,
-        metadata: Metadata = _NO_METADATA,
-        timeout: Duration | None = None,
+        self, payload: Any = None, *, codec: "Codec[U]", **options: Unpack[RequestOptions]
     ) -> "Flow[U]": ...
     def request_stream(
         self,
@@ -180,39 +173,29 @@ class Requester(Generic[T]):
         metadata: Metadata = _NO_METADATA,
         timeout: Duration | None = None,
     ) -> "Flow[Any]":
-        """Ask for a stream, anew for each subscription, when its subscriber first asks.
+        """Request a stream, once for each subscription, with its first demand.
 
-        The other end is asked for as much as the subscriber asks for, no more and no less. The
-        stream fails with `TimedOut` unless it ends within *timeout* seconds from then.
+        The demand of the subscriber is the demand on the other side. The stream fails with
+        `TimedOut` unless it ends within *timeout* seconds from its first demand.
         """
         limit = None if timeout is None else to_seconds(timeout, "timeout")
-        asked = self._payload(payload, codec, route, metadata, limit)
+        request = self._encode(payload, codec, route, metadata, limit)
 
-        def start(inflow: InboundStream, n: int) -> int:
-            return inflow.driver.connection.request_stream(asked, n)
+        def send_request(stream: InboundStream, n: int) -> int:
+            return stream.driver.connection.request_stream(request, n)
 
-        open = self._opener(codec, partial(begin_stream, start), limit)
-        flow: Flow[Any] = from_push(open, name=self._name("request_stream", route), holds=None)
+        subscribe = self._subscribing(codec, partial(open_stream, send_request), limit)
+        name = f"request_stream({route or self._route or ''})"
+        flow: Flow[Any] = from_push(subscribe, name=name, holds=None)
         return flow if self._n is None else flow.boundary(self._n)
 
     @overload
     def request_channel(
-        self,
-        source: Source[T],
-        *,
-        route: str | None = None,
-        metadata: Metadata = _NO_METADATA,
-        timeout: Duration | None = None,
+        self, source: Source[T], **options: Unpack[RequestOptions]
     ) -> "Flow[T]": ...
     @overload
     def request_channel(
-        self,
-        source: Source[Any],
-        *,
-        codec: "Codec[U]",
-        route: str | None = None,
-        metadata: Metadata = _NO_METADATA,
-        timeout: Duration | None = None,
+        self, source: Source[Any], *, codec: "Codec[U]", **options: Unpack[RequestOptions]
     ) -> "Flow[U]": ...
     def request_channel(
         self,
@@ -223,41 +206,45 @@ class Requester(Generic[T]):
         metadata: Metadata = _NO_METADATA,
         timeout: Duration | None = None,
     ) -> "Flow[Any]":
-        """Send the elements of *source*, as the other end asks for them, and get its elements.
+        """Send the elements of *source* under the demand of the other side; receive its elements.
 
-        The channel is opened by the first element of *source*. A source that is empty gets none
-        back. One that fails fails the channel; the other end is not told why.
+        The first element of *source* opens the channel; if *source* is empty, so is the result. An
+        error of *source* fails the channel; its text is not sent to the other side.
         """
         limit = None if timeout is None else to_seconds(timeout, "timeout")
-        items = self._items(codec, route, metadata, limit)
+        items = self._encode_metadata(codec, route, metadata, limit)
         encode = (codec or self._codec).encode
 
-        def begin(inflow: InboundStream) -> None:
-            def opened(payload: Payload, n: int) -> int:
+        def begin(stream: InboundStream) -> None:
+            def send_request(payload: Payload, n: int) -> int:
                 first = Payload(payload.data, items)
-                return inflow.driver.connection.request_channel(first, n)
+                return stream.driver.connection.request_channel(first, n)
 
-            out = ChannelSender(
-                inflow, lambda each: Payload(encode(each)), opened, lambda each: answer(each, False)
+            sender = ChannelSender(
+                stream,
+                lambda element: Payload(encode(element)),
+                send_request,
+                lambda error: answer(error, False),
             )
-            out.attach(to_flow(source))
+            sender.attach(to_flow(source))
 
-        open = self._opener(codec, partial(when_leased, begin), limit)
-        return from_push(open, name=self._name("request_channel", route), holds=None)
+        subscribe = self._subscribing(codec, partial(when_leased, begin), limit)
+        name = f"request_channel({route or self._route or ''})"
+        return from_push(subscribe, name=name, holds=None)
 
     def metadata_push(self, *metadata: MetadataItem | tuple[str, bytes]) -> None:
-        """Send metadata that concerns the whole connection."""
-        driver = self._open()
+        """Send metadata about the whole connection."""
+        driver = self._open_driver()
         driver.connection.metadata_push(write_items(self._metadata_mime, metadata) or b"")
         driver.schedule_turn()
 
-    # -- the end -----------------------------------------------------------------------------------
+    # -- closing -----------------------------------------------------------------------------------
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         return self._driver.close_reason is not None
 
     async def aclose(self) -> None:
-        """Close the connection: streams that are open fail; nothing of it is left."""
+        """Close the connection; open streams fail."""
         await self._driver.aclose()
 
     async def __aenter__(self) -> Self:
@@ -271,13 +258,13 @@ class Requester(Generic[T]):
     ) -> None:
         await self.aclose()
 
-    # -- inside ------------------------------------------------------------------------------------
-    def _open(self) -> Driver:
+    # -- internals ---------------------------------------------------------------------------------
+    def _open_driver(self) -> Driver:
         if self._driver.close_reason is not None:
             raise lost_error(self._driver)
         return self._driver
 
-    def _opener(
+    def _subscribing(
         self,
         codec: "Codec[Any] | None",
         begin: "Callable[[InboundStream, int], None]",
@@ -285,17 +272,14 @@ class Requester(Generic[T]):
     ) -> "Callable[[Downstream[Any]], Subscription]":
         decode = (codec or self._codec).decode
 
-        def open(downstream: Downstream[Any]) -> "Subscription":
+        def subscribe(downstream: Downstream[Any]) -> "Subscription":
             if limit is None:
                 return InboundStream(self._driver, downstream, decode, begin)
             return TimedInboundStream(self._driver, downstream, decode, begin, limit)
 
-        return open
+        return subscribe
 
-    def _name(self, what: str, route: str | None) -> str:
-        return f"{what}({route or self._route or ''})"
-
-    def _payload(
+    def _encode(
         self,
         payload: Any,
         codec: "Codec[Any] | None",
@@ -305,22 +289,22 @@ class Requester(Generic[T]):
     ) -> PayloadTuple:
         data = b"" if payload is None else (codec or self._codec).encode(payload)
         if metadata or codec is not None or limit is not None:
-            return data, self._items(codec, route, metadata, limit)
+            return data, self._encode_metadata(codec, route, metadata, limit)
         try:
-            return data, self._usual[route]
+            return data, self._route_metadata[route]
         except KeyError:
-            items = self._items(None, route, _NO_METADATA, None)
-        if len(self._usual) >= _KEPT:
-            self._usual.clear()
-        self._usual[route] = items
-        return data, items
+            encoded = self._encode_metadata(None, route, _NO_METADATA, None)
+        if len(self._route_metadata) >= _MAX_CACHED_ROUTES:
+            self._route_metadata.clear()
+        self._route_metadata[route] = encoded
+        return data, encoded
 
     @property
     def _metadata_mime(self) -> str:
         setup = self._driver.connection.setup
         return COMPOSITE_METADATA if setup is None else setup.metadata_mime
 
-    def _items(
+    def _encode_metadata(
         self,
         codec: "Codec[Any] | None",
         route: str | None,
@@ -335,3 +319,8 @@ class Requester(Generic[T]):
         if limit is not None:
             items.append(deadline_item(limit))
         return write_items(self._metadata_mime, [*items, *metadata])
+
+
+def _time_out(response: "Future[bytes]", limit: float) -> None:
+    if not response.done():
+        response.set_exception(timeout_error(limit))

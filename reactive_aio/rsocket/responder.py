@@ -1,4 +1,4 @@
-"""The serving side of connections: who is let in, who serves a request, who gets leases."""
+"""The responder: it admits clients, serves requests by a router, and grants leases."""
 
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -32,30 +32,31 @@ CODECS: Final[dict[str, Codec[Any]]] = {each.mime: each for each in (BYTES, TEXT
 
 
 class ResponderOptions(TypedDict, total=False):
-    """How a router serves, for `serve`, `loopback` and everybody who makes a `RouterResponder`."""
+    """How a router is served: the options of `serve`, `loopback` and `asgi_app`."""
 
     authenticate: "Authenticate | None"
     """Called with the credentials of each client, or None, and the `ConnectingClient` if it takes
     two arguments. Returns the user, or a false value to refuse the client. May be a coroutine
     function."""
     authorize: "Authorize | None"
-    """Gets each `Request` before it is served; returns something false if it may not be, else True
-    or what the handler shall see as its user. It may be a coroutine function."""
+    """Called with each `Request` before it is served. Returns False to refuse it, True, or the user
+    of this request. May be a coroutine function."""
     auth_timeout: Duration
-    """How long either may take: 5 seconds."""
+    """The timeout of `authenticate` and `authorize`: 5 seconds."""
     codecs: dict[str, Codec[Any]] | None
-    """Codecs beside those for bytes, text, JSON and MessagePack, by MIME type."""
+    """Codecs in addition to those for bytes, text, JSON and MessagePack, by MIME type."""
     leases: "Callable[[Any], Publisher[Lease]] | None"
-    """Gets the user, and returns a publisher of leases: a client that asks for leases is granted
-    one after the other. Without it, such clients are refused."""
+    """Called with the user of a client that requires leases; returns the publisher of its leases.
+    Without it, such clients are refused."""
     on_connect: Callable[[Requester[Any]], Any] | None
-    """Gets a requester for each client that was let in; it may be a coroutine function."""
-    max_running: int
-    """How many fire-and-forget requests are served at a time, on all connections: 256."""
+    """Called with a requester for each accepted client. May be a coroutine function."""
+    max_fire_and_forget: int
+    """The maximum number of fire-and-forget requests and metadata pushes that are served at the
+    same time, on all connections: 256. More are dropped."""
     tell_errors: bool
-    """Whether the peer sees the texts of exceptions. Those of a `StreamFailed` it always does."""
+    """Whether the texts of all exceptions, not only of `StreamFailed`, are sent to the peer."""
     on_error: Callable[[BaseException], object] | None
-    """Gets the exceptions that are not meant for the peer; else the loop's handler does."""
+    """Called with exceptions that are not sent to the peer; by default, the loop's handler is."""
 
 
 class RouterResponder:
@@ -73,29 +74,29 @@ class RouterResponder:
         on_connect: Callable[[Requester[Any]], Any] | None = None,
         tell_errors: bool = False,
         on_error: Callable[[BaseException], object] | None = None,
-        max_running: int = 256,
+        max_fire_and_forget: int = 256,
     ) -> None:
         self.router: Router = router
         self.envelopes: MetadataCache = MetadataCache()
         self._auth_timeout = to_seconds(auth_timeout, "auth_timeout")
         self.hooks: AuthHooks = AuthHooks(authenticate, authorize, self._auth_timeout)
         self._short = FastResponder(self)
-        self.kept: ResumableSessions = ResumableSessions()
+        self.sessions: ResumableSessions = ResumableSessions()
         self._codecs = CODECS | (codecs or {})
         self._leases = leases
         self._on_connect = on_connect
-        self._tell = tell_errors
+        self._tell_errors = tell_errors
         self._on_error = on_error
-        self._max_running = max_running
+        self._max_fire_and_forget = max_fire_and_forget
         self._running = 0
         self._grants: dict[Driver, LeaseGranter] = {}
-        self.dropped: int = 0
-        """How many requests that nobody answers came while too many were being served, or made no
-        sense."""
+        self.dropped_requests: int = 0
+        """The number of fire-and-forget requests and metadata pushes that were dropped, since too
+        many were running or they were malformed."""
 
     @property
-    def leases(self) -> bool:
-        """Whether clients that want leases are let in."""
+    def has_leases(self) -> bool:
+        """Whether clients that require leases are accepted."""
         return self._leases is not None
 
     # -- admission ---------------------------------------------------------------------------------
@@ -104,15 +105,17 @@ class RouterResponder:
             driver.reject("there are too many connections")
             return
         if self.hooks.authenticate is None:
-            self._let_in(driver, setup)
+            self._accept(driver, setup)
             return
         timeout = self._auth_timeout
-        late = driver.loop_handle.call_later(timeout, driver.reject, "authentication took too long")
-        task = driver.spawn(self._judge(driver, setup), "rsocket: authentication")
+        timer = driver.loop_handle.call_later(
+            timeout, driver.reject, "authentication took too long"
+        )
+        task = driver.spawn(self._authenticate(driver, setup), "rsocket: authentication")
         if task is not None:
-            task.add_done_callback(lambda _: late.cancel())
+            task.add_done_callback(lambda _: timer.cancel())
 
-    async def _judge(self, driver: Driver, setup: Setup) -> None:
+    async def _authenticate(self, driver: Driver, setup: Setup) -> None:
         user: Any = None
         try:
             user = await self.hooks.identify(connecting_client(driver, setup))
@@ -123,61 +126,61 @@ class RouterResponder:
             self._report(driver, error)
         if user:
             driver.user = user
-            self._let_in(driver, setup)
+            self._accept(driver, setup)
         else:
             driver.reject("authentication failed")
 
-    def _let_in(self, driver: Driver, setup: Setup) -> None:
-        if setup.token is not None and not self.kept.keep(setup.token, driver):
+    def _accept(self, driver: Driver, setup: Setup) -> None:
+        if setup.token is not None and not self.sessions.keep(setup.token, driver):
             driver.reject("the session cannot be kept")
             return
         driver.accept()
         self.begin(driver)
 
     def begin(self, driver: Driver) -> None:
-        """A connection is open, on either side: grant leases, and say that it is there."""
+        """Grant leases on a new connection, on either side, and call `on_connect`."""
         setup = driver.connection.setup
         if setup is not None and setup.lease and self._leases is not None:
             grants = self._grants[driver] = LeaseGranter(driver)
             driver.at_resume.append(grants.renew)
             driver.add_close_callback(self._end_grants)
-            grants.attach(self._leases(driver.user))
+            grants.subscribe_to(self._leases(driver.user))
         if self._on_connect is not None:
             self._call(driver, self._on_connect, Requester(driver, self.codec(setup)))
 
     def _end_grants(self, driver: Driver) -> None:
         grants = self._grants.pop(driver, None)
         if grants is not None:
-            grants.end()
+            grants.cancel()
 
-    def _call(self, driver: Driver, function: Callable[..., Any], *given: Any) -> None:
-        """Call a function of the application that nobody waits for."""
+    def _call(self, driver: Driver, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call a function of the application without waiting for its result."""
         try:
-            result = function(*given)
+            result = function(*arguments)
             if isawaitable(result):
-                driver.spawn(self._attended(driver, result), "rsocket: for a connection")
+                driver.spawn(self._await(driver, result), "rsocket: for a connection")
         except Exception as error:
             self._report(driver, error)
 
-    async def _attended(self, driver: Driver, result: Any) -> None:
+    async def _await(self, driver: Driver, result: Any) -> None:
         try:
             await result
         except Exception as error:
             self._report(driver, error)
 
     def resume(self, driver: Driver, frame: Resume) -> None:
-        self.kept.resume(driver, frame)
+        self.sessions.resume(driver, frame)
 
     # -- requests ----------------------------------------------------------------------------------
     def serve(self, driver: Driver, request: RequestReceived) -> None:
-        """Call the handler of a request; whatever it raises is the answer."""
+        """Call the handler of a request; an exception is sent as the response."""
         if request.model is _RESPONSE:
             data, metadata = request.payload
             self.respond(driver, [(request.stream_id, data, metadata)])
         else:
             self._begin(driver, request, RequestExecution.begin)
         if self._grants and (grants := self._grants.get(driver)) is not None:
-            grants.used()
+            grants.request_received()
 
     def respond(self, driver: Driver, requests: "list[tuple[int, bytes, bytes | None]]") -> None:
         setup = driver.connection.setup
@@ -225,22 +228,22 @@ class RouterResponder:
         driver.schedule_turn()
 
     def pushed(self, driver: Driver, metadata: bytes) -> None:
-        """Metadata for the whole connection; what cannot be read, or is too much, is dropped."""
+        """Metadata for the whole connection; malformed and excess metadata is dropped."""
         if self.router.metadata_push is None or not self.take_place():
             return
-        task: Coroutine[Any, Any, None] = self._push(driver, metadata)
-        spawned = driver.spawn(task, "rsocket: metadata push")
-        if spawned is None:
+        coroutine: Coroutine[Any, Any, None] = self._push(driver, metadata)
+        task = driver.spawn(coroutine, "rsocket: metadata push")
+        if task is None:
             self.leave_place()
         else:
-            spawned.add_done_callback(lambda _: self.leave_place())
+            task.add_done_callback(lambda _: self.leave_place())
 
     async def _push(self, driver: Driver, metadata: bytes) -> None:
         setup = driver.connection.setup
         try:
             items = read_items(setup, metadata)
         except ProtocolError:
-            self.dropped += 1
+            self.dropped_requests += 1
             return
         try:
             peer = Requester(driver, self.codec(setup))
@@ -252,10 +255,10 @@ class RouterResponder:
             self._report(driver, error)
 
     def failed(self, driver: Driver, error: BaseException) -> tuple[int, bytes]:
-        """The answer to the peer; an error that was not meant for it is reported here."""
+        """The error frame for *error*, which is reported unless it is meant for the peer."""
         if not isinstance(error, StreamFailed):
             self._report(driver, error)
-        return answer(error, self._tell)
+        return answer(error, self._tell_errors)
 
     def _report(self, driver: Driver, error: BaseException) -> None:
         if self._on_error is not None:
@@ -265,13 +268,13 @@ class RouterResponder:
 
     # -- types of data -----------------------------------------------------------------------------
     def codec(self, setup: Setup | None) -> Codec[Any]:
-        """That of a whole connection. A type that nobody knows is bytes."""
+        """The codec of a connection; `BYTES` for an unknown type."""
         return self._codecs.get(setup.data_mime if setup else "", BYTES)
 
     def choose(
         self, setup: Setup | None, envelope: RequestMetadata
     ) -> tuple[Codec[Any], Codec[Any]]:
-        """The codecs for a request's data and for the answers; raises `RequestInvalid`."""
+        """The codecs for a request's data and for its response; raises `RequestInvalid`."""
         data = self.codec(setup)
         if envelope.mime is not None:
             known = self._codecs.get(envelope.mime)
@@ -289,9 +292,9 @@ class RouterResponder:
 
     # -- fire and forget ---------------------------------------------------------------------------
     def take_place(self) -> bool:
-        """Whether one more request may run that nobody waits for."""
-        if self._running >= self._max_running:
-            self.dropped += 1
+        """Count one more fire-and-forget request; False if too many are running."""
+        if self._running >= self._max_fire_and_forget:
+            self.dropped_requests += 1
             return False
         self._running += 1
         return True

@@ -70,7 +70,11 @@ class Router:
                 f"on_metadata_push: unknown {', '.join(sorted(unknown))}; "
                 f"it is given {', '.join(sorted(_PUSH_ARGUMENTS))}"
             )
-        self.metadata_push = lambda **given: function(**{name: given[name] for name in names})
+
+        def call(**given: Any) -> Any:
+            return function(**{name: given[name] for name in names})
+
+        self.metadata_push = call
         return function
 
     @property

@@ -1,19 +1,18 @@
-"""The serving side: `serve` listens for connections; `loopback` has one in memory, for tests."""
+"""The server: `serve` listens for connections; `loopback` connects in memory, for tests."""
 
 from ssl import SSLContext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack, overload
 
 from .._core.loop import LoopHandle, wait_settled
-from .client_options import ClientOptions, client_driver
+from .client import ClientOptions, client_driver
 from .driver import Driver
-from .interfaces import Responder
 from .payloads import BYTES, Codec
 from .protocol.connection import Connection
 from .protocol.limits import Limits
 from .requester import Requester
 from .responder import ResponderOptions, RouterResponder
-from .transports.endpoints import listen, place
+from .transports.endpoints import bound_address, listen
 from .transports.memory import join
 from .uri import Address
 
@@ -28,34 +27,33 @@ if TYPE_CHECKING:
 __all__ = ("Server", "loopback", "serve")
 
 T = TypeVar("T")
-_RETURNING: Final = 64
-"""How many more than all may be about to resume their sessions at a time."""
+_MAX_RESUMING: Final = 64
+"""The number of connections above the maximum that may be open to resume a session."""
 
 
 class Server:
-    """Those who are connected. Leave it by ``async with``, or close it."""
+    """The connections of a server. Close it with ``async with``."""
 
     def __init__(
         self,
-        responder: Responder,
+        router: "Router",
         *,
-        limits: Limits | None,
-        max_connections: int,
-        lease: bool = False,
+        limits: Limits | None = None,
         resume: "Resumption | None" = None,
+        max_connections: int = 1024,
+        **options: Unpack[ResponderOptions],
     ) -> None:
         self.address: Address | None = None
-        """Where it listens; None if it does not."""
+        """The address at which it listens, if any."""
         self.refused_connections: int = 0
         """The number of connections refused because too many were open."""
-        self._responder = responder
+        self._responder = RouterResponder(router, **options)
         self._limits = limits
-        self._most = max_connections
-        self._lease = lease
         self._resume = resume
+        self._max_connections = max_connections
         self._drivers: set[Driver] = set()
         self._listener: Listener | None = None
-        self._closing = False
+        self._is_closing = False
 
     def __repr__(self) -> str:
         where = "in memory" if self.address is None else f"at {self.uri}"
@@ -63,19 +61,19 @@ class Server:
 
     @property
     def uri(self) -> str:
-        """Where clients find it."""
+        """The URI for clients."""
         return str(self.address)
 
     @property
     def connections(self) -> int:
-        """How many there are; sessions that wait for their clients are among them."""
+        """The number of connections, including suspended sessions."""
         return len(self._drivers)
 
-    def welcome(self) -> Driver:
-        """The driver of a new connection; one too many ends at once."""
-        driver = Driver(self._make, self._responder)
-        driver.is_resume_only = self._full()
-        if self._closing or (driver.is_resume_only and not self._may_return()):
+    def new_driver(self) -> Driver:
+        """The driver of a new connection; aborted if too many are open."""
+        driver = Driver(self._make_connection, self._responder)
+        driver.is_resume_only = self._is_full()
+        if self._is_closing or (driver.is_resume_only and not self._may_resume()):
             self.refused_connections += 1
             driver.abort()
             return driver
@@ -83,36 +81,36 @@ class Server:
         self._drivers.add(driver)
         return driver
 
-    def _full(self) -> bool:
-        """Sessions that wait for their clients must not keep those from coming back."""
-        if len(self._drivers) < self._most:
+    def _is_full(self) -> bool:
+        """Suspended sessions do not count, so that their clients can resume them."""
+        if len(self._drivers) < self._max_connections:
             return False
-        waiting = sum(each.connection.is_suspended for each in self._drivers)
-        return len(self._drivers) - waiting >= self._most
+        suspended = sum(each.connection.is_suspended for each in self._drivers)
+        return len(self._drivers) - suspended >= self._max_connections
 
-    def _may_return(self) -> bool:
-        """Whether one more may come in, if only to have its session back.
+    def _may_resume(self) -> bool:
+        """Whether a connection above the maximum may resume a session.
 
-        The transport of that session may be lost, and the server not know it yet.
+        The transport of that session may be lost without the server having noticed.
         """
-        strangers = sum(each.is_resume_only for each in self._drivers)
-        return self._resume is not None and strangers < _RETURNING
+        resuming = sum(each.is_resume_only for each in self._drivers)
+        return self._resume is not None and resuming < _MAX_RESUMING
 
-    def _make(self, now: float) -> Connection:
-        return Connection(
-            None, now, limits=self._limits, lease=self._lease, resumption=self._resume
-        )
+    def _make_connection(self, now: float) -> Connection:
+        lease = self._responder.has_leases
+        return Connection(None, now, limits=self._limits, lease=lease, resumption=self._resume)
 
     async def listen(self, uri: str, ssl: SSLContext | None, origins: "Sequence[str]" = ()) -> Self:
+        """Listen at *uri*; see `serve`."""
         address = Address.parse(uri)
         loop = LoopHandle("serve()").loop
-        self._listener = await listen(loop, address, self.welcome, ssl, origins)
-        self.address = place(self._listener, address)
+        self._listener = await listen(loop, address, self.new_driver, ssl, origins)
+        self.address = bound_address(self._listener, address)
         return self
 
     async def aclose(self) -> None:
-        """Listen no more, and end all connections with the streams that are open."""
-        self._closing = True
+        """Stop listening and close all connections with their open streams."""
+        self._is_closing = True
         if self._listener is not None:
             self._listener.close()
         await wait_settled(*(each.aclose() for each in list(self._drivers)))
@@ -142,31 +140,26 @@ async def serve(
     max_connections: int = 1024,
     **options: Unpack[ResponderOptions],
 ) -> Server:
-    """Listen at *uri* (``tcp://…:0`` for any free port) and serve by *router*.
+    """Listen at *uri* (``tcp://…:0`` for any free port) and serve *router*.
 
-    *ssl* is needed for ``tls://`` and ``wss://``; one that demands certificates verifies clients.
+    ``tls://`` and ``wss://`` require *ssl*; a context that requires certificates verifies clients.
     Over WebSocket, web pages of the same host and port may connect, and those of *origins*, such
-    as ``https://shop.example``; ``*`` stands for all. *limits* is what each connection may cost.
-    With *resume*, clients may have their sessions back after they lost their transports. At most
-    *max_connections* are open. What else there is to say stands in `ResponderOptions`.
+    as ``https://shop.example``; ``*`` allows all. *limits* are the bounds of each connection. With
+    *resume*, clients may resume their sessions after the loss of a transport. At most
+    *max_connections* are open. All other options are in `ResponderOptions`.
     """
-    responder = RouterResponder(router, **options)
     server = Server(
-        responder,
-        limits=limits,
-        max_connections=max_connections,
-        lease=responder.leases,
-        resume=resume,
+        router, limits=limits, resume=resume, max_connections=max_connections, **options
     )
     return await server.listen(uri, ssl, origins)
 
 
 class _Loopback(Requester[T]):
-    """A requester that takes its server with it."""
+    """A requester that closes its server with itself."""
 
-    def __init__(self, driver: Driver, codec: Codec[T], server: Driver) -> None:
+    def __init__(self, driver: Driver, codec: Codec[T], server_driver: Driver) -> None:
         super().__init__(driver, codec)
-        self._server = server
+        self._server = server_driver
 
     async def aclose(self) -> None:
         await super().aclose()
@@ -179,7 +172,6 @@ def loopback(
     *,
     credentials: "Credentials | None" = None,
     limits: Limits | None = None,
-    answers: "Router | None" = None,
     client: ClientOptions | None = None,
     **options: Unpack[ResponderOptions],
 ) -> Requester[bytes]: ...
@@ -190,7 +182,6 @@ def loopback(
     codec: Codec[T],
     credentials: "Credentials | None" = None,
     limits: Limits | None = None,
-    answers: "Router | None" = None,
     client: ClientOptions | None = None,
     **options: Unpack[ResponderOptions],
 ) -> Requester[T]: ...
@@ -200,7 +191,6 @@ def loopback(
     codec: Codec[Any] = BYTES,
     credentials: "Credentials | None" = None,
     limits: Limits | None = None,
-    answers: "Router | None" = None,
     client: ClientOptions | None = None,
     **options: Unpack[ResponderOptions],
 ) -> Requester[Any]:
@@ -211,15 +201,15 @@ def loopback(
         async with loopback(router, codec=JSON) as requester:
             assert await requester.request_response(route="time") == 12
 
-    *answers* serves what the router's handlers ask of the client. *client* is what else `connect`
-    may be told; all other *options* are as in `serve`.
+    *client* has the other options of the client, such as a router for requests of the server; all
+    other *options* are as in `serve`.
     """
-    terms = ClientOptions(limits=limits, router=answers)
-    terms.update(client or {})
-    near = client_driver(codec, terms, credentials)
+    client_options = ClientOptions(limits=limits)
+    client_options.update(client or {})
+    near = client_driver(codec, client_options, credentials)
     responder = RouterResponder(router, **options)
     far = Driver(
-        lambda now: Connection(None, now, limits=limits, lease=responder.leases), responder
+        lambda now: Connection(None, now, limits=limits, lease=responder.has_leases), responder
     )
     join(near, far)
     return _Loopback(near, codec, far)

@@ -14,10 +14,9 @@ from reactive_aio.rsocket import (
     Limits,
     Resumption,
     Router,
-    RouterResponder,
     Server,
 )
-from reactive_aio.rsocket.client_options import client_driver
+from reactive_aio.rsocket.client import client_driver
 from reactive_aio.rsocket.driver import Driver
 from reactive_aio.rsocket.reconnection import Reconnector
 from reactive_aio.rsocket.transports.memory import MemoryTransport
@@ -64,34 +63,31 @@ class Bench:
         self.resume = resume
         self.limits = limits
         self.server = Server(
-            RouterResponder(
-                router,
-                on_error=lambda _: None,
-                leases=None if leases is None else lambda _: leases,
-            ),
+            router,
+            on_error=lambda _: None,
+            leases=None if leases is None else lambda _: leases,
             limits=limits,
             max_connections=50,
             resume=resume,
-            lease=leases is not None,
         )
         self.cuts: Iterator[Budget] = iter(cuts)
         self.ends: list[tuple[Cut, Cut]] = []
-        self.terms = ClientOptions(resume=resume, limits=limits, lease=leases is not None)
+        self.options = ClientOptions(resume=resume, limits=limits, lease=leases is not None)
         self.down = False
 
     async def client(self) -> Client[Any]:
         async def make() -> Driver:
-            return client_driver(JSON, self.terms, None)
+            return client_driver(JSON, self.options, None)
 
-        link = Reconnector(make, self.dial, self.policy)
-        return Client(await link.first(), JSON, link=link)
+        reconnector = Reconnector(make, self.dial, self.policy)
+        return Client(await reconnector.connect(), JSON, reconnector=reconnector)
 
     async def dial(self, driver: Driver) -> None:
         await asyncio.sleep(0)
         if self.down:
             raise ConnectionRefusedError("connection refused")
         there, back = next(self.cuts, WHOLE)
-        near, far = Cut(driver, there), Cut(self.server.welcome(), back)
+        near, far = Cut(driver, there), Cut(self.server.new_driver(), back)
         near.other, far.other = far, near
         self.ends.append((near, far))
         far.driver.attach(far)

@@ -174,7 +174,7 @@ async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little() 
                 await asyncio.sleep(0)
             [driver] = app._server._drivers
             transport: Any = driver._transport
-            held.append(driver.connection.queued_bytes + transport._size)
+            held.append(driver.connection.queued_bytes + transport._output_size)
         assert max(held) < 1024 * 1024
         assert (
             made - len(probe.elements)
@@ -295,7 +295,7 @@ async def test_a_lost_client_closes_the_connection() -> None:
     peer.say("receive", bytes=stream("n", 1))
     [driver] = app._server._drivers
     transport: Any = driver._transport
-    transport._send_on = gone
+    transport._asgi_send = gone
     await peer.task
     await cancelled.wait()
     assert app.connections == 0
@@ -309,7 +309,7 @@ async def test_other_errors_of_the_asgi_server_are_raised_to_it() -> None:
 
     [driver] = app._server._drivers
     transport: Any = driver._transport
-    transport._send_on = broken
+    transport._asgi_send = broken
     peer.say("receive", bytes=b"")
     with pytest.raises(RuntimeError, match="broken"):
         await peer.task

@@ -377,7 +377,7 @@ async def test_metadata_push_calls_the_registered_function() -> None:
     with pytest.raises(ValueError, match="unknown iterable, self"):
         Router().on_metadata_push(str.join)
     async with loopback(
-        routes, answers=answers, authenticate=lambda _: "ann", codec=JSON
+        routes, client=ClientOptions(router=answers), authenticate=lambda _: "ann", codec=JSON
     ) as requester:
         requester.metadata_push(("application/x.there", b"1"))
         assert await got.get() == ((MetadataItem("application/x.there", b"1"),), "ann")
@@ -525,7 +525,7 @@ async def test_the_server_may_send_requests_to_a_new_client() -> None:
     async def hello(peer: Requester[Any]) -> None:
         await got.put(await peer.request_response(route="name"))
 
-    async with loopback(either, answers=answers, on_connect=hello, codec=JSON):
+    async with loopback(either, client=ClientOptions(router=answers), on_connect=hello, codec=JSON):
         assert await got.get() == "ann"
 
 

@@ -158,12 +158,11 @@ async def test_requests_of_the_server_need_leases_of_the_client() -> None:
         for _ in range(2):
             await got.put(await peer.request_response(route="name"))
 
-    serving = ResponderOptions(leases=lambda _: interval(7).map(lambda _: Lease(1, ttl=100)))
+    granting = ResponderOptions(leases=lambda _: interval(7).map(lambda _: Lease(1, ttl=100)))
     async with loopback(
         router,
         codec=JSON,
-        answers=answers,
-        client=ClientOptions(lease=True, serving=serving),
+        client=ClientOptions(lease=True, router=answers, responder_options=granting),
         leases=lambda _: never(),
         on_connect=hello,
     ):
@@ -182,9 +181,9 @@ async def test_the_lease_publisher_is_cancelled_when_the_connection_ends() -> No
 
 async def test_the_lease_publisher_is_cancelled_when_connecting_fails() -> None:
     leases: PublisherProbe[Lease] = PublisherProbe()
-    serving = ResponderOptions(leases=lambda _: leases)
+    granting = ResponderOptions(leases=lambda _: leases)
     with pytest.raises(ConnectionLost):
-        await connect("tcp://127.0.0.1:1", lease=True, router=router, serving=serving)
+        await connect("tcp://127.0.0.1:1", lease=True, router=router, responder_options=granting)
     await leases.expect_cancel()
 
 

@@ -14,12 +14,11 @@ from reactive_aio.rsocket import (
     Limits,
     RequestRejected,
     Router,
-    RouterResponder,
     Server,
     StreamFailed,
     loopback,
 )
-from reactive_aio.rsocket.client_options import client_driver
+from reactive_aio.rsocket.client import client_driver
 from reactive_aio.rsocket.protocol.framing import FrameSplitter
 from reactive_aio.rsocket.transports.memory import MemoryTransport
 from reactive_aio.testing.probes import SubscriberProbe
@@ -66,18 +65,18 @@ async def test_a_large_payload_does_not_delay_other_streams(way: str) -> None:
 class SlowTransport(MemoryTransport):
     """Delivers once a second what was written: about 64 KiB."""
 
-    def _plan(self) -> None:
-        if not self._planned and not self.gone:
-            self._planned = True
+    def _output_changed(self) -> None:
+        if not self._is_delivery_scheduled and not self.is_closed:
+            self._is_delivery_scheduled = True
             self.driver.loop_handle.call_later(1.0, self._deliver)
 
 
 async def pair(
     options: ClientOptions, kind: type[MemoryTransport], limits: Limits | None = None
 ) -> tuple[Client[bytes], Server, MemoryTransport, MemoryTransport]:
-    server = Server(RouterResponder(router), limits=limits, max_connections=9)
+    server = Server(router, limits=limits, max_connections=9)
     near = client_driver(BYTES, options, None)
-    one, two = kind(near), kind(server.welcome())
+    one, two = kind(near), kind(server.new_driver())
     one.other, two.other = two, one
     two.driver.attach(two)
     near.attach(one)

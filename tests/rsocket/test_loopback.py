@@ -13,6 +13,7 @@ from reactive_aio.rsocket import (
     JSON,
     TEXT,
     BearerToken,
+    ClientOptions,
     Codec,
     ConnectionLost,
     Limits,
@@ -152,7 +153,7 @@ async def test_either_half_of_a_channel_may_end_first() -> None:
 
 
 async def test_both_sides_may_request() -> None:
-    async with loopback(router, codec=JSON, answers=router) as requester:
+    async with loopback(router, codec=JSON, client=ClientOptions(router=router)) as requester:
         assert await requester.request_response(route="back") == 42
     async with loopback(router, codec=JSON, on_error=str) as requester:
         with pytest.raises(RequestRejected):
@@ -200,7 +201,7 @@ async def test_concurrent_fire_and_forget_requests_are_limited() -> None:
     def done() -> int:
         return 1
 
-    async with loopback(routes, codec=JSON, max_running=3) as requester:
+    async with loopback(routes, codec=JSON, max_fire_and_forget=3) as requester:
         for each in range(10):
             await requester.fire_and_forget(each, route="log")
         assert await requester.request_response(route="done") == 1
@@ -383,7 +384,7 @@ async def test_closing_the_requester_cancels_its_streams_on_the_server() -> None
         await requester.request_response(route="task")
     with pytest.raises(ConnectionLost):
         await requester.request_stream(route="flow").to_list(limit=1)
-    assert requester.closed
+    assert requester.is_closed
 
 
 async def test_a_channel_whose_connection_ends_cancels_its_source() -> None:

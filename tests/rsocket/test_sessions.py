@@ -135,7 +135,7 @@ async def test_a_session_expires_after_its_timeout() -> None:
 async def test_an_expired_session_is_rejected_and_the_client_reconnects() -> None:
     policy = RetryPolicy(attempts=5, delay=40, jitter=0)
     bench = Bench(numbers(), resume=Resumption(timeout=30), policy=policy)
-    bench.terms["resume"] = Resumption(timeout=300)  # the client waits longer than the server
+    bench.options["resume"] = Resumption(timeout=300)  # the client waits longer than the server
     async with bench.server, await bench.client() as client:
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         client.request_stream(route="one").subscribe(probe)
@@ -177,7 +177,7 @@ async def test_closing_a_suspended_session_ends_it() -> None:
         await client.aclose()
         await probe.end()
         assert isinstance(probe.error, ConnectionLost)
-        assert client.closed
+        assert client.is_closed
         assert bench.server.connections == 1  # the server has not noticed
     assert bench.server.connections == 0
 
@@ -195,7 +195,7 @@ async def test_a_token_resumes_only_its_own_session() -> None:
 def lose_silently(near: Cut, far: Cut) -> None:
     """Cut the connection: the client notices, the server does not."""
     near.other = far.other = None
-    near._closing = True
+    near._is_closing = True
     near._end()
 
 
@@ -213,13 +213,13 @@ async def test_a_session_resumes_before_the_server_notices_the_loss() -> None:
         assert len(bench.ends) == 2
         assert bench.server.connections == 1
         await turns()
-        assert far.gone or far._closing
+        assert far.is_closed or far._is_closing
 
 
 @pytest.mark.virtual_time
 async def test_suspended_sessions_do_not_count_as_connections() -> None:
     bench = Bench(numbers(), resume=Resumption())
-    bench.server._most = 3
+    bench.server._max_connections = 3
     async with bench.server:
         clients = [await bench.client() for _ in range(3)]
         for client in clients:
@@ -237,7 +237,7 @@ async def test_suspended_sessions_do_not_count_as_connections() -> None:
 @pytest.mark.virtual_time
 async def test_a_full_server_resumes_sessions_but_accepts_no_new_ones() -> None:
     bench = Bench(numbers(), resume=Resumption())
-    bench.server._most = 1
+    bench.server._max_connections = 1
     async with bench.server, await bench.client() as client:
         assert await client.request_response(route="two") == 2
         lose_silently(*bench.ends[0])
@@ -290,7 +290,7 @@ async def test_without_a_session_open_requests_fail_and_the_client_reconnects() 
         with pytest.raises(ConnectionLost):  # at once
             await client.request_response(route="two")
         assert clock() == 0
-        assert not client.closed
+        assert not client.is_closed
         waiting = asyncio.create_task(client.ready())
         await asyncio.sleep(7)  # attempts after 2 and after 4 more
         assert not waiting.done()
@@ -329,7 +329,7 @@ async def test_a_client_stops_reconnecting_as_its_policy_says() -> None:
         with pytest.raises(ConnectionLost):
             await client.ready()
         assert asyncio.get_running_loop().time() == pytest.approx(3)
-        assert client.closed
+        assert client.is_closed
         with pytest.raises(ConnectionLost):
             await client.ready()
 
@@ -348,7 +348,7 @@ async def test_a_server_that_drops_connections_is_retried_with_delays() -> None:
         with pytest.raises(ConnectionLost):
             await client.ready()
         assert len(bench.ends) == 6
-        assert client.closed
+        assert client.is_closed
 
 
 def again(error: BaseException) -> bool:
@@ -358,12 +358,12 @@ def again(error: BaseException) -> bool:
 @pytest.mark.virtual_time
 async def test_a_refused_client_does_not_reconnect() -> None:
     bench = Bench(numbers(), policy=RetryPolicy(attempts=6, delay=1, only=again))
-    bench.server._responder.hooks.authenticate = lambda _: None  # type: ignore[attr-defined]
+    bench.server._responder.hooks.authenticate = lambda _: None
     async with bench.server, await bench.client() as client:
         with pytest.raises(SetupRejected):
             await client.request_response(route="two")
         await turns()
-        assert client.closed
+        assert client.is_closed
 
 
 @pytest.mark.virtual_time

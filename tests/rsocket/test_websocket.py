@@ -21,7 +21,7 @@ from reactive_aio.rsocket import (
 )
 from reactive_aio.rsocket.protocol.codec import decode
 from reactive_aio.rsocket.protocol.frames import KeepAlive
-from reactive_aio.rsocket.transports import accepting
+from reactive_aio.rsocket.transports import tcp
 from reactive_aio.rsocket.transports.message_framing import (
     is_origin_allowed,
     join_messages,
@@ -78,7 +78,7 @@ async def test_a_failed_tls_handshake_does_not_count_as_a_connection(
     expects_loop_errors: list[Context],
 ) -> None:
     if not said:
-        monkeypatch.setattr(accepting, "TLS_WITHIN", 0.05)
+        monkeypatch.setattr(tcp, "TLS_TIMEOUT", 0.05)
     here = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     here.load_cert_chain(certificate)
     there = ssl.create_default_context(cafile=str(certificate))
@@ -223,8 +223,9 @@ async def test_the_missing_extra_is_named(side: str, monkeypatch: pytest.MonkeyP
 
     for name in [each for each in sys.modules if each.partition(".")[0] == "websockets"]:
         monkeypatch.setitem(sys.modules, name, None)
-    for name in ("websocket", "websocket_client", "websocket_server"):
-        monkeypatch.delitem(sys.modules, f"reactive_aio.rsocket.transports.{name}", raising=False)
+    module = "reactive_aio.rsocket.transports.websocket"
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.delattr("reactive_aio.rsocket.transports.websocket", raising=False)
     asked: Any = connect("ws://127.0.0.1:1") if side == "client" else serve("ws://[::1]:0", router)
     with pytest.raises(MissingExtra, match=r"WebSocket needs the extra 'websockets'.*pip install"):
         await asked

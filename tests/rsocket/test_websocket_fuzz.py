@@ -18,13 +18,11 @@ from reactive_aio.rsocket import (
     Limits,
     Requester,
     Router,
-    RouterResponder,
     Server,
 )
-from reactive_aio.rsocket.client_options import client_driver
+from reactive_aio.rsocket.client import client_driver
 from reactive_aio.rsocket.protocol.codec import encode
-from reactive_aio.rsocket.transports.websocket_client import WebSocketClientTransport
-from reactive_aio.rsocket.transports.websocket_server import WebSocketServerTransport
+from reactive_aio.rsocket.transports.websocket import ClientTransport, ServerTransport
 from tests.rsocket.websocket_peer import JSON_SETUP, stream
 from tests.rsocket.wire import ANY_FRAME
 
@@ -110,17 +108,16 @@ class Socket:
 
 
 async def talk(chunks: list[bytes]) -> None:
-    responder = RouterResponder(router, on_error=str)
-    server = Server(responder, limits=LIMITS, max_connections=9)
+    server = Server(router, on_error=str, limits=LIMITS, max_connections=9)
     socket = Socket()
-    wire: Any = WebSocketServerTransport(server.welcome(), "/", ())
+    wire: Any = ServerTransport(server.new_driver(), "/", ())
     socket.wire = wire
     wire.connection_made(socket)
     for chunk in chunks:
         if socket.is_closed:
             break
         wire.data_received(chunk)
-        assert len(wire._parts) <= LIMITS.max_frame
+        assert len(wire._fragments) <= LIMITS.max_frame
         for _ in range(3):
             await asyncio.sleep(0)
     check_received(socket.written)
@@ -129,7 +126,7 @@ async def talk(chunks: list[bytes]) -> None:
     socket.close()
     await server.aclose()
     assert server.connections == 0
-    assert wire._half is wire._end_timer is None
+    assert wire._message_timer is wire._close_timer is None
 
 
 def check_received(written: bytes) -> None:
@@ -160,7 +157,7 @@ def test_a_server_survives_any_handshake(data: bytes) -> None:
 async def listen_to(messages: list[bytes], answer: bytes | None) -> None:
     """A client requests streams and receives *messages*."""
     driver = client_driver(JSON, ClientOptions(limits=LIMITS, router=router), None)
-    wire: Any = WebSocketClientTransport(driver, Address.parse("ws://here/"))
+    wire: Any = ClientTransport(driver, Address.parse("ws://here/"))
     socket = Socket()
     socket.wire = wire
     wire.connection_made(socket)
@@ -180,11 +177,11 @@ async def listen_to(messages: list[bytes], answer: bytes | None) -> None:
             wire.data_received(message)
         for _ in range(3):
             await asyncio.sleep(0)
-        assert len(wire._parts) <= LIMITS.max_frame
+        assert len(wire._fragments) <= LIMITS.max_frame
     socket.close()
     await asyncio.gather(*streams, wire.opened, return_exceptions=True)
     await requester.aclose()
-    assert wire._half is wire._end_timer is None
+    assert wire._message_timer is wire._close_timer is None
 
 
 @settings(max_examples=100)

@@ -252,11 +252,11 @@ async def test_a_slow_message_within_the_timeout_is_accepted() -> None:
         await peer.next(Opcode.PONG)
         [driver] = server._drivers
         wire: Any = driver._transport
-        assert wire._half is not None
+        assert wire._message_timer is not None
         peer.frame(Opcode.CONT, SETUP[9:])
         peer.send(stream("letters", 9))
         await letters_come(peer)
-        assert wire._half is None
+        assert wire._message_timer is None
 
 
 async def test_an_unfinished_closing_handshake_is_aborted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,21 +1,20 @@
-"""The transport that an address names."""
+"""Connecting to an address and listening at it, by the transport that the address names."""
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any
 
 from ..._core.loop import AbstractEventLoop
 from ...errors import MissingExtra
 from . import tcp
-from .tcp import place
+from .tcp import bound_address
 
 if TYPE_CHECKING:
     from ..._core.loop import Listener
     from ..driver import Driver
     from ..uri import Address
 
-__all__ = ("dial", "listen", "place")
+__all__ = ("bound_address", "dial", "listen")
 
 
 async def dial(
@@ -24,18 +23,18 @@ async def dial(
     """Connect *driver* to *address*."""
     if ssl is not None and not address.is_secure:
         raise ValueError(f"{address}: write tls:// or wss:// if there is to be TLS")
-    connect: Any = _web("client").dial if address.is_websocket else tcp.dial
-    await connect(loop, address, driver, ssl)
+    transport: Any = _websocket() if address.is_websocket else tcp
+    await transport.dial(loop, address, driver, ssl)
 
 
 async def listen(
     loop: AbstractEventLoop,
     address: "Address",
-    welcome: "Callable[[], Driver]",
+    new_driver: "Callable[[], Driver]",
     ssl: SSLContext | None,
     origins: Sequence[str] = (),
 ) -> "Listener":
-    """Listen at *address*; *welcome* makes the driver of each connection."""
+    """Listen at *address*; *new_driver* makes the driver of each connection."""
     if address.is_secure and ssl is None:
         raise ValueError(f"{address}: a server needs an ssl context, with its certificate")
     if ssl is not None and not address.is_secure:
@@ -45,16 +44,16 @@ async def listen(
     if not address.is_websocket:
         if origins:
             raise ValueError(f"{address}: origins are those of web pages; write ws:// or wss://")
-        return await tcp.listen(loop, address, welcome, ssl)
-    listening: Any = _web("server").listen
-    listener: Listener = await listening(loop, address, welcome, ssl, origins)
+        return await tcp.listen(loop, address, new_driver, ssl)
+    listener: Listener = await _websocket().listen(loop, address, new_driver, ssl, origins)
     return listener
 
 
-def _web(side: str) -> Any:
+def _websocket() -> Any:
     try:
-        return import_module(f".websocket_{side}", __package__)
+        from . import websocket
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "websockets":
             raise
         raise MissingExtra("RSocket over WebSocket", "websockets") from error
+    return websocket

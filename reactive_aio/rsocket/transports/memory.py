@@ -1,94 +1,60 @@
-"""Two ends in one process: what one writes, the other receives in the next turn of the loop."""
-
-from typing import Final
+"""Two ends in one process: what one writes, the other receives in the loop's next iteration."""
 
 from ..driver import Driver
+from .buffered import BufferedTransport
 
 __all__ = ("MemoryTransport", "join")
 
-HIGH: Final = 64 * 1024
 
-
-class MemoryTransport:
-    """One end. What was written and not yet received is bounded by pausing the writer."""
+class MemoryTransport(BufferedTransport):
+    """One end. Pausing the writer bounds what is written and not yet received."""
 
     def __init__(self, driver: Driver) -> None:
-        self.driver: Driver = driver
+        super().__init__(driver)
         self.other: MemoryTransport | None = None
-        self._written: list[bytes] = []
-        self._size = 0
-        self._paused = False  # the writer
-        self._reading = True
-        self._closing = False
-        self._planned = False
-        self.gone: bool = False
-
-    def rebind(self, driver: Driver) -> None:
-        self.driver = driver
-
-    def write(self, data: bytes, /) -> None:
-        if self._closing or self.gone:
-            return
-        self._written.append(data)
-        self._size += len(data)
-        if self._size >= HIGH and not self._paused:
-            self._paused = True
-            self.driver.pause_writing()
-        self._plan()
-
-    def pause_reading(self) -> None:
-        self._reading = False
-
-    def resume_reading(self) -> None:
-        self._reading = True
-        if self.other is not None:
-            self.other._plan()
-
-    def close(self) -> None:
-        self._closing = True
-        self._plan()
+        self.is_closed: bool = False
+        self._is_delivery_scheduled = False
 
     def abort(self) -> None:
-        if not self.gone:
-            self._written.clear()
-            self._closing = True
-            self._size = 0
+        if not self.is_closed:
+            self._output.clear()
+            self._output_size = 0
+            self._is_closing = True
             self.driver.loop_handle.call_soon(self._end)
 
-    def _plan(self) -> None:
-        if not self._planned and not self.gone:
-            self._planned = True
+    def _output_changed(self) -> None:
+        if not self._is_delivery_scheduled and not self.is_closed:
+            self._is_delivery_scheduled = True
             self.driver.loop_handle.call_soon(self._deliver)
 
+    def _reading_resumed(self) -> None:
+        if self.other is not None:
+            self.other._output_changed()
+
     def _deliver(self) -> None:
-        self._planned = False
+        self._is_delivery_scheduled = False
         other = self.other
-        if self.gone or other is None:
+        if self.is_closed or other is None:
             return
-        if self._written and other._reading and not other.gone:
-            data = b"".join(self._written)
-            self._written.clear()
-            self._size = 0
-            other.driver.data_received(data)
-            if self._paused:
-                self._paused = False
-                self.driver.resume_writing()
-        if self._closing and (not self._written or other.gone):
+        if self._output and other._is_reading and not other.is_closed:
+            other.driver.data_received(b"".join(self._take_output()))
+            self._output_sent()
+        if self._is_closing and (not self._output or other.is_closed):
             self._end()
 
     def _end(self) -> None:
-        """Both ends are gone; the other first takes what was written to this one."""
-        if self.gone:
+        """Close both ends; the other end first receives what was written to it."""
+        if self.is_closed:
             return
-        self.gone = True
+        self.is_closed = True
         self.driver.connection_lost(None)
         other = self.other
-        if other is not None and not other.gone:
-            other.gone = True
-            other.driver.loop_handle.call_soon(other._lost)
+        if other is not None and not other.is_closed:
+            other.is_closed = True
+            other.driver.loop_handle.call_soon(other._report_loss)
 
-    def _lost(self) -> None:
-        self.driver.connection_lost(None)  # whoever has it by now
+    def _report_loss(self) -> None:
+        self.driver.connection_lost(None)  # the driver may have changed meanwhile
 
 
 def join(one: Driver, two: Driver) -> tuple[MemoryTransport, MemoryTransport]:

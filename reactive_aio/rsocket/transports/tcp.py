@@ -1,24 +1,28 @@
-"""Sockets: TCP, TLS and Unix, by the loop's own transports, without a task."""
+"""Sockets: TCP, TLS and Unix, by the transports of the event loop, without a task."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..._core.loop import AbstractEventLoop, BaseTransport, SocketProtocol
 from ..driver import Driver
 from ..uri import Address
-from .accepting import accept
 
 if TYPE_CHECKING:
     from ..._core.loop import Listener
     from ..interfaces import Transport
 
-__all__ = ("Wire", "dial", "listen")
+__all__ = ("TLS_TIMEOUT", "bound_address", "dial", "listen", "listen_tcp")
+
+TLS_TIMEOUT: Final = 5.0
+"""The number of seconds for the TLS handshake of a client; the default of asyncio is a minute."""
+
+MakeProtocol = Callable[[], SocketProtocol]
 
 
-class Wire(SocketProtocol):
-    """Passes on to its driver what the loop says of a socket."""
+class DriverProtocol(SocketProtocol):
+    """The asyncio protocol of a socket: it passes the calls of the loop to a driver."""
 
     driver: Driver
 
@@ -27,15 +31,15 @@ class Wire(SocketProtocol):
         self.rebind(driver)
 
     def rebind(self, driver: Driver) -> None:
-        """Pass it on to *driver* from now on."""
+        """Serve *driver* from now on: its session continues on this socket."""
         self.driver = driver
-        # What the loop calls most is the driver's own method.
+        # The loop calls the methods of the driver directly.
         vars(self).update(
             data_received=driver.data_received,
             pause_writing=driver.pause_writing,
             resume_writing=driver.resume_writing,
         )
-        if self._transport is not None:  # uvloop remembers the methods it calls
+        if self._transport is not None:  # uvloop caches the methods of a protocol
             self._transport.set_protocol(self)
 
     def connection_made(self, transport: BaseTransport) -> None:
@@ -46,40 +50,71 @@ class Wire(SocketProtocol):
         self.driver.connection_lost(exc)
 
 
+class HandshakeProtocol(SocketProtocol):
+    """Makes the protocol of a connection after its TLS handshake.
+
+    asyncio makes a protocol before the handshake, and does not notify the protocol if the handshake
+    fails. Connections counted by their protocols would then be counted forever.
+    """
+
+    def __init__(self, make_protocol: MakeProtocol) -> None:
+        self._make_protocol = make_protocol
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        protocol = self._make_protocol()
+        cast("Any", transport).set_protocol(protocol)
+        protocol.connection_made(transport)
+
+
 async def dial(
     loop: AbstractEventLoop, address: Address, driver: Driver, ssl: SSLContext | None
 ) -> None:
     """Connect *driver* to *address*."""
 
-    def make() -> Wire:
-        return Wire(driver)
+    def make_protocol() -> DriverProtocol:
+        return DriverProtocol(driver)
 
     if address.transport == "unix":
-        await loop.create_unix_connection(make, address.path)
+        await loop.create_unix_connection(make_protocol, address.path)
     elif address.transport == "tls":
-        await loop.create_connection(make, address.host, address.port, ssl=ssl or True)
+        await loop.create_connection(make_protocol, address.host, address.port, ssl=ssl or True)
     else:
-        await loop.create_connection(make, address.host, address.port)
+        await loop.create_connection(make_protocol, address.host, address.port)
 
 
 async def listen(
     loop: AbstractEventLoop,
     address: Address,
-    welcome: Callable[[], Driver],
+    new_driver: Callable[[], Driver],
     ssl: SSLContext | None,
 ) -> "Listener":
-    """Listen at *address*; *welcome* makes the driver of each connection."""
+    """Listen at *address*; *new_driver* makes the driver of each connection."""
 
-    def make() -> Wire:
-        return Wire(welcome())
+    def make_protocol() -> DriverProtocol:
+        return DriverProtocol(new_driver())
 
     if address.transport == "unix":
-        return await loop.create_unix_server(make, address.path)
-    return await accept(loop, address, make, ssl)
+        return await loop.create_unix_server(make_protocol, address.path)
+    return await listen_tcp(loop, address, make_protocol, ssl)
 
 
-def place(listener: "Listener", address: Address) -> Address:
-    """Where *listener* really listens: a port of 0 means any."""
+async def listen_tcp(
+    loop: AbstractEventLoop, address: Address, make_protocol: MakeProtocol, ssl: SSLContext | None
+) -> "Listener":
+    """Listen at the host and port of *address*, with TLS if *ssl* is given."""
+    if ssl is None:
+        return await loop.create_server(make_protocol, address.host, address.port)
+    return await loop.create_server(
+        lambda: HandshakeProtocol(make_protocol),
+        address.host,
+        address.port,
+        ssl=ssl,
+        ssl_handshake_timeout=TLS_TIMEOUT,
+    )
+
+
+def bound_address(listener: "Listener", address: Address) -> Address:
+    """*address* with the port that *listener* is bound to."""
     if address.transport == "unix" or address.port:
         return address
     name: Any = listener.sockets[0].getsockname()

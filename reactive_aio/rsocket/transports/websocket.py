@@ -1,47 +1,67 @@
-"""RSocket over WebSocket, either side: one frame in each binary message. Needs `websockets`.
+"""RSocket over WebSocket, client and server: one frame in each binary message.
 
-That library knows the protocol and does no I/O; what it says goes between the loop's transport and
-the driver here. Compression is not offered: a small message could become a large one.
+The package `websockets` implements the protocol without I/O; the transports here move its bytes
+between the event loop and the driver. Compression is not offered: a small message could expand to
+a large one.
 """
 
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from logging import getLogger
+from ssl import SSLContext
+from typing import TYPE_CHECKING, Any, Final
 
+from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidStatus
 from websockets.frames import Frame, Opcode
+from websockets.http11 import Request, Response
 from websockets.protocol import Protocol, State
+from websockets.server import ServerProtocol
+from websockets.typing import Subprotocol
+from websockets.uri import parse_uri
 
-from ..._core.loop import BaseTransport, SocketProtocol, TimerHandle
+from ..._core.loop import AbstractEventLoop, BaseTransport, Future, SocketProtocol, TimerHandle
 from ..driver import CLOSE_TIMEOUT, Driver
 from ..protocol.frames import ErrorCode
 from ..protocol.useless_frame_limit import UselessFrameLimit
-from .message_framing import Message, join_messages, split_messages
+from .message_framing import Message, is_origin_allowed, join_messages, split_messages
+from .tcp import listen_tcp
 
-__all__ = ("WebSocketTransport",)
+if TYPE_CHECKING:
+    from ..._core.loop import Listener
+    from ..uri import Address
+
+__all__ = ("dial", "listen")
 
 NORMAL: Final = 1000
 UNSUPPORTED: Final = 1003
 POLICY: Final = 1008
 TOO_BIG: Final = 1009
 
+_RSOCKET: Final = Subprotocol("rsocket")
+_logger: Final = getLogger("reactive_aio.rsocket")
+
 
 class WebSocketTransport(SocketProtocol):
-    """A socket's protocol for the loop, and a transport for its driver."""
+    """The asyncio protocol of a socket, and the transport of its driver."""
 
     def __init__(self, driver: Driver, protocol: Any) -> None:
         self.driver: Driver = driver
         self._protocol: Protocol = protocol
         self._limits = driver.connection.limits
         self._socket: Any = None
-        self._parts = bytearray()  # of a message that comes in several frames
-        self._partial = False
-        self._unread = 0  # bytes since the handshake, while no message is whole
-        self._stranger = not driver.connection.is_client
-        self._flood = UselessFrameLimit(self._limits.max_useless)
-        self._paused = False  # writing
-        self._half: TimerHandle | None = None
-        self._end_timer: TimerHandle | None = None
+        self._fragments = bytearray()  # of an unfinished message
+        self._is_fragmented = False
+        self._has_message = driver.connection.is_client
+        """Whether a whole message has come; until then, a server limits what a client sends."""
+        self._received_before_message = 0
+        self._useless_frames = UselessFrameLimit(self._limits.max_useless)
+        self._is_writing_paused = False
+        self._message_timer: TimerHandle | None = None
+        self._close_timer: TimerHandle | None = None
         self._error: Exception | None = None
 
-    # -- for the loop ------------------------------------------------------------------------------
+    # -- for the event loop ------------------------------------------------------------------------
     def connection_made(self, transport: BaseTransport) -> None:
         self._socket = transport
 
@@ -53,42 +73,42 @@ class WebSocketTransport(SocketProtocol):
             if self._error is not None:
                 break
             if isinstance(event, Frame):
-                self._frame(event, messages)
+                self._frame_received(event, messages)
             else:
-                self.shake_hands(event)
+                self.handshake_received(event)
         if messages:
-            self._stranger = False
+            self._has_message = True
             self.driver.data_received(join_messages(messages))
-        elif self._stranger:
-            self._unread += len(data)
-            if self._unread > 2 * self._limits.max_setup:
+        elif not self._has_message:
+            self._received_before_message += len(data)
+            if self._received_before_message > 2 * self._limits.max_setup:
                 self.fail(TOO_BIG, "the first message is too long")
-        self._watch(bool(events))
+        self._watch_message(is_whole=bool(events))
         self.flush()
-        self._tell()
+        self._report_error()
 
     def eof_received(self) -> None:
         self._protocol.receive_eof()
         self.flush()
 
     def pause_writing(self) -> None:
-        self._paused = True
+        self._is_writing_paused = True
         self.driver.pause_writing()
 
     def resume_writing(self) -> None:
-        self._paused = False
+        self._is_writing_paused = False
         self.driver.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        for timer in (self._half, self._end_timer):
+        for timer in (self._message_timer, self._close_timer):
             if timer is not None:
                 timer.cancel()
-        self._half = self._end_timer = None
-        self.lost(self._error or exc)
+        self._message_timer = self._close_timer = None
+        self.socket_lost(self._error or exc)
 
     # -- for the driver ----------------------------------------------------------------------------
     def rebind(self, driver: Driver) -> None:
-        """Pass it on to *driver* from now on: a session goes on here."""
+        """Serve *driver* from now on: its session continues on this WebSocket."""
         self.driver = driver
 
     def get_extra_info(self, name: str) -> Any:
@@ -108,31 +128,31 @@ class WebSocketTransport(SocketProtocol):
         self._socket.resume_reading()
 
     def close(self) -> None:
-        """Take leave by the closing handshake, which the peer has to finish in time."""
+        """Start the closing handshake, which the peer has to finish within a timeout."""
         if self._protocol.state is State.OPEN:
             self._protocol.send_close(NORMAL)
             self.flush()
         elif self._protocol.state is State.CONNECTING:
-            self.give_up()
+            self.close_before_handshake()
 
     def abort(self) -> None:
         self._socket.abort()
 
-    # -- for the side ------------------------------------------------------------------------------
-    def shake_hands(self, event: object) -> None:
-        """The other side's part of the opening handshake has come."""
+    # -- for the subclasses ------------------------------------------------------------------------
+    def handshake_received(self, event: object) -> None:
+        """The request or the response of the opening handshake was received."""
         raise NotImplementedError
 
-    def give_up(self) -> None:
-        """The driver wants no more, and hands have not been shaken."""
+    def close_before_handshake(self) -> None:
+        """The driver closes the connection before the end of the opening handshake."""
         self._socket.close()
 
-    def lost(self, error: Exception | None) -> None:
-        """The socket has ended."""
+    def socket_lost(self, error: Exception | None) -> None:
+        """The socket is closed."""
         self.driver.connection_lost(error)
 
     def flush(self) -> None:
-        """Send what the protocol has to say, and end the connection if that is what it says."""
+        """Send the output of the protocol; close the connection if the protocol requires it."""
         protocol = self._protocol
         data = protocol.data_to_send()
         if data:
@@ -141,75 +161,205 @@ class WebSocketTransport(SocketProtocol):
             self._finish(half_close=bool(data) and not data[-1])
 
     def fail(self, code: int, reason: str) -> None:
-        """The peer has broken a rule: say which, and hear no more of it."""
+        """Close with *code*, since the peer has broken a rule; ignore what it sends from now on."""
         self._protocol.fail(code, reason)
         self._error = ConnectionError(f"{reason} ({code})")
 
-    # -- what comes in -----------------------------------------------------------------------------
-    def _frame(self, frame: Frame, messages: list[Message]) -> None:
+    # -- messages ----------------------------------------------------------------------------------
+    def _frame_received(self, frame: Frame, messages: list[Message]) -> None:
         code = frame.opcode
-        if code is Opcode.BINARY or (code is Opcode.CONT and self._partial):
-            if frame.fin and not self._partial:
+        if code is Opcode.BINARY or (code is Opcode.CONT and self._is_fragmented):
+            if frame.fin and not self._is_fragmented:
                 messages.append(frame.data)
                 return
-            self._parts += frame.data
-            self._partial = not frame.fin
+            self._fragments += frame.data
+            self._is_fragmented = not frame.fin
             if frame.fin:
-                messages.append(bytes(self._parts))
-                self._parts = bytearray()
+                messages.append(bytes(self._fragments))
+                self._fragments = bytearray()
             elif not frame.data:
-                self._useless()
+                self._count_useless()
         elif code is Opcode.TEXT:
             self.fail(UNSUPPORTED, "RSocket is spoken in binary messages")
         else:
-            self._useless()
+            self._count_useless()
 
-    def _useless(self) -> None:
-        """A ping was answered; a few are ordinary."""
+    def _count_useless(self) -> None:
+        """Count an empty fragment or a ping, which has its response; only a flood is refused."""
         now = self.driver.loop_handle.time()
         self.driver.connection.note_activity(now)
-        if self._flood.useless(now):
+        if self._useless_frames.useless(now):
             self.fail(POLICY, "a flood of frames that lead to nothing")
-        elif self._paused and self._socket.get_write_buffer_size() > self._limits.max_backlog:
+        elif self._is_writing_paused and (
+            self._socket.get_write_buffer_size() > self._limits.max_backlog
+        ):
             self._error = ConnectionError("the peer does not read")
             self.abort()
 
-    def _watch(self, whole: bool) -> None:
-        """See to it that what has been begun is finished in time."""
-        if self._partial or not whole:
+    def _watch_message(self, *, is_whole: bool) -> None:
+        """Start the timer of an unfinished message; stop it when the message is whole."""
+        if self._is_fragmented or not is_whole:
             self.driver.connection.note_activity(self.driver.loop_handle.time())
-            if self._half is None and self._protocol.state is State.OPEN:
-                limit = self._limits.frame_timeout
-                self._half = self.driver.loop_handle.call_later(limit, self._too_slow)
-        elif self._half is not None:
-            self._half.cancel()
-            self._half = None
+            if self._message_timer is None and self._protocol.state is State.OPEN:
+                timeout = self._limits.frame_timeout
+                self._message_timer = self.driver.loop_handle.call_later(
+                    timeout, self._message_timed_out
+                )
+        elif self._message_timer is not None:
+            self._message_timer.cancel()
+            self._message_timer = None
 
-    def _too_slow(self) -> None:
-        self._half = None
+    def _message_timed_out(self) -> None:
+        self._message_timer = None
         message = "the rest of a message did not come in time"
         self.driver.connection.fail(ErrorCode.CONNECTION_ERROR, message)
         self.driver.schedule_turn()
 
-    # -- the end -----------------------------------------------------------------------------------
+    # -- closing -----------------------------------------------------------------------------------
     def _finish(self, *, half_close: bool) -> None:
-        """The closing handshake is under way, or done; the peer must not take for ever."""
+        """Continue the closing handshake, which the peer has to finish within a timeout."""
         protocol, socket = self._protocol, self._socket
         if protocol.parser_exc is not None and self._error is None:
-            said = protocol.close_sent or protocol.parser_exc
-            self._error = ConnectionError(f"the WebSocket was ended: {said}")
-        if self._end_timer is None:
-            self._end_timer = self.driver.loop_handle.call_later(CLOSE_TIMEOUT, socket.abort)
+            reason = protocol.close_sent or protocol.parser_exc
+            self._error = ConnectionError(f"the WebSocket was ended: {reason}")
+        if self._close_timer is None:
+            self._close_timer = self.driver.loop_handle.call_later(CLOSE_TIMEOUT, socket.abort)
         if protocol.state is State.CLOSED or (protocol.close_sent and protocol.close_rcvd):
             socket.close()
         elif half_close and socket.can_write_eof():
-            socket.write_eof()  # closed now, it could take the reason from a peer that still sends
+            socket.write_eof()  # closing now could drop the reason if the peer is still sending
         elif half_close:
             socket.close()
 
-    def _tell(self) -> None:
-        """The driver's streams need not wait for the end of the socket."""
+    def _report_error(self) -> None:
+        """Fail the streams of the driver at once, before the socket is closed."""
         if self._error is not None and self.driver.close_reason is None:
             self._socket.resume_reading()
             self.driver.connection.fail(ErrorCode.CONNECTION_ERROR, str(self._error))
             self.driver.schedule_turn()
+
+
+# -- client ----------------------------------------------------------------------------------------
+class ClientTransport(WebSocketTransport):
+    """A connection to a server; its driver is attached after the opening handshake."""
+
+    def __init__(self, driver: Driver, address: "Address") -> None:
+        protocol = ClientProtocol(
+            parse_uri(str(address)),
+            max_size=driver.connection.limits.max_frame,
+            logger=_logger,
+        )
+        super().__init__(driver, protocol)
+        self._client_protocol = protocol
+        self.opened: Future[None] = driver.loop_handle.create_future()
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        super().connection_made(transport)
+        self._client_protocol.send_request(self._client_protocol.connect())
+        self.flush()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._client_protocol.handshake_exc is not None:
+            self.abort()
+
+    def handshake_received(self, event: object) -> None:
+        if self._client_protocol.handshake_exc is None and not self.opened.done():
+            self.driver.attach(self)  # first, so that its turn comes before `dial` continues
+            self.opened.set_result(None)
+
+    def socket_lost(self, error: Exception | None) -> None:
+        if not self.opened.done():
+            self.opened.set_exception(ConnectionError(self._handshake_error(error)))
+        elif not self.opened.cancelled():
+            self.driver.connection_lost(error)
+
+    def _handshake_error(self, error: Exception | None) -> str:
+        failure = self._client_protocol.handshake_exc
+        if isinstance(failure, InvalidStatus):
+            response = failure.response
+            body = bytes(response.body or b"")[:200].decode(errors="replace").strip()
+            status = f"{response.status_code} {response.reason_phrase}"
+            return f"no WebSocket there; the answer was {status}" + (f": {body}" if body else "")
+        return f"no WebSocket there: {failure or error or 'the connection was closed'}"
+
+
+async def dial(
+    loop: AbstractEventLoop, address: "Address", driver: Driver, ssl: SSLContext | None
+) -> None:
+    """Connect *driver* to *address*."""
+    client = ClientTransport(driver, address)
+    tls = (ssl or True) if address.is_secure else None
+    transport, _ = await loop.create_connection(lambda: client, address.host, address.port, ssl=tls)
+    try:
+        await client.opened
+    finally:
+        if not client.opened.done() or client.opened.cancelled() or client.opened.exception():
+            client.opened.cancel()
+            transport.abort()
+
+
+# -- server ----------------------------------------------------------------------------------------
+class ServerTransport(WebSocketTransport):
+    """The connection of a client, from the first byte of its opening handshake.
+
+    The driver is attached at the first byte, so that its deadline for SETUP includes the handshake
+    and the connection counts as open.
+    """
+
+    def __init__(self, driver: Driver, path: str, origins: Sequence[str]) -> None:
+        protocol = ServerProtocol(
+            select_subprotocol=_select_subprotocol,
+            max_size=driver.connection.limits.max_frame,
+            logger=_logger,
+        )
+        super().__init__(driver, protocol)
+        self._server_protocol = protocol
+        self._path = path
+        self._origins = origins
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        super().connection_made(transport)
+        self.driver.attach(self)
+
+    def handshake_received(self, event: object) -> None:
+        if isinstance(event, Request):
+            self._server_protocol.send_response(self._handshake_response(event))
+
+    def close_before_handshake(self) -> None:
+        if not self._server_protocol.eof_sent:
+            message = "no WebSocket was requested in time\n"
+            response = self._server_protocol.reject(HTTPStatus.REQUEST_TIMEOUT, message)
+            self._server_protocol.send_response(response)
+            self.flush()
+
+    def _handshake_response(self, request: Request) -> Response:
+        if request.path.partition("?")[0] != self._path:
+            message = f"RSocket is served at {self._path}\n"
+            return self._server_protocol.reject(HTTPStatus.NOT_FOUND, message)
+        origin = ", ".join(request.headers.get_all("Origin")) or None
+        host = ", ".join(request.headers.get_all("Host")) or None
+        if not is_origin_allowed(origin, host, self._origins):
+            message = f"pages of {origin} may not connect; serve(origins=…) says whose may\n"
+            return self._server_protocol.reject(HTTPStatus.FORBIDDEN, message)
+        return self._server_protocol.accept(request)
+
+
+async def listen(
+    loop: AbstractEventLoop,
+    address: "Address",
+    new_driver: Callable[[], Driver],
+    ssl: SSLContext | None,
+    origins: Sequence[str],
+) -> "Listener":
+    """Listen at *address*; *new_driver* makes the driver of each connection."""
+
+    def make_transport() -> ServerTransport:
+        return ServerTransport(new_driver(), address.path, origins)
+
+    return await listen_tcp(loop, address, make_transport, ssl)
+
+
+def _select_subprotocol(_: ServerProtocol, offered: Sequence[Subprotocol]) -> Subprotocol | None:
+    """Select ``rsocket`` if the client offers it; most clients offer no subprotocol."""
+    return _RSOCKET if _RSOCKET in offered else None
