@@ -44,7 +44,7 @@ BROKEN_SERVERS = [
     _row("wire2_rejects_zero_intervals", "accepts intervals of 0", "SETUP with keepalive=0"),
     _row("wire3_rejects_wrong_credentials_and_serves_nothing", "serves a rejected client",
          "a request was served"),
-    _row("wire4_grants_or_refuses_to_resume", "promises to resume", "did not resume"),
+    _row("wire4_grants_or_refuses_to_resume", "promises to resume", "was not resumed"),
     _row("wire4_rejects_an_unknown_session", "does not know RESUME", "not REJECTED_RESUME"),
     _row("wire5_grants_a_lease_or_refuses", "promises leases", "no LEASE has come"),
     _row("wire6_answers_keepalive_with_its_data", "answers with other data", "no answer to"),

@@ -171,6 +171,7 @@ def test_laws_can_be_distributed_over_processes(pytester: pytest.Pytester) -> No
 # -- in a test module ------------------------------------------------------------------------------
 FORMS: Final = """
     import pytest
+    from reactive_aio.tck import Candidate
     from reactive_aio.tck.pytest_plugin import Laws, laws
     from tests.tck import hostile_candidates
 
@@ -184,8 +185,7 @@ FORMS: Final = """
             del self.resource
 
         def candidate(self):
-            make = self.resource.publisher
-            return hostile_candidates.Candidate(publisher=lambda n: make(n), max_elements=3)
+            return Candidate(publisher=lambda n: self.resource.publisher(n), max_elements=3)
 """
 
 
