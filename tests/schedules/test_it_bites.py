@@ -10,7 +10,7 @@ from reactive_aio._core.queues.bounded_queue import Emission
 from reactive_aio._core.queues.thread_mailbox import ThreadMailbox
 from reactive_aio._core.subscription.island import Island
 from reactive_aio._core.subscription.lifecycle import Input, Phase
-from reactive_aio._sources.thread import _Feed, _ThreadSubscription
+from reactive_aio._sources.thread import _PullState, _PullThread
 from reactive_aio.testing.schedules import Schedule, ScheduleFailure, explore
 from tests.schedules.laws import ALL, Witness
 
@@ -95,29 +95,30 @@ def test_a_request_that_looks_before_it_adds(monkeypatch: Broken) -> None:
     assert len(failure.order.split()) <= 3
 
 
-def test_a_thread_that_is_told_too_late_that_it_must_post_again(monkeypatch: Broken) -> None:
-    def arrive(self: "_ThreadSubscription[Any]") -> None:
-        self.deliver()
-        self._feed.posted = False
+def test_a_loop_that_resets_is_posted_after_it_has_taken(monkeypatch: Broken) -> None:
+    def take(self: "_PullState[Any]") -> tuple[list[Any], bool]:
+        is_finished = self.is_finished
+        elements = [self.ready.popleft() for _ in range(len(self.ready))]
+        self.is_posted = False
+        return elements, is_finished
 
-    monkeypatch.setattr(_ThreadSubscription, "arrive", arrive)
+    monkeypatch.setattr(_PullState, "take", take)
     assert len(found(from_a_thread).order.split()) <= 2
 
 
-def test_a_thread_that_does_not_keep_who_asks(monkeypatch: Broken) -> None:
-    def wanted(self: "_Feed[Any]") -> bool:
+def test_a_thread_that_drops_references_it_has_not_seen(monkeypatch: Broken) -> None:
+    def wait_for_demand(self: "_PullThread[Any]") -> int:
         while True:
-            self.heard = self.rung
-            if self.cancelled:
-                return False
-            self.keeping.clear()
-            if self.pulled < self.requested:
-                return True
-            self.parked = True
-            self.bell.acquire()
-            self.parked = False
+            self.event.clear()
+            demand = self.state.demand()
+            if demand is None:
+                return 0
+            self.owners.clear()
+            if demand:
+                return demand
+            self.event.wait()
 
-    monkeypatch.setattr(_Feed, "_wanted", wanted)
+    monkeypatch.setattr(_PullThread, "_wait_for_demand", wait_for_demand)
     assert len(found(held_by_nobody).order.split()) <= 3
 
 
