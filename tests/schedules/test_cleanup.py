@@ -1,7 +1,6 @@
 """Whatever the order of cancellation, failure and end: what was opened is closed, exactly once."""
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import Any
@@ -10,10 +9,10 @@ import pytest
 
 from reactive_aio import Emitter, Flow, create, from_aiter, from_thread, merge, using
 from reactive_aio.testing.schedules import Schedule, explore
+from tests.harness.effort import scaled
 from tests.schedules.laws import ALL, AsyncWitness, Witness
 from tests.schedules.sources import Oops, steps, walk
 
-TIMES = int(os.environ.get("SCHEDULES", "1"))
 Log = list[str]
 Make = Callable[[Log], Flow[Any]]
 
@@ -127,7 +126,7 @@ def judge(schedule: Schedule, log: Log) -> None:
 
 
 def explored(scenario: Callable[[Schedule], Any]) -> None:
-    explore(scenario, package="reactive_aio", max_orders=80 * TIMES, random_orders=30 * TIMES)
+    explore(scenario, package="reactive_aio", max_orders=scaled(80), random_orders=scaled(30))
 
 
 @EACH

@@ -1,11 +1,10 @@
 """Every part that combines or queues keeps the laws, in whatever order things happen.
 
-Each is subscribed to in several ways; the budgets are small, so that all of it takes a minute. A
-larger one: ``SCHEDULES=20 pytest tests/schedules`` tries twenty times as many orders.
+Each is subscribed to in several ways. ``--thorough`` tries all orders of the budget, other runs a
+part of them; ``SCHEDULES=20`` tries twenty times as many.
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Coroutine
 from contextlib import aclosing
 from typing import Any
@@ -13,10 +12,10 @@ from typing import Any
 import pytest
 
 from reactive_aio.testing.schedules import Schedule, explore
+from tests.harness.effort import scaled
 from tests.schedules.laws import ALL, AsyncWitness, Law, Witness
 from tests.schedules.parts import PARTS, Part
 
-TIMES = int(os.environ.get("SCHEDULES", "1"))
 Way = Callable[[Schedule, Any, Law], Coroutine[Any, Any, None]]
 
 
@@ -129,6 +128,6 @@ def test_a_part_keeps_the_laws_in_every_order(part: str, way: str) -> None:
     explore(
         scenario(PARTS[part], WAYS[way]),
         package="reactive_aio",
-        max_orders=80 * TIMES,
-        random_orders=20 * TIMES,
+        max_orders=scaled(80),
+        random_orders=scaled(20),
     )

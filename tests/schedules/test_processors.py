@@ -1,7 +1,6 @@
 """Processors under every legal order: producers of all kinds, subscribers that come and go."""
 
 import asyncio
-import os
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -9,10 +8,10 @@ import pytest
 
 from reactive_aio import Emission, MulticastProcessor, UnicastProcessor
 from reactive_aio.testing.schedules import Exploration, Schedule, explore
+from tests.harness.effort import scaled
 from tests.schedules.laws import ALL, AsyncWitness, Orders, Witness
 from tests.schedules.sources import Oops, steps
 
-TIMES = int(os.environ.get("SCHEDULES", "1"))
 Processor = UnicastProcessor[Any] | MulticastProcessor[Any]
 Scenario = Callable[[Schedule], Coroutine[Any, Any, None]]
 
@@ -21,7 +20,7 @@ KINDS = pytest.mark.parametrize("kind", [UnicastProcessor, MulticastProcessor])
 
 def explored(scenario: Scenario) -> Exploration:
     return explore(
-        scenario, package="reactive_aio", max_orders=150 * TIMES, random_orders=50 * TIMES
+        scenario, package="reactive_aio", max_orders=scaled(150), random_orders=scaled(50)
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from reactive_aio import Flow, SerialExecutor, from_iterable, range as numbers
 from reactive_aio.testing.schedules import Schedule, explore
+from tests.harness.effort import scaled
 from tests.schedules.laws import ALL, AsyncWitness, Orders, Witness
 
 
@@ -43,7 +44,7 @@ def test_signals_of_threads_and_tasks_run_one_at_a_time_each_once() -> None:
         assert seen.index("t1") < seen.index("t2")
         assert seen.index("a") < seen.index("b")
 
-    explore(scenario, package="reactive_aio", max_orders=200)
+    explore(scenario, package="reactive_aio", max_orders=scaled(200))
 
 
 def test_closing_it_drops_what_waits_and_ends() -> None:
@@ -65,7 +66,7 @@ def test_closing_it_drops_what_waits_and_ends() -> None:
         assert len(seen) == count
         assert len(serial) == 0
 
-    explore(scenario, package="reactive_aio", max_orders=200)
+    explore(scenario, package="reactive_aio", max_orders=scaled(200))
 
 
 def test_requests_of_three_threads_add_up() -> None:
@@ -81,7 +82,7 @@ def test_requests_of_three_threads_add_up() -> None:
             assert witness.elements == [0, 1, 2, 3, 4, 5]
             witness.cancel()
 
-        explore(scenario, package="reactive_aio", max_orders=200)
+        explore(scenario, package="reactive_aio", max_orders=scaled(200))
 
 
 def test_a_request_and_a_cancellation_of_two_threads_while_the_loop_requests() -> None:
@@ -99,7 +100,7 @@ def test_a_request_and_a_cancellation_of_two_threads_while_the_loop_requests() -
             await schedule.wait_until_idle()
             Orders(list(range(5))).judge(witness)
 
-        explore(scenario, package="reactive_aio", max_orders=200)
+        explore(scenario, package="reactive_aio", max_orders=scaled(200))
 
 
 ISLANDS: tuple[Callable[[], Flow[int]], ...] = (
