@@ -262,10 +262,17 @@ def quick(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def thorough(session: nox.Session) -> None:
-    """Every test on every loop with full budgets, on a quiet machine; then fuzz and guards."""
+    """Every test on every loop with full budgets; then fuzz and guards. It needs a quiet machine.
+
+    With arguments after `--`, only the tests that they select.
+    """
     room = Room(session, "work").install("test", "fuzz", "demo", extras="all")
+    if session.posargs:
+        room.run("pytest", "--thorough", *session.posargs)
+        return
     room.run_all(
-        ["pytest", "--thorough", *session.posargs],
+        ["pytest", *ALL_CORES, "--thorough", "-m", "not thorough"],
+        ["pytest", "--thorough", "-m", "thorough"],
         ["tests.rsocket.fuzz"],
         ["tests.contract.prove_guards"],
     )

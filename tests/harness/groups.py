@@ -5,7 +5,7 @@ in whatever files they are: all that use the Spark session are one group, so tha
 them. Groups and slow files start first, since whatever starts last keeps the other workers waiting.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config) -> "LoadGroupScheduling | None":
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadGroupScheduling | None":
     if config.getoption("dist") != "loadgroup":
         return None
     from xdist.scheduler import LoadGroupScheduling
@@ -37,4 +37,4 @@ def pytest_xdist_make_scheduler(config: pytest.Config) -> "LoadGroupScheduling |
             scope: str = super()._split_scope(nodeid)
             return scope.partition("::")[0]
 
-    return GroupsAndFiles(config)
+    return GroupsAndFiles(config, log)
