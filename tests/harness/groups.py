@@ -30,7 +30,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadGroupSc
         return None
     from xdist.scheduler import LoadGroupScheduling
 
-    class GroupsAndFiles(LoadGroupScheduling):
+    class GroupsAndFiles(LoadGroupScheduling):  # type: ignore[misc]  # it has no types
         """A test without a group is of the group of its file."""
 
         def _split_scope(self, nodeid: str) -> str:
