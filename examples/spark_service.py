@@ -115,10 +115,10 @@ def application(flights: DataFrame) -> Starlette:
     found = stream(
         ask,
         id=number_of,
-        count=COUNT,
+        count_parameter=COUNT,
         prefetch=AHEAD,
-        first_within=30,  # so that a job that fails is a status, and not a line
-        tally=metrics.tally,
+        max_start_delay=30,  # so that a job that fails is a status, and not a line
+        counters=metrics.counters,
     )
     return Starlette(routes=[Route("/flights", endpoint=found), Route("/metrics", tell)])
 

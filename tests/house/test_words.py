@@ -41,7 +41,6 @@ NOT_YET_REWRITTEN: Final[tuple[str, ...]] = (
     "reactive_aio/_operators/",
     "reactive_aio/_sinks/",
     "reactive_aio/_sources/",
-    "reactive_aio/asgi/",
     "reactive_aio/coerce.py",
     "reactive_aio/errors.py",
     "reactive_aio/flow.py",
