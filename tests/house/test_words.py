@@ -60,7 +60,6 @@ NOT_YET_REWRITTEN: Final[tuple[str, ...]] = (
     "tests/operators/",
     "tests/processors/",
     "tests/rsocket/",
-    "tests/schedules/",
     "tests/sinks/",
     "tests/sources/",
     "tests/spark/",
