@@ -129,6 +129,14 @@ PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 nox.needs_version = ">={}.{}.{}".format(*OLDEST_NOX)
 nox.options.sessions = ["lint", "types", "layers", "tests"]
 
+PROJECT: str = PYPROJECT["project"]["name"]
+
+# Tests of one group share a worker: see tests/harness/groups.py.
+ALL_CORES = ("-n", "logical", "--dist", "loadgroup")
+
+# What the docstring of an example says that does not end by itself.
+SERVES = "Serve until Ctrl-C."
+
 # A person may stop the demo with Ctrl-C: it then cancels its Spark job and closes its database.
 TIME_TO_STOP = 30
 
@@ -162,8 +170,15 @@ class Room:
 
     def install(self, *groups: str, extras: str = "") -> "Room":
         """Install dependency groups, and the project itself if *extras* are named."""
-        wanted = [*nox.project.dependency_groups(PYPROJECT, *groups)]
-        wanted += ["-e", f".[{extras}]"] if extras else []
+        project = [f"{PROJECT}[{extras}]"] if extras else []
+        return self.require([*nox.project.dependency_groups(PYPROJECT, *groups), *project])
+
+    def require(self, needs: "list[str]") -> "Room":
+        """Install *needs*; the project itself is installed from this clone."""
+        wanted: list[str] = []
+        for need in needs:
+            ours = need.startswith(PROJECT)
+            wanted += ["-e", "." + need.removeprefix(PROJECT)] if ours else [need]
         # pip takes seconds to find that nothing is to be done; this takes none, and no network.
         fingerprint = hashlib.sha256(repr((wanted, PYPROJECT)).encode()).hexdigest()[:16]
         mark = self.place / f"installed-{fingerprint}"
@@ -233,29 +248,72 @@ def layers(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """pytest, on every loop. `-- -k name` runs some of them."""
+    """pytest on all cores. `-- -k name` runs some of the tests, `-- -n0` in one process."""
     room = Room(session, "work").install("test", "demo", extras="all")
-    room.run("pytest", *session.posargs)
+    room.run("pytest", *ALL_CORES, *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
+def quick(session: nox.Session) -> None:
+    """The tests that take two minutes: one loop, small budgets, no Spark, no other processes."""
+    room = Room(session, "work").install("test", "demo", extras="all")
+    room.run("pytest", *ALL_CORES, "--quick", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
+def thorough(session: nox.Session) -> None:
+    """Every test on every loop with full budgets; then fuzz and guards. It needs a quiet machine.
+
+    With arguments after `--`, only the tests that they select.
+    """
+    room = Room(session, "work").install("test", "fuzz", "demo", extras="all")
+    if session.posargs:
+        room.run("pytest", "--thorough", *session.posargs)
+        return
+    room.run_all(
+        ["pytest", *ALL_CORES, "--thorough", "-m", "not thorough"],
+        ["pytest", "--thorough", "-m", "thorough"],
+        ["tests.rsocket.fuzz"],
+        ["tests.contract.prove_guards"],
+    )
 
 
 @nox.session(venv_backend="none", default=False)
 def demo(session: nox.Session) -> None:
     """The main job: flights from Spark into a database. `-- --help` lists its options."""
-    room = Room(session, "work").install("demo", extras="spark")
-    room.script(ROOT / "examples" / "flights_ingest.py", *session.posargs)
+    run_example(session, ROOT / "examples" / "flights_ingest.py", *session.posargs)
 
 
 @nox.session(venv_backend="none", default=False)
 def examples(session: nox.Session) -> None:
-    """Every example, one after the other; or those named after `--`."""
-    room = Room(session, "work").install("demo", extras="all")
-    for path in sorted((ROOT / "examples").glob("*.py")):
-        source = path.read_text("utf-8")
-        named = path.stem in session.posargs or path.name in session.posargs
-        # Those that serve are run when they are named; others are parts of an example.
-        asked = named or not (session.posargs or "until Ctrl-C" in source)
-        if asked and '__name__ == "__main__"' in source:
-            room.script(path)
+    """Every example that ends by itself; or those named after `--`."""
+    programs = {path.stem: path for path in sorted((ROOT / "examples").glob("*.py"))}
+    programs = {name: path for name, path in programs.items() if needs_of(path) is not None}
+    named = [argument.removesuffix(".py") for argument in session.posargs]
+    unknown = [name for name in named if name not in programs]
+    if unknown:
+        session.error(
+            f"unknown example: {', '.join(unknown)}; the examples are {', '.join(programs)}"
+        )
+    for name, path in programs.items():
+        if name in named or not (named or SERVES in path.read_text("utf-8")):
+            run_example(session, path)
+
+
+def run_example(session: nox.Session, path: Path, *arguments: str) -> None:
+    """Run the program at *path* with what it needs, and nothing else.
+
+    What needs Spark shares the room of the tests.
+    """
+    needs = needs_of(path) or []
+    name = "work" if any("spark" in need for need in needs) else "examples"
+    Room(session, name).require(needs).script(path, *arguments)
+
+
+def needs_of(path: Path) -> "list[str] | None":
+    """The dependencies that the program at *path* declares; None for a part of a program."""
+    script = nox.project.load_toml(path, missing_ok=True)
+    return script.get("dependencies")
 
 
 @nox.session(venv_backend="none", default=False)

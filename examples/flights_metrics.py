@@ -5,7 +5,7 @@ from math import isinf
 
 from pyspark import SparkContext
 
-from reactive_aio.asgi import Tally
+from reactive_aio.asgi import Counters
 from reactive_aio.spark import Progress
 
 __all__ = ("Metrics",)
@@ -15,7 +15,7 @@ class Metrics:
     """Counted by the event loop; `text` may be asked for on any thread, as it asks the JVM."""
 
     def __init__(self, context: SparkContext) -> None:
-        self.tally = Tally()
+        self.counters = Counters()
         self._context = context
         self._latest: dict[int, Progress] = {}
         self._rows = 0
@@ -41,20 +41,20 @@ class Metrics:
         return "".join(f"# TYPE {name} {kind}\n{lines}" for name, kind, lines in self._metrics())
 
     def _metrics(self) -> Iterator[tuple[str, str, str]]:
-        tally, waiting = self.tally, [*self._latest.values()]
+        counters, waiting = self.counters, [*self._latest.values()]
         demand = sum(int(each.demand) for each in waiting if not isinf(each.demand))
         active = len(self._context.statusTracker().getActiveJobsIds())
-        yield _one("flights_connections", "gauge", tally.open)
-        yield _one("flights_connections_total", "counter", tally.opened)
-        outcomes = {name: getattr(tally, name) for name in ("completed", "failed", "cancelled")}
+        yield _one("flights_connections", "gauge", counters.open)
+        yield _one("flights_connections_total", "counter", counters.opened)
+        outcomes = {name: getattr(counters, name) for name in ("completed", "failed", "cancelled")}
         yield (
             "flights_ended_total",
             "counter",
             "".join(f'flights_ended_total{{how="{how}"}} {n}\n' for how, n in outcomes.items()),
         )
-        yield _one("flights_rows_total", "counter", tally.elements)
-        yield _one("flights_bytes_total", "counter", tally.bytes)
-        yield _one("flights_outstanding_rows", "gauge", tally.outstanding)
+        yield _one("flights_rows_total", "counter", counters.elements)
+        yield _one("flights_bytes_total", "counter", counters.bytes)
+        yield _one("flights_outstanding_rows", "gauge", counters.outstanding)
         yield _one("spark_outstanding_rows", "gauge", demand)
         yield _one("spark_rows_total", "counter", self._rows)
         yield _one("spark_bytes_total", "counter", self._bytes)

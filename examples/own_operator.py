@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["reactive-aio"]
+# ///
 """Write an operator of your own: the way the package writes its own.
 
     python examples/own_operator.py

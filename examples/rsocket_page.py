@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["reactive-aio[websockets]", "starlette>=0.46", "uvicorn>=0.34"]
+# ///
 """A page in a browser subscribes to a Python flow, and decides how fast it flows.
 
     python examples/rsocket_page.py [--port N]

@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["reactive-aio[spark]"]
+# ///
 """A Spark DataFrame as a route of RSocket, read by three clients in processes of their own.
 
     python examples/rsocket_spark.py [--rows N] [--partitions N]

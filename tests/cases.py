@@ -1,13 +1,13 @@
-"""The candidates that the test modules of operators, sources and processors offer to the laws.
+"""The candidates that the test modules of operators, sources and processors declare for the laws.
 
-A module offers dictionaries; a key is an operator's or source's name, or ``"name: variant"``:
+A module declares dictionaries; a key is an operator's or source's name, or ``"name: variant"``:
 
 * ``OF_LENGTH``: ``make(n)`` returns a new publisher of exactly n elements;
 * ``FAILING``: ``make()`` returns one that fails with an exception, at once or after some elements;
 * ``INFINITE``: ``make()`` returns one that never ends;
-* ``CLOSING``: ``make(n, closed)`` returns one that calls *closed* when it is over;
-* ``UNORDERED``, a set of keys: their elements may come in another order each time;
-* ``BY_THREADS``, a set of keys: turns of a loop say nothing about them.
+* ``CLOSING``: ``make(n, closed)`` returns one that calls *closed* when it ends;
+* ``UNORDERED``, a set of keys: the order of their elements may differ each time;
+* ``BY_THREADS``, a set of keys: they use threads, so turns of the loop prove nothing.
 
 The same key in several of them is one candidate.
 """
@@ -30,13 +30,13 @@ PARTS: Final = {
     "INFINITE": "infinite_publisher",
     "CLOSING": "closing_publisher",
 }
-THREADS_NEED: Final = 0.02
-"""Seconds in which a thread at work shows what it will do."""
+THREAD_QUIET_PERIOD: Final = 0.02
+"""Seconds in which a running thread would send a signal."""
 _HERE: Final = Path(__file__).parent
 
 
 class Case(NamedTuple):
-    """One thing to judge."""
+    """One candidate, and where it is declared."""
 
     room: str
     module: str
@@ -45,7 +45,7 @@ class Case(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What of the library it is a case of."""
+        """The operator, source or processor."""
         return self.key.partition(":")[0].strip()
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ def _candidate(module: ModuleType, name: str, key: str) -> Candidate:
     return Candidate(
         name=name,
         ordered=key not in getattr(module, "UNORDERED", ()),
-        quiet_period=THREADS_NEED if key in getattr(module, "BY_THREADS", ()) else 0.0,
+        quiet_period=THREAD_QUIET_PERIOD if key in getattr(module, "BY_THREADS", ()) else 0.0,
         **parts,
     )
 

@@ -1,21 +1,20 @@
-"""A blocking iterable, drained on a thread of its own while there is demand.
+"""A blocking iterable, pulled on its own thread while there is demand.
 
-Two threads meet here, and each owns its half of the state. The loop's side (`_ThreadSubscription`)
-raises `requested`, sets `cancelled` and takes from `ready`; the thread's side (`_Feed`) counts
-`pulled`, appends to `ready` and sets `finished`. Neither waits for the other with a lock: the loop
-rings the `bell` after a change the thread may be waiting for, and the thread posts one callback
-when there is something to take and none is under way. So a slow iterable hands over every element
-at once and a fast one in chunks, and nothing has to be tuned.
+`_PullState` is all that the loop and the thread share; it decides. `_PullThread` acts for the
+thread and `_ThreadSubscription` for the loop. The loop wakes the thread with a `ReentrantEvent`;
+the thread wakes the loop with one callback at a time. So a slow iterable hands over each element
+at once and a fast one hands over chunks, without any tuning.
 
-The window of `from_push` is the bound between the two: unbounded demand arrives here as one chunk
-at a time, so a slow subscriber slows the thread down instead of having its elements pile up.
+The window of `from_push` bounds what is between the two threads: unbounded demand arrives here as
+one chunk at a time, so a slow subscriber slows the thread down instead of having its elements pile
+up.
 """
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, Generic, TypeGuard, TypeVar, cast
 from weakref import ref
@@ -27,15 +26,15 @@ from ..stage import Downstream, from_push
 if TYPE_CHECKING:
     from ..flow import Flow
 
-__all__ = ("Begun", "from_thread", "threaded")
+__all__ = ("Interruptible", "from_interruptible", "from_thread")
 
 T = TypeVar("T")
 
-Begun = tuple[Iterable[T], Callable[[], object] | None]
-"""An iterable, and what makes a call of it that blocks return early, if anything can."""
+Interruptible = tuple[Iterable[T], Callable[[], object] | None]
+"""An iterable, and a function that makes a blocked call of it return early, if there is one."""
 
-_REPEAT: Final = 0.05  # seconds between two interruptions of one blocked call
-_numbers = count(1)
+_INTERRUPT_INTERVAL: Final = 0.05  # seconds between two interruptions of one blocked call
+_thread_numbers = count(1)
 
 
 def from_thread(
@@ -44,13 +43,13 @@ def from_thread(
     chunk: int = 1024,
     interrupt: Callable[[Iterable[T]], object] | None = None,
 ) -> "Flow[T]":
-    """Emit what a blocking iterable yields, on a thread of its own.
+    """Emit the elements of a blocking iterable, which is iterated on its own thread.
 
-    Each subscription iterates anew; give a function that makes the iterable where it can be
-    iterated only once. The function, the iteration and the closing of a generator all happen on
-    that thread, in the subscriber's context, so none of them may touch the loop. With
-    *interrupt*, cancelling also ends a call that blocks: *interrupt* gets the iterable, on another
-    thread, again and again until the call has returned; what the call raises then is dropped.
+    Each subscription iterates *source*; an iterable that can be iterated only once is given as a
+    function that makes it. The function, the iteration and the closing of a generator all happen
+    on that thread, in the subscriber's context, so none of them may use the loop. With
+    *interrupt*, cancelling also ends a call that blocks: *interrupt* is called with the iterable,
+    on another thread, repeatedly until the call has returned; an error of the call is then dropped.
 
     ::
 
@@ -59,197 +58,150 @@ def from_thread(
 
     Demand: passed through, at most *chunk* elements at a time. At demand 0 the iterable is not
         touched, and its thread, started by the first request, sleeps; to let it work ahead of its
-        subscriber, put a ``boundary`` behind it.
-    Completes: when the iterable ends, which it can only tell when asked for one more element.
+        subscriber, add a ``boundary``.
+    Completes: when the iterable ends, which shows only when one more element is requested.
     Fails: when making or iterating it raises.
-    Cancels: returns at once; the thread ends when the call it is in returns, and closes the
+    Cancels: returns at once; the thread ends when its current call returns, and closes the
         iterable there if that is a generator.
     Holds: nothing.
     Rules: 1.1, 3.4, 3.5, 3.13
     """
 
-    def begin() -> Begun[T]:
-        iterable = source() if _makes(source) else cast("Iterable[T]", source)
+    def open() -> Interruptible[T]:
+        iterable = source() if _is_factory(source) else cast("Iterable[T]", source)
         return iterable, None if interrupt is None else partial(interrupt, iterable)
 
-    return threaded(begin, name="from_thread", chunk=chunk)
+    return from_interruptible(open, name="from_thread", chunk=chunk)
 
 
-def _makes(
+def _is_factory(
     source: Iterable[T] | Callable[[], Iterable[T]],
 ) -> TypeGuard[Callable[[], Iterable[T]]]:
-    """Whether it is a function to call; an iterable that can be called as well is iterated."""
+    """Whether it is a function to call; an iterable that is also callable is iterated."""
     return callable(source) and not isinstance(source, Iterable)
 
 
-def threaded(
-    begin: Callable[[], Begun[T]], *, name: str, chunk: int, holds: int | None = 0
+def from_interruptible(
+    open: Callable[[], Interruptible[T]], *, name: str, chunk: int, holds: int | None = 0
 ) -> "Flow[T]":
-    """The same for a *begin* that knows how to interrupt what it began; it runs on the thread.
+    """`from_thread` for an iterable with its own way to be interrupted; *open* runs on the thread.
 
-    *holds* is how many elements the iterable itself keeps at most, if that is known.
+    *holds* is how many elements the iterable itself keeps at most, None if that is unknown.
     """
     if isinstance(chunk, bool) or chunk < 1:
         raise ValueError(f"{name}: chunk must be an int of at least 1, not {chunk!r}.")
 
-    def attach(downstream: Downstream[T]) -> _ThreadSubscription[T]:
-        return _ThreadSubscription(downstream, _Feed(begin, LoopHandle(name), name))
+    def subscription(downstream: Downstream[T]) -> _ThreadSubscription[T]:
+        return _ThreadSubscription(downstream, _PullThread(open, LoopHandle(name), name))
 
-    return from_push(attach, name=name, holds=holds, window=chunk)
+    return from_push(subscription, name=name, holds=holds, window=chunk)
 
 
-class _Feed(Generic[T]):
-    """The thread's side of one subscription."""
+class ReentrantEvent:
+    """An event for one waiting thread. `set` takes no lock, so a finalizer may call it anywhere.
+
+    The thread calls `clear`, looks at the state it waits for, and then calls `wait`: a `set` after
+    `clear` is never missed, and `wait` may return early.
+    """
+
+    __slots__ = ("_lock", "_seen", "_sets", "is_waiting")
+
+    def __init__(self) -> None:
+        self._lock = Lock()  # held, except between `set` and the return of `wait`
+        self._lock.acquire(blocking=False)
+        self._sets = self._seen = 0
+        self.is_waiting = False
+
+    def set(self) -> None:
+        self._sets += 1
+        if self._lock.locked():
+            with suppress(RuntimeError):  # another thread released it first
+                self._lock.release()
+
+    def clear(self) -> None:
+        self._seen = self._sets
+
+    def wait(self) -> None:
+        self.is_waiting = True
+        self._lock.acquire()
+        self.is_waiting = False
+
+    def is_parked(self) -> bool:
+        """Whether the thread waits for another thread: `reactive_aio.testing.Parkable`.
+
+        `is_waiting` alone would be true for a moment after `set`.
+        """
+        return self.is_waiting and self._seen == self._sets
+
+
+class _PullState(Generic[T]):
+    """The state of one subscription that the loop and the thread share. It calls nothing.
+
+    There is no lock: each store and each operation of the deque is atomic, and both sides keep to
+    these orders:
+
+    * The loop changes `requested` or `is_cancelled`, then sets the event. The thread clears the
+      event, then looks at both (`demand`). So the thread never sleeps while there is demand.
+    * The thread appends to `ready`, then looks at `is_posted` (`add`). The loop resets `is_posted`,
+      then takes from `ready` (`take`). So an element is never left without a callback.
+    * The thread sets `error`, then `is_finished`, after its last append. The loop looks at
+      `is_finished` before it takes from `ready` (`take`). So the end never overtakes an element.
+    """
 
     __slots__ = (
-        "begin",
-        "bell",
-        "cancelled",
         "error",
-        "finished",
-        "heard",
-        "interrupt",
-        "keeping",
-        "loop_handle",
-        "owner",
-        "parked",
-        "posted",
+        "is_cancelled",
+        "is_finished",
+        "is_posted",
         "pulled",
         "ready",
         "requested",
-        "rung",
-        "thread",
     )
 
-    def __init__(self, begin: Callable[[], Begun[T]], loop_handle: LoopHandle, name: str) -> None:
-        self.begin = begin
-        self.loop_handle = loop_handle
-        self.interrupt: Callable[[], object] | None = None
+    def __init__(self) -> None:
         self.requested = 0
         self.pulled = 0
-        self.rung = self.heard = 0
         self.ready: deque[T] = deque()
-        self.cancelled = self.parked = self.posted = self.finished = False
+        self.is_posted = False
+        """A callback that takes from `ready` is scheduled on the loop."""
+        self.is_cancelled = False
+        self.is_finished = False
         self.error: Exception | None = None
-        # Weak: a subscription that everybody has forgotten ends its thread (see __del__ there).
-        self.owner: Callable[[], _ThreadSubscription[T] | None] = lambda: None
-        # But what was requested comes: each request is an entry, and the thread keeps one of them
-        # until it has nothing to do. What it has posted is kept by the loop.
-        self.keeping: deque[_ThreadSubscription[T]] = deque()
-        # A lock used as a bell: ringing needs no lock of its own, so that the garbage collector
-        # may ring it from anywhere.
-        self.bell = Lock()
-        self.bell.acquire(blocking=False)
-        self.thread = Thread(
-            # A context can be entered by one thread at a time, and the loop's thread uses ours.
-            target=loop_handle.context.copy().run,
-            args=(self.run,),
-            name=f"reactive_aio-{name}-{next(_numbers)}",
-            daemon=True,  # a call that blocks for ever must not keep the interpreter from ending
-        )
 
-    def ring(self) -> None:
-        """Wake the thread, if it sleeps, to look at what has changed."""
-        self.rung += 1
-        if self.bell.locked():
-            with suppress(RuntimeError):  # two rang at once
-                self.bell.release()
+    # -- decisions of the thread ------------------------------------------------------------------
+    def demand(self) -> int | None:
+        """How many elements to pull: 0 to wait for more demand, None to stop."""
+        return None if self.is_cancelled else self.requested - self.pulled
 
-    def is_parked(self) -> bool:
-        """Whether the thread sleeps until somebody rings: a loop with virtual time asks.
+    def add(self, element: T) -> bool:
+        """Add an element for the loop to take; whether a callback must be scheduled."""
+        self.ready.append(element)
+        self.pulled += 1
+        return not self.is_posted
 
-        `parked` will not do: it is still true for a moment when the bell has been heard.
-        """
-        return self.parked and self.heard == self.rung
+    def finish(self, error: BaseException | None) -> None:
+        """The thread ends and adds no more. After a cancellation, *error* is dropped."""
+        if error is not None and not self.is_cancelled:
+            self.error = _as_failure(error)
+        self.is_finished = True
 
-    def run(self) -> None:
-        """The life of the thread."""
-        try:
-            self._pull()
-        except BaseException as error:
-            if not self.cancelled:  # else it would be kept, with all that its traceback keeps
-                self.error = _as_failure(error)
-        self.finished = True
-        self._post()
-        self.keeping.clear()
+    # -- decisions of the loop --------------------------------------------------------------------
+    def request(self, n: int) -> None:
+        self.requested = min(self.requested + n, UNBOUNDED)
 
-    def _pull(self) -> None:
-        if not self._wanted():
-            return
-        source, self.interrupt = self.begin()
-        elements = iter(source)
-        del source
-        try:
-            while self._wanted():
-                try:
-                    element = next(elements)
-                except StopIteration:
-                    return
-                self.ready.append(element)
-                self.pulled += 1
-                if not self.posted:
-                    self._post()
-        finally:
-            self._close(elements)
+    def cancel(self) -> None:
+        self.is_cancelled = True
 
-    def _wanted(self) -> bool:
-        """Sleep until one more element is wanted; False when none will be."""
-        while True:
-            self.heard = self.rung  # before the look: whoever rings after it is heard
-            done = len(self.keeping)  # before the look: who requests after it is kept
-            if self.cancelled:
-                return False
-            wanted = self.pulled < self.requested
-            while done > wanted:
-                self.keeping.popleft()
-                done -= 1
-            if wanted:
-                return True
-            self.parked = True
-            self.bell.acquire()
-            self.parked = False
-
-    def _close(self, elements: Iterator[T]) -> None:
-        if not isinstance(elements, Generator):
-            return  # an iterator is its maker's to close
-        try:
-            cast("Generator[T]", elements).close()
-        except BaseException as error:
-            if not self.cancelled:
-                raise
-            what = f"{self.thread.name}: closing the iterable raised after the cancellation"
-            self.loop_handle.call_soon_threadsafe(self.loop_handle.report, what, error)
-
-    def _post(self) -> None:
-        """Let the subscription take, on the loop, what is ready."""
-        owner = self.owner()
-        if owner is None:
-            return
-        self.posted = True
-        if not self.loop_handle.call_soon_threadsafe(owner.arrive):
-            self.cancelled = True
-
-    def stop(self) -> None:
-        """Make the thread end: at once if it sleeps, else when the call it is in returns."""
-        self.cancelled = True
-        self.ring()
-
-    def keep_interrupting(self) -> None:
-        """On a thread of its own: a call may begin to block after it was interrupted."""
-        while self.thread.is_alive():
-            interrupt = self.interrupt
-            if interrupt is not None:
-                try:
-                    interrupt()
-                except Exception as error:
-                    what = f"{self.thread.name}: interrupting the iterable raised"
-                    self.loop_handle.call_soon_threadsafe(self.loop_handle.report, what, error)
-                    return
-            self.thread.join(_REPEAT)
+    def take(self) -> tuple[list[T], bool]:
+        """The elements to deliver, and whether they are the last ones."""
+        self.is_posted = False
+        is_finished = self.is_finished
+        ready = self.ready
+        return [ready.popleft() for _ in range(len(ready))], is_finished
 
 
 def _as_failure(error: BaseException) -> Exception:
-    """What would mean something else on the loop (its end, the end of an iterator) is wrapped."""
+    """Wrap an error that has another meaning on the loop, such as the end of an iterator."""
     if isinstance(error, Exception) and not isinstance(error, (StopIteration, StopAsyncIteration)):
         return error
     failure = RuntimeError(f"the iterable raised {error!r}")
@@ -257,87 +209,196 @@ def _as_failure(error: BaseException) -> Exception:
     return failure
 
 
+class _PullThread(Generic[T]):
+    """The thread of one subscription: it pulls elements and posts them to the loop."""
+
+    __slots__ = ("_open", "event", "interrupt", "loop_handle", "owner", "owners", "state", "thread")
+
+    def __init__(
+        self, open: Callable[[], Interruptible[T]], loop_handle: LoopHandle, name: str
+    ) -> None:
+        self._open = open
+        self.loop_handle = loop_handle
+        self.state: _PullState[T] = _PullState()
+        self.event = ReentrantEvent()
+        self.interrupt: Callable[[], object] | None = None
+        # Weak, so that a subscription without other references ends its thread (its `__del__`).
+        self.owner: Callable[[], _ThreadSubscription[T] | None] = lambda: None
+        # But demand keeps it alive: each request adds a reference, after `requested`. The thread
+        # drops those it saw before it looked at the demand, all but one while it has work. A
+        # scheduled callback keeps it alive as well.
+        self.owners: deque[_ThreadSubscription[T]] = deque()
+        self.thread = Thread(
+            # A context can be entered by one thread at a time, and the loop's thread uses ours.
+            target=loop_handle.context.copy().run,
+            args=(self._run,),
+            name=f"reactive_aio-{name}-{next(_thread_numbers)}",
+            daemon=True,  # a call that blocks for ever must not keep the interpreter from ending
+        )
+
+    def _run(self) -> None:
+        error: BaseException | None = None
+        try:
+            self._pull()
+        except BaseException as raised:
+            error = raised
+        self.state.finish(error)
+        del error  # with its traceback
+        self._post()
+        self.owners.clear()
+
+    def _pull(self) -> None:
+        if not self._wait_for_demand():
+            return
+        source, self.interrupt = self._open()
+        elements = iter(source)
+        del source
+        state = self.state
+        try:
+            while wanted := self._wait_for_demand():
+                pulled = 0
+                for element in islice(elements, wanted):
+                    pulled += 1
+                    if state.add(element):
+                        self._post()
+                    if state.is_cancelled:
+                        return
+                if pulled < wanted:
+                    return  # the iterable has ended
+        finally:
+            self._close(elements)
+
+    def _wait_for_demand(self) -> int:
+        """Sleep until there is demand, and return it; 0 after a cancellation."""
+        while True:
+            self.event.clear()
+            seen = len(self.owners)
+            demand = self.state.demand()
+            if demand is None:
+                return 0
+            for _ in range(seen - 1 if demand else seen):
+                self.owners.popleft()
+            if demand:
+                return demand
+            self.event.wait()
+
+    def _close(self, elements: Iterator[T]) -> None:
+        if not isinstance(elements, Generator):
+            return  # an iterator is closed by its maker
+        try:
+            cast("Generator[T]", elements).close()
+        except BaseException as error:
+            if not self.state.is_cancelled:
+                raise
+            self._report("closing the iterable raised after the cancellation", error)
+
+    def _post(self) -> None:
+        """Schedule, on the loop, the delivery of what is ready."""
+        owner = self.owner()
+        if owner is None:
+            return
+        self.state.is_posted = True
+        if not self.loop_handle.call_soon_threadsafe(owner.deliver):
+            self.state.cancel()
+
+    def _report(self, what: str, error: BaseException) -> None:
+        message = f"{self.thread.name}: {what}"
+        self.loop_handle.call_soon_threadsafe(self.loop_handle.report, message, error)
+
+    # -- called by the loop -----------------------------------------------------------------------
+    def stop(self) -> None:
+        """End the thread: at once if it sleeps, else when its current call returns."""
+        self.state.cancel()
+        self.event.set()
+
+    def start_interrupting(self) -> None:
+        helper = Thread(
+            target=self.loop_handle.context.copy().run,
+            args=(self._keep_interrupting,),
+            name=f"{self.thread.name}-interrupt",
+            daemon=True,
+        )
+        with suppress(RuntimeError):  # the system has no thread left: the call ends by itself
+            helper.start()
+
+    def _keep_interrupting(self) -> None:
+        """Interrupt repeatedly: the first time, the call may not block yet."""
+        while self.thread.is_alive():
+            interrupt = self.interrupt
+            if interrupt is not None:
+                try:
+                    interrupt()
+                except Exception as error:
+                    self._report("interrupting the iterable raised", error)
+                    return
+            self.thread.join(_INTERRUPT_INTERVAL)
+
+
 class _ThreadSubscription(Generic[T]):
     """The loop's side of one subscription."""
 
-    __slots__ = ("__weakref__", "_closing", "_downstream", "_feed", "_started")
+    __slots__ = ("__weakref__", "_closing", "_downstream", "_is_started", "_worker")
 
-    def __init__(self, downstream: Downstream[T], feed: _Feed[T]) -> None:
+    def __init__(self, downstream: Downstream[T], worker: _PullThread[T]) -> None:
         self._downstream: Downstream[T] | None = downstream
-        self._feed = feed
-        self._started = False
+        self._worker = worker
+        self._is_started = False
         self._closing: Future[None] | None = None
-        feed.owner = ref(self)
+        worker.owner = ref(self)
 
     def request(self, n: int) -> None:
-        feed = self._feed
-        feed.requested = min(feed.requested + n, UNBOUNDED)
-        feed.keeping.append(self)
-        if self._started:
-            feed.ring()
+        worker = self._worker
+        worker.state.request(n)
+        worker.owners.append(self)
+        if self._is_started:
+            worker.event.set()
             return
-        self._started = True
+        self._is_started = True
         try:
-            feed.thread.start()
-        except RuntimeError as error:  # the system has no thread to give
-            feed.keeping.clear()
+            worker.thread.start()
+        except RuntimeError as error:  # the system has no thread left
+            worker.owners.clear()
             self._end(error)
 
-    def arrive(self) -> None:
-        """Take what is ready."""
-        self._feed.posted = False  # before the look: what is appended from now on is posted anew
-        self.deliver()
-
     def deliver(self) -> None:
-        feed, downstream = self._feed, self._downstream
-        finished = feed.finished  # before the look at `ready`: all that precedes the end is there
-        if finished and self._closing is not None and not self._closing.done():
+        """Deliver what is ready."""
+        state, downstream = self._worker.state, self._downstream
+        elements, is_finished = state.take()
+        if is_finished and self._closing is not None and not self._closing.done():
             self._closing.set_result(None)
         if downstream is None:
             return
-        if feed.ready:
-            downstream.push([feed.ready.popleft() for _ in range(len(feed.ready))])
-        if finished:
-            error, feed.error = feed.error, None
+        if elements:
+            downstream.push(elements)
+        if is_finished:
+            error, state.error = state.error, None
             self._end(error)
 
     def _end(self, error: Exception | None) -> None:
         downstream, self._downstream = self._downstream, None
         if downstream is None:
-            return  # cancelled while the last elements were pushed
+            return  # cancelled while the last elements were delivered
         if error is None:
             downstream.complete()
         else:
             downstream.fail(error)
 
     def cancel(self) -> None:
-        feed, self._downstream = self._feed, None
-        asleep = feed.parked
-        feed.stop()
-        feed.ready.clear()
-        if self._started and not asleep and not feed.finished:
-            self._interrupt()
+        worker, self._downstream = self._worker, None
+        is_sleeping = worker.event.is_waiting
+        worker.stop()
+        worker.state.ready.clear()
+        if self._is_started and not is_sleeping and not worker.state.is_finished:
+            worker.start_interrupting()
 
     async def aclose(self) -> None:
         """Wait, after a cancellation, until the thread has closed the iterable and ends."""
-        if self._started and not self._feed.finished:
-            self._closing = self._closing or self._feed.loop_handle.create_future()
+        if self._is_started and not self._worker.state.is_finished:
+            self._closing = self._closing or self._worker.loop_handle.create_future()
             await self._closing
 
-    def _interrupt(self) -> None:
-        feed = self._feed
-        work = feed.loop_handle.context.copy().run
-        helper = Thread(
-            target=work,
-            args=(feed.keep_interrupting,),
-            name=f"{feed.thread.name}-interrupt",
-            daemon=True,
-        )
-        with suppress(RuntimeError):  # no thread to be had: the call ends by itself, some day
-            helper.start()
-
     def __del__(self) -> None:
-        # Forgotten without a signal, for example with a loop that was closed under it. Only what
-        # is safe inside the garbage collector: no thread is started and no lock is taken.
+        # Collected without a signal, for example after its loop was closed. Only what is safe
+        # inside the garbage collector: no thread is started and no lock is taken.
         if self._downstream is not None:
-            self._feed.stop()
+            self._worker.stop()

@@ -1,27 +1,29 @@
-"""The web's edge: flows as responses and over WebSockets, for any ASGI server or framework.
+"""Flows as HTTP responses and over WebSockets, for any ASGI server or framework.
 
-`sse`, `ndjson` and `stream` make an ASGI app of a flow; `websocket` serves many flows on one
+`sse`, `ndjson` and `stream` make an ASGI app from a flow; `websocket` serves many flows on one
 socket, in the text protocol of docs/protocol.md. No framework is imported: an app is an endpoint of
-a Starlette or FastAPI route, is mounted, or is served by itself.
+a Starlette or FastAPI route, is mounted, or is served directly.
 """
 
-from .forms import Event
-from .http import ndjson, sse, stream
+from .counters import Counters
+from .formats import Event
+from .http_endpoint import ndjson, sse, stream
 from .javascript import javascript
-from .problem import ClientLeft, PeerFailed, Refused
+from .options import ResponseOptions
+from .problem import ClientDisconnected, PeerFailed, Refused
 from .request import HttpRequest
-from .tally import Tally
-from .text.endpoint import websocket
-from .text.incoming import Peer
+from .text_protocol.peer import Peer
+from .text_protocol.websocket_endpoint import websocket
 
 __all__ = (
-    "ClientLeft",
+    "ClientDisconnected",
+    "Counters",
     "Event",
     "HttpRequest",
     "Peer",
     "PeerFailed",
     "Refused",
-    "Tally",
+    "ResponseOptions",
     "javascript",
     "ndjson",
     "sse",

@@ -1,12 +1,11 @@
-"""The module for browsers, served from the package."""
+"""The JavaScript module for browsers, served from the package."""
 
 from hashlib import sha256
 from importlib.resources import files
 
-from .delivery import refuse, respond
-from .endpoint import live
 from .problem import Problem
 from .request import HttpRequest, Receive, Scope, Send
+from .responses import complete_lifespan, encode_headers, send_problem, send_response
 
 __all__ = ("JavaScriptEndpoint", "javascript")
 
@@ -18,8 +17,8 @@ def javascript() -> "JavaScriptEndpoint":
 
         Route("/reactive.js", endpoint=javascript())
 
-    A page imports it: ``import {connect} from "/reactive.js"``. The file is read here and now, and
-    answered from memory, with an ETag.
+    A page imports it: ``import {connect} from "/reactive.js"``. This call reads the file;
+    responses are sent from memory, with an ETag.
     """
     return JavaScriptEndpoint((files(__package__ or "") / "browser" / "reactive.js").read_bytes())
 
@@ -32,21 +31,21 @@ class JavaScriptEndpoint:
         self._tag = f'"{sha256(text).hexdigest()[:24]}"'
         headers = {"content-type": "text/javascript; charset=utf-8", "etag": self._tag,
                    "cache-control": "no-cache"}  # fmt: skip
-        self._headers = [(name.encode(), each.encode()) for name, each in headers.items()]
+        self._headers = encode_headers(headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
             return
         if scope["type"] != "http":
-            await live(receive, send)
+            await complete_lifespan(receive, send)
             return
         request = HttpRequest(scope)
         if request.method not in ("GET", "HEAD"):
-            await refuse(send, Problem(405, "this is a file: GET it", {"allow": "GET, HEAD"}))
+            await send_problem(send, Problem(405, "this is a file: GET it", {"allow": "GET, HEAD"}))
         elif request.headers.get("if-none-match") == self._tag:
-            await respond(send, 304, self._headers)
+            await send_response(send, 304, self._headers)
         else:
             length = (b"content-length", str(len(self.text)).encode())
             body = b"" if request.method == "HEAD" else self.text
-            await respond(send, 200, [*self._headers, length], body)
+            await send_response(send, 200, [*self._headers, length], body)

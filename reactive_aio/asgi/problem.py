@@ -1,24 +1,27 @@
-"""What a client is told of an error: one form for HTTP, for events, lines and sockets."""
+"""Errors as clients see them: one form for HTTP, events, lines and sockets."""
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..errors import ReactiveError
 
-__all__ = ("ClientLeft", "PeerFailed", "Problem", "Refused", "problem_of")
+if TYPE_CHECKING:
+    from .._core.loop import LoopHandle
 
-_UNSAID: Final = "the stream failed"
+__all__ = ("ClientDisconnected", "ErrorPolicy", "PeerFailed", "Problem", "Refused")
+
+_HIDDEN: Final = "the stream failed"
 
 
 class Refused(ReactiveError):
-    """An error that is meant for the client: its *status* and its *detail* are told as they are.
+    """An error that is meant for the client, which receives its *status* and its *detail*.
 
-    Raised by the function that makes a flow, or by the flow itself: before the first element it is
-    the status of the response, behind it the error inside the stream.
+    The function that makes a flow may raise it, or the flow may fail with it. Before the first
+    element it sets the status of the response; after that it is the error inside the stream.
     """
 
     def __init__(
@@ -32,15 +35,15 @@ class Refused(ReactiveError):
         super().__init__(f"{status}: {self.detail}")
 
 
-class ClientLeft(ReactiveError, ConnectionError):
-    """The client whose stream was subscribed to has closed its socket."""
+class ClientDisconnected(ReactiveError, ConnectionError):
+    """The client that published the stream has closed its socket."""
 
     def __init__(self) -> None:
-        super().__init__("the client has closed its socket; subscribe anew when it is back")
+        super().__init__("the client has closed its socket; subscribe again when it reconnects")
 
 
 class PeerFailed(ReactiveError):
-    """The client said that its stream failed; `status` and `detail` are its own words."""
+    """The stream that a client publishes has failed; `status` and `detail` are from the client."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(f"the client's stream failed: {detail or status}")
@@ -50,7 +53,7 @@ class PeerFailed(ReactiveError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An error as clients see it."""
+    """An error as a client receives it (RFC 9457)."""
 
     status: int
     detail: str
@@ -59,26 +62,39 @@ class Problem:
     """The rule of the specification that the client broke."""
 
     def json(self) -> str:
-        told: dict[str, Any] = {"status": self.status, "detail": self.detail}
+        members: dict[str, Any] = {"status": self.status, "detail": self.detail}
         if self.rule is not None:
-            told["rule"] = self.rule
-        return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+            members["rule"] = self.rule
+        return json.dumps(members, ensure_ascii=False, separators=(",", ":"))
 
 
-def problem_of(error: BaseException, tell: bool) -> tuple[Problem, bool]:
-    """What to tell of *error*, and whether it was meant for the client.
+@dataclass(frozen=True, slots=True)
+class ErrorPolicy:
+    """Decides which errors a client sees, and reports the others to the application."""
 
-    The text of an error that was not is kept back, unless *tell*.
-    """
-    if isinstance(error, Refused):
-        return Problem(error.status, error.detail, error.headers), True
-    if foreign := _of_starlette(error):
-        return foreign, True
-    return Problem(500, str(error) or type(error).__name__ if tell else _UNSAID), False
+    expose_errors: bool
+    """Whether clients receive the text of errors that are not meant for them."""
+    on_error: Callable[[BaseException], object] | None
+    """Called with each error that is not meant for the client; default: the loop's handler."""
+
+    def problem(
+        self, error: BaseException, loop_handle: "LoopHandle", context: str, *, report: bool = True
+    ) -> Problem:
+        """Return what the client receives; *report* an error that is not meant for the client."""
+        if isinstance(error, Refused):
+            return Problem(error.status, error.detail, error.headers)
+        if foreign := _of_starlette(error):
+            return foreign
+        if report and self.on_error is not None:
+            self.on_error(error)
+        elif report:
+            loop_handle.report(context, error)
+        text = str(error) or type(error).__name__
+        return Problem(500, text if self.expose_errors else _HIDDEN)
 
 
 def phrase(status: int) -> str:
-    """The words that HTTP has for *status*."""
+    """Return the reason phrase of *status* in HTTP."""
     try:
         return HTTPStatus(status).phrase
     except ValueError:
@@ -86,7 +102,7 @@ def phrase(status: int) -> str:
 
 
 def _of_starlette(error: BaseException) -> Problem | None:
-    """An HTTPException of Starlette or FastAPI, which nobody can raise who has not imported it."""
+    """Read an HTTPException of Starlette or FastAPI, without importing either of them."""
     module = sys.modules.get("starlette.exceptions")
     kind: Any = getattr(module, "HTTPException", None)
     if kind is None or not isinstance(error, kind):

@@ -1,4 +1,4 @@
-"""What a client asked for: a view of an ASGI scope, for functions that make flows."""
+"""A client's request: a view of an ASGI scope, for functions that make flows."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Final
@@ -6,19 +6,19 @@ from urllib.parse import parse_qsl
 
 from .problem import Refused
 
-__all__ = ("HttpRequest", "Receive", "Scope", "Send", "count_of")
+__all__ = ("HttpRequest", "Receive", "Scope", "Send", "parse_count")
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-_MOST_DIGITS: Final = 15
+_MAX_DIGITS: Final = 15
 
 
 class HttpRequest:
-    """One request: its path, its query, its headers, and where it wants to go on.
+    """One request: its path, its query, its headers, and the last event the client received.
 
-    Made of the ASGI `scope`, in which frameworks leave what else they know (``scope["user"]``).
+    It is made from the ASGI `scope`, which also holds what frameworks add (``scope["user"]``).
     """
 
     __slots__ = ("_headers", "_query", "scope")
@@ -33,7 +33,7 @@ class HttpRequest:
 
     @property
     def method(self) -> str:
-        """GET or HEAD; of a WebSocket it is GET."""
+        """GET or HEAD; GET for a WebSocket."""
         return str(self.scope.get("method", "GET"))
 
     @property
@@ -42,13 +42,13 @@ class HttpRequest:
 
     @property
     def path_params(self) -> Mapping[str, Any]:
-        """What the framework's router found in the path: ``/prices/{symbol}``."""
+        """The parameters that the framework's router found in the path: ``/prices/{symbol}``."""
         found: Mapping[str, Any] = self.scope.get("path_params", {})
         return found
 
     @property
     def query(self) -> Mapping[str, str]:
-        """The parameters behind the question mark. What is given twice counts once, the last."""
+        """The parameters after the question mark; of repeated ones, the last."""
         if self._query is None:
             text = bytes(self.scope.get("query_string", b"")).decode("latin-1")
             self._query = dict(parse_qsl(text, keep_blank_values=True))
@@ -56,7 +56,7 @@ class HttpRequest:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """By their names in lower case; what came several times is joined by a comma."""
+        """Headers by their names in lower case; repeated ones are joined by a comma."""
         if self._headers is None:
             found: dict[str, str] = {}
             for raw_name, raw in self.scope.get("headers", ()):
@@ -67,14 +67,14 @@ class HttpRequest:
 
     @property
     def last_event_id(self) -> str | None:
-        """The id of the last element that the client has; None when it has none yet."""
+        """The id of the last element that the client received; None on its first request."""
         found = self.headers.get("last-event-id")
         # Headers are read as latin-1, but browsers send the id in UTF-8.
         return found.encode("latin-1").decode("utf-8", "replace") if found else None
 
 
-def count_of(text: str, name: str) -> int:
-    """Read *text* as a demand; refuse it (400), by rule 3.9, if it is none."""
-    if not (text.isascii() and text.isdigit()) or len(text) > _MOST_DIGITS or int(text) < 1:
+def parse_count(text: str, name: str) -> int:
+    """Read *text* as a demand; refuse anything else with 400 (rule 3.9)."""
+    if not (text.isascii() and text.isdigit()) or len(text) > _MAX_DIGITS or int(text) < 1:
         raise Refused(400, f"rule 3.9: {name} must be a whole number of at least 1, not {text!r}")
     return int(text)

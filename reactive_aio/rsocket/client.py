@@ -9,7 +9,7 @@ from anyio import move_on_after
 from .._core.duration import Duration, to_seconds
 from .._core.loop import LoopHandle
 from ..retry import RetryPolicy
-from .driver import Driver, lost_error
+from .driver import Driver
 from .payloads import BYTES, Codec
 from .protocol.connection import Connection
 from .protocol.errors import ConnectionLost
@@ -72,8 +72,7 @@ class Client(Requester[T]):
         """Wait for a connection; raise `ConnectionLost` if the client does not reconnect."""
         if self._reconnector is not None and self._driver.close_reason is not None:
             await self._reconnector.wait()
-        if self._driver.close_reason is not None:
-            raise lost_error(self._driver)
+        self._driver.require_open()
 
     async def aclose(self) -> None:
         """Close the connection; open streams fail."""

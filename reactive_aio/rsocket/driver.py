@@ -1,16 +1,17 @@
-"""The driver: it brings one `Connection` together with a transport, the clock and the application.
+"""The driver of a connection: a `Connection`, its transport, the clock and the application.
 
-A turn takes in what has come, tells those whom it concerns, passes on the peer's demand, and writes
-what there is with one call. Nothing here waits: no task, no lock, one timer.
+A turn of the driver takes in received bytes, passes their events to the local ends of streams,
+passes on the peer's demand, and writes all output with one call. Nothing here blocks: a driver has
+no task and no lock, and one timer. `driver_lifecycle` is the table of its states.
 """
 
 from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled
 from .connection_tasks import ConnectionTasks
 from .deadline_timer import DeadlineTimer
-from .interfaces import BatchSender, Rebind, Responder, StreamReceiver, StreamSender, Transport
+from .driver_lifecycle import OVER, Action, Input, State, step
 from .protocol.connection import Connection
 from .protocol.errors import StreamFailed, error_of
 from .protocol.events import (
@@ -28,376 +29,506 @@ from .protocol.events import (
 from .protocol.frames import ErrorCode, Payload
 from .protocol.stream_states import InteractionModel
 from .stream_registry import StreamRegistry
-from .write_backpressure import WriteBackpressure
 
-__all__ = ("Driver", "lost_error")
+if TYPE_CHECKING:
+    from .protocol.frames import Resume, Setup
 
-WRITE: Final = 64 * 1024
+__all__ = ("CLOSE_TIMEOUT", "BatchSender", "Driver", "Rebind", "Responder", "Transport")
+
+WRITE_SIZE: Final = 64 * 1024
 CLOSE_TIMEOUT: Final = 5.0
 
 
-class Driver:
-    """One connection at work, on the loop on which it was made."""
+class Transport(Protocol):
+    """An object that moves bytes.
 
-    # These are the class's until they are set: CPython 3.11 is slow with objects that have 29
-    # attributes of their own, so that a request cost a third more.
+    It calls the driver's `data_received`, `pause_writing`, `resume_writing`, and once
+    `connection_lost`.
+    """
+
+    def write(self, data: bytes, /) -> object:
+        """Send *data*; never blocks."""
+        ...
+
+    def pause_reading(self) -> object: ...
+    def resume_reading(self) -> object: ...
+
+    def close(self) -> object:
+        """Send what was written, then end."""
+        ...
+
+    def abort(self) -> object:
+        """End now."""
+        ...
+
+
+class Responder(Protocol):
+    """An object that serves the peer's requests."""
+
+    def admit(self, driver: "Driver", setup: "Setup") -> None:
+        """Accept or reject a client, now or later."""
+        ...
+
+    def resume(self, driver: "Driver", frame: "Resume") -> None:
+        """Move the transport of *driver* to the session that *frame* names, or reject it."""
+        ...
+
+    def serve(self, driver: "Driver", request: RequestReceived) -> None: ...
+    def respond(self, driver: "Driver", requests: "list[tuple[int, bytes, bytes | None]]") -> None:
+        """Serve requests for one element: stream id, data and metadata of each."""
+        ...
+
+    def pushed(self, driver: "Driver", metadata: bytes) -> None: ...
+
+
+class BatchSender(Protocol):
+    """An object that collects elements and sends them together."""
+
+    def send(self) -> None: ...
+
+
+Rebind = Callable[["Driver"], object]
+"""Connects a transport to another driver."""
+
+
+class Driver:
+    """Drives one connection on the event loop on which it was made."""
+
+    # Class attributes until they are set: CPython 3.11 is slow with objects that have 29 attributes
+    # of their own, which made a request a third more expensive.
     close_reason: StreamFailed | None = None
-    """Why the connection is over, once it is."""
+    """Why the connection has ended; None while it has not."""
     user: Any = None
-    """What the authentication of the peer returned."""
+    """The result of authenticating the peer."""
     is_resume_only: bool = False
-    """The peer may have a session back, but not begin one."""
-    refused: bool = False
-    """The peer was not let in; it may have sent more, which nobody reads."""
+    """Whether the peer may resume a session, but not begin one."""
     on_closed: "Callable[[Driver], object] | None" = None
-    """Called once, when it is over and nothing is left of it."""
+    """Called once, when nothing of the connection is left."""
     on_suspended: "Callable[[Driver], object] | None" = None
-    """Called when a session lost its transport, and waits for another."""
+    """Called when a session loses its transport and waits for another."""
 
     def __init__(
         self, make: Callable[[float], Connection], responder: Responder | None = None
     ) -> None:
         self.loop_handle: LoopHandle = LoopHandle("an RSocket connection")
         self.connection: Connection = make(self.loop_handle.time())
-        parties = StreamRegistry()
-        self.receivers: dict[int, StreamReceiver] = parties.receivers
-        self.senders: dict[int, StreamSender] = parties.senders
-        self.responses: dict[int, Future[bytes]] = parties.responses
-        self.work: ConnectionTasks = ConnectionTasks(self.loop_handle)
-        self.at_resume: list[Callable[[], object]] = []  # called whenever a session goes on
-        self.waiting: list[Callable[[], object]] = []
-        """Called, once, when the peer grants a lease, or the connection is over."""
-        self._ends: list[Callable[[Driver], object]] = []
+        self.streams: StreamRegistry = StreamRegistry()
         self._responder = responder
+        self._state = State.UNCONNECTED
+        self._has_turn = False  # a turn is scheduled or runs
         self._transport: Transport | None = None
         self._rebind: Rebind | None = None
-        self._writable = True
-        self._held = False  # nothing is read
-        self._planned = False
-        self._lone = True  # not more than one thing happened when bytes came last
-        self._alarm = DeadlineTimer(self.loop_handle, self._tick)
-        self._kill: TimerHandle | None = None
-        self._gone: Future[None] | None = None
-        self._room: WriteBackpressure = WriteBackpressure(self)
-        self._gathered: list[BatchSender] = []
-        self._over = False  # the transport has ended
-        self._farewell = False  # the peer took leave, and left no stream open
-        self._doomed = False  # it is to end, should there ever be one
-        self._on: dict[type[Any], Callable[[Any], None]] = self._handlers() | parties.handlers()
-
-    def _handlers(self) -> dict[type[Any], Callable[[Any], None]]:
-        return {
-            RequestReceived: self._requested,
-            ResponseRequests: self._questions,
-            SetupReceived: self._asked,
-            ResumeReceived: self._resume_asked,
-            Resumed: self._resumed,
-            LeaseReceived: self._leased,
-            MetadataReceived: self._pushed,
-            Closed: self._closed,
+        self._is_writable = True
+        self._is_reading_paused = False
+        self._tasks = ConnectionTasks(self.loop_handle)
+        self._deadline_timer = DeadlineTimer(self.loop_handle, self._tick)
+        self._time_limit: TimerHandle | None = None  # of the end
+        self._batch_senders: list[BatchSender] = []
+        self._drain_waiters: list[Future[None]] = []
+        self._lease_callbacks: list[Callable[[], object]] = []
+        self._resume_callbacks: list[Callable[[], object]] = []
+        self._close_callbacks: list[Callable[[Driver], object]] = []
+        self._released: Future[None] | None = None
+        self._handlers = self.streams.handlers()
+        self._handlers |= {
+            RequestReceived: self._on_request,
+            ResponseRequests: self._on_response_requests,
+            SetupReceived: self._on_setup,
+            ResumeReceived: self._on_resume,
+            Resumed: self._on_resumed,
+            LeaseReceived: self._on_lease,
+            MetadataReceived: self._on_metadata,
+            Closed: self._on_connection_closed,
         }
 
     # -- for the transport -------------------------------------------------------------------------
     def attach(self, transport: Transport, rebind: Rebind | None = None) -> None:
-        """Begin, or go on, on a transport that is ready.
+        """Begin or resume on a transport that is ready.
 
-        One that has a method `rebind`, or comes with one, can be passed on to another driver.
+        A transport with a method `rebind`, or given with one, can move to another driver.
         """
         self._transport, self._rebind = transport, rebind or getattr(transport, "rebind", None)
-        self._writable, self._held = True, False
-        if self._doomed or self._over:
-            transport.abort()
-        elif self.connection.is_suspended:
-            self.connection.transport_replaced(self.loop_handle.time())
+        self._is_writable, self._is_reading_paused = True, False
+        self._advance(Input.ATTACH)
         self.schedule_turn()
 
     def data_received(self, data: bytes) -> None:
-        self._planned = True  # this turn is under way
+        self._has_turn = True  # it begins here
         events = self.connection.receive(data, self.loop_handle.time())
-        self._lone = _at_most_one(events)
         self._dispatch(events)
-        if self._gathered or self._room or not self.connection.is_idle:
-            self._turn()
-        elif self._lone:
-            self._planned = False
-            self._alarm.set(self.connection.next_deadline())
-        else:  # those who were answered ask again before that turn, in the same round of the loop
-            self.loop_handle.call_soon(self._turn)
+        if self._batch_senders or self._drain_waiters or not self.connection.is_idle:
+            self._run_turn()
+        elif _wakes_several(events):  # their next requests leave together, in this turn
+            self.loop_handle.call_soon(self._run_turn)
+        else:
+            self._has_turn = False
+            self._deadline_timer.set(self.connection.next_deadline())
 
     def pause_writing(self) -> None:
-        self._writable = False
+        self._is_writable = False
 
     def resume_writing(self) -> None:
-        self._writable = True
+        self._is_writable = True
         self.schedule_turn()
 
     def connection_lost(self, error: BaseException | None = None) -> None:
-        """The transport has ended. A session that may go on without it waits for another one."""
-        if self._over:
+        """The transport has ended. A session that may be resumed waits for another one."""
+        if self._state in OVER:
             return
-        self._planned = True
+        self._has_turn = True
         reason = "the transport was closed" if error is None else f"the transport failed: {error}"
         self._dispatch(self.connection.transport_lost(self.loop_handle.time(), reason))
         self._transport = self._rebind = None
-        if not self.connection.is_suspended:
-            self._end()
-            return
-        self._writable = self._held = self._planned = False
-        self._alarm.set(self.connection.next_deadline())
-        if self.on_suspended is not None:
-            self.on_suspended(self)
-
-    def _end(self) -> None:
-        """Nothing is left of it."""
-        if self._over:
-            return
-        self._over = self._planned = True
-        self._gathered.clear()
-        self._alarm.stop()
-        if self._kill is not None:
-            self._kill.cancel()
-            self._kill = None
-        self._room.make()
-        if self._gone is not None and not self._gone.done():
-            self._gone.set_result(None)
-        if self._farewell and self.work:  # nobody waits for it: it may end in peace
-            self._kill = self.loop_handle.call_later(CLOSE_TIMEOUT, self.work.stop)
-            self.work.when_idle(self._leave)
-        else:
-            self.work.stop()
-            self._leave()
-
-    def _leave(self) -> None:
-        """Tell those who want to know that it is over."""
-        if self._kill is not None:
-            self._kill.cancel()
-        ends, self._ends = self._ends, []
-        for each in ends:
-            each(self)
-        if self.on_closed is not None:
-            self.on_closed(self)
-
-    def add_close_callback(self, callback: "Callable[[Driver], object]") -> None:
-        """Have *callback* called when nothing is left of the connection."""
-        if self._over:
-            callback(self)
-        else:
-            self._ends.append(callback)
-
-    def get_extra_info(self, name: str) -> Any:
-        """What the transport says of itself by *name*, as asyncio's ``get_extra_info``."""
-        ask = getattr(self._transport, "get_extra_info", None)
-        return None if ask is None else ask(name)
+        self._advance(Input.SUSPEND if self.connection.is_suspended else Input.LOSE)
 
     # -- for the application -----------------------------------------------------------------------
+    def require_open(self) -> None:
+        """Raise the reason of the end if the connection has ended."""
+        if self.close_reason is not None:
+            raise self.close_reason
+
+    def get_extra_info(self, name: str) -> Any:
+        """The transport's information by *name*, as in asyncio; None if it has none."""
+        get = getattr(self._transport, "get_extra_info", None)
+        return None if get is None else get(name)
+
     def schedule_turn(self) -> None:
-        """Have a turn soon; any number of calls lead to one."""
-        if not self._planned:
-            self._planned = True
-            self.loop_handle.call_soon(self._turn)
+        """Schedule a turn; any number of calls lead to one."""
+        if not self._has_turn:
+            self._has_turn = True
+            self.loop_handle.call_soon(self._run_turn)
 
     def send_request(self) -> None:
-        """A request has been made: it leaves at once if it is the only one, else in a turn."""
-        if self._planned:
+        """Send a request: at once while its stream is the only one, else in a turn."""
+        if self._has_turn:
             return
-        if self._lone and self.connection.has_single_stream:
+        if self.connection.has_single_stream:
             self._write()
             if not self.connection.has_output:
                 return
         self.schedule_turn()
 
     def schedule_send(self, sender: BatchSender) -> None:
-        """*sender* has elements, to be sent in the next turn."""
-        self._gathered.append(sender)
+        """Call *sender* in the next turn."""
+        self._batch_senders.append(sender)
         self.schedule_turn()
 
-    def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> "Task[Any] | None":
-        """Start a task that does not outlive the connection."""
+    def create_task(self, work: Coroutine[Any, Any, Any], name: str) -> "Task[Any] | None":
+        """Start a task that does not outlive the connection; None if that has ended."""
         if self.close_reason is not None:
             work.close()
             return None
-        return self.work.spawn(work, name)
+        return self._tasks.create_task(work, name)
 
     async def drain(self) -> None:
-        """Wait until little waits to be sent."""
-        await self._room.wait()
+        """Wait until the output queued is below the watermark."""
+        connection = self.connection
+        while self.close_reason is None and connection.queued_bytes >= connection.limits.watermark:
+            await self._output_changed()
 
     def accept(self) -> None:
-        """Let the client in."""
-        if not self._over and self.connection.is_awaiting_accept:
+        """Accept the client."""
+        if self._state not in OVER and self.connection.is_awaiting_accept:
             self.connection.accept(self.loop_handle.time())
             self.schedule_turn()
 
     def reject(self, reason: str = "") -> None:
-        """Do not let the client in."""
-        if not self._over and self.connection.is_awaiting_accept:
+        """Reject the client."""
+        if self._state not in OVER and self.connection.is_awaiting_accept:
             self.connection.reject(reason)
-            self.refused = True
+            self._advance(Input.REJECT)
             self.schedule_turn()
 
+    def add_lease_callback(self, callback: Callable[[], object]) -> None:
+        """Call *callback* once, when the peer grants a lease or the connection ends."""
+        self._lease_callbacks.append(callback)
+
+    def remove_lease_callback(self, callback: Callable[[], object]) -> None:
+        if callback in self._lease_callbacks:
+            self._lease_callbacks.remove(callback)
+
+    def add_resume_callback(self, callback: Callable[[], object]) -> None:
+        """Call *callback* whenever the session is resumed."""
+        self._resume_callbacks.append(callback)
+
+    def add_close_callback(self, callback: "Callable[[Driver], object]") -> None:
+        """Call *callback* once nothing of the connection is left."""
+        if self._state in OVER:
+            callback(self)
+        else:
+            self._close_callbacks.append(callback)
+
+    # -- the end -----------------------------------------------------------------------------------
     async def aclose(self) -> None:
-        """End the connection, streams and all, and wait until nothing of it is left."""
-        await self._room.said(CLOSE_TIMEOUT)
+        """Close the connection and its streams, and wait until nothing of it is left."""
+        await self._flush_final_output()
         if self.close_reason is None:
             self.connection.close()
             self.schedule_turn()
-        if not self._over and (self._transport is not None or self.connection.is_closed):
-            if self._gone is None:
-                self._gone = self.loop_handle.create_future()
-            await wait_settled(self._gone)
-        self.work.stop()
-        await self.work.ended()
+        is_ending = self._transport is not None or self.connection.is_closed
+        if is_ending and self._state not in OVER:
+            if self._released is None:
+                self._released = self.loop_handle.create_future()
+            await wait_settled(self._released)
+        self._tasks.cancel()
+        await self._tasks.wait()
 
     def abort(self) -> None:
-        """End it without a word."""
-        self._doomed = True
-        if self._transport is not None and not self._over:
+        """End the transport at once, without sending what is queued."""
+        self._advance(Input.ABORT)
+
+    def discard(self) -> None:
+        """Release a driver that has no transport and will not get one."""
+        self._advance(Input.LOSE)
+
+    def take_over(self, other: "Driver", frame: "Resume") -> bool:
+        """Resume this session on the transport of *other*, which received *frame*, if possible."""
+        transport, rebind = other._transport, other._rebind
+        is_same_framing = self.connection.prefixed is other.connection.prefixed
+        if transport is None or rebind is None or not is_same_framing:
+            return False
+        if not self.connection.resume(frame, self.loop_handle.time()):
+            self.schedule_turn()
+            return False
+        unread = other.connection.detach()
+        other._transport = other._rebind = None
+        other.discard()
+        if self._transport is not None and self._rebind is not None:  # its loss is not known yet
+            self._rebind(other)
             self._transport.abort()
+        self._transport, self._rebind = transport, rebind
+        self._is_writable, self._is_reading_paused = True, other._is_reading_paused
+        self._advance(Input.ATTACH)
+        rebind(self)
+        self.schedule_turn()
+        for data in unread:
+            self.data_received(data)
+        return True
+
+    async def _flush_final_output(self) -> None:
+        """Wait, for a limited time, until output that no answer would confirm has been sent."""
+        time = self.loop_handle.time
+        limit = time() + CLOSE_TIMEOUT
+        timer = self.loop_handle.call_later(CLOSE_TIMEOUT, self._wake_drain_waiters)
+        while self._transport is not None and self.connection.has_final_output:
+            if self.close_reason is not None or time() >= limit:
+                break
+            await self._output_changed()
+        timer.cancel()
+
+    async def _output_changed(self) -> None:
+        waiter = self.loop_handle.create_future()
+        self._drain_waiters.append(waiter)
+        self.schedule_turn()
+        await waiter
+
+    def _wake_drain_waiters(self) -> None:
+        waiters, self._drain_waiters = self._drain_waiters, []
+        for each in waiters:
+            if not each.done():
+                each.set_result(None)
 
     # -- a turn ------------------------------------------------------------------------------------
-    def _turn(self) -> None:
-        if not self._planned or self._over:
+    def _run_turn(self) -> None:
+        if not self._has_turn or self._state in OVER:
             return
         connection, now = self.connection, self.loop_handle.time()
         while True:
-            gathered, self._gathered = self._gathered, []
-            for each in gathered:
+            senders, self._batch_senders = self._batch_senders, []
+            for each in senders:
                 each.send()
             if not (events := connection.flush(now)):
                 break
             self._dispatch(events)
         self._write()
-        self._planned = False
-        if events := connection.flush(now):  # there is room again: in the next turn
-            self._planned = True
+        self._has_turn = False
+        if events := connection.flush(now):  # there is room for more demand: use the next turn
+            self._has_turn = True
             self._dispatch(events)
-            self._planned = False
+            self._has_turn = False
             self.schedule_turn()
-        elif connection.has_output and self._writable:
+        elif connection.has_output and self._is_writable:
             self.schedule_turn()
-        self._hold()
-        self._alarm.set(connection.next_deadline())
+        self._update_reading()
+        self._deadline_timer.set(connection.next_deadline())
         if connection.is_closed:
-            self._finish()
-        elif self._room and connection.queued_bytes < connection.limits.watermark:
-            self._room.make()
+            self._advance(Input.LOSE if self._transport is None else Input.SENT)
+        elif self._drain_waiters and connection.queued_bytes < connection.limits.watermark:
+            self._wake_drain_waiters()
 
     def _write(self) -> None:
         transport = self._transport
-        if transport is not None and self._writable:
-            data = self.connection.data_to_send(WRITE)
+        if transport is not None and self._is_writable:
+            data = self.connection.data_to_send(WRITE_SIZE)
             if data:
                 transport.write(data)
 
-    def _hold(self) -> None:
-        """Read nothing while the connection is waiting for the application."""
-        held = self.connection.is_awaiting_accept
-        if held is not self._held and self._transport is not None:
-            self._held = held
-            if held:
+    def _update_reading(self) -> None:
+        """Read nothing while the application decides on a client."""
+        is_paused = self.connection.is_awaiting_accept
+        if is_paused is not self._is_reading_paused and self._transport is not None:
+            self._is_reading_paused = is_paused
+            if is_paused:
                 self._transport.pause_reading()
             else:
                 self._transport.resume_reading()
 
-    def _finish(self) -> None:
-        transport = self._transport
-        if transport is None:
-            self._end()
-        elif not self._over:
-            half: Any = transport
-            if self.refused and hasattr(half, "can_write_eof") and half.can_write_eof():
-                # To close a socket with bytes that were not read resets it, and the peer may lose
-                # the reason. It ends when the peer has seen it, or after CLOSE_TIMEOUT.
-                half.write_eof()
-            else:
-                transport.close()
-
-    # -- time --------------------------------------------------------------------------------------
     def _tick(self) -> None:
         now = self.loop_handle.time()
         deadline = self.connection.next_deadline()
         if deadline is not None and now >= deadline:
-            self._planned = True
+            self._has_turn = True
             self._dispatch(self.connection.tick(now))
-            self._turn()
+            self._run_turn()
         else:
-            self._alarm.set(deadline)
+            self._deadline_timer.set(deadline)
+
+    # -- the actions of the table ------------------------------------------------------------------
+    def _advance(self, happened: Input) -> None:
+        self._state, action = step(self._state, happened)
+        if action is not Action.NOTHING:
+            _ACTIONS[action](self)
+
+    def _start(self) -> None:
+        if self.connection.is_suspended:
+            self.connection.transport_replaced(self.loop_handle.time())
+
+    def _wait_for_transport(self) -> None:
+        self._is_writable = self._is_reading_paused = self._has_turn = False
+        self._deadline_timer.set(self.connection.next_deadline())
+        if self.on_suspended is not None:
+            self.on_suspended(self)
+
+    def _limit_end(self) -> None:
+        if self._time_limit is None:
+            self._time_limit = self.loop_handle.call_later(CLOSE_TIMEOUT, self.abort)
+
+    def _close_transport(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def _close_writing(self) -> None:
+        """Close the sending half only, where the transport can.
+
+        Closing a socket with unread bytes resets it, and the peer may lose the reason. The
+        transport ends when the peer has read it, or when the time limit passes.
+        """
+        transport: Any = self._transport
+        if hasattr(transport, "can_write_eof") and transport.can_write_eof():
+            transport.write_eof()
+        else:
+            self._close_transport()
+
+    def _abort_transport(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _release(self) -> None:
+        self._release_transport()
+        self._tasks.cancel()
+        self._report_end()
+
+    def _linger(self) -> None:
+        self._release_transport()
+        self._time_limit = self.loop_handle.call_later(CLOSE_TIMEOUT, self._tasks.cancel)
+        self._tasks.call_when_idle(lambda: self._advance(Input.IDLE))
+
+    def _release_transport(self) -> None:
+        """Release everything but the tasks."""
+        self._has_turn = True  # the last one: no other is scheduled
+        self._batch_senders.clear()
+        self._deadline_timer.cancel()
+        if self._time_limit is not None:
+            self._time_limit.cancel()
+        self._wake_drain_waiters()
+        if self._released is not None and not self._released.done():
+            self._released.set_result(None)
+
+    def _report_end(self) -> None:
+        if self._time_limit is not None:
+            self._time_limit.cancel()
+        callbacks, self._close_callbacks = self._close_callbacks, []
+        for each in callbacks:
+            each(self)
+        if self.on_closed is not None:
+            self.on_closed(self)
 
     # -- events ------------------------------------------------------------------------------------
     def _dispatch(self, events: list[Event]) -> None:
         for event in events:
-            act = self._on.get(type(event))
-            if act is not None:
-                act(event)
+            handler = self._handlers.get(type(event))
+            if handler is not None:
+                handler(event)
 
-    def _requested(self, event: RequestReceived) -> None:
+    def _on_request(self, event: RequestReceived) -> None:
         if self._responder is not None:
             self._responder.serve(self, event)
         elif event.model is not InteractionModel.FNF:
             reason = b"nothing is served here"
             self.connection.fail_stream(event.stream_id, ErrorCode.REJECTED, reason)
 
-    def _questions(self, event: ResponseRequests) -> None:
+    def _on_response_requests(self, event: ResponseRequests) -> None:
         if self._responder is not None:
             self._responder.respond(self, event.requests)
             return
         for stream_id, data, metadata in event.requests:
-            self._requested(
-                RequestReceived(stream_id, InteractionModel.RESPONSE, Payload(data, metadata))
-            )
+            payload = Payload(data, metadata)
+            self._on_request(RequestReceived(stream_id, InteractionModel.RESPONSE, payload))
 
-    def _asked(self, event: SetupReceived) -> None:
+    def _on_setup(self, event: SetupReceived) -> None:
         if self._responder is not None:
             self._responder.admit(self, event.setup)
         else:
-            self.connection.reject("nobody is let in here")
+            self.connection.reject("no client is accepted here")
 
-    def _resume_asked(self, event: ResumeReceived) -> None:
+    def _on_resume(self, event: ResumeReceived) -> None:
         if self._responder is not None:
             self._responder.resume(self, event.resume)
         else:
-            self.connection.reject("nobody is let in here")
+            self.connection.reject("no client is accepted here")
 
-    def _resumed(self, _: Resumed) -> None:
-        for each in self.at_resume:
+    def _on_resumed(self, _: Resumed) -> None:
+        for each in self._resume_callbacks:
             each()
 
-    def _leased(self, _: LeaseReceived | Closed) -> None:
-        waiting, self.waiting = self.waiting, []
-        for each in waiting:
+    def _on_lease(self, _: LeaseReceived | Closed) -> None:
+        callbacks, self._lease_callbacks = self._lease_callbacks, []
+        for each in callbacks:
             each()
 
-    def _pushed(self, event: MetadataReceived) -> None:
+    def _on_metadata(self, event: MetadataReceived) -> None:
         if self._responder is not None:
             self._responder.pushed(self, event.metadata)
 
-    def _closed(self, event: Closed) -> None:
+    def _on_connection_closed(self, event: Closed) -> None:
         self.close_reason = error_of(event.code, event.data)
-        if event.code == ErrorCode.CONNECTION_CLOSE or not isinstance(
-            self.close_reason, ConnectionError
-        ):
+        is_normal = event.code == ErrorCode.CONNECTION_CLOSE
+        if is_normal or not isinstance(self.close_reason, ConnectionError):
             self.close_reason = error_of(ErrorCode.CONNECTION_CLOSE, event.data or b"it was closed")
-        self._farewell = event.code == ErrorCode.CONNECTION_CLOSE and not event.local
-        if not self._farewell:
-            self.work.stop()
-        self._leased(event)
-        if not self._over and self._transport is not None and self._kill is None:
-            self._kill = self.loop_handle.call_later(CLOSE_TIMEOUT, self.abort)
+        if event.local or not is_normal:
+            self._tasks.cancel()
+            happened = Input.CLOSE
+        else:
+            happened = Input.LEAVE
+        self._on_lease(event)
+        self._advance(happened)
 
 
-def _at_most_one(events: list[Event]) -> bool:
-    """Whether no more than one thing happened, so that what it leads to may leave at once."""
-    if not events:
-        return True
-    if len(events) > 1:
-        return False
-    match events[0]:
-        case Responses(several) | ResponseRequests(several):
-            return len(several) == 1
-        case _:
-            return True
+_ACTIONS: Final[dict[Action, Callable[[Driver], None]]] = {
+    Action.START: Driver._start,
+    Action.WAIT: Driver._wait_for_transport,
+    Action.LIMIT: Driver._limit_end,
+    Action.CLOSE_TRANSPORT: Driver._close_transport,
+    Action.CLOSE_WRITING: Driver._close_writing,
+    Action.ABORT_TRANSPORT: Driver._abort_transport,
+    Action.LINGER: Driver._linger,
+    Action.RELEASE: Driver._release,
+    Action.REPORT: Driver._report_end,
+}
 
 
-def lost_error(driver: Driver) -> StreamFailed:
-    """Why nothing can be asked for any more."""
-    return driver.close_reason or error_of(ErrorCode.CONNECTION_CLOSE, b"the connection is closed")
+def _wakes_several(events: list[Event]) -> bool:
+    """Whether several tasks may continue because of *events*."""
+    if len(events) != 1:
+        return len(events) > 1
+    return type(events[0]) is Responses and len(events[0].responses) > 1

@@ -3,7 +3,6 @@
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .driver import lost_error
 from .protocol.errors import NoLease
 
 if TYPE_CHECKING:
@@ -18,26 +17,23 @@ __all__ = ("open_stream", "wait_for_lease", "when_leased")
 
 async def wait_for_lease(driver: "Driver", response: "Future[Any] | None" = None) -> None:
     """Wait for a lease, or until *response* is done; raise the error of *response*."""
-    if driver.close_reason is not None:
-        raise lost_error(driver)
+    driver.require_open()
     waiter = driver.loop_handle.create_future()
 
     def wake(_: object = None) -> None:
         if not waiter.done():
             waiter.set_result(None)
 
-    driver.waiting.append(wake)
+    driver.add_lease_callback(wake)
     if response is not None:
         response.add_done_callback(wake)
     try:
         await waiter
     finally:
-        if wake in driver.waiting:
-            driver.waiting.remove(wake)
+        driver.remove_lease_callback(wake)
     if response is not None and response.done():
         response.result()
-    if driver.close_reason is not None:
-        raise lost_error(driver)
+    driver.require_open()
 
 
 def open_stream(
@@ -55,8 +51,7 @@ def open_stream(
 def when_leased(begin: "Callable[[InboundStream], None]", stream: "InboundStream", n: int) -> None:
     """Call *begin* with *stream*, as soon as there is a lease for its request."""
     del n
-    if stream.driver.close_reason is not None:
-        raise lost_error(stream.driver)
+    stream.driver.require_open()
     if _has_lease(stream.driver):
         begin(stream)
     else:
@@ -72,20 +67,17 @@ def _retry_with_lease(
     stream: "InboundStream", begin: "Callable[[InboundStream, int], None]"
 ) -> None:
     """Call *begin* when there is a lease; fail *stream* if the connection is closed first."""
-    waiting = stream.driver.waiting
 
     def retry() -> None:
         stream.left = None
         try:
-            if stream.driver.close_reason is not None:
-                raise lost_error(stream.driver)
+            stream.driver.require_open()
             begin(stream, stream.wanted)
         except Exception as error:
             stream.fail(error)
 
     def cancel() -> None:
-        if retry in stream.driver.waiting:
-            stream.driver.waiting.remove(retry)
+        stream.driver.remove_lease_callback(retry)
 
-    waiting.append(retry)
+    stream.driver.add_lease_callback(retry)
     stream.left = cancel

@@ -68,14 +68,14 @@ class Reconnector:
         try:
             await self._dial(driver)
         except BaseException:
-            driver._end()  # it has no transport, and never will
+            driver.discard()  # it has no transport, and never will
             raise
         return driver
 
     def _watch(self, driver: "Driver") -> None:
         driver.on_closed = self._on_closed
         driver.on_suspended = self._on_suspended
-        driver.at_resume.append(self._reset_attempts)
+        driver.add_resume_callback(self._reset_attempts)
 
     def _on_suspended(self, driver: "Driver") -> None:
         self._start(self._resume, driver)

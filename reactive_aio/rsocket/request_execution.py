@@ -73,24 +73,24 @@ class RequestExecution:
         if request.model is InteractionModel.FNF:
             self._forget()
             return
-        driver.senders[self.stream_id] = self
+        driver.streams.set_sender(self.stream_id, self)
         if request.deadline is not None:
             left = request.deadline - driver.loop_handle.time()
             self._timer = driver.loop_handle.call_later(left, self._too_late)
         if self.responder.hooks.authorize is not None:
-            self._task = driver.spawn(self._permitted(), f"rsocket: serves {request.route}")
+            self._task = driver.create_task(self._permitted(), f"rsocket: serves {request.route}")
             return
         self._take(self._call())
 
     def go_on(self, result: Any) -> None:
         """The handler has been called: see what it returned."""
-        self.driver.senders[self.stream_id] = self
+        self.driver.streams.set_sender(self.stream_id, self)
         self._take(result)
 
     def _take(self, result: Any) -> None:
         request, driver = self.request, self.driver
         if isawaitable(result):
-            self._task = driver.spawn(self._await(result), f"rsocket: serves {request.route}")
+            self._task = driver.create_task(self._await(result), f"rsocket: serves {request.route}")
         else:
             self._send(result)
 
@@ -144,12 +144,12 @@ class RequestExecution:
         try:
             value = await result
             self._task = None
-            if driver.senders.get(stream_id) is self:
+            if driver.streams.is_sender(stream_id, self):
                 self._send(value)
         except CancelledError:
-            if driver.senders.get(stream_id) is self:
+            if driver.streams.is_sender(stream_id, self):
                 driver.connection.fail_stream(stream_id, ErrorCode.CANCELED, b"")
-                driver.senders.pop(stream_id)
+                driver.streams.remove_sender(stream_id)
                 driver.schedule_turn()
             self.ended()
             raise
@@ -171,11 +171,11 @@ class RequestExecution:
             self._timer = None
 
     def _too_late(self) -> None:
-        """The one who asked has stopped waiting."""
+        """The requester has stopped waiting."""
         driver, stream_id = self.driver, self.stream_id
-        sender = driver.senders.get(stream_id)
-        if sender is not None and sender is self._sender:
-            del driver.senders[stream_id]
+        sender = self._sender
+        if driver.streams.is_sender(stream_id, sender):
+            driver.streams.remove_sender(stream_id)
             driver.connection.fail_stream(stream_id, ErrorCode.CANCELED, DEADLINE_PASSED)
             driver.schedule_turn()
             sender.cancelled()
@@ -185,7 +185,7 @@ class RequestExecution:
         self.ended()
         code, data = self.responder.failed(self.driver, error)
         if self.requested.model is not InteractionModel.FNF:
-            self.driver.senders.pop(self.stream_id, None)
+            self.driver.streams.remove_sender(self.stream_id)
             self.driver.connection.fail_stream(self.stream_id, code, data)
             self.driver.schedule_turn()
 
@@ -197,7 +197,7 @@ class RequestExecution:
         if publisher is None and single:
             self.ended()
             payload = None if value is None else self._encode(value)
-            driver.senders.pop(stream_id, None)
+            driver.streams.remove_sender(stream_id)
             if payload is None:
                 driver.connection.complete(stream_id)
             else:
@@ -216,7 +216,8 @@ class RequestExecution:
         )
         if self._timer is not None:
             outflow.clock = self._timer
-        self._sender = driver.senders[stream_id] = outflow
+        self._sender = outflow
+        driver.streams.set_sender(stream_id, outflow)
         if self._pending:
             outflow.demanded(self._pending)
         outflow.attach(publisher)
@@ -249,7 +250,7 @@ class RequestExecution:
         responder = self.responder
         if not responder.take_place():
             return
-        task = self.driver.spawn(self._run(), f"rsocket: {self.request.route}")
+        task = self.driver.create_task(self._run(), f"rsocket: {self.request.route}")
         if task is None:
             responder.leave_place()
         else:

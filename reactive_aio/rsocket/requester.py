@@ -18,7 +18,7 @@ from typing import (
 from .._core.duration import Duration, to_seconds
 from ..coerce import Source, to_flow
 from ..stage import Downstream, from_push
-from .driver import Driver, lost_error
+from .driver import Driver
 from .lease_wait import open_stream, wait_for_lease, when_leased
 from .protocol.errors import NoLease
 from .protocol.frames import Payload, PayloadTuple
@@ -99,8 +99,7 @@ class Requester(Generic[T]):
         Fails with `TimedOut` after *timeout* seconds, including the wait for a lease.
         """
         driver = self._driver
-        if driver.close_reason is not None:
-            raise lost_error(driver)
+        driver.require_open()
         limit = None if timeout is None else to_seconds(timeout, "timeout")
         if codec is None and limit is None and not metadata and route in self._route_metadata:
             codec = self._codec  # `_encode` inlined: the call costs a twentieth of a request
@@ -120,12 +119,11 @@ class Requester(Generic[T]):
                     stream_id = driver.connection.request_response(request)
                 except NoLease:
                     await wait_for_lease(driver, response)
-            driver.responses[stream_id] = response
+            driver.streams.add_response(stream_id, response)
             driver.send_request()
             data = await response
         except BaseException as error:
-            if driver.responses.get(stream_id) is response:  # the request is still open
-                del driver.responses[stream_id]
+            if driver.streams.remove_response(stream_id, response):  # the request is still open
                 driver.connection.cancel(stream_id)
                 driver.schedule_turn()
             if limit is not None and is_deadline_error(error):
@@ -260,8 +258,7 @@ class Requester(Generic[T]):
 
     # -- internals ---------------------------------------------------------------------------------
     def _open_driver(self) -> Driver:
-        if self._driver.close_reason is not None:
-            raise lost_error(self._driver)
+        self._driver.require_open()
         return self._driver
 
     def _subscribing(

@@ -111,7 +111,7 @@ class RouterResponder:
         timer = driver.loop_handle.call_later(
             timeout, driver.reject, "authentication took too long"
         )
-        task = driver.spawn(self._authenticate(driver, setup), "rsocket: authentication")
+        task = driver.create_task(self._authenticate(driver, setup), "rsocket: authentication")
         if task is not None:
             task.add_done_callback(lambda _: timer.cancel())
 
@@ -142,7 +142,7 @@ class RouterResponder:
         setup = driver.connection.setup
         if setup is not None and setup.lease and self._leases is not None:
             grants = self._grants[driver] = LeaseGranter(driver)
-            driver.at_resume.append(grants.renew)
+            driver.add_resume_callback(grants.renew)
             driver.add_close_callback(self._end_grants)
             grants.subscribe_to(self._leases(driver.user))
         if self._on_connect is not None:
@@ -158,7 +158,7 @@ class RouterResponder:
         try:
             result = function(*arguments)
             if isawaitable(result):
-                driver.spawn(self._await(driver, result), "rsocket: for a connection")
+                driver.create_task(self._await(driver, result), "rsocket: for a connection")
         except Exception as error:
             self._report(driver, error)
 
@@ -232,7 +232,7 @@ class RouterResponder:
         if self.router.metadata_push is None or not self.take_place():
             return
         coroutine: Coroutine[Any, Any, None] = self._push(driver, metadata)
-        task = driver.spawn(coroutine, "rsocket: metadata push")
+        task = driver.create_task(coroutine, "rsocket: metadata push")
         if task is None:
             self.leave_place()
         else:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._core.subscription.bulk_subscriber import BulkSubscriber
-from .driver import Driver, lost_error
+from .driver import Driver
 from .payloads import PayloadError
 from .protocol.errors import ConnectionLost, StreamFailed
 from .protocol.events import Elements
@@ -61,7 +61,7 @@ class InboundStream:
     def bind(self, stream_id: int) -> None:
         """The stream is open: elements will come."""
         self.stream_id = stream_id
-        self.driver.receivers[stream_id] = self
+        self.driver.streams.add_receiver(stream_id, self)
         self.driver.schedule_turn()
 
     # -- demand ------------------------------------------------------------------------------------
@@ -77,8 +77,7 @@ class InboundStream:
             return
         self.begun = True
         try:
-            if self.driver.close_reason is not None:
-                raise lost_error(self.driver)
+            self.driver.require_open()
             self._begin(self, n)
         except Exception as error:
             self.fail(error)
@@ -88,7 +87,7 @@ class InboundStream:
             return
         self.over = True
         if self.stream_id:
-            self.driver.receivers.pop(self.stream_id, None)
+            self.driver.streams.remove_receiver(self.stream_id)
             self.driver.connection.cancel(self.stream_id)
             self.driver.schedule_turn()
         elif self.left is not None:
@@ -124,7 +123,7 @@ class InboundStream:
     def fail(self, error: BaseException) -> None:
         if not self.over:
             self.over = True
-            self.driver.receivers.pop(self.stream_id, None)
+            self.driver.streams.remove_receiver(self.stream_id)
             self._downstream.fail(error)
 
 
@@ -230,20 +229,20 @@ class OutboundStream(BulkSubscriber):
         self.send()
         if not self.over:
             self.over = True
-            self.driver.senders.pop(self.stream_id, None)
+            self.driver.streams.remove_sender(self.stream_id)
             self.driver.connection.complete(self.stream_id)
             self.driver.schedule_turn()
 
     def _leave(self) -> None:
         self.over = True
         self._elements.clear()
-        self.driver.senders.pop(self.stream_id, None)
+        self.driver.streams.remove_sender(self.stream_id)
         if self._subscription is not None:
             self._subscription.cancel()
 
     def _end(self, error: BaseException) -> None:
         code, data = self._failed(error)
-        self.driver.senders.pop(self.stream_id, None)
+        self.driver.streams.remove_sender(self.stream_id)
         self.driver.connection.fail_stream(self.stream_id, code, data)
         self.driver.schedule_turn()
 
@@ -276,15 +275,14 @@ class ChannelSender(OutboundStream):
         inflow = self._inflow
         try:
             payload = self._encode(element)
-            if inflow.driver.close_reason is not None:
-                raise lost_error(inflow.driver)
+            inflow.driver.require_open()
             self.stream_id = self._open(payload, inflow.wanted)
         except Exception as error:
             self._leave()
             inflow.fail(error)
             return
         self._pending = 0
-        inflow.driver.senders[self.stream_id] = self
+        inflow.driver.streams.set_sender(self.stream_id, self)
         inflow.bind(self.stream_id)
 
     def on_error(self, error: BaseException, /) -> None:

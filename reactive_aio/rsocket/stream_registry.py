@@ -1,80 +1,131 @@
-"""The parties of streams: who gets what comes in on each, and who sends."""
+"""The local ends of streams: which object receives, and which one sends, on each."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import EmptyFlow
-from .protocol.errors import error_of
-from .protocol.events import Cancelled, Completed, DemandReceived, Elements, Failed, Responses
+from .protocol.errors import StreamFailed, error_of
+from .protocol.events import (
+    Cancelled,
+    Completed,
+    DemandReceived,
+    Elements,
+    Failed,
+    Responses,
+)
 
 if TYPE_CHECKING:
     from .._core.loop import Future
-    from .interfaces import StreamReceiver, StreamSender
 
-__all__ = ("StreamRegistry",)
+__all__ = ("StreamReceiver", "StreamRegistry", "StreamSender")
+
+
+class StreamReceiver(Protocol):
+    """The local end of a stream that receives."""
+
+    def elements(self, event: Elements) -> None: ...
+    def completed(self) -> None: ...
+    def failed(self, error: StreamFailed) -> None: ...
+
+
+class StreamSender(Protocol):
+    """The local end of a stream that sends."""
+
+    def demanded(self, n: int) -> None: ...
+    def cancelled(self) -> None: ...
 
 
 class StreamRegistry:
-    """Tells them what concerns their stream; whoever has been told of the end is forgotten."""
+    """Passes the events of each stream to its receiver and its sender, until its end.
+
+    A request for one element has neither: its response completes a future.
+    """
 
     def __init__(self) -> None:
-        self.receivers: dict[int, StreamReceiver] = {}
-        self.responses: dict[int, Future[bytes]] = {}
-        """Requests for one element, which are answered without more ado."""
-        self.senders: dict[int, StreamSender] = {}
+        self._receivers: dict[int, StreamReceiver] = {}
+        self._senders: dict[int, StreamSender] = {}
+        self._responses: dict[int, Future[bytes]] = {}
 
+    def add_receiver(self, stream_id: int, receiver: StreamReceiver) -> None:
+        self._receivers[stream_id] = receiver
+
+    def remove_receiver(self, stream_id: int) -> None:
+        self._receivers.pop(stream_id, None)
+
+    def set_sender(self, stream_id: int, sender: StreamSender) -> None:
+        """Register *sender*, in place of the one before it if there is one."""
+        self._senders[stream_id] = sender
+
+    def remove_sender(self, stream_id: int) -> None:
+        self._senders.pop(stream_id, None)
+
+    def is_sender(self, stream_id: int, sender: StreamSender) -> bool:
+        return self._senders.get(stream_id) is sender
+
+    def add_response(self, stream_id: int, response: "Future[bytes]") -> None:
+        """Complete *response* with the one element of a stream."""
+        self._responses[stream_id] = response
+
+    def remove_response(self, stream_id: int, response: "Future[bytes]") -> bool:
+        """Remove *response*; False if its stream has ended."""
+        if self._responses.get(stream_id) is not response:
+            return False
+        del self._responses[stream_id]
+        return True
+
+    # -- events ------------------------------------------------------------------------------------
     def handlers(self) -> dict[type[Any], Callable[[Any], None]]:
-        """What to do with the events of streams."""
+        """The handler of each event of a stream."""
         return {
-            Responses: self._answers,
-            Elements: self._elements,
-            Completed: self._completed,
-            Failed: self._failed,
-            Cancelled: self._cancelled,
-            DemandReceived: self._demanded,
+            Responses: self._on_responses,
+            Elements: self._on_elements,
+            Completed: self._on_completed,
+            Failed: self._on_failed,
+            Cancelled: self._on_cancelled,
+            DemandReceived: self._on_demand,
         }
 
-    def _answers(self, event: Responses) -> None:
-        calls = self.responses
+    def _on_responses(self, event: Responses) -> None:
+        pending = self._responses
         for stream_id, data in event.responses:
-            call = calls.pop(stream_id, None)
-            if call is not None and not call.done():
-                call.set_result(data)
+            response = pending.pop(stream_id, None)
+            if response is not None and not response.done():
+                response.set_result(data)
 
-    def _elements(self, event: Elements) -> None:
-        receiver = self.receivers.get(event.stream_id)
+    def _on_elements(self, event: Elements) -> None:
+        receiver = self._receivers.get(event.stream_id)
         if receiver is not None:
             if event.complete:
-                del self.receivers[event.stream_id]
+                del self._receivers[event.stream_id]
             receiver.elements(event)
-        elif (call := self._call(event.stream_id)) is not None:
-            call.set_result(event.data[0])
+        elif (response := self._pop_response(event.stream_id)) is not None:
+            response.set_result(event.data[0])
 
-    def _completed(self, event: Completed) -> None:
-        receiver = self.receivers.pop(event.stream_id, None)
+    def _on_completed(self, event: Completed) -> None:
+        receiver = self._receivers.pop(event.stream_id, None)
         if receiver is not None:
             receiver.completed()
-        elif (call := self._call(event.stream_id)) is not None:
-            call.set_exception(EmptyFlow("the response completed without an element"))
+        elif (response := self._pop_response(event.stream_id)) is not None:
+            response.set_exception(EmptyFlow("the response completed without an element"))
 
-    def _failed(self, event: Failed) -> None:
-        receiver = self.receivers.pop(event.stream_id, None)
+    def _on_failed(self, event: Failed) -> None:
+        receiver = self._receivers.pop(event.stream_id, None)
         if receiver is not None:
             receiver.failed(error_of(event.code, event.data))
-        elif (call := self._call(event.stream_id)) is not None:
-            call.set_exception(error_of(event.code, event.data))
+        elif (response := self._pop_response(event.stream_id)) is not None:
+            response.set_exception(error_of(event.code, event.data))
 
-    def _call(self, stream_id: int) -> "Future[bytes] | None":
-        """The request for one element that is now over, if it still waits."""
-        call = self.responses.pop(stream_id, None)
-        return None if call is None or call.done() else call
+    def _pop_response(self, stream_id: int) -> "Future[bytes] | None":
+        """Remove the future of a response; None if it is done, or not registered."""
+        response = self._responses.pop(stream_id, None)
+        return None if response is None or response.done() else response
 
-    def _cancelled(self, event: Cancelled) -> None:
-        sender = self.senders.pop(event.stream_id, None)
+    def _on_cancelled(self, event: Cancelled) -> None:
+        sender = self._senders.pop(event.stream_id, None)
         if sender is not None:
             sender.cancelled()
 
-    def _demanded(self, event: DemandReceived) -> None:
-        sender = self.senders.get(event.stream_id)
+    def _on_demand(self, event: DemandReceived) -> None:
+        sender = self._senders.get(event.stream_id)
         if sender is not None:
             sender.demanded(event.n)

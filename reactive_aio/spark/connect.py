@@ -17,7 +17,7 @@ from math import ceil
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
-from .._sources.thread import Begun, threaded
+from .._sources.thread import Interruptible, from_interruptible
 from ._internals import arrow_schema, connect_client, connect_responses
 from .arrow.decoder import row_converter
 from .errors import explained
@@ -89,11 +89,13 @@ def from_connect_batches(
         else ceil(session.rows_per_batch / rows_per_element) - 1
     )
 
-    def begin() -> "Begun[Any]":
+    def begin() -> "Interruptible[Any]":
         operation = BatchOperation(plan(), session.tags, meter)
         return operation.elements(convert), operation.cancel
 
-    return threaded(begin, name=name, chunk=max(1, batch // rows_per_element), holds=holds)
+    return from_interruptible(
+        begin, name=name, chunk=max(1, batch // rows_per_element), holds=holds
+    )
 
 
 def from_connect_iterator(
@@ -103,12 +105,12 @@ def from_connect_iterator(
     """Emit the rows of the public ``toLocalIterator`` of such a DataFrame."""
     convert = from_spark_row(kind)
 
-    def begin() -> "Begun[Any]":
+    def begin() -> "Interruptible[Any]":
         operation = Operation(plan(), session.tags, meter)
         elements = iter if convert is None else partial(map, convert)
         return operation.elements(elements), operation.cancel
 
-    return threaded(begin, name=name, chunk=batch)
+    return from_interruptible(begin, name=name, chunk=batch)
 
 
 def _rows(schema: "StructType", kind: RowKind, most: int) -> Convert:

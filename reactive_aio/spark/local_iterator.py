@@ -19,7 +19,7 @@ from struct import Struct
 from time import monotonic
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
-from .._sources.thread import Begun, threaded
+from .._sources.thread import Interruptible, from_interruptible
 from ._internals import LocalIteratorReader, java_dataset, local_iterator_reader, row_rdd
 from .observations import Observations
 from .progress import NO_PROGRESS, ProgressMeter
@@ -50,11 +50,11 @@ def from_local_iterator(
 ) -> "Flow[Any]":
     """Emit the rows of a DataFrame, handing at most *batch* of them from the thread at a time."""
 
-    def begin() -> "Begun[Any]":
+    def begin() -> "Interruptible[Any]":
         jobs = make_jobs()
         return _rows(jobs, from_spark_row(kind), meter), jobs.cancel
 
-    return threaded(begin, name=name, chunk=batch)
+    return from_interruptible(begin, name=name, chunk=batch)
 
 
 def _rows(

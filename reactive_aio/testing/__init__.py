@@ -6,6 +6,7 @@ diagrams with a demand lane, a leak check, a ledger of elements, and a loop with
 runtime, so it tests any implementation of the specification.
 """
 
+from ._thread_monitor import Parkable
 from .drawing import draw
 from .journal import Entry, Journal, Kind
 from .leaks import no_leaks
@@ -23,6 +24,7 @@ __all__ = (
     "Kind",
     "Ledger",
     "Marbles",
+    "Parkable",
     "PublisherProbe",
     "SubscriberProbe",
     "Token",

@@ -17,9 +17,10 @@ import gc
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
 from dis import opmap
-from types import AsyncGeneratorType, FrameType, TracebackType
+from types import AsyncGeneratorType, FrameType
 from typing import Any, Final, cast
 
 from ._deadlock_report import await_locations, describe_task
@@ -109,28 +110,17 @@ class Snapshot:
                 yield f"a subscription is alive: {each!r:.100}\n    kept by {chain}"
 
 
-class no_leaks:
+@asynccontextmanager
+async def no_leaks(*, turns: int = TURNS, strict: bool = False) -> AsyncGenerator[None]:
     """Fail with an AssertionError when the block leaks.
 
     What it created has *turns* turns of the loop to end. With *strict*, subscriptions to which only
     the test itself refers count as well. An exception of the block is passed on without a check.
     """
-
-    def __init__(self, *, turns: int = TURNS, strict: bool = False) -> None:
-        self._turns = turns
-        self._strict = strict
-
-    async def __aenter__(self) -> None:
-        self._before = Snapshot(strict=self._strict)
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None and (leaks := await self._before.leaks(turns=self._turns)):
-            raise AssertionError("\n".join([f"left behind: {len(leaks)}", *leaks]))
+    before = Snapshot(strict=strict)
+    yield
+    if leaks := await before.leaks(turns=turns):
+        raise AssertionError("\n".join([f"left behind: {len(leaks)}", *leaks]))
 
 
 def _timers(loop: asyncio.AbstractEventLoop) -> Iterator[asyncio.TimerHandle]:

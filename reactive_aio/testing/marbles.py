@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import cleandoc
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar
 
 from ..spec import Publisher, Subscriber, Subscription
 from .lanes import ALL, COMPLETE, FAIL, Demand, Lane, Lanes, aligned, show
@@ -151,33 +151,20 @@ class _Playing:
             subscriber.on_error(MarbleError("#"))
 
 
-@overload
-async def play(
-    make: Callable[[], Publisher[Any]], ticks: int, *, tick: float = 1.0, demand: None = None
-) -> Lane: ...
-
-
-@overload
-async def play(
-    make: Callable[[], Publisher[Any]], ticks: int, *, tick: float = 1.0, demand: Demand | str
-) -> Lanes: ...
-
-
 async def play(
     make: Callable[[], Publisher[Any]],
     ticks: int,
     *,
     tick: float = 1.0,
-    demand: Demand | str | None = None,
-) -> Lane | Lanes:
-    """Subscribe to the flow that *make* returns, and record its lane.
+    demand: Demand | str = ALL,
+) -> Lanes:
+    """Subscribe to the flow that *make* returns, and record its lane next to that of *demand*.
 
-    It ends with the terminal signal, or after *ticks* ticks. Demand is unbounded, or as *demand*
-    says (``"2---1--x"``); then both lanes are returned. In one tick, requests come before signals;
-    signals after a cancellation are recorded too.
+    It ends with the terminal signal, or after *ticks* ticks. In one tick, requests come before
+    signals; signals after a cancellation are recorded too.
     """
-    requests = Demand.parse(demand) if isinstance(demand, str) else demand or ALL
-    recorder = _Recorder(requests, tick)
+    demand = Demand.parse(demand) if isinstance(demand, str) else demand
+    recorder = _Recorder(demand, tick)
     make().subscribe(recorder)
     try:
         async with asyncio.timeout(ticks * tick):
@@ -186,8 +173,7 @@ async def play(
         recorder.subscription.cancel()
     finally:
         recorder.stop()
-    signals = Lane(tuple(recorder.signals), ticks)
-    return signals if demand is None else Lanes(requests, signals)
+    return Lanes(demand, Lane(tuple(recorder.signals), ticks))
 
 
 async def difference(make: Callable[[], Publisher[Any]], expected: Lanes, tick: float = 1.0) -> str:

@@ -1,1 +1,1 @@
-"""The web's edge: responses and sockets."""
+"""Tests of `reactive_aio.asgi`: responses and sockets."""

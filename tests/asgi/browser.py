@@ -1,4 +1,4 @@
-"""A Chromium that is on the machine, without a window."""
+"""Runs the Chromium of the machine, headless."""
 
 import shutil
 from pathlib import Path
@@ -27,21 +27,23 @@ def find_chromium() -> str:
 
 
 def visit(url: str, until: str, folder: Path) -> Any:
-    """Open *url*, wait until the expression *until* holds there, return what is `found` then."""
+    """Open *url*, wait until the expression *until* is true there, return `window.found`."""
     chromium = find_chromium()
-    said: list[str] = []
+    console: list[str] = []
     with sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
             folder, executable_path=chromium, args=OPTIONS, headless=True
         )
         page = context.pages[0]
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("console", lambda message: console.append(message.text))
+        page.on("pageerror", lambda error: console.append(str(error)))
         try:
             page.goto(url)
             page.wait_for_function(until, timeout=40_000)
             return page.evaluate("window.found")
         except Exception as error:
-            pytest.fail(f"{error}\nthe page has {page.evaluate('window.found')} and said: {said}")
+            pytest.fail(
+                f"{error}\nthe page has {page.evaluate('window.found')} and logged: {console}"
+            )
         finally:
             context.close()

@@ -1,4 +1,4 @@
-"""An ASGI server in memory, driven by hand: who calls an app, and what the app sends."""
+"""An ASGI server in memory: the test is the server and the client of one call of an app."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ Event = MutableMapping[str, Any]
 
 
 class Call:
-    """One call of an app. `pause` makes its sends wait; `leave` is the client that goes."""
+    """One call of an app. `pause` makes its sends wait; `disconnect` is the client's disconnect."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Call:
         }
         self.sent: list[Event] = []
         self.incoming: asyncio.Queue[Event] = asyncio.Queue()
-        self.broken: Exception | None = None
+        self.send_error: Exception | None = None
         self._may_send = asyncio.Event()
         self._may_send.set()
         self._changed = asyncio.Condition()
@@ -46,8 +46,8 @@ class Call:
 
     async def _send(self, event: Event) -> None:
         await self._may_send.wait()
-        if self.broken is not None:
-            raise self.broken
+        if self.send_error is not None:
+            raise self.send_error
         self.sent.append(event)
         async with self._changed:
             self._changed.notify_all()
@@ -59,12 +59,12 @@ class Call:
     def resume(self) -> None:
         self._may_send.set()
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         kind = self.scope["type"]
         self.incoming.put_nowait({"type": f"{kind}.disconnect", "code": 1001})
 
     async def until(self, condition: Any, within: float = 20.0) -> None:
-        """Wait until *condition* holds; it is looked at after each send, and when the app ends."""
+        """Wait until *condition* holds; it is evaluated after each send, and when the app ends."""
 
         async def wait() -> None:
             async with self._changed:
@@ -75,7 +75,7 @@ class Call:
         waiting.cancel()
         await asyncio.wait([waiting])
         if not condition():
-            raise AssertionError(f"it did not come: {self.sent}, {self.task}")
+            raise AssertionError(f"the condition does not hold: {self.sent}, {self.task}")
 
     async def end(self, within: float = 20.0) -> "Call":
         """Wait until the app returns."""
@@ -83,12 +83,12 @@ class Call:
             await self.task
         return self
 
-    async def left(self) -> None:
-        """Leave, and wait until the app has noticed."""
-        self.leave()
+    async def close(self) -> None:
+        """Disconnect, and wait until the app returns."""
+        self.disconnect()
         await self.end()
 
-    # -- what it got -------------------------------------------------------------------------------
+    # -- the response ------------------------------------------------------------------------------
     @property
     def status(self) -> int:
         return int(self.sent[0]["status"])
@@ -102,8 +102,8 @@ class Call:
         return b"".join(each.get("body", b"") for each in self.sent).decode()
 
     @property
-    def whole(self) -> bool:
-        """Whether the response has come to its end."""
+    def is_complete(self) -> bool:
+        """Whether the response has ended."""
         return self.sent[-1].get("more_body") is False or len(self.sent) == 2
 
     @property
@@ -115,34 +115,33 @@ class Call:
 
 
 class SocketCall(Call):
-    """The same for a WebSocket, with JSON messages."""
+    """One call of an app with a WebSocket, and JSON messages."""
 
     def __init__(self, app: Any, **options: Any) -> None:
         super().__init__(app, kind="websocket", **options)
-        self.read = 1  # the acceptance is not of interest
 
-    def say(self, type: str, id: Any = 1, **members: Any) -> None:
-        self.send(json.dumps({"type": type, "id": id, **members}))
+    def send(self, type: str, id: Any = 1, **members: Any) -> None:
+        self.send_text(json.dumps({"type": type, "id": id, **members}))
 
-    def send(self, text: str) -> None:
+    def send_text(self, text: str) -> None:
         self.incoming.put_nowait({"type": "websocket.receive", "text": text})
 
     @property
     def messages(self) -> list[dict[str, Any]]:
         return [json.loads(each["text"]) for each in self.sent if each["type"] == "websocket.send"]
 
-    async def came(self, count: int) -> list[dict[str, Any]]:
-        """Wait until *count* messages have come; return all of them."""
+    async def received(self, count: int) -> list[dict[str, Any]]:
+        """Wait until *count* messages have been received; return all of them."""
         await self.until(lambda: len(self.messages) >= count)
         return self.messages
 
     async def values(self, count: int) -> list[Any]:
-        found = await self.came(count)
+        found = await self.received(count)
         return [each.get("value", each["type"]) for each in found]
 
     async def closed(self) -> int:
         """Wait for the close; return its code."""
         await self.until(lambda: self.sent and self.sent[-1]["type"] == "websocket.close")
-        self.leave()
+        self.disconnect()
         await self.end()
         return int(self.sent[-1]["code"])

@@ -1,5 +1,5 @@
-// Speaks to the service of the tests by reactive.js; prints what came as JSON, a line for each check.
-// Usage: node client.mjs <address of the service>
+// Runs checks of reactive.js against the test service; prints one line of JSON per check.
+// Usage: node client.mjs <URL of the service> <path of reactive.js>
 const base = process.argv[2];
 const {connect, open, StreamError} = await import(`${process.argv[3]}`);
 const checks = {};
@@ -10,7 +10,7 @@ const failure = async (promise) => { try { await promise; return "nothing was th
 checks.all = (socket) => all(socket.stream("count.100", {n: 7}));
 checks.oneByOne = (socket) => all(socket.stream("count.5", {n: 1}));
 
-checks.leaving = async (socket) => {
+checks.breaking = async (socket) => {
   const found = [];
   for await (const each of socket.stream("endless", {n: 4})) {
     found.push(each.number);
@@ -50,20 +50,20 @@ checks.both_ways = async (socket) => {
   return all(socket.stream("shout"));
 };
 
-checks.source_is_left = async (socket) => {
-  let left = false, made = 0;
-  socket.publish("collect", function* () { try { for (;;) yield ++made; } finally { left = true; } });
+checks.cancelled_source = async (socket) => {
+  let cancelled = false, made = 0;
+  socket.publish("collect", function* () { try { for (;;) yield ++made; } finally { cancelled = true; } });
   const found = await all(socket.stream("collect", {n: 1}));
   await new Promise((resolve) => { setTimeout(resolve, 50); });
-  return [found, left, made];
+  return [found, cancelled, made];
 };
 
 checks.failing_source = async (socket) => {
-  const say = console.error;
+  const log = console.error;
   console.error = () => {};
   socket.publish("shout", () => { throw new Error("secret"); });
   const found = await failure(all(socket.stream("shout")));
-  console.error = say;
+  console.error = log;
   return found;
 };
 

@@ -1,4 +1,4 @@
-"""Routes that the tests of sockets serve, and a socket to begin with."""
+"""Routes for the tests of sockets, and a connected socket."""
 
 import asyncio
 from typing import Any
@@ -38,8 +38,8 @@ def nothing() -> None:
     """Completes at once."""
 
 
-async def called(routes: Any = router, **options: Any) -> SocketCall:
-    """A socket that has been accepted."""
+async def connected(routes: Any = router, **options: Any) -> SocketCall:
+    """Connect a socket, and wait until it is accepted or refused."""
     handshake = {name: options.pop(name) for name in ("query", "headers", "subprotocols", "denial")
                  if name in options}  # fmt: skip
     call = SocketCall(websocket(routes, **options), **handshake)

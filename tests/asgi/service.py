@@ -1,4 +1,4 @@
-"""Services for the tests, in processes of their own: `python -m tests.asgi.service fd app loop`."""
+"""Services for the tests, each in its own process: `python -m tests.asgi.service fd app loop`."""
 
 import asyncio
 import gc
@@ -20,13 +20,13 @@ from starlette.responses import HTMLResponse, JSONResponse
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 
 from reactive_aio import Flow, interval, range as numbers
-from reactive_aio.asgi import HttpRequest, Tally, javascript, ndjson, sse, stream, websocket
+from reactive_aio.asgi import Counters, HttpRequest, javascript, ndjson, sse, stream, websocket
 from reactive_aio.rsocket import Router
 
 PAGE = Path(__file__).with_name("page.html")
 ENDLESS = numbers(2**60).map(lambda each: {"number": each, "padding": "x" * 4000})
 
-tally = Tally()
+counters = Counters()
 router = Router()
 published: list[Any] = []
 
@@ -64,11 +64,11 @@ async def fails() -> AsyncIterator[int]:
 
 
 def forget(error: BaseException) -> None:
-    """Errors are provoked here."""
+    """Ignore an error that a test provokes."""
 
 
 def after(request: HttpRequest) -> Flow[int]:
-    """Goes on behind the last event that the client has had."""
+    """Resume after the last event that the client received."""
     return numbers(int(request.last_event_id or -1) + 1, 6)
 
 
@@ -83,21 +83,28 @@ def used() -> int:
 
 
 async def status(request: Request) -> JSONResponse:
-    """Counters, and what is left in memory."""
+    """Return the counters, and the number of objects and tasks that are alive."""
     gc.collect()
     memory = used()
-    kinds = {"Basket", "Delivery", "Session", "Outgoing", "SyncIsland", "TaskIsland"}
-    left = sum(type(each).__name__ in kinds for each in gc.get_objects())
+    kinds = {
+        "BodyWriter",
+        "PrefetchSubscriber",
+        "SocketSubscriber",
+        "StreamMultiplexer",
+        "SyncIsland",
+        "TaskIsland",
+    }
+    alive = sum(type(each).__name__ in kinds for each in gc.get_objects())
     tasks = len(asyncio.all_tasks())
-    return JSONResponse(asdict(tally) | {"memory": memory, "tasks": tasks, "left": left})
+    return JSONResponse(asdict(counters) | {"memory": memory, "tasks": tasks, "alive": alive})
 
 
 async def page(request: Request) -> HTMLResponse:
     return HTMLResponse(PAGE.read_text("utf-8"))
 
 
-async def each_its_own(request: Request) -> Any:
-    """A function of Starlette may return what it likes, made for this request."""
+async def endpoint_per_request(request: Request) -> Any:
+    """Return an endpoint that is made for this request, as a function of Starlette may."""
     return ndjson(numbers(int(request.path_params["n"])))
 
 
@@ -105,19 +112,19 @@ ROUTES: list[BaseRoute] = [
     Route("/stat", status),
     Route("/page", page),
     Route("/reactive.js", endpoint=javascript()),
-    Route("/sse", endpoint=sse(ENDLESS, tally=tally)),
-    Route("/ndjson", endpoint=ndjson(ENDLESS, tally=tally)),
+    Route("/sse", endpoint=sse(ENDLESS, counters=counters)),
+    Route("/ndjson", endpoint=ndjson(ENDLESS, counters=counters)),
     Route("/count/{n:int}", endpoint=stream(counted)),
-    Route("/own/{n:int}", each_its_own),
-    Route("/after", endpoint=sse(after, id=lambda each: each, retry=0.01, count="n")),
+    Route("/own/{n:int}", endpoint_per_request),
+    Route("/after", endpoint=sse(after, id=lambda each: each, retry=0.01, count_parameter="n")),
     Route("/fails", endpoint=ndjson(lambda _: fails(), on_error=forget)),
     Mount("/mounted", app=ndjson(numbers(3))),
-    WebSocketRoute("/live", endpoint=websocket(router, tally=tally, on_error=forget)),
+    WebSocketRoute("/live", endpoint=websocket(router, counters=counters, on_error=forget)),
 ]
 
 
 class Streaming(Response):
-    """Lets a function of FastAPI return an endpoint."""
+    """A response that lets a function of FastAPI return an endpoint."""
 
     def __init__(self, app: Any) -> None:
         super().__init__()
@@ -139,12 +146,12 @@ async def passed_on(request: Request, call_next: Any) -> Any:
     return await call_next(request)
 
 
-# Both stand between the server and the endpoint, and pass on messages in ways of their own.
-BETWEEN = [Middleware(GZipMiddleware), Middleware(BaseHTTPMiddleware, dispatch=passed_on)]
+# Both wrap the messages between the server and the endpoint.
+MIDDLEWARE = [Middleware(GZipMiddleware), Middleware(BaseHTTPMiddleware, dispatch=passed_on)]
 
 APPS: dict[str, Any] = {
     "starlette": Starlette(routes=ROUTES),
-    "middleware": Starlette(routes=ROUTES, middleware=BETWEEN),
+    "middleware": Starlette(routes=ROUTES, middleware=MIDDLEWARE),
     "fastapi": fast,
     "bare": ndjson(numbers(3)),
 }
@@ -152,7 +159,7 @@ APPS: dict[str, Any] = {
 
 def main(fd: str, app: str, loop: Any) -> None:
     listening = socket.socket(fileno=int(fd))
-    # Pings would need answers, and clients that speak in bytes give none.
+    # No pings: the raw clients of the tests do not answer them.
     config = uvicorn.Config(
         APPS[app], loop=loop, log_level="error", timeout_graceful_shutdown=2, ws_ping_interval=None
     )

@@ -1,4 +1,4 @@
-"""Processes that serve, and clients that speak to them in bytes."""
+"""Server processes, and raw clients that control when bytes are read."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ SMALL = 16 * 1024
 
 @dataclass
 class Service:
-    """One that runs."""
+    """A running service."""
 
     port: int
     process: "subprocess.Popen[bytes]"
@@ -30,7 +30,7 @@ class Service:
         return f"http://127.0.0.1:{self.port}"
 
     def get(self, path: str) -> bytes:
-        """Ask for *path*; it waits until the service has started. Not for a loop's thread."""
+        """Request *path*, as soon as the service has started; it blocks the thread."""
         with urlopen(f"{self.url}{path}", timeout=40) as response:
             body: bytes = response.read()
         return body
@@ -50,7 +50,7 @@ class Service:
 
 @contextmanager
 def service(app: str, loop: str = "asyncio") -> "Generator[Service]":
-    """Serve *app* of `tests.asgi.service` by uvicorn, on any free port of the loopback."""
+    """Serve *app* of `tests.asgi.service` by uvicorn, on a free port of the loopback interface."""
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listening:
         # The kernel would buffer megabytes for each client that does not read.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL)
@@ -70,7 +70,7 @@ def service(app: str, loop: str = "asyncio") -> "Generator[Service]":
 
 
 class RawClient:
-    """A connection whose bytes are read when the test says so."""
+    """A connection that reads only what the test requests."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -91,7 +91,7 @@ class RawClient:
             f"GET {path} HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
             f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode()
         )
-        await client.read(1)  # what comes before the server has answered may get lost
+        await client.read(1)  # messages sent before the handshake may get lost
         for message in messages:
             await client.write(masked(message))
         return client
@@ -109,8 +109,8 @@ class RawClient:
 
     async def read(self, count: int) -> None:
         """Read *count* bytes or more."""
-        wanted = self.received + count
-        while self.received < wanted:
+        target = self.received + count
+        while self.received < target:
             got = await self._loop.sock_recv(self._connection, SMALL)
             assert got, "the server has closed the connection"
             self.received += len(got)
@@ -120,7 +120,7 @@ class RawClient:
 
 
 def masked(text: str) -> bytes:
-    """A text message as a client sends it; its mask, which is all zeros, changes nothing."""
+    """Frame a text message as a client does, with a mask of zeros, which changes nothing."""
     data = text.encode()
     assert len(data) < 126
     return bytes([0x81, 0x80 | len(data)]) + b"\0\0\0\0" + data

@@ -1,4 +1,4 @@
-"""Whatever a client sends: no crash, no stream left, and every answer is a message of the table."""
+"""Any messages of a client: nothing crashes, no stream remains, and answers are valid messages."""
 
 import asyncio
 import json
@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings, strategies as some
 
 from reactive_aio import Flow, never, range as numbers
-from reactive_aio.asgi import Peer, Tally, websocket
-from reactive_aio.asgi.text.messages import Malformed, read
+from reactive_aio.asgi import Counters, Peer, websocket
+from reactive_aio.asgi.text_protocol.messages import InvalidMessage, parse_message
 from tests.asgi.calls import SocketCall
 
 TYPES = ["subscribe", "request", "cancel", "next", "complete", "error"]
@@ -32,7 +32,7 @@ def back(incoming: Flow[Any]) -> Flow[Any]:
     return incoming
 
 
-def greet(peer: Peer) -> Any:
+def on_connect(peer: Peer) -> Any:
     return peer.request_stream(route="back").take(5).to_list(limit=5)
 
 
@@ -40,30 +40,30 @@ ROUTED: dict[str, Any] = {"count": numbers(20), "never": never(), "back": back, 
 
 
 @given(some.text())
-def test_reading_a_message_never_raises_anything_else(text: str) -> None:
+def test_parsing_a_message_raises_only_invalid_message(text: str) -> None:
     try:
-        assert read(text).type in TYPES
-    except Malformed:
+        assert parse_message(text).type in TYPES
+    except InvalidMessage:
         pass
 
 
-async def talk(messages: list[str]) -> None:
-    tally = Tally()
-    app = websocket(ROUTED, tally=tally, on_connect=greet, on_error=str, max_useless=10)
+async def converse(messages: list[str]) -> None:
+    counters = Counters()
+    app = websocket(ROUTED, counters=counters, on_connect=on_connect, on_error=str, max_useless=10)
     call = SocketCall(app)
     for message in messages:
-        call.send(message)
+        call.send_text(message)
         for _ in range(3):
             await asyncio.sleep(0)
-    await call.left()
-    assert (tally.open, tally.outstanding) == (0, 0)
-    assert tally.opened <= tally.completed + tally.failed + tally.cancelled
-    for said in call.messages:
-        assert said["type"] in TYPES
-        assert said["type"] != "error" or 400 <= said["status"] <= 503
+    await call.close()
+    assert (counters.open, counters.outstanding) == (0, 0)
+    assert counters.opened <= counters.completed + counters.failed + counters.cancelled
+    for answer in call.messages:
+        assert answer["type"] in TYPES
+        assert answer["type"] != "error" or 400 <= answer["status"] <= 503
 
 
 @settings(max_examples=200)
 @given(some.lists(MESSAGES, max_size=25))
 def test_a_socket_survives_any_conversation(messages: list[str]) -> None:
-    asyncio.run(talk(messages))
+    asyncio.run(converse(messages))

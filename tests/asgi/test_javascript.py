@@ -1,4 +1,4 @@
-"""The module for browsers, in Node and in Chromium, against a real server."""
+"""The JavaScript module in Node and in Chromium, with a real server."""
 
 import json
 import re
@@ -19,14 +19,14 @@ MODULE = files("reactive_aio.asgi") / "browser" / "reactive.js"
 EXPECTED: dict[str, Any] = {
     "all": [*range(100)],
     "oneByOne": [*range(5)],
-    "leaving": [0, 1, 2],
+    "breaking": [0, 1, 2],
     "demand": [0, 1, 2],
     "wrongDemand": [400, "3.9"],
     "failing": ["StreamError", 500, "the stream failed"],
     "unknown": ["StreamError", 404, "there is no such route"],
     "side_by_side": [50, 100, 150],
     "both_ways": ["A", "B", "C"],
-    "source_is_left": [[[1, 2, 3]], True, 3],
+    "cancelled_source": [[[1, 2, 3]], True, 3],
     "failing_source": ["StreamError", 500, "the stream failed"],
     "nothing_published": ["StreamError", 500, "the stream failed"],
     "link": 50,
@@ -46,7 +46,7 @@ def serving() -> Iterator[Service]:
 
 
 def node_with_websocket() -> list[str]:
-    """Node has a WebSocket as browsers do since 22, and on demand since 20.10."""
+    """Return the command of a Node with a WebSocket: 22, or 20.10 with an option."""
     node, _ = find_node()
     found = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
     version = [int(each) for each in re.findall(r"\d+", found)]
@@ -75,7 +75,7 @@ def test_in_a_browser(serving: Service, tmp_path: Path) -> None:
     assert found == {
         "counted": [*range(40)],
         "shouted": ["FROM", "A PAGE"],
-        "left": [*range(6)],
+        "partial": [*range(6)],
         "events": [[each, str(each)] for each in range(6)],
         "lines": [0, 1, 2, 3],
         "over": True,

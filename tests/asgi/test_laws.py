@@ -1,13 +1,14 @@
-"""The laws of publishers hold at the other end of a socket that speaks the text protocol."""
+"""The laws for publishers hold at the other end of a socket with the text protocol."""
 
 import asyncio
 from typing import Any
 
 from reactive_aio import Flow, range as numbers
 from reactive_aio._core.loop import LoopHandle
-from reactive_aio.asgi import HttpRequest, Tally
-from reactive_aio.asgi.forms import to_json
-from reactive_aio.asgi.text.session import Manner, Session
+from reactive_aio.asgi import Counters, HttpRequest
+from reactive_aio.asgi.formats import to_json
+from reactive_aio.asgi.problem import ErrorPolicy
+from reactive_aio.asgi.text_protocol.multiplexer import SocketConfig, StreamMultiplexer
 from reactive_aio.rsocket import Router
 from reactive_aio.tck import Candidate
 from reactive_aio.tck.pytest_plugin import laws
@@ -35,17 +36,16 @@ def echo(incoming: Flow[Any]) -> Flow[Any]:
     return incoming
 
 
-def manner(router: Router) -> Manner:
-    return Manner(
+def config(router: Router) -> SocketConfig:
+    return SocketConfig(
         router=router,
         encode=to_json,
         max_message=10**6,
         max_streams=100,
         max_useless=1000,
-        tell_errors=False,
-        on_error=str,
+        errors=ErrorPolicy(expose_errors=False, on_error=str),
         on_connect=None,
-        tally=Tally(),
+        counters=Counters(),
     )
 
 
@@ -54,11 +54,13 @@ class Pair:
 
     def __init__(self, mine: Router) -> None:
         self.queues: list[asyncio.Queue[Any]] = [asyncio.Queue(), asyncio.Queue()]
-        self.ends: list[Session] = []
+        self.ends: list[StreamMultiplexer] = []
         self.tasks: list[asyncio.Task[None]] = []
         for router, into, out_of in ((mine, 0, 1), (served, 1, 0)):
             send = self.sender(self.queues[into])
-            end = Session(LoopHandle("a test"), send, manner(router), HttpRequest({}), None)
+            end = StreamMultiplexer(
+                LoopHandle("a test"), send, config(router), HttpRequest({}), None
+            )
             self.ends.append(end)
             running = end.run(self.queues[out_of].get, None)
             self.tasks.append(asyncio.ensure_future(running))
@@ -71,25 +73,24 @@ class Pair:
 
         return send
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         for queue in self.queues:
             queue.put_nowait({"type": "websocket.disconnect"})
 
     async def aclose(self) -> None:
-        self.leave()
+        self.disconnect()
         await asyncio.gather(*self.tasks)
 
 
 pairs: list[Pair] = []
 
 
-def ask(route: str, mine: Router = nothing) -> Flow[Any]:
+def subscribe_remotely(route: str, mine: Router = nothing) -> Flow[Any]:
     pair = Pair(mine)
     pairs.append(pair)
     stream = pair.ends[0].peer.request_stream(route=route)
-    return stream.do_finally(
-        lambda _: pair.leave()
-    )  # no task is to be left when the stream has ended
+    # No task may remain when the stream has ended.
+    return stream.do_finally(lambda _: pair.disconnect())
 
 
 def there_and_back(n: int) -> Flow[Any]:
@@ -99,7 +100,7 @@ def there_and_back(n: int) -> Flow[Any]:
         return numbers(n)
 
     mine.route("echo")(echo)
-    return ask("echo", mine)
+    return subscribe_remotely("echo", mine)
 
 
 async def close() -> None:
@@ -110,9 +111,9 @@ async def close() -> None:
 def streams() -> Candidate:
     return Candidate(
         name="text protocol",
-        publisher=lambda n: ask(f"range.{n}"),
-        failing_publisher=lambda: ask("failing"),
-        infinite_publisher=lambda: ask("endless"),
+        publisher=lambda n: subscribe_remotely(f"range.{n}"),
+        failing_publisher=lambda: subscribe_remotely("failing"),
+        infinite_publisher=lambda: subscribe_remotely("endless"),
         after_each=close,
         max_elements=2**62,
     )

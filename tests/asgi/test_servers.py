@@ -1,4 +1,4 @@
-"""Under uvicorn, in Starlette, in FastAPI and by itself, on both loops."""
+"""Endpoints under uvicorn: in Starlette, in FastAPI and alone, on asyncio and uvloop."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ def client(serving: Service) -> httpx.AsyncClient:
 
 
 @on_one_loop
-async def test_a_response_is_whole(serving: Service) -> None:
+async def test_a_response_is_complete(serving: Service) -> None:
     async with client(serving) as http:
         lines = await http.get("/count/1000")
         assert [json.loads(line) for line in lines.text.splitlines()] == [*range(1000)]
@@ -45,7 +45,7 @@ async def test_a_response_is_whole(serving: Service) -> None:
 
 
 @on_one_loop
-async def test_functions_and_mounts_serve_as_well(serving: Service) -> None:
+async def test_functions_and_mounts_serve_endpoints(serving: Service) -> None:
     async with client(serving) as http:
         assert (await http.get("/own/3")).text == "0\n1\n2\n"
         assert (await http.get("/mounted/")).text == "0\n1\n2\n"
@@ -53,7 +53,7 @@ async def test_functions_and_mounts_serve_as_well(serving: Service) -> None:
 
 
 @on_one_loop
-async def test_errors_are_told(serving: Service) -> None:
+async def test_errors_are_sent_to_the_client(serving: Service) -> None:
     async with client(serving) as http:
         failing = await http.get("/fails")
         assert failing.text == '1\n{"$failure":{"status":500,"detail":"the stream failed"}}\n'
@@ -63,7 +63,7 @@ async def test_errors_are_told(serving: Service) -> None:
 
 
 @on_one_loop
-async def test_events_go_on_where_they_were(serving: Service) -> None:
+async def test_events_resume_after_the_last_one_received(serving: Service) -> None:
     async with client(serving) as http:
         first = await http.get("/after", params={"n": 4})
         assert "id: 3\ndata: 3\n\n" in first.text
@@ -77,10 +77,8 @@ async def test_events_go_on_where_they_were(serving: Service) -> None:
 
 @pytest.mark.parametrize("path", ["/sse", "/ndjson"])
 @on_one_loop
-async def test_a_client_that_leaves_an_endless_stream_cancels_it(
-    serving: Service, path: str
-) -> None:
-    """The source never waits: were it not for turns, the server would be frozen for good."""
+async def test_a_disconnect_from_an_endless_stream_cancels_it(serving: Service, path: str) -> None:
+    """The source never waits; the server must keep answering all the same."""
     async with client(serving) as http, http.stream("GET", path) as response:
         async for _ in response.aiter_bytes():
             assert (await serving.stat())["open"] == 1
@@ -88,7 +86,7 @@ async def test_a_client_that_leaves_an_endless_stream_cancels_it(
     assert (await serving.settles(0))["outstanding"] == 0
 
 
-async def say(socket: ClientConnection, type: str, **members: Any) -> None:
+async def send(socket: ClientConnection, type: str, **members: Any) -> None:
     await socket.send(json.dumps({"type": type, "id": 1, **members}))
 
 
@@ -99,19 +97,19 @@ def live(serving: Service, query: str = "", **options: Any) -> Any:
 
 
 @on_one_loop
-async def test_a_socket_has_streams(serving: Service) -> None:
+async def test_a_socket_carries_streams(serving: Service) -> None:
     async with live(serving, subprotocols=["reactive-streams.v1"]) as socket:
         assert socket.subprotocol == "reactive-streams.v1"
-        await say(socket, "subscribe", route="count.3", n=2)
+        await send(socket, "subscribe", route="count.3", n=2)
         got = [json.loads(await socket.recv()) for _ in range(2)]
         assert [each["value"] for each in got] == [0, 1]
-        await say(socket, "request", n=1)
+        await send(socket, "request", n=1)
         assert json.loads(await socket.recv())["value"] == 2
         assert json.loads(await socket.recv())["type"] == "complete"
 
 
 @on_one_loop
-async def test_an_address_is_a_stream(serving: Service) -> None:
+async def test_a_url_with_a_route_is_a_stream(serving: Service) -> None:
     async with live(serving, "?route=count.9&n=2") as socket:
         assert json.loads(await socket.recv()) == {"type": "next", "id": 0, "value": 0}
 
@@ -127,16 +125,16 @@ async def test_a_handshake_is_refused_with_a_status(serving: Service) -> None:
 
 
 @on_one_loop
-async def test_a_socket_that_is_left_cancels_its_streams(serving: Service) -> None:
+async def test_closing_a_socket_cancels_its_streams(serving: Service) -> None:
     async with live(serving) as socket:
-        await say(socket, "subscribe", route="endless", n=2**53 - 1)
+        await send(socket, "subscribe", route="endless", n=2**53 - 1)
         await socket.recv()
         assert (await serving.stat())["open"] == 1
     assert (await serving.settles(0))["outstanding"] == 0
 
 
 @on_one_loop
-async def test_a_message_that_is_no_json_closes_it(serving: Service) -> None:
+async def test_a_message_that_is_not_json_closes_the_socket(serving: Service) -> None:
     async with live(serving) as socket:
         await socket.send("{")
         assert json.loads(await socket.recv())["status"] == 400
@@ -144,7 +142,7 @@ async def test_a_message_that_is_no_json_closes_it(serving: Service) -> None:
         assert socket.close_code == 1007
 
 
-def test_a_flow_is_an_app_by_itself() -> None:
+def test_an_endpoint_is_served_without_a_framework() -> None:
     with service("bare") as running:
         assert running.get("/") == b"0\n1\n2\n"
 

@@ -1,1 +1,1 @@
-"""The laws on every source, operator and processor; and the laws themselves on trial."""
+"""The laws, applied to every source, operator, sink and processor of the library."""

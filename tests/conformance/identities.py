@@ -1,7 +1,8 @@
-"""Every operator in a form that passes its elements on as they are, over whatever is upstream.
+"""Every operator in a form that passes its elements on unchanged, over any upstream.
 
-So it can be judged like a processor: what it requests of its upstream, when it cancels, how it
-takes signals that no publisher of ours would send. `NO_IDENTITY` are those that have no such form.
+So the laws can judge it as a processor: what it requests from upstream, when it cancels, and how it
+accepts signals that no publisher of this library would send. `NO_IDENTITY` names the operators
+without such a form.
 """
 
 from collections.abc import Awaitable, Callable
@@ -90,9 +91,9 @@ IDENTITIES: Final[dict[str, Callable[[Flow[Any]], Flow[Any]]]] = {
 }
 
 NO_IDENTITY: Final = {
-    "pairwise": "an element comes out as two",
-    "take_last": "nothing comes out before the end",
-    "skip_last": "the last ones never come out",
-    "on_backpressure_drop": "it drops what is not asked for",
-    "on_backpressure_latest": "it drops what is not asked for",
+    "pairwise": "it sends pairs of elements",
+    "take_last": "it sends nothing before the end",
+    "skip_last": "it does not send the last elements",
+    "on_backpressure_drop": "it drops elements without demand",
+    "on_backpressure_latest": "it drops elements without demand",
 }

@@ -1,4 +1,4 @@
-"""Every awaitable end of a flow, and ``async for``, over any publisher; judged as a subscriber."""
+"""Every awaitable terminal and ``async for``, over any publisher, as candidates for subscribers."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -8,12 +8,12 @@ from reactive_aio import Flow
 __all__ = ("SINKS",)
 
 
-async def taken(flow: Flow[Any]) -> None:
+async def iterate(flow: Flow[Any]) -> None:
     async for _ in flow:
         pass
 
 
-async def streamed(flow: Flow[Any]) -> None:
+async def iterate_stream(flow: Flow[Any]) -> None:
     async with flow.stream(prefetch=3) as elements:
         async for _ in elements:
             pass
@@ -24,8 +24,8 @@ async def later(_element: Any) -> None:
 
 
 SINKS: Final[dict[str, Callable[[Flow[Any]], Awaitable[Any]]]] = {
-    "async for": taken,
-    "stream": streamed,
+    "async for": iterate,
+    "stream": iterate_stream,
     "last": lambda flow: flow.last(default=None),
     "reduce": lambda flow: flow.reduce(lambda a, b: b, 0),
     "to_list": lambda flow: flow.to_list(),

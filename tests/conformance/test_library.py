@@ -1,24 +1,28 @@
-"""Everything the library has, by every law for it, on every loop it promises to work on."""
+"""All laws on everything in the library; on every loop, where the loop can matter."""
 
 import asyncio
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 import reactive_aio as r
+from reactive_aio.errors import NoRunningLoop
 from reactive_aio.spec import Publisher
 from reactive_aio.tck import Candidate, Outcome, Timeouts, check
 from reactive_aio.tck.adapters import operator, sink
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
-from tests.cases import offered
+from tests.cases import Case, offered
 from tests.conformance.identities import IDENTITIES
 from tests.conformance.sinks import SINKS
+from tests.harness.effort import Effort, effort
 from tests.harness.loops import DebugLoop
 
-# Our own promises hold after some turns of the loop: no clock is needed to see them broken.
+# This library is silent after some turns of the loop, without a wait by the clock.
 TIMEOUTS = Timeouts(response=10.0, quiet_period=0.0)
 
 Loop = dict[str, Any]
@@ -38,29 +42,77 @@ LOOPS: dict[str, Loop] = {
 on_every_loop = pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
 
 
+def parametrize_loops(
+    name: str, makers: Iterable[tuple[Any, Hashable, Callable[[], Any]]]
+) -> pytest.MarkDecorator:
+    """Judge every flow on virtual time, and one flow of each kind that uses a loop on all loops.
+
+    *makers* are triples: the value of the parameter *name*, the flow's module, and a function that
+    makes the flow. Flows of one module whose islands run in the same modes are of one kind. With
+    ``--thorough``, all flows are judged on all loops.
+    """
+    seen: set[Hashable] = set()
+    chosen: list[Any] = []
+    for value, module, make in makers:
+        kind = island_modes(make)
+        on_all_loops = effort() is Effort.THOROUGH or (
+            effort() is Effort.NORMAL and kind != NO_LOOP and (module, kind) not in seen
+        )
+        seen.add((module, kind))
+        chosen += [
+            pytest.param(value, loop, id=f"{value}-{loop_name}")
+            for loop_name, loop in LOOPS.items()
+            if on_all_loops or loop_name == "virtual"
+        ]
+    return pytest.mark.parametrize((name, "loop"), chosen)
+
+
+NO_LOOP: Final = frozenset({"one loop, pulled"})
+"""Islands that are driven by requests, without timer, task or thread."""
+
+
+def island_modes(make: Callable[[], Any]) -> frozenset[str]:
+    """The modes of the islands of the flow that *make* returns, by `explain`."""
+    try:
+        flow: r.Flow[Any] = make()
+        return frozenset(re.findall(r"island \(([^)]+)\)", flow.explain()))
+    except NoRunningLoop:
+        return frozenset({"made on a loop"})
+
+
+def flow_of(case: Case) -> Any:
+    """One flow of a case."""
+    made = case.candidate
+    if made.publisher is not None:
+        return made.publisher(3)
+    if made.closing_publisher is not None:
+        return made.closing_publisher(3, lambda: None)
+    make = made.failing_publisher or made.infinite_publisher
+    assert make is not None
+    return make()
+
+
 def conforms(candidate: Candidate, loop: Loop) -> None:
-    """Every law is kept, those of strength SHOULD as well; and laws have been judged at all."""
+    """Require that no law fails, not even of strength SHOULD, and that some law has judged."""
     report = check(replace(candidate, **loop), timeouts=TIMEOUTS)
     assert not report.having(Outcome.FAIL), str(report)
     assert report.having(Outcome.PASS), f"nothing of {candidate.name} was judged"
 
 
-@on_every_loop
-@pytest.mark.parametrize(
-    "candidate", [case.candidate for case in offered()], ids=map(str, offered())
-)
-def test_a_publisher_conforms(candidate: Candidate, loop: Loop) -> None:
-    conforms(candidate, loop)
+@parametrize_loops("case", ((case, case.module, partial(flow_of, case)) for case in offered()))
+def test_a_publisher_conforms(case: Case, loop: Loop) -> None:
+    conforms(case.candidate, loop)
 
 
 def numbers(n: int, closed: Callable[[], None]) -> r.Flow[int]:
     return r.range(n).do_finally(lambda _: closed())
 
 
-@on_every_loop
-@pytest.mark.parametrize("name", IDENTITIES)
-def test_an_operator_conforms_between_strangers(name: str, loop: Loop) -> None:
-    """Upstream as well as downstream, as a processor does; and it gives back what it holds."""
+@parametrize_loops(
+    "name", ((name, "", partial(identity, r.range(3))) for name, identity in IDENTITIES.items())
+)
+def test_an_operator_conforms_as_a_processor(name: str, loop: Loop) -> None:
+    """Upstream as well as downstream; and it releases its resources."""
     identity = IDENTITIES[name]
 
     def between(publisher: Publisher[Any]) -> Publisher[Any]:

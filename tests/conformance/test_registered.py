@@ -1,4 +1,4 @@
-"""Nothing goes unjudged: what the library has and no case covers fails here."""
+"""Everything in the library has a case for the laws; a failure names what to add where."""
 
 import inspect
 from importlib import import_module
@@ -10,11 +10,13 @@ from tests.cases import covered, offered
 from tests.conformance.identities import IDENTITIES, NO_IDENTITY
 from tests.conformance.sinks import SINKS
 
-# What no law for a single publisher can judge, and why.
 NO_CASE = {
-    "never": "it sends nothing; its tests say that it does",
+    "never": "it sends no signal, which its own tests verify",
 }
-# They look at a flow; they return none.
+"""What no law for publishers can judge, and why."""
+OPERATOR_TEST = "the test module in tests/operators with the name of the operator's module"
+IDENTITY_PLACE = "IDENTITIES in tests/conformance/identities.py, or the reason to NO_IDENTITY"
+# They describe a flow and do not return one.
 NOT_OPERATORS = {"bound", "explain", "graph", "stats"}
 
 
@@ -35,16 +37,16 @@ def operators() -> set[str]:
 
 def combiners() -> set[str]:
     """Operators that are functions: ``merge(a, b)``."""
-    return {name for name in functions() if of(name).startswith("reactive_aio._operators")}
+    return {name for name in functions() if module_of(name).startswith("reactive_aio._operators")}
 
 
 def functions() -> set[str]:
     """Every public function of the package that makes a flow out of something else."""
-    rooms = ("reactive_aio._sources", "reactive_aio._operators")
-    return {name for name in reactive_aio.__all__ if of(name).startswith(rooms)}
+    packages = ("reactive_aio._sources", "reactive_aio._operators")
+    return {name for name in reactive_aio.__all__ if module_of(name).startswith(packages)}
 
 
-def of(name: str) -> str:
+def module_of(name: str) -> str:
     made = getattr(reactive_aio, name)
     return str(made.__module__) if inspect.isfunction(made) else ""
 
@@ -59,31 +61,43 @@ def bare(keys: Any) -> set[str]:
     return {key.partition(":")[0].strip() for key in keys}
 
 
+def require_none(missing: set[str], remedy: str) -> None:
+    assert not missing, f"{', '.join(sorted(missing))}: {remedy}"
+
+
 def test_every_operator_is_judged_as_a_publisher() -> None:
-    assert operators() - covered("operators") - NO_CASE.keys() == set()
+    missing = operators() - covered("operators") - NO_CASE.keys()
+    require_none(missing, f"add a case to OF_LENGTH of {OPERATOR_TEST} (see tests/cases.py)")
 
 
-def test_every_operator_is_judged_between_strangers() -> None:
-    assert (operators() | combiners()) - bare(IDENTITIES) - NO_IDENTITY.keys() == set()
-    assert not bare(IDENTITIES) & NO_IDENTITY.keys()
+def test_every_operator_is_judged_as_a_processor() -> None:
+    missing = (operators() | combiners()) - bare(IDENTITIES) - NO_IDENTITY.keys()
+    require_none(missing, f"add a form that passes its elements on to {IDENTITY_PLACE}")
+    require_none(bare(IDENTITIES) & NO_IDENTITY.keys(), "remove it from NO_IDENTITY")
 
 
 def test_every_sink_is_judged() -> None:
-    assert bound_from("reactive_aio._sinks") - bare(SINKS) == set()
+    missing = bound_from("reactive_aio._sinks") - bare(SINKS)
+    require_none(missing, "add it to SINKS in tests/conformance/sinks.py")
 
 
 def test_every_source_is_judged() -> None:
-    found = covered("sources") | covered("operators")
-    assert functions() - found - NO_CASE.keys() == set()
+    missing = functions() - covered("sources") - covered("operators") - NO_CASE.keys()
+    require_none(missing, "add a case to OF_LENGTH of its module in tests/sources")
 
 
 def test_every_processor_is_judged() -> None:
-    assert processors() - covered("processors") == set()
+    missing = processors() - covered("processors")
+    require_none(missing, "add a case to OF_LENGTH of its module in tests/processors")
 
 
-def test_every_key_names_something_that_exists() -> None:
-    """A case under an old name would let its operator go unjudged."""
+def test_every_case_names_something_that_exists() -> None:
+    """A case under an old name would leave its operator unjudged."""
     known = operators() | functions() | processors()
-    assert {str(case) for case in offered() if case.name not in known} == set()
-    assert bare(IDENTITIES) - known == {"all at once"}
-    assert bare(SINKS) - bound_from("reactive_aio._sinks") == {"async for"}
+    require_none(
+        {str(case) for case in offered() if case.name not in known},
+        "the library has nothing of that name; rename the case",
+    )
+    require_none(bare(IDENTITIES) - known - {"all at once"}, "rename the key in IDENTITIES")
+    sinks = bound_from("reactive_aio._sinks") | {"async for"}
+    require_none(bare(SINKS) - sinks, "rename the key in SINKS")

@@ -23,6 +23,7 @@ from tests.contract.subscribers import (
 Shape = Callable[[Source], Flow[int]]
 every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
 both = pytest.mark.parametrize("kind", BOTH)
+on_one_loop = pytest.mark.asyncio(loop_factories=["asyncio"])
 
 
 # -- 3.9 -------------------------------------------------------------------------------------------
@@ -157,6 +158,7 @@ async def test_a_cancellation_after_a_wrong_request_is_silent() -> None:
 
 
 # -- depth 1 ---------------------------------------------------------------------------------------
+@on_one_loop
 async def test_a_million_requests_in_a_row_do_not_recurse() -> None:
     """3.3."""
     subscriber = SubscriberProbe[int](1, again=1)
@@ -187,6 +189,7 @@ async def test_an_element_asked_for_inside_on_next_comes_after_it(shape: Shape) 
     assert len(subscriber.elements) == 300
 
 
+@on_one_loop
 async def test_a_million_requests_before_anything_comes_are_a_sum() -> None:
     """3.8, 3.17."""
     subscriber = SubscriberProbe[int]().subscribed_to(flow(10).boundary(2))

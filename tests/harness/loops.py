@@ -1,7 +1,8 @@
 """Every asynchronous test runs on each loop that is supported.
 
 Without a mark, that is asyncio's own loop in debug mode and, where it is installed, uvloop as users
-run it. With ``@pytest.mark.virtual_time`` it is the loop whose clock jumps, once.
+run it; a test marked `slow` or `spark` runs on uvloop only with ``--thorough``. With
+``@pytest.mark.virtual_time`` it is the loop whose clock jumps, once.
 ``@pytest.mark.asyncio(loop_factories=["asyncio"])`` selects one of them by name.
 """
 
@@ -13,6 +14,7 @@ from importlib.util import find_spec
 import pytest
 
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
+from tests.harness.effort import Effort, effort
 from tests.harness.leftover_checks import with_error_recording
 
 # In debug mode each handle, task and future records the stack that created it. Two lines are
@@ -49,11 +51,21 @@ REAL_LOOPS: Mapping[str, LoopFactory] = {
     "asyncio": asyncio_loop,
     **({"uvloop": uvloop_loop} if HAS_UVLOOP else {}),
 }
+ASYNCIO_LOOP: Mapping[str, LoopFactory] = {"asyncio": asyncio_loop}
 VIRTUAL_LOOP: Mapping[str, LoopFactory] = {"virtual": virtual_loop}
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, LoopFactory]:
-    return VIRTUAL_LOOP if item.get_closest_marker("virtual_time") else REAL_LOOPS
+    if item.get_closest_marker("virtual_time"):
+        return VIRTUAL_LOOP
+    return REAL_LOOPS if runs_on_every_loop(item) else ASYNCIO_LOOP
+
+
+def runs_on_every_loop(item: pytest.Item) -> bool:
+    """Whether this run has the time for it: see `tests.harness.effort`."""
+    if effort() is not Effort.NORMAL:
+        return effort() is Effort.THOROUGH
+    return not any(item.get_closest_marker(name) for name in ("slow", "spark"))
 
 
 def pytest_report_header() -> str:

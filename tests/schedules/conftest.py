@@ -1,4 +1,4 @@
-"""What holds for every exploration."""
+"""Fixtures of every exploration."""
 
 from collections.abc import Iterator
 

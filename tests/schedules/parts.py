@@ -1,7 +1,7 @@
-"""The parts of the library that combine or queue, each as a small flow and the law it must keep.
+"""The operators and sources that combine or queue: a small flow of each, and its elements.
 
-A key is the name of an operator, source or processor, or ``"name: variant"``; `test_registered`
-sees to it that none is missing.
+A key is the name of an operator or source, or ``"name: variant"``. `test_registered` fails if one
+is missing.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ from reactive_aio import (
 )
 from reactive_aio.errors import TimedOut
 from reactive_aio.testing.schedules import Schedule
-from tests.schedules.laws import Batches, Law, Lossy, Orders
-from tests.schedules.sources import Oops, steps, walk
+from tests.schedules.checks import Expected, Interleaved, InterleavedLists, Lossy
+from tests.schedules.sources import SourceError, async_steps, steps
 
-Part = tuple[Callable[[Schedule], Flow[Any]], Law]
+Part = tuple[Callable[[Schedule], Flow[Any]], Expected]
 
 
 async def slow(x: int) -> int:
-    """Takes longer for smaller numbers, so that later elements overtake."""
+    """Takes longer for smaller numbers, so that later elements finish first."""
     for _ in range(3 - x % 3):
         await asyncio.sleep(0)
     return x
@@ -54,7 +54,7 @@ def filled_queue(*elements: Any) -> "asyncio.Queue[Any]":
 
 
 def filled_later(*elements: Any) -> "asyncio.Queue[Any]":
-    """A queue with room for one, and somebody who fills it."""
+    """A queue that timers fill."""
     queue: asyncio.Queue[Any] = asyncio.Queue(len(elements))
     for index, element in enumerate(elements):
         asyncio.get_running_loop().call_later(index * 0.001, queue.put_nowait, element)
@@ -87,13 +87,13 @@ def emitted_by_thread(schedule: Schedule) -> Flow[Any]:
 
 
 def failing_once() -> Flow[Any]:
-    """Fails after 1 and 2 at first, then gives 3."""
-    attempts = iter([steps(1, 2, error=Oops()), steps(3)])
-    return from_publisher(_Again(attempts))
+    """Fails after 1 and 2 on the first subscription, then sends 3."""
+    attempts = iter([steps(1, 2, error=SourceError()), steps(3)])
+    return from_publisher(_Attempts(attempts))
 
 
-class _Again:
-    """A publisher that is another one each time."""
+class _Attempts:
+    """A publisher that uses another publisher for each subscription."""
 
     def __init__(self, attempts: Any) -> None:
         self._attempts = attempts
@@ -105,79 +105,99 @@ class _Again:
 ABC = ("a", "b", "c")
 
 PARTS: dict[str, Part] = {
-    "from_publisher": (lambda _: steps(1, 2, 3), Orders([1, 2, 3])),
-    "from_publisher: fails": (lambda _: steps(1, 2, error=Oops()), Orders([1, 2], fails=Oops)),
-    "boundary": (lambda _: steps(1, 2, 3).boundary(2), Orders([1, 2, 3])),
-    "boundary: synchronous": (lambda _: from_iterable((1, 2, 3)).boundary(2), Orders([1, 2, 3])),
-    "boundary: two": (lambda _: steps(1, 2, 3).boundary(2).boundary(1), Orders([1, 2, 3])),
-    "merge": (lambda _: merge(steps(1, 2), steps("a", "b")), Orders([1, 2], ["a", "b"])),
+    "from_publisher": (lambda _: steps(1, 2, 3), Interleaved([1, 2, 3])),
+    "from_publisher: fails": (
+        lambda _: steps(1, 2, error=SourceError()),
+        Interleaved([1, 2], fails=SourceError),
+    ),
+    "boundary": (lambda _: steps(1, 2, 3).boundary(2), Interleaved([1, 2, 3])),
+    "boundary: synchronous": (
+        lambda _: from_iterable((1, 2, 3)).boundary(2),
+        Interleaved([1, 2, 3]),
+    ),
+    "boundary: two": (lambda _: steps(1, 2, 3).boundary(2).boundary(1), Interleaved([1, 2, 3])),
+    "merge": (lambda _: merge(steps(1, 2), steps("a", "b")), Interleaved([1, 2], ["a", "b"])),
     "merge: prefetch 1": (
         lambda _: merge(steps(1, 2), from_iterable("ab"), prefetch=1),
-        Orders([1, 2], ["a", "b"]),
+        Interleaved([1, 2], ["a", "b"]),
     ),
-    "merge_with": (lambda _: steps(1, 2).merge_with(walk("a", "b")), Orders([1, 2], ["a", "b"])),
-    "concat": (lambda _: concat(steps(1, 2), steps(3)), Orders([1, 2, 3])),
-    "concat_with": (lambda _: steps(1).concat_with(walk(2), [3]), Orders([1, 2, 3])),
+    "merge_with": (
+        lambda _: steps(1, 2).merge_with(async_steps("a", "b")),
+        Interleaved([1, 2], ["a", "b"]),
+    ),
+    "concat": (lambda _: concat(steps(1, 2), steps(3)), Interleaved([1, 2, 3])),
+    "concat_with": (lambda _: steps(1).concat_with(async_steps(2), [3]), Interleaved([1, 2, 3])),
     "zip": (
         lambda _: zip(steps(1, 2), steps(*ABC)),
-        Orders([(1, "a"), (2, "b")]),
+        Interleaved([(1, "a"), (2, "b")]),
     ),
     "zip: prefetch 1": (
         lambda _: zip(steps(1, 2, 3), steps("a", "b"), prefetch=1),
-        Orders([(1, "a"), (2, "b")]),
+        Interleaved([(1, "a"), (2, "b")]),
     ),
-    "zip_with": (lambda _: steps(1, 2).zip_with(walk("a", "b")), Orders([(1, "a"), (2, "b")])),
+    "zip_with": (
+        lambda _: steps(1, 2).zip_with(async_steps("a", "b")),
+        Interleaved([(1, "a"), (2, "b")]),
+    ),
     "flat_map": (
         lambda _: steps(1, 2).flat_map(lambda n: steps((n, 1), (n, 2)), concurrency=2),
-        Orders([(1, 1), (1, 2)], [(2, 1), (2, 2)]),
+        Interleaved([(1, 1), (1, 2)], [(2, 1), (2, 2)]),
     ),
     "flat_map: one after another": (
         lambda _: steps(1, 2).flat_map(lambda n: steps((n, 1), (n, 2)), concurrency=1, prefetch=1),
-        Orders([(1, 1), (1, 2), (2, 1), (2, 2)]),
+        Interleaved([(1, 1), (1, 2), (2, 1), (2, 2)]),
     ),
     "flat_map: both kinds": (
         lambda _: steps(1, 2, 3).flat_map(
-            lambda n: [(n, 1), (n, 2)] if n % 2 else walk((n, 1), (n, 2)), concurrency=2, prefetch=1
+            lambda n: [(n, 1), (n, 2)] if n % 2 else async_steps((n, 1), (n, 2)),
+            concurrency=2,
+            prefetch=1,
         ),
-        Orders([(1, 1), (1, 2)], [(2, 1), (2, 2)], [(3, 1), (3, 2)]),
+        Interleaved([(1, 1), (1, 2)], [(2, 1), (2, 2)], [(3, 1), (3, 2)]),
     ),
-    "map_async": (lambda _: steps(1, 2, 3).map_async(slow), Orders([1, 2, 3])),
+    "map_async": (lambda _: steps(1, 2, 3).map_async(slow), Interleaved([1, 2, 3])),
     "map_async: ordered": (
         lambda _: steps(1, 2, 3).map_async(slow, concurrency=2),
-        Orders([1, 2, 3]),
+        Interleaved([1, 2, 3]),
     ),
     "map_async: unordered": (
         lambda _: steps(1, 2, 3).map_async(slow, concurrency=2, ordered=False),
-        Orders([1], [2], [3]),
+        Interleaved([1], [2], [3]),
     ),
     "map_async: pulled": (
         lambda _: from_iterable([1, 2, 3]).map_async(slow, concurrency=2),
-        Orders([1, 2, 3]),
+        Interleaved([1, 2, 3]),
     ),
     "filter_async": (
         lambda _: steps(1, 2, 3).filter_async(is_odd, concurrency=2),
-        Orders([1, 3]),
+        Interleaved([1, 3]),
     ),
     "on_error_resume": (
-        lambda _: steps(1, 2, error=Oops()).on_error_resume(steps(3)),
-        Orders([1, 2, 3]),
+        lambda _: steps(1, 2, error=SourceError()).on_error_resume(steps(3)),
+        Interleaved([1, 2, 3]),
     ),
-    "on_error_return": (lambda _: steps(1, error=Oops()).on_error_return(2), Orders([1, 2])),
-    "retry": (lambda _: failing_once().retry(2), Orders([1, 2, 3])),
-    "then": (lambda _: steps(1, 2).then(steps("a", "b")), Orders(["a", "b"])),
-    "timeout": (lambda _: steps(1, 2, 3).timeout(1), Orders([1, 2, 3])),
+    "on_error_return": (
+        lambda _: steps(1, error=SourceError()).on_error_return(2),
+        Interleaved([1, 2]),
+    ),
+    "retry": (lambda _: failing_once().retry(2), Interleaved([1, 2, 3])),
+    "then": (lambda _: steps(1, 2).then(steps("a", "b")), Interleaved(["a", "b"])),
+    "timeout": (lambda _: steps(1, 2, 3).timeout(1), Interleaved([1, 2, 3])),
     "timeout: over": (
         lambda _: steps(1).concat_with(timer(2)).timeout(1),
-        Orders([1], fails=TimedOut),
+        Interleaved([1], fails=TimedOut),
     ),
-    "buffer_timeout": (lambda _: steps(1, 2, 3).buffer_timeout(2, 0.005), Batches([1, 2, 3])),
+    "buffer_timeout": (
+        lambda _: steps(1, 2, 3).buffer_timeout(2, 0.005),
+        InterleavedLists([1, 2, 3]),
+    ),
     "buffer_timeout: in time": (
         lambda _: steps(1).concat_with(timer(1, 2), [3]).buffer_timeout(2, 1),
-        Batches([1, 2, 3]),
+        InterleavedLists([1, 2, 3]),
     ),
     "on_backpressure_buffer": (
         lambda _: steps(1, 2, 3).on_backpressure_buffer(3),
-        Orders([1, 2, 3]),
+        Interleaved([1, 2, 3]),
     ),
     "on_backpressure_buffer: drops": (
         lambda _: steps(1, 2, 3).on_backpressure_buffer(1, overflow="drop_oldest"),
@@ -188,20 +208,20 @@ PARTS: dict[str, Part] = {
         lambda _: steps(1, 2, 3).on_backpressure_latest(),
         Lossy([1, 2, 3], last=True),
     ),
-    "do_on_request": (lambda _: steps(1, 2, 3).do_on_request(abs), Orders([1, 2, 3])),
-    "from_aiter": (lambda _: from_aiter(lambda: walk(1, 2, 3)), Orders([1, 2, 3])),
-    "from_awaitable": (lambda _: from_awaitable(lambda: slow(1)), Orders([1])),
-    "from_queue": (lambda _: from_queue(filled_queue(1, 2, "end"), end="end"), Orders([1, 2])),
+    "do_on_request": (lambda _: steps(1, 2, 3).do_on_request(abs), Interleaved([1, 2, 3])),
+    "from_aiter": (lambda _: from_aiter(lambda: async_steps(1, 2, 3)), Interleaved([1, 2, 3])),
+    "from_awaitable": (lambda _: from_awaitable(lambda: slow(1)), Interleaved([1])),
+    "from_queue": (lambda _: from_queue(filled_queue(1, 2, "end"), end="end"), Interleaved([1, 2])),
     "from_queue: filled later": (
         lambda _: from_queue(filled_later(1, 2, "end"), end="end"),
-        Orders([1, 2]),
+        Interleaved([1, 2]),
     ),
-    "create": (lambda _: create(emit_all, capacity=1), Orders([1, 2, 3])),
-    "create: by a thread": (emitted_by_thread, Orders([1, 2, 3])),
-    "using": (lambda _: using(lambda: opened(1, 2), steps_of), Orders([1, 2])),
-    "from_thread": (lambda _: from_thread([1, 2, 3], chunk=2), Orders([1, 2, 3])),
-    "interval": (lambda _: interval(1).take(2), Orders([0, 1])),
-    "timer": (lambda _: timer(1, "a"), Orders(["a"])),
+    "create": (lambda _: create(emit_all, capacity=1), Interleaved([1, 2, 3])),
+    "create: by a thread": (emitted_by_thread, Interleaved([1, 2, 3])),
+    "using": (lambda _: using(lambda: opened(1, 2), steps_of), Interleaved([1, 2])),
+    "from_thread": (lambda _: from_thread([1, 2, 3], chunk=2), Interleaved([1, 2, 3])),
+    "interval": (lambda _: interval(1).take(2), Interleaved([0, 1])),
+    "timer": (lambda _: timer(1, "a"), Interleaved(["a"])),
 }
 
 

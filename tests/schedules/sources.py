@@ -1,6 +1,6 @@
-"""Publishers for scenarios: each signal is a callback of its own, so that others get between.
+"""Publishers for scenarios: each signal is its own callback, so that others may run in between.
 
-A task for each would do, but costs turns: the number of legal orders grows fast with them.
+A task for each signal would take more turns, and the number of legal orders grows fast with turns.
 """
 
 import asyncio
@@ -10,14 +10,14 @@ from typing import Any
 from reactive_aio import Flow, from_publisher
 from reactive_aio.spec import Subscriber
 
-__all__ = ("Oops", "counted", "steps", "walk")
+__all__ = ("SourceError", "async_steps", "steps")
 
 
-class Oops(Exception):
-    """A source failed."""
+class SourceError(Exception):
+    """The error of a source."""
 
 
-class Steps:
+class StepPublisher:
     """A publisher of *elements*, then of completion or *error*."""
 
     def __init__(self, *elements: Any, error: BaseException | None = None) -> None:
@@ -25,65 +25,61 @@ class Steps:
         self.error = error
 
     def subscribe(self, subscriber: Subscriber[Any], /) -> None:
-        subscriber.on_subscribe(_Walk(self, subscriber))
+        subscriber.on_subscribe(_StepSubscription(self, subscriber))
 
 
-class _Walk:
-    """A subscription that takes one step at a time."""
+class _StepSubscription:
+    """A subscription that sends one signal in each callback."""
 
-    def __init__(self, steps: Steps, subscriber: Subscriber[Any]) -> None:
-        self.left = list(steps.elements)
-        self.error = steps.error
+    def __init__(self, publisher: StepPublisher, subscriber: Subscriber[Any]) -> None:
+        self.remaining = list(publisher.elements)
+        self.error = publisher.error
         self.subscriber = subscriber
         self.demand = 0
-        self.walking = False
-        self.over = False
+        self.is_scheduled = False
+        self.is_done = False
         self.loop = asyncio.get_running_loop()
-        if not self.left:
-            self.go_on()
+        if not self.remaining:
+            self.schedule()
 
     def request(self, n: int, /) -> None:
         self.demand += n
-        self.go_on()
+        self.schedule()
 
     def cancel(self) -> None:
-        self.over = True
+        self.is_done = True
 
-    def go_on(self) -> None:
-        if not self.walking:
-            self.walking = True
+    def schedule(self) -> None:
+        if not self.is_scheduled:
+            self.is_scheduled = True
             self.loop.call_soon(self.step)
 
     def step(self) -> None:
-        self.walking = False
-        if self.over:
+        self.is_scheduled = False
+        if self.is_done:
             return
-        if not self.left:
-            self.over = True
+        if not self.remaining:
+            self.is_done = True
             if self.error is None:
                 self.subscriber.on_complete()
             else:
                 self.subscriber.on_error(self.error)
         elif self.demand:
             self.demand -= 1
-            element = self.left.pop(0)
-            self.walking = True
+            element = self.remaining.pop(0)
+            self.is_scheduled = True
             self.subscriber.on_next(element)
-            self.walking = False
-            self.go_on()
+            self.is_scheduled = False
+            self.schedule()
 
 
 def steps(*elements: Any, error: BaseException | None = None) -> Flow[Any]:
-    """A flow of *elements*, each in a callback of its own."""
-    return from_publisher(Steps(*elements, error=error))
+    """A flow of *elements*, each in its own callback."""
+    return from_publisher(StepPublisher(*elements, error=error))
 
 
-async def walk(*elements: Any) -> AsyncIterator[Any]:
+async def async_steps(*elements: Any) -> AsyncIterator[Any]:
     """The same as an asynchronous generator."""
     for element in elements:
         await asyncio.sleep(0)
         yield element
-
-
-def counted(count: int, first: int = 0) -> list[int]:
-    return list(range(first, first + count))

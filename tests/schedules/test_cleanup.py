@@ -1,7 +1,6 @@
-"""Whatever the order of cancellation, failure and end: what was opened is closed, exactly once."""
+"""In every order of cancellation, failure and end, each open resource is closed exactly once."""
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import Any
@@ -10,16 +9,16 @@ import pytest
 
 from reactive_aio import Emitter, Flow, create, from_aiter, from_thread, merge, using
 from reactive_aio.testing.schedules import Schedule, explore
-from tests.schedules.laws import ALL, AsyncWitness, Witness
-from tests.schedules.sources import Oops, steps, walk
+from tests.harness.effort import scaled
+from tests.schedules.checks import UNLIMITED, AsyncCheckedSubscriber, CheckedSubscriber
+from tests.schedules.sources import SourceError, async_steps, steps
 
-TIMES = int(os.environ.get("SCHEDULES", "1"))
 Log = list[str]
 Make = Callable[[Log], Flow[Any]]
 
 
 class Resource:
-    """Writes down that it was opened, and that it was closed."""
+    """Records that it was opened, and that it was closed."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -52,7 +51,7 @@ def awaited_resource(log: Log) -> Flow[Any]:
             await asyncio.sleep(0)
             resource.close()
 
-    return using(manager, lambda _: walk(1, 2))
+    return using(manager, lambda _: async_steps(1, 2))
 
 
 def generator(log: Log) -> Flow[Any]:
@@ -104,7 +103,7 @@ def workers(log: Log) -> Flow[Any]:
 
 
 def merged_with_one_that_fails(log: Log) -> Flow[Any]:
-    return merge(generator(log), steps(1, error=Oops()))
+    return merge(generator(log), steps(1, error=SourceError()))
 
 
 MAKERS: tuple[Make, ...] = (
@@ -119,27 +118,27 @@ MAKERS: tuple[Make, ...] = (
 EACH = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 
 
-def judge(schedule: Schedule, log: Log) -> None:
+def check(schedule: Schedule, log: Log) -> None:
     assert log.count("opened") == log.count("closed"), log
     schedule.errors[:] = [
-        each for each in schedule.errors if not isinstance(each.get("exception"), Oops)
+        each for each in schedule.errors if not isinstance(each.get("exception"), SourceError)
     ]
 
 
 def explored(scenario: Callable[[Schedule], Any]) -> None:
-    explore(scenario, package="reactive_aio", max_orders=80 * TIMES, random_orders=30 * TIMES)
+    explore(scenario, package="reactive_aio", max_orders=scaled(80), random_orders=scaled(30))
 
 
 @EACH
 def test_after_the_end_or_a_cancellation_by_a_thread(make: Make) -> None:
     async def scenario(schedule: Schedule) -> None:
         log: Log = []
-        witness = Witness(ALL)
-        make(log).subscribe(witness)
-        schedule.thread(witness.cancel, "cancel()")
+        subscriber = CheckedSubscriber(UNLIMITED)
+        make(log).subscribe(subscriber)
+        schedule.thread(subscriber.cancel, "cancel()")
         await schedule.wait_until_idle()
-        judge(schedule, log)
-        assert witness.breaches == []
+        check(schedule, log)
+        assert subscriber.violations == []
 
     explored(scenario)
 
@@ -147,37 +146,37 @@ def test_after_the_end_or_a_cancellation_by_a_thread(make: Make) -> None:
 @EACH
 def test_after_a_cancellation_from_within_while_a_thread_requests(make: Make) -> None:
     async def scenario(schedule: Schedule) -> None:
-        class Leaves(AsyncWitness):
+        class CancelsAtOnce(AsyncCheckedSubscriber):
             async def on_next(self, element: Any, /) -> None:  # type: ignore[override]
                 await super().on_next(element)
                 self.cancel()
 
         log: Log = []
-        witness = Leaves()
-        make(log).subscribe(witness)
-        schedule.thread(lambda: witness.request(ALL), "request(ALL)")
+        subscriber = CancelsAtOnce()
+        make(log).subscribe(subscriber)
+        schedule.thread(lambda: subscriber.request(UNLIMITED), "request(UNLIMITED)")
         await schedule.wait_until_idle()
-        judge(schedule, log)
-        assert witness.breaches == []
-        assert len(witness.elements) <= 1
+        check(schedule, log)
+        assert subscriber.violations == []
+        assert len(subscriber.elements) <= 1
 
     explored(scenario)
 
 
 @EACH
-def test_when_the_block_around_async_for_is_left(make: Make) -> None:
+def test_after_leaving_the_block_around_async_for(make: Make) -> None:
     async def scenario(schedule: Schedule) -> None:
         log: Log = []
         async with aclosing(make(log).stream()) as elements:
             async for _ in elements:
                 break
-        judge(schedule, log)  # `aclose` has waited
+        check(schedule, log)  # `aclose` has waited
 
     explored(scenario)
 
 
 @EACH
-def test_when_the_task_that_iterates_is_cancelled(make: Make) -> None:
+def test_after_cancelling_the_iterating_task(make: Make) -> None:
     async def scenario(schedule: Schedule) -> None:
         log: Log = []
 
@@ -191,7 +190,7 @@ def test_when_the_task_that_iterates_is_cancelled(make: Make) -> None:
         await asyncio.wait([task])
         await schedule.wait_until_idle()
         if not task.cancelled() and task.exception() is not None:
-            assert isinstance(task.exception(), Oops)
-        judge(schedule, log)
+            assert isinstance(task.exception(), SourceError)
+        check(schedule, log)
 
     explored(scenario)

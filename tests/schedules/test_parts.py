@@ -1,11 +1,10 @@
-"""Every part that combines or queues keeps the laws, in whatever order things happen.
+"""Every operator and source that combines or queues follows the rules in every legal order.
 
-Each is subscribed to in several ways; the budgets are small, so that all of it takes a minute. A
-larger one: ``SCHEDULES=20 pytest tests/schedules`` tries twenty times as many orders.
+Each is subscribed to in several ways. ``--thorough`` tries all orders of the budget, other runs a
+part of them; ``SCHEDULES=20`` tries twenty times as many.
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Coroutine
 from contextlib import aclosing
 from typing import Any
@@ -13,90 +12,90 @@ from typing import Any
 import pytest
 
 from reactive_aio.testing.schedules import Schedule, explore
-from tests.schedules.laws import ALL, AsyncWitness, Law, Witness
+from tests.harness.effort import scaled
+from tests.schedules.checks import UNLIMITED, AsyncCheckedSubscriber, CheckedSubscriber, Expected
 from tests.schedules.parts import PARTS, Part
 
-TIMES = int(os.environ.get("SCHEDULES", "1"))
-Way = Callable[[Schedule, Any, Law], Coroutine[Any, Any, None]]
+Way = Callable[[Schedule, Any, Expected], Coroutine[Any, Any, None]]
 
 
-async def all_at_once(schedule: Schedule, flow: Any, law: Law) -> None:
-    witness = Witness(ALL)
-    flow.subscribe(witness)
-    await witness.end()
+async def all_at_once(schedule: Schedule, flow: Any, expected: Expected) -> None:
+    subscriber = CheckedSubscriber(UNLIMITED)
+    flow.subscribe(subscriber)
+    await subscriber.end()
     await schedule.wait_until_idle()
-    law.judge(witness)
+    expected.check(subscriber)
 
 
-async def one_by_one(schedule: Schedule, flow: Any, law: Law) -> None:
-    witness = AsyncWitness(1, again=1)
-    flow.subscribe(witness)
-    await witness.end()
+async def one_by_one(schedule: Schedule, flow: Any, expected: Expected) -> None:
+    subscriber = AsyncCheckedSubscriber(1, again=1)
+    flow.subscribe(subscriber)
+    await subscriber.end()
     await schedule.wait_until_idle()
-    law.judge(witness)
+    expected.check(subscriber)
 
 
-async def requested_by_threads(schedule: Schedule, flow: Any, law: Law) -> None:
-    witness = Witness()
-    flow.subscribe(witness)
-    schedule.thread(lambda: witness.request(1), "request(1)")
-    schedule.thread(lambda: witness.request(ALL), "request(ALL)")
-    await witness.end()
+async def requested_by_threads(schedule: Schedule, flow: Any, expected: Expected) -> None:
+    subscriber = CheckedSubscriber()
+    flow.subscribe(subscriber)
+    schedule.thread(lambda: subscriber.request(1), "request(1)")
+    schedule.thread(lambda: subscriber.request(UNLIMITED), "request(UNLIMITED)")
+    await subscriber.end()
     await schedule.wait_until_idle()
-    law.judge(witness)
+    expected.check(subscriber)
 
 
-async def cancelled_by_a_thread(schedule: Schedule, flow: Any, law: Law) -> None:
-    witness = Witness(ALL)
-    flow.subscribe(witness)
-    schedule.thread(witness.cancel, "cancel()")
+async def cancelled_by_a_thread(schedule: Schedule, flow: Any, expected: Expected) -> None:
+    subscriber = CheckedSubscriber(UNLIMITED)
+    flow.subscribe(subscriber)
+    schedule.thread(subscriber.cancel, "cancel()")
     await schedule.wait_until_idle()
-    witness.silent = True
+    subscriber.must_be_silent = True
     await asyncio.sleep(10)
-    take_out(schedule, law)
-    law.judge(witness)
+    remove_expected_errors(schedule, expected)
+    expected.check(subscriber)
 
 
-def take_out(schedule: Schedule, law: Law) -> None:
-    """A failure that comes after the cancellation is told to the loop, as nobody else is there."""
-    fails = law.fails
+def remove_expected_errors(schedule: Schedule, expected: Expected) -> None:
+    """A failure after the cancellation is reported to the loop, as it has no subscriber."""
+    fails = expected.fails
     if fails is not None:
         schedule.errors[:] = [
             each for each in schedule.errors if not isinstance(each.get("exception"), fails)
         ]
 
 
-async def cancelled_by_a_task(schedule: Schedule, flow: Any, law: Law) -> None:
-    witness = AsyncWitness(2, again=1)
+async def cancelled_by_a_task(schedule: Schedule, flow: Any, expected: Expected) -> None:
+    subscriber = AsyncCheckedSubscriber(2, again=1)
 
     async def cancel() -> None:
         for _ in range(3):
             await asyncio.sleep(0)
-        witness.cancel()
+        subscriber.cancel()
 
     task = asyncio.ensure_future(cancel())
-    flow.subscribe(witness)
+    flow.subscribe(subscriber)
     await task
     await asyncio.sleep(10)
-    take_out(schedule, law)
-    law.judge(witness)
+    remove_expected_errors(schedule, expected)
+    expected.check(subscriber)
 
 
-async def iterated(_: Schedule, flow: Any, law: Law) -> None:
+async def iterated(_: Schedule, flow: Any, expected: Expected) -> None:
     elements: list[Any] = []
     try:
         async for element in flow:
             elements.append(element)  # noqa: PERF401 - what came before an error counts
     except Exception as error:
-        if not isinstance(error, law.fails or ()):
+        if not isinstance(error, expected.fails or ()):
             raise
-    law.whole(elements)
+    expected.check_all(elements)
 
 
-async def left(_: Schedule, flow: Any, law: Law) -> None:
+async def iterated_and_cancelled(_: Schedule, flow: Any, expected: Expected) -> None:
     async with aclosing(flow.stream()) as elements:
         async for element in elements:
-            law.begun([element])
+            expected.check_some([element])
             break
 
 
@@ -109,26 +108,26 @@ WAYS: dict[str, Way] = {
         cancelled_by_a_thread,
         cancelled_by_a_task,
         iterated,
-        left,
+        iterated_and_cancelled,
     )
 }
 
 
 def scenario(part: Part, way: Way) -> Callable[[Schedule], Coroutine[Any, Any, None]]:
-    make, law = part
+    make, expected = part
 
     async def explored(schedule: Schedule) -> None:
-        await way(schedule, make(schedule), law)
+        await way(schedule, make(schedule), expected)
 
     return explored
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("part", PARTS)
-def test_a_part_keeps_the_laws_in_every_order(part: str, way: str) -> None:
+def test_a_part_follows_the_rules_in_every_order(part: str, way: str) -> None:
     explore(
         scenario(PARTS[part], WAYS[way]),
         package="reactive_aio",
-        max_orders=80 * TIMES,
-        random_orders=20 * TIMES,
+        max_orders=scaled(80),
+        random_orders=scaled(20),
     )

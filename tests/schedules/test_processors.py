@@ -1,7 +1,6 @@
-"""Processors under every legal order: producers of all kinds, subscribers that come and go."""
+"""Processors under every legal order of producers and subscribers."""
 
 import asyncio
-import os
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -9,10 +8,10 @@ import pytest
 
 from reactive_aio import Emission, MulticastProcessor, UnicastProcessor
 from reactive_aio.testing.schedules import Exploration, Schedule, explore
-from tests.schedules.laws import ALL, AsyncWitness, Orders, Witness
-from tests.schedules.sources import Oops, steps
+from tests.harness.effort import scaled
+from tests.schedules.checks import UNLIMITED, AsyncCheckedSubscriber, CheckedSubscriber, Interleaved
+from tests.schedules.sources import SourceError, steps
 
-TIMES = int(os.environ.get("SCHEDULES", "1"))
 Processor = UnicastProcessor[Any] | MulticastProcessor[Any]
 Scenario = Callable[[Schedule], Coroutine[Any, Any, None]]
 
@@ -21,7 +20,7 @@ KINDS = pytest.mark.parametrize("kind", [UnicastProcessor, MulticastProcessor])
 
 def explored(scenario: Scenario) -> Exploration:
     return explore(
-        scenario, package="reactive_aio", max_orders=150 * TIMES, random_orders=50 * TIMES
+        scenario, package="reactive_aio", max_orders=scaled(150), random_orders=scaled(50)
     )
 
 
@@ -43,14 +42,14 @@ async def from_a_task(processor: Processor, *elements: Any) -> None:
 def test_tasks_and_threads_emit_at_the_same_time(kind: type[Processor]) -> None:
     async def scenario(schedule: Schedule) -> None:
         processor = kind(capacity=4)
-        witness = AsyncWitness(1, again=1)
-        processor.subscribe(witness)
+        subscriber = AsyncCheckedSubscriber(1, again=1)
+        processor.subscribe(subscriber)
         schedule.thread(from_a_thread(processor, 1, 2), "the emitter")
         await from_a_task(processor, "a", "b")
         await schedule.wait_until_idle()
         processor.complete()
-        await witness.end()
-        Orders([1, 2], ["a", "b"]).judge(witness)
+        await subscriber.end()
+        Interleaved([1, 2], ["a", "b"]).check(subscriber)
 
     explored(scenario)
 
@@ -59,8 +58,8 @@ def test_tasks_and_threads_emit_at_the_same_time(kind: type[Processor]) -> None:
 def test_two_threads_emit_and_one_of_them_completes(kind: type[Processor]) -> None:
     async def scenario(schedule: Schedule) -> None:
         processor = kind(capacity=4)
-        witness = Witness(ALL)
-        processor.subscribe(witness)
+        subscriber = CheckedSubscriber(UNLIMITED)
+        processor.subscribe(subscriber)
 
         def emit_and_complete() -> None:
             processor.emit_threadsafe(1)
@@ -68,10 +67,10 @@ def test_two_threads_emit_and_one_of_them_completes(kind: type[Processor]) -> No
 
         schedule.thread(emit_and_complete, "one")
         schedule.thread(lambda: processor.emit_threadsafe("a"), "other")
-        await witness.end()
+        await subscriber.end()
         await schedule.wait_until_idle()
-        assert witness.breaches == []
-        assert witness.elements in ([1], [1, "a"], ["a", 1])
+        assert subscriber.violations == []
+        assert subscriber.elements in ([1], [1, "a"], ["a", 1])
 
     explored(scenario)
 
@@ -80,75 +79,75 @@ def test_two_threads_emit_and_one_of_them_completes(kind: type[Processor]) -> No
 def test_elements_from_a_thread_wait_for_demand_from_another(kind: type[Processor]) -> None:
     async def scenario(schedule: Schedule) -> None:
         processor = kind(capacity=2)
-        witness = Witness()
-        processor.subscribe(witness)
+        subscriber = CheckedSubscriber()
+        processor.subscribe(subscriber)
         schedule.thread(from_a_thread(processor, 1, 2), "the emitter")
-        schedule.thread(lambda: witness.request(1), "request(1)")
-        schedule.thread(lambda: witness.request(1), "request(1) again")
+        schedule.thread(lambda: subscriber.request(1), "request(1)")
+        schedule.thread(lambda: subscriber.request(1), "request(1) again")
         await schedule.wait_until_idle()
-        assert witness.elements == [1, 2]
+        assert subscriber.elements == [1, 2]
         processor.complete()
-        await witness.end()
-        Orders([1, 2]).judge(witness)
+        await subscriber.end()
+        Interleaved([1, 2]).check(subscriber)
 
     explored(scenario)
 
 
 @KINDS
-def test_producers_that_wait_for_room_go_on_in_their_order(kind: type[Processor]) -> None:
+def test_waiting_producers_continue_in_their_order(kind: type[Processor]) -> None:
     async def scenario(schedule: Schedule) -> None:
         processor = kind(capacity=1)
-        witness = AsyncWitness()
-        processor.subscribe(witness)
+        subscriber = AsyncCheckedSubscriber()
+        processor.subscribe(subscriber)
         tasks = [asyncio.ensure_future(from_a_task(processor, n)) for n in range(3)]
-        schedule.thread(lambda: witness.request(1), "request(1)")
-        schedule.thread(lambda: witness.request(ALL), "request(ALL)")
+        schedule.thread(lambda: subscriber.request(1), "request(1)")
+        schedule.thread(lambda: subscriber.request(UNLIMITED), "request(UNLIMITED)")
         await asyncio.gather(*tasks)
         processor.complete()
-        await witness.end()
-        Orders([0, 1, 2]).judge(witness)
+        await subscriber.end()
+        Interleaved([0, 1, 2]).check(subscriber)
 
     explored(scenario)
 
 
 @KINDS
-def test_a_producer_that_waits_is_cancelled(kind: type[Processor]) -> None:
-    """Whoever waits behind it gets its place; its element comes or does not, but never twice."""
+def test_a_waiting_producer_is_cancelled(kind: type[Processor]) -> None:
+    """The next producer takes its place; its element comes once or not at all."""
 
     async def scenario(schedule: Schedule) -> None:
         processor = kind(capacity=1)
-        witness = Witness()
-        processor.subscribe(witness)
+        subscriber = CheckedSubscriber()
+        processor.subscribe(subscriber)
         await processor.emit("first")
         tasks = [asyncio.ensure_future(processor.emit(n)) for n in range(2)]
         asyncio.get_running_loop().call_later(0.001, tasks[0].cancel)
-        schedule.thread(lambda: witness.request(ALL), "request(ALL)")
+        schedule.thread(lambda: subscriber.request(UNLIMITED), "request(UNLIMITED)")
         await asyncio.wait(tasks)
         await schedule.wait_until_idle()
         processor.complete()
-        await witness.end()
-        assert witness.breaches == []
+        await subscriber.end()
+        assert subscriber.violations == []
         emitted = [n for n, task in enumerate(tasks) if not task.cancelled()]
         # A task that is cancelled when its element has just gone through may not learn of that.
-        assert witness.elements in (["first", *emitted], ["first", 0, 1])
+        assert subscriber.elements in (["first", *emitted], ["first", 0, 1])
 
     explored(scenario)
 
 
 @KINDS
-def test_cancelled_while_it_is_emitted_into(kind: type[Processor]) -> None:
+def test_cancelled_during_emission(kind: type[Processor]) -> None:
     async def scenario(schedule: Schedule) -> None:
         processor = kind(capacity=2)
-        witness = AsyncWitness(1, again=1)
-        processor.subscribe(witness)
+        subscriber = AsyncCheckedSubscriber(1, again=1)
+        processor.subscribe(subscriber)
         schedule.thread(from_a_thread(processor, 1, 2), "the emitter")
-        schedule.thread(witness.cancel, "cancel()")
+        schedule.thread(subscriber.cancel, "cancel()")
         await from_a_task(processor, "a", "b")
         await schedule.wait_until_idle()
-        witness.silent = True
+        subscriber.must_be_silent = True
         processor.complete()
         await schedule.wait_until_idle()
-        Orders([1, 2], ["a", "b"]).judge(witness)
+        Interleaved([1, 2], ["a", "b"]).check(subscriber)
 
     explored(scenario)
 
@@ -157,13 +156,13 @@ def test_cancelled_while_it_is_emitted_into(kind: type[Processor]) -> None:
 def test_fed_by_a_publisher(kind: type[Processor]) -> None:
     async def scenario(schedule: Schedule) -> None:
         processor = kind(capacity=2)
-        witness = Witness()
-        processor.subscribe(witness)
+        subscriber = CheckedSubscriber()
+        processor.subscribe(subscriber)
         steps(1, 2, 3).subscribe(processor)
-        schedule.thread(lambda: witness.request(2), "request(2)")
-        schedule.thread(lambda: witness.request(ALL), "request(ALL)")
-        await witness.end()
-        Orders([1, 2, 3]).judge(witness)
+        schedule.thread(lambda: subscriber.request(2), "request(2)")
+        schedule.thread(lambda: subscriber.request(UNLIMITED), "request(UNLIMITED)")
+        await subscriber.end()
+        Interleaved([1, 2, 3]).check(subscriber)
 
     explored(scenario)
 
@@ -172,23 +171,23 @@ def test_fed_by_a_publisher(kind: type[Processor]) -> None:
 def test_fed_by_a_publisher_that_fails_while_a_thread_emits(kind: type[Processor]) -> None:
     async def scenario(schedule: Schedule) -> None:
         processor = kind(capacity=2)
-        witness = Witness(ALL)
-        processor.subscribe(witness)
-        steps(1, error=Oops()).subscribe(processor)
+        subscriber = CheckedSubscriber(UNLIMITED)
+        processor.subscribe(subscriber)
+        steps(1, error=SourceError()).subscribe(processor)
         schedule.thread(lambda: processor.emit_threadsafe("a"), "the emitter")
-        await witness.end()
+        await subscriber.end()
         await schedule.wait_until_idle()
-        assert witness.breaches == []
-        assert isinstance(witness.error, Oops)
-        assert [x for x in witness.elements if x != "a"] == [1]
+        assert subscriber.violations == []
+        assert isinstance(subscriber.error, SourceError)
+        assert [x for x in subscriber.elements if x != "a"] == [1]
 
     explored(scenario)
 
 
-def test_all_subscribers_of_a_multicast_get_the_same_from_when_they_are_there() -> None:
+def test_all_subscribers_of_a_multicast_get_the_elements_after_their_subscription() -> None:
     async def scenario(schedule: Schedule) -> None:
         processor = MulticastProcessor[Any](capacity=4)
-        early, late = Witness(ALL), AsyncWitness(1, again=1)
+        early, late = CheckedSubscriber(UNLIMITED), AsyncCheckedSubscriber(1, again=1)
         processor.subscribe(early)
         schedule.thread(from_a_thread(processor, 1, 2), "the emitter")
         await asyncio.sleep(0)
@@ -197,19 +196,19 @@ def test_all_subscribers_of_a_multicast_get_the_same_from_when_they_are_there() 
         processor.complete()
         await early.end()
         await late.end()
-        Orders([1, 2]).judge(early)
-        assert late.breaches == []
+        Interleaved([1, 2]).check(early)
+        assert late.violations == []
         assert late.elements in ([1, 2], [2], [])
 
     explored(scenario)
 
 
-def test_one_subscriber_of_a_multicast_leaves_while_the_other_waits() -> None:
-    """The slowest holds the others back, and lets go of them when it has gone."""
+def test_one_subscriber_of_a_multicast_cancels_while_the_other_waits() -> None:
+    """The slowest holds the others back until it cancels."""
 
     async def scenario(schedule: Schedule) -> None:
         processor = MulticastProcessor[Any](capacity=1)
-        slow, fast = Witness(), Witness(ALL)
+        slow, fast = CheckedSubscriber(), CheckedSubscriber(UNLIMITED)
         processor.subscribe(slow)
         processor.subscribe(fast)
         task = asyncio.ensure_future(from_a_task(processor, 1, 2, 3))
@@ -217,23 +216,23 @@ def test_one_subscriber_of_a_multicast_leaves_while_the_other_waits() -> None:
         await task
         processor.complete()
         await fast.end()
-        Orders([1, 2, 3]).judge(fast)
+        Interleaved([1, 2, 3]).check(fast)
         assert slow.elements == []
 
     explored(scenario)
 
 
-def test_subscribed_returns_when_somebody_has_come_or_the_end() -> None:
+def test_subscribed_returns_after_a_subscription_or_the_end() -> None:
     async def scenario(schedule: Schedule) -> None:
         processor = UnicastProcessor[int]()
-        witness = Witness(ALL)
+        subscriber = CheckedSubscriber(UNLIMITED)
         waits = asyncio.ensure_future(processor.wait_for_subscribers())
         await asyncio.sleep(0)
-        asyncio.get_running_loop().call_soon(processor.subscribe, witness)
+        asyncio.get_running_loop().call_soon(processor.subscribe, subscriber)
         schedule.thread(processor.complete, "complete()")
         await waits
         await schedule.wait_until_idle()
-        assert witness.ended
-        assert witness.breaches == []
+        assert subscriber.is_terminated
+        assert subscriber.violations == []
 
     explored(scenario)

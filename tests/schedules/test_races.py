@@ -1,4 +1,4 @@
-"""What the explorer found, kept: each race as a scenario of its own."""
+"""Races that the explorer has found, each as a scenario."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from reactive_aio import Emission, Emitter, MulticastProcessor, UnicastProcessor, create
 from reactive_aio.testing.probes import SubscriberProbe
 from reactive_aio.testing.schedules import Schedule, explore
-from tests.schedules.laws import ALL, Witness
+from tests.schedules.checks import UNLIMITED, CheckedSubscriber
 
 EMITTED = [1, 2, 3]
 
@@ -20,24 +20,24 @@ def emit(to: Emitter[int] | UnicastProcessor[int]) -> Callable[[], None]:
 
 
 def test_a_cancellation_while_an_element_from_a_thread_is_delivered() -> None:
-    """The element was taken out of a mailbox that the cancellation had emptied: IndexError."""
+    """The element was taken from a mailbox that the cancellation had cleared: IndexError."""
 
     async def scenario(schedule: Schedule) -> None:
         processor = UnicastProcessor[int](capacity=4)
-        witness = Witness(ALL)
-        processor.subscribe(witness)
+        subscriber = CheckedSubscriber(UNLIMITED)
+        processor.subscribe(subscriber)
         schedule.thread(emit(processor), "the emitter")
-        schedule.thread(witness.cancel, "cancel()")
+        schedule.thread(subscriber.cancel, "cancel()")
         await schedule.wait_until_idle()
-        assert witness.elements == EMITTED[: len(witness.elements)]
+        assert subscriber.elements == EMITTED[: len(subscriber.elements)]
         stats = processor.stats()
         assert stats.accepted + sum(stats.dropped.values()) <= len(EMITTED)
 
     assert explore(scenario, package="reactive_aio", max_orders=300).orders > 100
 
 
-async def test_a_subscriber_that_cancels_while_it_is_served_from_a_thread() -> None:
-    """The same without any other thread in between, and what is lost is counted."""
+async def test_a_subscriber_that_cancels_during_an_element_of_a_thread() -> None:
+    """The same without another thread, and the lost elements are counted."""
 
     class CancelsAtOnce(SubscriberProbe[int]):
         def on_next(self, element: int, /) -> None:
@@ -54,8 +54,8 @@ async def test_a_subscriber_that_cancels_while_it_is_served_from_a_thread() -> N
     assert (stats.accepted, dict(stats.dropped)) == (1, {"discarded": 2})
 
 
-async def test_a_subscriber_that_completes_its_source_while_it_is_served_from_a_thread() -> None:
-    """What had been emitted comes, and then the end, which nobody was left to tell."""
+async def test_a_subscriber_that_completes_its_source_during_an_element_of_a_thread() -> None:
+    """All emitted elements come, and then the completion, which was lost."""
     emitters: list[Emitter[int]] = []
 
     class CompletesAtOnce(SubscriberProbe[int]):
@@ -69,8 +69,8 @@ async def test_a_subscriber_that_completes_its_source_while_it_is_served_from_a_
     assert await probe.wait_for_signals(4) == [1, 2, 3, "|"]
 
 
-async def test_a_producer_that_waits_is_not_refused_because_a_thread_was_quicker() -> None:
-    """What threads had left took the room that emit() had just seen."""
+async def test_a_waiting_producer_is_not_refused_because_of_a_thread() -> None:
+    """Elements of threads took the room that emit() had just found."""
     processor = UnicastProcessor[int](capacity=2)
     for n in EMITTED[:2]:
         processor.emit_threadsafe(n)
@@ -82,8 +82,8 @@ async def test_a_producer_that_waits_is_not_refused_because_a_thread_was_quicker
     assert await probe.wait_for_signals(3) == EMITTED
 
 
-async def test_a_producer_that_waits_goes_on_when_the_last_subscriber_has_left() -> None:
-    """Nobody told it, and it waited for ever."""
+async def test_a_waiting_producer_continues_when_the_last_subscriber_cancels() -> None:
+    """It was not notified, and waited forever."""
     processor = MulticastProcessor[int](capacity=1)
     probe = SubscriberProbe[int]().subscribed_to(processor)
     assert await processor.emit(1) is Emission.ACCEPTED

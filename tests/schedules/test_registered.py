@@ -1,9 +1,9 @@
-"""Whatever combines or queues is explored: a part that is missing from the table fails here.
+"""Everything that combines or queues is explored: a missing entry fails with what to add where.
 
-An operator or source does so if its module's function reaches ``from_push`` or ``from_async``: then
-something is upstream of an island that pushes when it pleases, a coordinator, a gate, a thread, or
-a task of its own. All else is one loop in whoever calls it, whose order asyncio does not decide. A
-processor does so by being one.
+An operator or source combines or queues if its function reaches ``from_push`` or ``from_async``:
+then an asynchronous source is upstream of an island, such as a coordinator, a thread or a task.
+Everything else is one loop in its caller, whose order asyncio does not decide. A processor always
+queues.
 """
 
 import ast
@@ -18,8 +18,15 @@ from tests.schedules.parts import PARTS
 PACKAGE = Path(reactive_aio.__file__).parent
 OPENERS = {"from_push", "from_async"}
 NOT_EXPLORED = {
-    "never": "it sends nothing, in no order",
+    "never": "it sends no signal, in no order",
 }
+ADD_PART = """\
+{name} combines or queues, and is not explored. Add it to PARTS in tests/schedules/parts.py:
+    "{name}": (lambda _: steps(1, 2, 3).{name}(…), Interleaved([1, 2, 3])),
+or, if its order cannot vary, to NOT_EXPLORED in tests/schedules/test_registered.py, with the
+reason."""
+ADD_PROCESSOR = """\
+{name} is not explored. Add it to KINDS in tests/schedules/test_processors.py."""
 
 
 def called(node: ast.AST) -> set[str]:
@@ -33,11 +40,11 @@ def openers_in(module: ast.Module) -> Iterator[str]:
         node.name: called(node) for node in module.body if isinstance(node, ast.FunctionDef)
     }
     reach = set(OPENERS)
-    growing = True
-    while growing:
+    is_growing = True
+    while is_growing:
         more = {name for name, names in functions.items() if names & reach} - reach
         reach |= more
-        growing = bool(more)
+        is_growing = bool(more)
     yield from reach - OPENERS
 
 
@@ -56,21 +63,32 @@ def explored() -> set[str]:
     return {key.partition(":")[0] for key in PARTS}
 
 
-def test_every_part_that_combines_or_queues_is_explored() -> None:
-    assert queuing() - explored() - NOT_EXPLORED.keys() == set()
+def missing(names: set[str], message: str) -> str:
+    return "\n".join(message.format(name=name) for name in sorted(names))
 
 
-def test_the_search_sees_them() -> None:
-    assert queuing() >= {"boundary", "merge", "map_async", "from_thread", "from_queue", "using"}
+def test_every_operator_and_source_that_combines_or_queues_is_explored() -> None:
+    unexplored = queuing() - explored() - NOT_EXPLORED.keys()
+    assert not unexplored, missing(unexplored, ADD_PART)
 
 
 def test_every_processor_is_explored() -> None:
     processors = {name for name in reactive_aio.__all__ if name.endswith("Processor")}
-    there = set(vars(test_processors))
-    assert processors - {"Processor"} - there == set()
     (mark,) = [test_processors.KINDS.mark]
-    assert {kind.__name__ for kind in mark.args[1]} == processors - {"Processor"}
+    unexplored = processors - {"Processor"} - {kind.__name__ for kind in mark.args[1]}
+    assert not unexplored, missing(unexplored, ADD_PROCESSOR)
+
+
+def test_the_search_finds_operators_and_sources() -> None:
+    assert queuing() >= {"boundary", "merge", "map_async", "from_thread", "from_queue", "using"}
+
+
+def test_a_missing_entry_is_reported_with_what_to_add_where() -> None:
+    message = missing({"zip", "merge"}, ADD_PART)
+    assert message.startswith("merge combines or queues, and is not explored. Add it to PARTS in")
+    assert '"zip": (lambda _: steps(1, 2, 3).zip(…)' in message
 
 
 def test_every_key_names_something_public() -> None:
-    assert explored() <= {*reactive_aio.__all__, *vars(Flow)}
+    unknown = explored() - {*reactive_aio.__all__, *vars(Flow)}
+    assert not unknown, f"rename or remove in PARTS of tests/schedules/parts.py: {sorted(unknown)}"

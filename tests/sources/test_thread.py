@@ -1,4 +1,4 @@
-"""from_thread: a blocking iterable on a thread of its own."""
+"""from_thread: a blocking iterable on its own thread."""
 
 import asyncio
 import gc
@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reactive_aio._core.demand import UNBOUNDED
-from reactive_aio._sources.thread import from_thread
+from reactive_aio._sources.thread import ReentrantEvent, _PullState, from_thread
 from reactive_aio.spec import Publisher
 from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
 from tests.harness.leftover_checks import Context
 
 if TYPE_CHECKING:
     from reactive_aio.flow import Flow
+    from reactive_aio.testing._thread_monitor import Parkable
 
 
 def failing() -> Iterator[int]:
@@ -36,7 +37,7 @@ INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
 
 BY_THREADS = {"from_thread", "from_thread: in small chunks"}
 
-LONG_ENOUGH = 0.05  # for something to happen that must not
+LONG_ENOUGH = 0.05  # seconds in which a forbidden effect would show
 
 
 async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
@@ -58,7 +59,7 @@ async def no_thread() -> None:
 
 
 class Steps:
-    """Yields 0, 1, 2 …, notes on which thread, and can be made to block or to fail."""
+    """Yields 0, 1, 2 …, records the thread, and can be made to block or to fail."""
 
     def __init__(self, stop: int = 10) -> None:
         self.stop = stop
@@ -82,12 +83,12 @@ class Steps:
             self.closed_on = threading.get_ident()
 
 
-async def test_emits_what_the_iterable_yields_and_completes() -> None:
+async def test_emits_the_elements_of_the_iterable_and_completes() -> None:
     probe = SubscriberProbe[int](UNBOUNDED).subscribed_to(from_thread(range(5000)))
     assert await probe.end() == [*range(5000), "|"]
 
 
-async def test_the_loop_iterates_nothing_itself() -> None:
+async def test_the_iterable_is_iterated_on_one_other_thread() -> None:
     steps = Steps()
     await SubscriberProbe[int](UNBOUNDED).subscribed_to(from_thread(steps)).end()
     assert len(steps.threads) == 1
@@ -99,7 +100,7 @@ async def test_an_empty_iterable_completes() -> None:
     assert await SubscriberProbe[int](1).subscribed_to(from_thread(())).end() == ["|"]
 
 
-async def test_every_subscription_iterates_anew() -> None:
+async def test_each_subscription_iterates_the_iterable() -> None:
     flow = from_thread(Steps(3))
     for _ in range(2):
         assert await SubscriberProbe[int](9).subscribed_to(flow).end() == [0, 1, 2, "|"]
@@ -164,11 +165,11 @@ async def test_a_slow_subscriber_slows_the_thread_down() -> None:
         await asyncio.sleep(0)
         highest = max(highest, steps.pulled - len(probe.elements))
     assert probe.elements
-    assert highest <= 16 + 1  # the one that is being delivered
+    assert highest <= 16 + 1  # the element that is being delivered
     probe.cancel()
 
 
-async def test_fails_with_what_the_iterable_raises_behind_its_elements() -> None:
+async def test_fails_with_the_error_of_the_iterable_after_its_elements() -> None:
     def bad() -> Iterator[int]:
         yield 1
         raise KeyError("oh")
@@ -189,7 +190,9 @@ async def test_fails_when_the_iterable_cannot_be_made() -> None:
 
 
 @pytest.mark.parametrize("error", [StopIteration("no"), SystemExit(3), KeyboardInterrupt()])
-async def test_what_would_end_a_loop_or_an_iterator_is_wrapped(error: BaseException) -> None:
+async def test_an_error_with_another_meaning_on_the_loop_is_wrapped(
+    error: BaseException,
+) -> None:
     def make() -> Iterable[int]:
         raise error
 
@@ -259,7 +262,7 @@ async def test_interrupt_ends_a_call_that_blocks() -> None:
     await no_thread()
     assert len(given) == 3
     assert len(set(map(id, given))) == 1
-    assert not probe.signals  # the error of the interruption is nobody's business
+    assert not probe.signals  # the error that the interruption causes is dropped
 
 
 async def test_interrupt_reaches_an_iterable_that_is_still_being_made() -> None:
@@ -338,12 +341,12 @@ async def test_break_ends_the_thread() -> None:
 
 
 async def first_element_of(flow: "Flow[int]") -> None:
-    """Takes one and forgets the subscription."""
+    """Take one element and drop every reference to the subscription."""
     probe = SubscriberProbe[int](1).subscribed_to(flow)
     await arrived(probe, 1)
 
 
-async def test_a_subscription_that_is_forgotten_ends_its_thread() -> None:
+async def test_a_collected_subscription_ends_its_thread() -> None:
     steps = Steps()
     await first_element_of(from_thread(steps))
     await until(lambda: not gc.collect() and not threads())
@@ -353,7 +356,7 @@ async def test_a_subscription_that_is_forgotten_ends_its_thread() -> None:
 SETTING = ContextVar("SETTING", default="unset")
 
 
-async def test_the_subscribers_context_is_in_force_on_the_thread() -> None:
+async def test_the_thread_runs_in_the_subscribers_context() -> None:
     def read() -> Iterator[str]:
         yield SETTING.get()
 
@@ -362,7 +365,7 @@ async def test_the_subscribers_context_is_in_force_on_the_thread() -> None:
     assert await SubscriberProbe[str](2).subscribed_to(flow).end() == ["of the subscriber", "|"]
 
 
-async def test_a_loop_that_closes_under_it_does_not_keep_the_thread() -> None:
+async def test_the_thread_ends_after_its_loop_is_closed() -> None:
     steps = Steps(10**9)
 
     def other() -> None:
@@ -392,10 +395,68 @@ async def test_a_system_without_threads_fails_the_flow(monkeypatch: pytest.Monke
 
 
 @pytest.mark.virtual_time
-async def test_a_thread_without_demand_does_not_hold_up_a_clock_that_jumps() -> None:
+async def test_a_thread_without_demand_does_not_hold_a_virtual_clock() -> None:
     probe = SubscriberProbe[int](1).subscribed_to(from_thread(range(2)))
     await probe.wait_for_signals(1)
     await asyncio.sleep(3600)
     assert probe.signals == [0]
     probe.request(2)
     assert await probe.end() == [0, 1, "|"]
+
+
+class TestState:
+    """The state that the loop and the thread share: what each of them decides by it."""
+
+    def test_demand_is_what_was_requested_and_not_pulled(self) -> None:
+        state = _PullState[int]()
+        assert state.demand() == 0
+        state.request(3)
+        state.add(1)
+        assert state.demand() == 2
+
+    def test_there_is_no_demand_after_a_cancellation(self) -> None:
+        state = _PullState[int]()
+        state.request(3)
+        state.cancel()
+        assert state.demand() is None
+
+    def test_one_callback_takes_all_elements_that_are_ready(self) -> None:
+        state = _PullState[int]()
+        assert state.add(1)
+        state.is_posted = True
+        assert not state.add(2)
+        assert state.take() == ([1, 2], False)
+        assert state.add(3)
+
+    def test_the_end_comes_with_the_last_elements(self) -> None:
+        state = _PullState[int]()
+        state.add(1)
+        state.finish(None)
+        assert state.take() == ([1], True)
+
+    def test_an_error_after_a_cancellation_is_dropped(self) -> None:
+        state = _PullState[int]()
+        state.cancel()
+        state.finish(OSError())
+        assert (state.error, state.is_finished) == (None, True)
+
+
+class TestReentrantEvent:
+    def test_a_set_after_clear_is_not_missed(self) -> None:
+        event = ReentrantEvent()
+        event.clear()
+        event.set()
+        event.set()
+        event.wait()
+
+    async def test_it_declares_when_its_thread_is_parked(self) -> None:
+        event = ReentrantEvent()
+        parkable: Parkable = event
+        event.clear()
+        assert not parkable.is_parked()
+        thread = threading.Thread(target=event.wait)
+        thread.start()
+        await until(parkable.is_parked)
+        event.set()
+        assert not parkable.is_parked()
+        thread.join()

@@ -78,7 +78,7 @@ spark.stop()
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_sessions_start_with_the_archive(cache: Path) -> None:

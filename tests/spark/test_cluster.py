@@ -15,7 +15,7 @@ ROWS = 24_000
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.timeout(240)
 def test_a_cluster_is_read_even_when_a_worker_is_killed(tmp_path: Path) -> None:
     with Cluster(tmp_path) as cluster:

@@ -25,7 +25,8 @@ FAILS: Final = "--rs-tck=tests.tck.hostile_candidates:fails"
 
 @pytest.fixture(autouse=True)
 def importable(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    # Other plugins take a second to import in each process.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
 
@@ -163,7 +164,9 @@ def test_laws_are_reported_in_junit_xml(pytester: pytest.Pytester) -> None:
 
 
 def test_laws_can_be_distributed_over_processes(pytester: pytest.Pytester) -> None:
-    result = run(pytester, FAILS, "-n", "1", "-k", "spec109_subscribes_first", "-W", "default")
+    result = run(
+        pytester, FAILS, "-p", "xdist", "-n", "1", "-k", "spec109_subscribes_first", "-W", "default"
+    )
     result.assert_outcomes(failed=1)
     matching(result, ["*subscribe() raised ValueError('not today')", "demand   >*"])
 
@@ -237,7 +240,9 @@ def test_an_installed_package_registers_the_plugin(
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: reactive-aio\nVersion: 0\n")
     (info / "entry_points.txt").write_text(f"[pytest11]\nreactive_aio = {MODULE}\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(installed), str(ROOT))))
-    result = pytester.runpytest_subprocess(GOOD, "-W", "error", "-k", "spec109_subscribes_first")
+    monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    options = ("-W", "error", "-W", "ignore::pytest.PytestDeprecationWarning")
+    result = pytester.runpytest_subprocess(GOOD, *options, "-k", "spec109_subscribes_first")
     assert result.parseoutcomes()["passed"] == 1
 
 

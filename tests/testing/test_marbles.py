@@ -96,13 +96,13 @@ def test_diagrams_are_found_among_other_blocks() -> None:
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("text", ["a--b|", "(ab|)", "--#", "a-1-2-(3|)"])
 async def test_a_played_lane_is_recorded_as_drawn(text: str) -> None:
-    lane = await play(lambda: Marbles[object](text, tick=2.0), 10, tick=2.0)
+    lane = (await play(lambda: Marbles[object](text, tick=2.0), 10, tick=2.0)).signals
     assert lane.signals == Lane.parse(text).signals
 
 
 @pytest.mark.virtual_time
 async def test_a_lane_without_end_is_cancelled() -> None:
-    lane = await play(lambda: Marbles[str]("a--b---"), 5)
+    lane = (await play(lambda: Marbles[str]("a--b---"), 5)).signals
     assert str(lane) == "a--b-"
 
 

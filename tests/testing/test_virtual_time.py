@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from reactive_aio._sources.thread import ReentrantEvent
+from reactive_aio.testing import Parkable
 from reactive_aio.testing._thread_monitor import ExecutorCall
 from reactive_aio.testing.virtual_time import Deadlock, VirtualTimeLoop
 
@@ -34,6 +36,10 @@ def processes() -> Iterator[ProcessPoolExecutor]:
 
 def now() -> float:
     return asyncio.get_running_loop().time()
+
+
+def is_parked(thing: Parkable) -> bool:
+    return thing.is_parked()
 
 
 def deadlock_of(main: Callable[[], Coroutine[Any, Any, object]]) -> str:
@@ -112,6 +118,18 @@ class TestThreads:
         assert now() == 60
         go.set()
         assert await waiter
+
+    async def test_a_parked_thread_does_not_hold_the_clock(self) -> None:
+        event = ReentrantEvent()
+        event.clear()
+        waiter = asyncio.create_task(asyncio.to_thread(event.wait))
+        await asyncio.sleep(60)
+        assert now() == 60
+        assert is_parked(event)
+        event.set()
+        async with asyncio.timeout(1):
+            await waiter
+        assert now() == 60
 
     async def test_a_thread_that_was_just_woken_holds_the_clock(self) -> None:
         go = threading.Event()

@@ -11,7 +11,7 @@ from ..uri import Address
 
 if TYPE_CHECKING:
     from ..._core.loop import Listener
-    from ..interfaces import Transport
+    from ..driver import Transport
 
 __all__ = ("TLS_TIMEOUT", "bound_address", "dial", "listen", "listen_tcp")
 

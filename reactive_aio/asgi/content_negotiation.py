@@ -1,23 +1,24 @@
-"""Which of several media types a client prefers (RFC 9110, 12.5.1)."""
+"""Content negotiation: the media type that a client prefers (RFC 9110, 12.5.1)."""
 
 from collections.abc import Mapping
 from typing import TypeVar
 
-__all__ = ("chosen",)
+__all__ = ("negotiate",)
 
 T = TypeVar("T")
 
 
-def chosen(offered: Mapping[str, T], accept: str) -> T | None:
-    """What is offered under the media type that *accept* likes best; of equals, the first."""
-    liked = _qualities(accept)
+def negotiate(offered: Mapping[str, T], accept: str) -> T | None:
+    """Return the value of the media type that *accept* ranks highest; the first one of equals."""
+    qualities = _qualities(accept)
     best: T | None = None
     highest = 0.0
     for media_type, offer in offered.items():
         family = media_type.partition("/")[0]
         # The most specific range that matches is the one that counts.
         quality = next(
-            (liked[each] for each in (media_type, f"{family}/*", "*/*") if each in liked), 0.0
+            (qualities[each] for each in (media_type, f"{family}/*", "*/*") if each in qualities),
+            0.0,
         )
         if quality > highest:
             best, highest = offer, quality

@@ -1,4 +1,4 @@
-"""500 clients at a time, many of which do not read, and many of which leave."""
+"""500 clients at a time, of which many do not read and many disconnect."""
 
 import asyncio
 import sys
@@ -16,7 +16,7 @@ pytestmark = [
 ]
 
 CLIENTS = 500
-LEAVING = 150
+DISCONNECTING = 150
 READING = 150
 SOME = 20_000  # bytes
 MOST = 2**53 - 1
@@ -37,16 +37,16 @@ async def by_websocket(service: Service) -> RawClient:
     return await RawClient.socket(service, "/live", SUBSCRIBE)
 
 
-async def crowd(service: Service, connect: Connect) -> int:
-    """Let them come, read or not, and leave; return the most memory that was used, in KiB."""
+async def run_clients(service: Service, connect: Connect) -> int:
+    """Connect, read some, and disconnect; return the peak memory in KiB."""
     clients = [await connect(service) for _ in range(CLIENTS)]
-    await asyncio.gather(*(each.read(SOME) for each in clients[: LEAVING + READING]))
-    for client in clients[:LEAVING]:
+    await asyncio.gather(*(each.read(SOME) for each in clients[: DISCONNECTING + READING]))
+    for client in clients[:DISCONNECTING]:
         client.close()
-    stat = await service.settles(CLIENTS - LEAVING)
-    assert stat["open"] == CLIENTS - LEAVING
-    assert stat["cancelled"] == LEAVING
-    for client in clients[LEAVING:]:
+    stat = await service.settles(CLIENTS - DISCONNECTING)
+    assert stat["open"] == CLIENTS - DISCONNECTING
+    assert stat["cancelled"] == DISCONNECTING
+    for client in clients[DISCONNECTING:]:
         client.close()
     assert (await service.settles(0))["outstanding"] == 0
     return int(stat["memory"])
@@ -59,10 +59,12 @@ def serving() -> Iterator[Service]:
 
 
 @pytest.mark.parametrize("connect", [by_sse, by_ndjson, by_websocket])
-async def test_memory_is_bounded_and_nothing_is_left(serving: Service, connect: Connect) -> None:
+async def test_memory_is_bounded_and_everything_is_released(
+    serving: Service, connect: Connect
+) -> None:
     begun = await serving.stat()
-    most = await crowd(serving, connect)
+    peak = await run_clients(serving, connect)
     ended = await serving.stat()
-    assert (most - begun["memory"]) / CLIENTS < 250, "KiB for each client, uvicorn's share included"
-    assert ended["left"] == 0
+    assert (peak - begun["memory"]) / CLIENTS < 250, "KiB per client, including uvicorn's share"
+    assert ended["alive"] == 0
     assert ended["tasks"] == begun["tasks"]

@@ -1,4 +1,4 @@
-"""What a server does about bad input: the table of docs/protocol.md, and handshakes."""
+"""The reactions to bad input that docs/protocol.md lists, and handshakes."""
 
 import asyncio
 import json
@@ -13,16 +13,16 @@ from reactive_aio.asgi import (
     javascript,
     websocket,
 )
-from reactive_aio.asgi.text.request import SocketRequest
+from reactive_aio.asgi.text_protocol.handler_request import SocketRequest
 from reactive_aio.testing.probes import PublisherProbe
 from tests.asgi.calls import Call, SocketCall
-from tests.asgi.routes import MOST, called, router
+from tests.asgi.routes import MOST, connected, router
 from tests.harness.leftover_checks import Context
 
 # -- bad input: the table --------------------------------------------------------------------------
-ENDS_THE_SOCKET = {
+CLOSES_THE_SOCKET = {
     "not json": ("{", 400, 1007),
-    "no object": ("[1]", 400, 1007),
+    "not an object": ("[1]", 400, 1007),
     "not a number of json": ('{"type":"request","id":1,"n":NaN}', 400, 1007),
     "deep": ("[" * 60_000, 400, 1007),
     "too many digits": ('{"type":"request","id":1,"n":' + "9" * 5000 + "}", 400, 1007),
@@ -30,14 +30,14 @@ ENDS_THE_SOCKET = {
 }
 
 
-@pytest.mark.parametrize("name", ENDS_THE_SOCKET)
-async def test_what_cannot_be_read_closes_the_socket(name: str) -> None:
-    text, status, code = ENDS_THE_SOCKET[name]
+@pytest.mark.parametrize("name", CLOSES_THE_SOCKET)
+async def test_a_message_that_cannot_be_parsed_closes_the_socket(name: str) -> None:
+    text, status, code = CLOSES_THE_SOCKET[name]
     probe = PublisherProbe[int]()
-    call = await called({"a": probe})
-    call.say("subscribe", 1, route="a")
+    call = await connected({"a": probe})
+    call.send("subscribe", 1, route="a")
     await probe.expect_subscriber()
-    call.send(text)
+    call.send_text(text)
     assert await call.closed() == code
     assert call.messages[-1]["status"] == status
     assert "id" not in call.messages[-1]
@@ -45,7 +45,7 @@ async def test_what_cannot_be_read_closes_the_socket(name: str) -> None:
 
 
 async def test_a_binary_message_closes_the_socket() -> None:
-    call = await called()
+    call = await connected()
     call.incoming.put_nowait({"type": "websocket.receive", "bytes": b"{}"})
     assert await call.closed() == 1003
     assert call.messages[0]["status"] == 415
@@ -70,161 +70,163 @@ async def test_a_binary_message_closes_the_socket() -> None:
     ],
     ids=str,
 )
-async def test_what_makes_no_sense_is_said_and_ignored(message: dict[str, Any]) -> None:
-    call = await called()
-    call.send(json.dumps(message))
-    call.say("subscribe", 5, route="count.0")
-    first, second = await call.came(2)
+async def test_an_invalid_message_is_answered_with_an_error_and_ignored(
+    message: dict[str, Any],
+) -> None:
+    call = await connected()
+    call.send_text(json.dumps(message))
+    call.send("subscribe", 5, route="count.0")
+    first, second = await call.received(2)
     assert first["type"] == "error"
     assert first["status"] == 400
     assert "id" not in first
     assert second["type"] == "complete"
-    await call.left()
+    await call.close()
 
 
-async def test_an_id_in_use_is_not_given_away() -> None:
-    call = await called()
-    call.say("subscribe", 1, route="count.9", n=1)
-    call.say("subscribe", 1, route="count.9", n=1)
-    call.say("request", 1, n=1)
-    messages = await call.came(3)
+async def test_an_id_in_use_is_refused() -> None:
+    call = await connected()
+    call.send("subscribe", 1, route="count.9", n=1)
+    call.send("subscribe", 1, route="count.9", n=1)
+    call.send("request", 1, n=1)
+    messages = await call.received(3)
     assert sorted(each["type"] for each in messages) == ["error", "next", "next"]
-    (blamed,) = [each for each in messages if each["type"] == "error"]
-    assert blamed["status"] == 409
-    assert "id" not in blamed
-    await call.left()
+    (error,) = [each for each in messages if each["type"] == "error"]
+    assert error["status"] == 409
+    assert "id" not in error
+    await call.close()
 
 
-WRONG: list[Any] = [-1, 1.5, "5", None, True, [], -(2**70)]
+INVALID: list[Any] = [-1, 1.5, "5", None, True, [], -(2**70)]
 
 
-@pytest.mark.parametrize("n", [0, *WRONG], ids=str)
-async def test_a_request_that_is_no_demand_ends_its_stream(n: Any) -> None:
+@pytest.mark.parametrize("n", [0, *INVALID], ids=str)
+async def test_a_request_with_an_invalid_demand_ends_its_stream(n: Any) -> None:
     """Rule 3.9."""
     probe = PublisherProbe[int]()
-    call = await called({"a": probe})
-    call.say("subscribe", 1, route="a", n=1)
+    call = await connected({"a": probe})
+    call.send("subscribe", 1, route="a", n=1)
     await probe.expect_request(1)
-    call.say("request", 1, n=n)
-    (message,) = await call.came(1)
+    call.send("request", 1, n=n)
+    (message,) = await call.received(1)
     assert (message["type"], message["status"], message["rule"]) == ("error", 400, "3.9")
     assert "3.9" in message["detail"]
     await probe.expect_cancel()
-    await call.left()
+    await call.close()
 
 
-@pytest.mark.parametrize("n", WRONG, ids=str)
-async def test_a_subscription_with_a_wrong_demand_is_refused(n: Any) -> None:
+@pytest.mark.parametrize("n", INVALID, ids=str)
+async def test_a_subscription_with_an_invalid_demand_is_refused(n: Any) -> None:
     """Rule 3.9."""
-    call = await called()
-    call.say("subscribe", 1, route="count.5", n=n)
-    (message,) = await call.came(1)
+    call = await connected()
+    call.send("subscribe", 1, route="count.5", n=n)
+    (message,) = await call.received(1)
     assert (message["id"], message["rule"]) == (1, "3.9")
-    await call.left()
+    await call.close()
 
 
-async def test_routes_that_are_not_there_are_404() -> None:
-    call = await called()
-    call.say("subscribe", 1, route="counts", n=1)
-    assert (await call.came(1))[0]["status"] == 404
-    await call.left()
+async def test_unknown_routes_are_404() -> None:
+    call = await connected()
+    call.send("subscribe", 1, route="counts", n=1)
+    assert (await call.received(1))[0]["status"] == 404
+    await call.close()
 
 
-async def test_one_stream_too_many_is_429() -> None:
-    call = await called({"a": never()}, max_streams=2)
+async def test_a_stream_above_max_streams_is_429() -> None:
+    call = await connected({"a": never()}, max_streams=2)
     for id in range(3):
-        call.say("subscribe", id, route="a", n=1)
-    (message,) = await call.came(1)
+        call.send("subscribe", id, route="a", n=1)
+    (message,) = await call.received(1)
     assert (message["id"], message["status"]) == (2, 429)
-    call.say("cancel", 0)
-    call.say("subscribe", 4, route="a", n=1)
-    call.say("subscribe", 5, route="a", n=1)
-    assert (await call.came(2))[1]["id"] == 5
-    await call.left()
+    call.send("cancel", 0)
+    call.send("subscribe", 4, route="a", n=1)
+    call.send("subscribe", 5, route="a", n=1)
+    assert (await call.received(2))[1]["id"] == 5
+    await call.close()
 
 
-async def test_what_is_late_is_ignored() -> None:
+async def test_messages_for_unknown_ids_are_ignored() -> None:
     """Rule 3.6."""
-    call = await called()
+    call = await connected()
     for kind in ("request", "cancel", "next", "complete", "error"):
-        call.say(kind, 9, n=1, value=1)
-    call.say("subscribe", 1, route="count.0")
+        call.send(kind, 9, n=1, value=1)
+    call.send("subscribe", 1, route="count.0")
     assert await call.values(1) == ["complete"]
-    await call.left()
+    await call.close()
 
 
-async def test_too_much_of_no_use_closes_the_socket() -> None:
-    call = await called(max_useless=20)
+async def test_too_many_useless_messages_close_the_socket() -> None:
+    call = await connected(max_useless=20)
     for _ in range(30):
-        call.say("cancel", 9)
+        call.send("cancel", 9)
     assert await call.closed() == 1008
     assert call.messages[-1]["status"] == 429
 
 
-async def test_streams_that_are_begun_only_to_be_cancelled_close_the_socket() -> None:
-    call = await called({"a": never()}, max_useless=20)
+async def test_streams_that_are_cancelled_before_their_first_element_count_as_useless() -> None:
+    call = await connected({"a": never()}, max_useless=20)
     for _ in range(30):
-        call.say("subscribe", 1, route="a", n=1)
-        call.say("cancel", 1)
+        call.send("subscribe", 1, route="a", n=1)
+        call.send("cancel", 1)
     assert await call.closed() == 1008
 
 
-async def test_what_is_of_use_makes_up_for_it() -> None:
-    call = await called(max_useless=5)
-    call.say("subscribe", 1, route="count.100", n=1)
+async def test_elements_offset_useless_messages() -> None:
+    call = await connected(max_useless=5)
+    call.send("subscribe", 1, route="count.100", n=1)
     for number in range(50):
-        await call.came(number + 1)
-        call.say("cancel", 9)
-        call.say("request", 1, n=1)
-    assert len(await call.came(51)) == 51
-    await call.left()
+        await call.received(number + 1)
+        call.send("cancel", 9)
+        call.send("request", 1, n=1)
+    assert len(await call.received(51)) == 51
+    await call.close()
 
 
 @pytest.mark.virtual_time
-async def test_a_client_that_is_sent_away_and_does_not_read_is_not_waited_for() -> None:
-    call = await called()
+async def test_a_close_does_not_wait_for_a_client_that_does_not_read() -> None:
+    call = await connected()
     call.pause()
-    call.send("{")
+    call.send_text("{")
     await asyncio.sleep(6)
     call.resume()
     assert await call.closed() == 1007
 
 
 # -- the handshake ---------------------------------------------------------------------------------
-async def test_the_subprotocol_is_chosen_if_it_is_asked_for() -> None:
-    call = await called(subprotocols=["other", "reactive-streams.v1"])
+async def test_the_subprotocol_is_selected_if_it_is_offered() -> None:
+    call = await connected(subprotocols=["other", "reactive-streams.v1"])
     assert call.sent[0]["subprotocol"] == "reactive-streams.v1"
-    await call.left()
-    call = await called()
+    await call.close()
+    call = await connected()
     assert call.sent[0]["subprotocol"] is None
-    await call.left()
-    call = await called(subprotocols=["graphql-ws"])
+    await call.close()
+    call = await connected(subprotocols=["graphql-ws"])
     assert call.sent[0]["status"] == 400
 
 
-async def test_an_address_denotes_a_stream() -> None:
-    call = await called(query="route=count.9&n=2&x=1")
-    assert await call.came(2) == [
+async def test_the_query_of_the_url_subscribes_to_a_stream() -> None:
+    call = await connected(query="route=count.9&n=2&x=1")
+    assert await call.received(2) == [
         {"type": "next", "id": 0, "value": 0},
         {"type": "next", "id": 0, "value": 1},
     ]
-    call.say("request", 0, n=1)
-    await call.came(3)
-    await call.left()
+    call.send("request", 0, n=1)
+    await call.received(3)
+    await call.close()
 
 
-async def test_the_rest_of_an_address_becomes_params() -> None:
+async def test_other_query_parameters_become_params() -> None:
     def echo(payload: dict[str, str]) -> Flow[dict[str, str]]:
         return just(payload)
 
-    call = await called({"echo": echo}, query="route=echo&n=1&a=b&c=d")
+    call = await connected({"echo": echo}, query="route=echo&n=1&a=b&c=d")
     assert await call.values(2) == [{"a": "b", "c": "d"}, "complete"]
-    await call.left()
+    await call.close()
 
 
-async def test_a_wrong_demand_in_an_address_is_refused() -> None:
+async def test_an_invalid_demand_in_the_url_is_refused() -> None:
     """Rule 3.9."""
-    call = await called(query="route=a&n=0")
+    call = await connected(query="route=a&n=0")
     assert call.sent[0]["status"] == 400
     assert "3.9" in json.loads(call.sent[1]["body"])["detail"]
 
@@ -243,17 +245,17 @@ ORIGINS: dict[str, tuple[dict[str, str], set[str] | None, bool]] = {
 
 @pytest.mark.parametrize("name", ORIGINS)
 async def test_pages_of_other_origins_are_refused(name: str) -> None:
-    headers, origins, welcome = ORIGINS[name]
-    call = await called(headers=headers, origins=origins)
-    if welcome:
+    headers, origins, is_accepted = ORIGINS[name]
+    call = await connected(headers=headers, origins=origins)
+    if is_accepted:
         assert call.sent[0]["type"] == "websocket.accept"
-        await call.left()
+        await call.close()
     else:
         assert call.sent[0]["status"] == 403
 
 
-async def test_admit_says_who_comes_in() -> None:
-    async def admit(request: HttpRequest) -> str:
+async def test_authenticate_returns_the_user_or_refuses() -> None:
+    async def authenticate(request: HttpRequest) -> str:
         if request.headers.get("authorization") != "Bearer t":
             raise Refused(401, headers={"WWW-Authenticate": "Bearer"})
         return "ann"
@@ -262,87 +264,91 @@ async def test_admit_says_who_comes_in() -> None:
         return just(user, request.http.path)
 
     routes = {"me": me}
-    call = await called(routes, admit=admit)
+    call = await connected(routes, authenticate=authenticate)
     assert call.sent[0]["status"] == 401
     assert (b"www-authenticate", b"Bearer") in call.sent[0]["headers"]
-    call = await called(routes, admit=admit, headers={"authorization": "Bearer t"})
-    call.say("subscribe", 1, route="me", n=2)
+    call = await connected(routes, authenticate=authenticate, headers={"authorization": "Bearer t"})
+    call.send("subscribe", 1, route="me", n=2)
     assert await call.values(3) == ["ann", "/", "complete"]
-    await call.left()
+    await call.close()
 
 
-async def test_an_admission_that_fails_lets_nobody_in(expects_loop_errors: list[Context]) -> None:
-    def admit(_: HttpRequest) -> str:
+async def test_an_authentication_that_raises_refuses_the_client(
+    expects_loop_errors: list[Context],
+) -> None:
+    def authenticate(_: HttpRequest) -> str:
         raise ValueError("secret")
 
-    call = await called(admit=admit)
+    call = await connected(authenticate=authenticate)
     assert call.sent[0]["status"] == 500
     assert b"secret" not in call.sent[1]["body"]
     assert len(expects_loop_errors) == 1
 
 
-async def test_a_server_that_knows_no_denial_closes() -> None:
-    call = await called(headers={"host": "a", "origin": "http://b"}, denial=False)
+async def test_a_server_without_denial_responses_closes_the_socket() -> None:
+    call = await connected(headers={"host": "a", "origin": "http://b"}, denial=False)
     assert call.sent[0]["type"] == "websocket.close"
 
 
-async def test_one_socket_too_many_is_turned_away() -> None:
+async def test_a_socket_above_max_sockets_gets_503() -> None:
     app = websocket(router, max_sockets=1)
     first = SocketCall(app)
     await first.until(lambda: first.sent)
     second = SocketCall(app)
     await second.until(lambda: second.sent)
     assert second.sent[0]["status"] == 503
-    await first.left()
+    await first.close()
     assert "0 sockets" in repr(app)
 
 
-async def test_who_gets_it_without_an_upgrade_is_told_so() -> None:
+async def test_a_get_without_an_upgrade_gets_426() -> None:
     call = await Call(websocket(router)).end()
     assert call.status == 426
 
 
-@pytest.mark.parametrize("broken", [OSError("gone"), RuntimeError("it is closed")], ids=repr)
-async def test_a_server_that_cannot_send_is_a_client_that_left(broken: Exception) -> None:
+@pytest.mark.parametrize(
+    "broken", [OSError("disconnected"), RuntimeError("it is closed")], ids=repr
+)
+async def test_a_send_that_fails_counts_as_a_disconnect(broken: Exception) -> None:
     probe = PublisherProbe[int]()
-    call = await called({"a": probe})
-    call.say("subscribe", 1, route="a", n=1)
+    call = await connected({"a": probe})
+    call.send("subscribe", 1, route="a", n=1)
     await probe.expect_request(1)
-    call.broken = broken
+    call.send_error = broken
     probe.emit(1)
     for _ in range(9):
         await asyncio.sleep(0)
-    call.send("{")  # which would close it
-    await call.left()
+    call.send_text("{")  # which would close the socket
+    await call.close()
     await probe.expect_cancel()
 
 
 @pytest.mark.virtual_time
-async def test_a_send_that_fails_while_the_client_stays_is_reported() -> None:
+async def test_a_send_that_fails_without_a_disconnect_is_reported() -> None:
     errors: list[BaseException] = []
-    call = await called({"a": just(1)}, on_error=errors.append)
-    call.broken = RuntimeError("a bug of the server")
-    call.say("subscribe", 1, route="a", n=1)
+    call = await connected({"a": just(1)}, on_error=errors.append)
+    call.send_error = RuntimeError("a bug of the server")
+    call.send("subscribe", 1, route="a", n=1)
     await asyncio.sleep(10)
-    assert errors == [call.broken]
-    await call.left()
+    assert errors == [call.send_error]
+    await call.close()
 
 
-async def test_a_client_that_does_not_wait_for_its_handshake_is_no_error() -> None:
+async def test_a_disconnect_during_the_handshake_raises_nothing() -> None:
     call = SocketCall(websocket(router))
-    call.broken = OSError("gone")
+    call.send_error = OSError("disconnected")
     await call.end()
 
 
 @pytest.mark.parametrize(
     "options", [{"max_streams": 0}, {"max_message": 0}, {"max_sockets": "1"}, {"encode": None}]
 )
-def test_wrong_options_raise_at_once(options: Any) -> None:
+def test_invalid_options_raise_at_once(options: Any) -> None:
     with pytest.raises((ValueError, TypeError), match=next(iter(options))):
         websocket(router, **options)
 
 
-def test_what_cannot_be_served_raises_at_once() -> None:
+def test_a_route_that_cannot_be_served_raises_at_once() -> None:
     with pytest.raises(TypeError, match="prices"):
         websocket({"prices": 5})
 
@@ -351,7 +357,7 @@ def test_what_cannot_be_served_raises_at_once() -> None:
 MODULE = javascript()
 
 
-async def test_the_module_is_served_with_its_type_and_a_tag() -> None:
+async def test_the_module_is_served_with_its_media_type_and_an_etag() -> None:
     app = MODULE
     call = await Call(app).end()
     assert call.headers["content-type"].startswith("text/javascript")

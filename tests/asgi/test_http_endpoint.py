@@ -1,4 +1,4 @@
-"""Responses: their form, their demand, their ends."""
+"""Responses: formats, demand, errors and disconnects."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reactive_aio import Flow, empty, error, from_iterable, just, never, range as numbers, timer
-from reactive_aio.asgi import Event, HttpRequest, Refused, Tally, ndjson, sse, stream
+from reactive_aio.asgi import Counters, Event, HttpRequest, Refused, ndjson, sse, stream
 from reactive_aio.testing.probes import PublisherProbe
 from tests.asgi.calls import Call
 from tests.harness.leftover_checks import Context
@@ -22,24 +22,24 @@ def failing(after: int) -> Flow[int]:
     return numbers(after).concat_with(error(ValueError("secret")))
 
 
-# -- form ------------------------------------------------------------------------------------------
-async def test_ndjson_is_a_line_for_each_element() -> None:
+# -- formats ---------------------------------------------------------------------------------------
+async def test_ndjson_writes_one_line_per_element() -> None:
     call = await Call(ndjson(just({"a": 1}, "ä\n", [None, True]))).end()
     assert call.status == 200
     assert call.headers["content-type"] == "application/x-ndjson"
     assert call.headers["cache-control"] == "no-store"
     assert call.body == '{"a":1}\n"ä\\n"\n[null,true]\n'
-    assert call.whole
+    assert call.is_complete
 
 
-async def test_sse_is_an_event_for_each_element_and_one_for_the_end() -> None:
+async def test_sse_writes_one_event_per_element_and_one_at_the_end() -> None:
     call = await Call(sse(just("x", {"y": 2}))).end()
     assert call.headers["content-type"] == "text/event-stream"
     assert call.body == ':\n\ndata: "x"\n\ndata: {"y":2}\n\nevent: complete\ndata: {}\n\n'
-    assert call.whole
+    assert call.is_complete
 
 
-async def test_sse_has_ids_names_and_a_time_to_come_again() -> None:
+async def test_sse_writes_ids_event_types_and_the_reconnection_delay() -> None:
     app = sse(
         numbers(1, 3),
         id=lambda each: each * 10,
@@ -54,12 +54,12 @@ async def test_sse_has_ids_names_and_a_time_to_come_again() -> None:
     assert named.body.startswith(":\n\nevent: price\ndata: 1\n\n")
 
 
-async def test_an_event_says_all_that_itself() -> None:
+async def test_an_event_sets_its_own_fields() -> None:
     call = await Call(sse(just(Event({"a": 1}, id="k", event="e", retry=5), Event(2)))).end()
     assert 'retry: 5\nid: k\nevent: e\ndata: {"a":1}\n\ndata: 2\n\n' in call.body
 
 
-async def test_text_of_several_lines_stays_one_event() -> None:
+async def test_a_text_of_several_lines_is_one_event() -> None:
     call = await Call(sse(just("a\r\nb\rc\nd"), encode=str)).end()
     assert "data: a\ndata: b\ndata: c\ndata: d\n\n" in call.body
 
@@ -73,7 +73,7 @@ async def test_an_encoder_may_return_bytes() -> None:
 
 
 @pytest.mark.parametrize("bad", ["a\nb", "a\rb", "a\0b"])
-async def test_an_id_that_would_forge_fields_fails_the_stream(
+async def test_an_id_that_would_inject_fields_fails_the_stream(
     bad: str, expects_loop_errors: list[Context]
 ) -> None:
     call = await Call(sse(just(1), id=lambda _: bad)).end()
@@ -94,13 +94,13 @@ ACCEPTS = {
 
 
 @pytest.mark.parametrize("accept", ACCEPTS)
-async def test_stream_is_what_the_client_accepts(accept: str) -> None:
+async def test_stream_uses_the_format_that_the_client_accepts(accept: str) -> None:
     call = await Call(stream(just(1)), headers={"accept": accept}).end()
     assert call.headers["content-type"] == ACCEPTS[accept]
     assert call.headers["vary"] == "accept"
 
 
-async def test_who_accepts_neither_is_told_what_there_is() -> None:
+async def test_a_client_that_accepts_neither_format_gets_406_with_the_formats() -> None:
     call = await Call(stream(just(1)), headers={"accept": "text/html"}).end()
     assert call.status == 406
     assert "text/event-stream" in call.problem["detail"]
@@ -108,7 +108,7 @@ async def test_who_accepts_neither_is_told_what_there_is() -> None:
 
 # -- methods, requests -----------------------------------------------------------------------------
 @every_kind
-async def test_head_tells_the_headers_and_subscribes_to_nothing(kind: Any) -> None:
+async def test_head_returns_the_headers_without_subscribing(kind: Any) -> None:
     probe = PublisherProbe[int]()
     call = await Call(kind(probe), method="HEAD").end()
     assert (call.status, call.body) == (200, "")
@@ -116,7 +116,7 @@ async def test_head_tells_the_headers_and_subscribes_to_nothing(kind: Any) -> No
     assert not probe.journal.entries
 
 
-async def test_head_checks_the_request_as_get_does() -> None:
+async def test_head_validates_the_request_like_get() -> None:
     def make(request: HttpRequest) -> Flow[int]:
         raise Refused(404)
 
@@ -131,7 +131,7 @@ async def test_other_methods_are_not_allowed(kind: Any) -> None:
     assert call.headers["allow"] == "GET, HEAD"
 
 
-async def test_a_function_makes_the_flow_of_the_request() -> None:
+async def test_a_function_makes_the_flow_from_the_request() -> None:
     seen: list[HttpRequest] = []
 
     async def make(request: HttpRequest) -> Flow[str]:
@@ -159,12 +159,12 @@ async def test_a_function_may_return_any_source() -> None:
     assert (await Call(ndjson(lambda _: generated())).end()).body == "1\n"
 
 
-async def test_nothing_to_stream_is_204() -> None:
+async def test_none_instead_of_a_flow_is_204() -> None:
     call = await Call(ndjson(lambda _: None)).end()
     assert (call.status, call.body) == (204, "")
 
 
-async def test_a_client_goes_on_where_it_was() -> None:
+async def test_a_client_resumes_after_its_last_event() -> None:
     def make(request: HttpRequest) -> Flow[int]:
         return numbers(int(request.last_event_id or 0) + 1, 6)
 
@@ -173,7 +173,7 @@ async def test_a_client_goes_on_where_it_was() -> None:
     assert first.body == ":\n\nid: 4\ndata: 4\n\nid: 5\ndata: 5\n\nevent: complete\ndata: {}\n\n"
 
 
-async def test_a_browser_that_missed_nothing_is_told_not_to_come_again() -> None:
+async def test_a_browser_that_reconnects_and_missed_nothing_gets_204() -> None:
     assert (await Call(sse(empty()), headers={"last-event-id": "9"}).end()).status == 204
     assert (await Call(sse(empty())).end()).body == ":\n\nevent: complete\ndata: {}\n\n"
     assert (await Call(ndjson(empty()), headers={"last-event-id": "9"}).end()).status == 200
@@ -181,8 +181,8 @@ async def test_a_browser_that_missed_nothing_is_told_not_to_come_again() -> None
 
 # -- demand ----------------------------------------------------------------------------------------
 @every_kind
-async def test_as_many_are_asked_for_as_were_sent(kind: Any) -> None:
-    """Rule 2.1; never more than prefetch are on their way."""
+async def test_as_many_elements_are_requested_as_were_sent(kind: Any) -> None:
+    """Rule 2.1; at most prefetch elements are outstanding."""
     probe = PublisherProbe[int]()
     call = Call(kind(probe, prefetch=4))
     await probe.expect_request(4)
@@ -191,14 +191,14 @@ async def test_as_many_are_asked_for_as_were_sent(kind: Any) -> None:
     probe.emit(1, 2, 3)
     await probe.expect_request(8)
     assert probe.outstanding == 4
-    await call.left()
+    await call.close()
     await probe.expect_cancel()
 
 
-async def test_a_client_that_does_not_read_is_not_asked_for() -> None:
+async def test_nothing_is_requested_while_the_client_does_not_read() -> None:
     """Rule 1.1: nothing is requested before a send has returned."""
-    probe, tally = PublisherProbe[int](), Tally()
-    call = Call(ndjson(probe, prefetch=2, tally=tally))
+    probe, counters = PublisherProbe[int](), Counters()
+    call = Call(ndjson(probe, prefetch=2, counters=counters))
     await probe.expect_request(2)
     call.pause()
     probe.emit(1)
@@ -206,21 +206,21 @@ async def test_a_client_that_does_not_read_is_not_asked_for() -> None:
     probe.emit(2)
     await probe.expect_nothing()
     assert probe.outstanding == 0
-    assert tally.outstanding <= 2
+    assert counters.outstanding <= 2
     call.resume()
     await probe.expect_request(4)
-    await call.left()
+    await call.close()
 
 
 @every_kind
-async def test_a_source_that_never_waits_does_not_keep_the_loop(kind: Any) -> None:
+async def test_a_source_that_never_waits_does_not_block_the_loop(kind: Any) -> None:
     call = Call(kind(numbers(2**60)))
     turns = 0
     while len(call.sent) < 20:
         await asyncio.sleep(0)
         turns += 1
     assert turns > 10
-    await call.left()
+    await call.close()
 
 
 async def test_large_elements_go_out_one_at_a_time() -> None:
@@ -228,22 +228,24 @@ async def test_large_elements_go_out_one_at_a_time() -> None:
     assert [len(each.get("body", b"")) for each in call.sent] == [0, *[100_003] * 4, 0]
 
 
-async def test_a_count_in_the_address_is_all_that_is_asked_for() -> None:
-    asked: list[int] = []
-    app = sse(numbers(2**60).do_on_request(asked.append), count="n")
+async def test_no_more_is_requested_than_the_count_in_the_url() -> None:
+    requested: list[int] = []
+    app = sse(numbers(2**60).do_on_request(requested.append), count_parameter="n")
     call = await Call(app, query="n=3").end()
-    assert call.body == ":\n\ndata: 0\n\ndata: 1\n\ndata: 2\n\n", "not complete: there is more"
-    assert sum(asked) == 3
-    fewer = await Call(sse(numbers(2), count="n"), query="n=3").end()
+    assert call.body == ":\n\ndata: 0\n\ndata: 1\n\ndata: 2\n\n", (
+        "a response that ends at its count is not complete"
+    )
+    assert sum(requested) == 3
+    fewer = await Call(sse(numbers(2), count_parameter="n"), query="n=3").end()
     assert fewer.body.endswith("event: complete\ndata: {}\n\n")
-    all_ = await Call(ndjson(numbers(2), count="n")).end()
+    all_ = await Call(ndjson(numbers(2), count_parameter="n")).end()
     assert all_.body == "0\n1\n"
 
 
 @pytest.mark.parametrize("n", ["0", "-1", "1.5", "many", "", "9" * 30])
-async def test_a_count_that_is_none_is_refused(n: str) -> None:
+async def test_an_invalid_count_is_refused(n: str) -> None:
     """Rule 3.9."""
-    call = await Call(ndjson(just(1), count="n"), query=f"n={n}").end()
+    call = await Call(ndjson(just(1), count_parameter="n"), query=f"n={n}").end()
     assert call.status == 400
     assert "3.9" in call.problem["detail"]
 
@@ -259,7 +261,7 @@ async def test_an_error_before_the_first_element_is_a_status(
     assert "secret" in str(context["exception"])
 
 
-async def test_an_error_behind_an_element_is_in_the_stream() -> None:
+async def test_an_error_after_an_element_is_sent_in_the_stream() -> None:
     errors: list[BaseException] = []
     line = await Call(ndjson(failing(1), on_error=errors.append)).end()
     assert line.body == '0\n{"$failure":{"status":500,"detail":"the stream failed"}}\n'
@@ -267,25 +269,25 @@ async def test_an_error_behind_an_element_is_in_the_stream() -> None:
     assert event.body.endswith(
         'event: failure\ndata: {"status":500,"detail":"the stream failed"}\n\n'
     )
-    assert line.whole
-    assert event.whole
+    assert line.is_complete
+    assert event.is_complete
     assert [str(each) for each in errors] == ["secret", "secret"]
 
 
-async def test_the_text_of_an_error_is_told_when_asked_for() -> None:
-    call = await Call(ndjson(failing(1), tell_errors=True, on_error=str)).end()
+async def test_expose_errors_sends_the_text_of_an_error() -> None:
+    call = await Call(ndjson(failing(1), expose_errors=True, on_error=str)).end()
     assert "secret" in call.body
 
 
-async def test_a_refusal_is_told_as_it_is() -> None:
+async def test_a_refusal_is_sent_with_its_status_and_detail() -> None:
     def make(_: HttpRequest) -> Flow[int]:
         raise Refused(429, "later", headers={"Retry-After": "9"})
 
     call = await Call(ndjson(make)).end()
     assert call.problem == {"status": 429, "detail": "later"}
     assert call.headers["retry-after"] == "9"
-    late = await Call(ndjson(just(1).concat_with(error(Refused(410, "gone"))))).end()
-    assert late.body == '1\n{"$failure":{"status":410,"detail":"gone"}}\n'
+    partial = await Call(ndjson(just(1).concat_with(error(Refused(410, "moved"))))).end()
+    assert partial.body == '1\n{"$failure":{"status":410,"detail":"moved"}}\n'
     assert Refused(404).detail == "Not Found"
     with pytest.raises(ValueError, match="status"):
         Refused(200)
@@ -297,7 +299,7 @@ async def test_a_function_that_fails_is_500(expects_loop_errors: list[Context]) 
     assert isinstance(expects_loop_errors[0]["exception"], KeyError)
 
 
-async def test_an_element_that_cannot_be_written_ends_the_stream() -> None:
+async def test_an_element_that_cannot_be_encoded_ends_the_stream() -> None:
     probe = PublisherProbe[object]()
     errors: list[BaseException] = []
     call = Call(ndjson(probe, on_error=errors.append))
@@ -311,62 +313,62 @@ async def test_an_element_that_cannot_be_written_ends_the_stream() -> None:
 
 # -- time ------------------------------------------------------------------------------------------
 @pytest.mark.virtual_time
-async def test_a_quiet_stream_has_a_heartbeat() -> None:
+async def test_a_stream_without_data_sends_heartbeats() -> None:
     for kind, beat in ((sse, ":\n\n"), (ndjson, "\n")):
-        app: Any = kind(never(), heartbeat=10, first_within=1)
+        app: Any = kind(never(), heartbeat=10, max_start_delay=1)
         call = Call(app)
         await asyncio.sleep(1.5)
         opened = call.body
-        assert call.status == 200, "the response begins although nothing has come"
+        assert call.status == 200, "the response starts without an element"
         await asyncio.sleep(30)
         assert call.body == opened + 3 * beat
-        await call.left()
+        await call.close()
 
 
 @pytest.mark.virtual_time
-async def test_a_heartbeat_may_be_left_out() -> None:
+async def test_heartbeats_can_be_disabled() -> None:
     call = Call(ndjson(never(), heartbeat=None))
     await asyncio.sleep(10_000)
     assert call.body == ""
-    await call.left()
+    await call.close()
 
 
 @pytest.mark.virtual_time
-async def test_a_late_error_is_a_status_if_that_was_waited_for() -> None:
-    late = timer(5).then(error(Refused(503, "not yet")))
-    assert (await Call(ndjson(late, first_within=10)).end()).status == 503
-    soon = await Call(ndjson(late)).end()
-    assert soon.status == 200
-    assert soon.body == '{"$failure":{"status":503,"detail":"not yet"}}\n'
+async def test_an_error_within_the_start_delay_is_a_status() -> None:
+    failing_later = timer(5).then(error(Refused(503, "not yet")))
+    assert (await Call(ndjson(failing_later, max_start_delay=10)).end()).status == 503
+    partial = await Call(ndjson(failing_later)).end()
+    assert partial.status == 200
+    assert partial.body == '{"$failure":{"status":503,"detail":"not yet"}}\n'
 
 
-# -- leaving ---------------------------------------------------------------------------------------
+# -- disconnects -----------------------------------------------------------------------------------
 @every_kind
-async def test_a_client_that_leaves_cancels_upstream_at_once(kind: Any) -> None:
+async def test_a_disconnect_cancels_upstream_at_once(kind: Any) -> None:
     probe = PublisherProbe[int]()
     call = Call(kind(probe))
     await probe.expect_request(1)
     call.pause()
     probe.emit(1)
-    call.leave()
+    call.disconnect()
     await probe.expect_cancel()
     call.resume()
     await call.end()
 
 
-async def test_a_server_that_cannot_send_is_a_client_that_left() -> None:
+async def test_a_send_that_fails_counts_as_a_disconnect() -> None:
     probe = PublisherProbe[int]()
     call = Call(ndjson(probe))
     await probe.expect_request(1)
-    call.broken = OSError("the client has gone")
+    call.send_error = OSError("the client has disconnected")
     probe.emit(1)
     await call.end()
     await probe.expect_cancel()
 
 
-async def test_a_refusal_that_nobody_waits_for_is_no_error() -> None:
+async def test_a_response_to_a_disconnected_client_raises_nothing() -> None:
     call = Call(ndjson(lambda _: None))
-    call.broken = OSError("the client has gone")
+    call.send_error = OSError("the client has disconnected")
     await call.end()
 
 
@@ -380,7 +382,7 @@ async def test_a_server_that_stops_cancels_upstream() -> None:
     await probe.expect_cancel()
 
 
-async def test_the_cleanup_of_a_flow_is_waited_for() -> None:
+async def test_the_app_waits_for_the_cleanup_of_its_flow() -> None:
     cleaned: list[str] = []
 
     async def source() -> AsyncIterator[int]:
@@ -393,12 +395,12 @@ async def test_the_cleanup_of_a_flow_is_waited_for() -> None:
 
     call = Call(ndjson(lambda _: source()))
     await call.until(lambda: call.body)
-    await call.left()
+    await call.close()
     assert cleaned == ["cleaned"]
 
 
-# -- bounds, counters, what is no request ----------------------------------------------------------
-async def test_one_client_too_many_is_turned_away() -> None:
+# -- limits, counters, invalid options -------------------------------------------------------------
+async def test_a_client_above_max_streams_gets_503() -> None:
     app = ndjson(never(), max_streams=1)
     first = Call(app)
     await asyncio.sleep(0)
@@ -406,24 +408,24 @@ async def test_one_client_too_many_is_turned_away() -> None:
     assert second.status == 503
     assert second.headers["retry-after"]
     assert "1 clients" in repr(app)
-    await first.left()
+    await first.close()
     assert "0 clients" in repr(app)
 
 
-async def test_a_tally_counts() -> None:
-    tally = Tally()
-    await Call(ndjson(numbers(10), tally=tally)).end()
-    assert (tally.elements, tally.bytes, tally.completed) == (10, 20, 1)
-    await Call(ndjson(failing(1), tally=tally, on_error=str)).end()
-    leaving = Call(ndjson(never(), tally=tally, prefetch=7))
+async def test_counters_count_streams_elements_and_demand() -> None:
+    counters = Counters()
+    await Call(ndjson(numbers(10), counters=counters)).end()
+    assert (counters.elements, counters.bytes, counters.completed) == (10, 20, 1)
+    await Call(ndjson(failing(1), counters=counters, on_error=str)).end()
+    leaving = Call(ndjson(never(), counters=counters, prefetch=7))
     await asyncio.sleep(0)
-    assert (tally.open, tally.outstanding) == (1, 7)
-    await leaving.left()
-    assert (tally.open, tally.outstanding, tally.opened) == (0, 0, 3)
-    assert (tally.completed, tally.failed, tally.cancelled) == (1, 1, 1)
+    assert (counters.open, counters.outstanding) == (1, 7)
+    await leaving.close()
+    assert (counters.open, counters.outstanding, counters.opened) == (0, 0, 3)
+    assert (counters.completed, counters.failed, counters.cancelled) == (1, 1, 1)
 
 
-async def test_without_a_framework_it_has_a_lifespan() -> None:
+async def test_an_endpoint_completes_the_lifespan_protocol() -> None:
     call = Call(ndjson(just(1)), kind="lifespan")
     call.incoming.get_nowait()
     for step in ("startup", "shutdown"):
@@ -435,34 +437,34 @@ async def test_without_a_framework_it_has_a_lifespan() -> None:
     ]
 
 
-async def test_a_websocket_is_not_what_it_serves() -> None:
+async def test_an_http_endpoint_closes_websockets() -> None:
     call = await Call(ndjson(just(1)), kind="websocket").end()
     assert call.sent == [{"type": "websocket.close", "code": 1000}]
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"prefetch": 0}, "prefetch"),
         ({"prefetch": "1"}, "prefetch"),
         ({"heartbeat": 0}, "heartbeat"),
-        ({"first_within": -1}, "first_within"),
+        ({"max_start_delay": -1}, "max_start_delay"),
         ({"max_streams": 0}, "max_streams"),
         ({"encode": 1}, "encode"),
     ],
 )
 @every_kind
-def test_wrong_options_raise_at_once(kind: Any, options: Any, said: str) -> None:
-    with pytest.raises((ValueError, TypeError), match=said):
+def test_invalid_options_raise_at_once(kind: Any, options: Any, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
         kind(from_iterable([1]), **options)
 
 
 @every_kind
-def test_what_is_no_source_is_refused_at_once(kind: Any) -> None:
+def test_an_object_that_is_not_a_source_raises_at_once(kind: Any) -> None:
     with pytest.raises(TypeError, match="cannot be read as a flow"):
         kind("text")
 
 
-async def test_elements_are_json_as_it_is_written() -> None:
+async def test_elements_are_encoded_as_plain_json() -> None:
     call = await Call(ndjson(just({"ä": 1.5}))).end()
     assert json.loads(call.body) == {"ä": 1.5}

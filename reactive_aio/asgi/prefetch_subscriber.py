@@ -1,10 +1,10 @@
-"""Basket: the subscriber between a flow and a coroutine that sends what it finds there."""
+"""PrefetchSubscriber: buffers a flow's elements for the coroutine that sends them."""
 
 from typing import TYPE_CHECKING, Any, cast
 
 from .._core.loop import Future, LoopHandle
 from .._core.subscription.bulk_subscriber import BulkSubscriber
-from .tally import Tally
+from .counters import Counters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,64 +12,64 @@ if TYPE_CHECKING:
     from ..spec import Subscription
     from ..stage import Fluent
 
-__all__ = ("Basket",)
+__all__ = ("PrefetchSubscriber",)
 
 
-class Basket(BulkSubscriber):
-    """Keeps the elements that have come until they are fetched; never more than were asked for."""
+class PrefetchSubscriber(BulkSubscriber):
+    """Buffers elements until they are taken; never more than were requested."""
 
     __slots__ = (
+        "_counters",
         "_loop_handle",
         "_subscription",
-        "_tally",
         "_waiter",
         "append",
-        "asked",
         "elements",
-        "ended",
         "error",
+        "is_disconnected",
+        "is_done",
         "is_notified",
-        "left",
+        "outstanding",
     )  # fmt: skip
 
-    def __init__(self, loop_handle: LoopHandle, tally: Tally) -> None:
+    def __init__(self, loop_handle: LoopHandle, counters: Counters) -> None:
         self.elements: list[Any] = []
         self.append: Callable[[Any], None] = self.elements.append
         self.is_notified: bool = False
-        self.ended: bool = False
+        self.is_done: bool = False
         self.error: BaseException | None = None
-        self.left: bool = False
-        """Whether the client has gone."""
-        self.asked: int = 0
-        """Asked for, and not fetched yet."""
+        self.is_disconnected: bool = False
+        """Whether the client has disconnected."""
+        self.outstanding: int = 0
+        """The number of elements requested and not yet taken."""
         self._loop_handle = loop_handle
-        self._tally = tally
+        self._counters = counters
         self._subscription: Subscription | None = None
         self._waiter: Future[Any] | None = None
 
-    # -- the side of the client --------------------------------------------------------------------
-    def begin(self, flow: "Fluent[Any]", n: int) -> None:
-        """Subscribe, and ask for the first *n*."""
+    # -- the client's side -------------------------------------------------------------------------
+    def subscribe_to(self, flow: "Fluent[Any]", n: int) -> None:
+        """Subscribe, and request the first *n* elements."""
         flow.subscribe(self)
         self.request(n)
 
     def request(self, n: int) -> None:
-        if self._subscription is not None and not self.ended and not self.left:
-            self.asked += n
-            self._tally.outstanding += n
+        if self._subscription is not None and not self.is_done and not self.is_disconnected:
+            self.outstanding += n
+            self._counters.outstanding += n
             self._subscription.request(n)
 
-    def fetch(self) -> list[Any]:
-        """Take out what has come."""
+    def take(self) -> list[Any]:
+        """Remove the buffered elements, and return them."""
         elements = self.elements[:]
         self.elements.clear()
-        self.asked -= len(elements)
-        self._tally.outstanding -= len(elements)
+        self.outstanding -= len(elements)
+        self._counters.outstanding -= len(elements)
         return elements
 
     async def wait(self, seconds: float | None) -> bool:
-        """Wait until there is something to look at, for *seconds* at most; return whether so."""
-        if self.elements or self.ended or self.left:
+        """Wait for an element, the end or a disconnect; return False after *seconds* without."""
+        if self.elements or self.is_done or self.is_disconnected:
             return True
         self._waiter = waiter = self._loop_handle.create_future()
         timer = (
@@ -82,37 +82,37 @@ class Basket(BulkSubscriber):
             if timer is not None:
                 timer.cancel()
 
-    def stop(self) -> None:
-        """No more is wanted: cancel upstream, now."""
-        self._tally.outstanding -= self.asked
-        self.asked = 0
+    def cancel(self) -> None:
+        """Cancel upstream and discard the buffered elements."""
+        self._counters.outstanding -= self.outstanding
+        self.outstanding = 0
         self.elements.clear()
-        over, self.ended = self.ended, True
-        if self._subscription is not None and not over:
+        was_done, self.is_done = self.is_done, True
+        if self._subscription is not None and not was_done:
             self._subscription.cancel()
 
-    def leave(self) -> None:
-        """The client has gone."""
-        self.left = True
-        self.stop()
+    def disconnect(self) -> None:
+        """Cancel, because the client has disconnected."""
+        self.is_disconnected = True
+        self.cancel()
         self._wake(True)
 
     async def aclose(self) -> None:
-        """Stop, and wait until the flow has cleaned up after itself."""
-        self.stop()
+        """Cancel, and wait until the flow's cleanup has run."""
+        self.cancel()
         subscription, self._subscription = self._subscription, None
         if hasattr(subscription, "aclose"):
             await cast("Any", subscription).aclose()
 
-    def _wake(self, something: bool) -> None:
+    def _wake(self, has_news: bool) -> None:
         waiter = self._waiter
         if waiter is not None and not waiter.done():
-            waiter.set_result(something)
+            waiter.set_result(has_news)
 
-    # -- the side of the flow ----------------------------------------------------------------------
+    # -- the flow's side ---------------------------------------------------------------------------
     def on_subscribe(self, subscription: "Subscription", /) -> None:
         self._subscription = subscription
-        if self.left:
+        if self.is_disconnected:
             subscription.cancel()
 
     def on_next(self, element: Any, /) -> None:
@@ -128,5 +128,5 @@ class Basket(BulkSubscriber):
         self.on_complete()
 
     def on_complete(self) -> None:
-        self.ended = True
+        self.is_done = True
         self._wake(True)

@@ -1,4 +1,4 @@
-"""The explorer would have seen it: guards between threads and loop, taken out one by one."""
+"""The explorer finds the race if a guard between threads and the loop is removed."""
 
 import gc
 from typing import Any
@@ -10,48 +10,48 @@ from reactive_aio._core.queues.bounded_queue import Emission
 from reactive_aio._core.queues.thread_mailbox import ThreadMailbox
 from reactive_aio._core.subscription.island import Island
 from reactive_aio._core.subscription.lifecycle import Input, Phase
-from reactive_aio._sources.thread import _Feed, _ThreadSubscription
+from reactive_aio._sources.thread import _PullState, _PullThread
 from reactive_aio.testing.schedules import Schedule, ScheduleFailure, explore
-from tests.schedules.laws import ALL, Witness
+from tests.schedules.checks import UNLIMITED, CheckedSubscriber
 
 Broken = pytest.MonkeyPatch
 
 
 async def requested_twice(schedule: Schedule) -> None:
-    witness = Witness()
-    numbers(10).subscribe(witness)
-    schedule.thread(lambda: witness.request(2), "request(2)")
-    witness.request(1)
+    subscriber = CheckedSubscriber()
+    numbers(10).subscribe(subscriber)
+    schedule.thread(lambda: subscriber.request(2), "request(2)")
+    subscriber.request(1)
     await schedule.wait_until_idle()
-    assert len(witness.elements) == 3
-    witness.cancel()
+    assert len(subscriber.elements) == 3
+    subscriber.cancel()
 
 
 async def from_a_thread(schedule: Schedule) -> None:
-    """Its end would bring along what was forgotten; so it does not end."""
-    witness = Witness(2)
-    from_thread([1, 2, 3]).subscribe(witness)
+    """The end would deliver forgotten elements too; so it does not end."""
+    subscriber = CheckedSubscriber(2)
+    from_thread([1, 2, 3]).subscribe(subscriber)
     await schedule.wait_until_idle()
-    assert witness.elements == [1, 2]
-    witness.cancel()
+    assert subscriber.elements == [1, 2]
+    subscriber.cancel()
 
 
-async def held_by_nobody(schedule: Schedule) -> None:
-    """Rubbish may be collected at any time."""
-    witness = Witness(1, again=1)
-    elements = witness.elements
-    from_thread([1, 2]).subscribe(witness)
-    del witness
+async def without_references(schedule: Schedule) -> None:
+    """Garbage may be collected at any time."""
+    subscriber = CheckedSubscriber(1, again=1)
+    elements = subscriber.elements
+    from_thread([1, 2]).subscribe(subscriber)
+    del subscriber
     schedule.thread(gc.collect, "the collector")
     await schedule.wait_until_idle()
     assert elements == [1, 2]
 
 
 async def emitted(schedule: Schedule) -> None:
-    """As would the end here."""
-    witness = Witness(ALL)
+    """It does not end either."""
+    subscriber = CheckedSubscriber(UNLIMITED)
     emitters: list[Emitter[int]] = []
-    create(emitters.append, capacity=4, overflow="wait").subscribe(witness)
+    create(emitters.append, capacity=4, overflow="wait").subscribe(subscriber)
 
     def work() -> None:
         for n in (1, 2):
@@ -59,8 +59,8 @@ async def emitted(schedule: Schedule) -> None:
 
     schedule.thread(work, "the emitter")
     await schedule.wait_until_idle()
-    assert witness.elements == [1, 2]
-    witness.cancel()
+    assert subscriber.elements == [1, 2]
+    subscriber.cancel()
 
 
 def found(scenario: Any) -> ScheduleFailure:
@@ -69,12 +69,12 @@ def found(scenario: Any) -> ScheduleFailure:
     return failure.value
 
 
-@pytest.mark.parametrize("scenario", [requested_twice, from_a_thread, held_by_nobody, emitted])
-def test_as_it_is_nothing_is_found(scenario: Any) -> None:
+@pytest.mark.parametrize("scenario", [requested_twice, from_a_thread, without_references, emitted])
+def test_with_all_guards_no_failure_is_found(scenario: Any) -> None:
     explore(scenario, package=("reactive_aio", __name__), max_orders=400)
 
 
-def test_a_drain_that_does_not_look_again_after_it_is_idle(monkeypatch: Broken) -> None:
+def test_a_drain_that_does_not_check_demand_after_it_is_idle(monkeypatch: Broken) -> None:
     def not_ready(_: object) -> bool:
         return False
 
@@ -82,7 +82,7 @@ def test_a_drain_that_does_not_look_again_after_it_is_idle(monkeypatch: Broken) 
     assert len(found(requested_twice).order.split()) == 1
 
 
-def test_a_request_that_looks_before_it_adds(monkeypatch: Broken) -> None:
+def test_a_request_that_checks_the_phase_before_it_adds(monkeypatch: Broken) -> None:
     def request(self: Island, n: int, /) -> None:
         idle = self.phase is Phase.IDLE
         self.limit += n
@@ -95,30 +95,31 @@ def test_a_request_that_looks_before_it_adds(monkeypatch: Broken) -> None:
     assert len(failure.order.split()) <= 3
 
 
-def test_a_thread_that_is_told_too_late_that_it_must_post_again(monkeypatch: Broken) -> None:
-    def arrive(self: "_ThreadSubscription[Any]") -> None:
-        self.deliver()
-        self._feed.posted = False
+def test_a_loop_that_resets_is_posted_after_it_has_taken(monkeypatch: Broken) -> None:
+    def take(self: "_PullState[Any]") -> tuple[list[Any], bool]:
+        is_finished = self.is_finished
+        elements = [self.ready.popleft() for _ in range(len(self.ready))]
+        self.is_posted = False
+        return elements, is_finished
 
-    monkeypatch.setattr(_ThreadSubscription, "arrive", arrive)
+    monkeypatch.setattr(_PullState, "take", take)
     assert len(found(from_a_thread).order.split()) <= 2
 
 
-def test_a_thread_that_does_not_keep_who_asks(monkeypatch: Broken) -> None:
-    def wanted(self: "_Feed[Any]") -> bool:
+def test_a_thread_that_drops_references_it_has_not_seen(monkeypatch: Broken) -> None:
+    def wait_for_demand(self: "_PullThread[Any]") -> int:
         while True:
-            self.heard = self.rung
-            if self.cancelled:
-                return False
-            self.keeping.clear()
-            if self.pulled < self.requested:
-                return True
-            self.parked = True
-            self.bell.acquire()
-            self.parked = False
+            self.event.clear()
+            demand = self.state.demand()
+            if demand is None:
+                return 0
+            self.owners.clear()
+            if demand:
+                return demand
+            self.event.wait()
 
-    monkeypatch.setattr(_Feed, "_wanted", wanted)
-    assert len(found(held_by_nobody).order.split()) <= 3
+    monkeypatch.setattr(_PullThread, "_wait_for_demand", wait_for_demand)
+    assert len(found(without_references).order.split()) <= 3
 
 
 def test_a_mailbox_that_wakes_only_once(monkeypatch: Broken) -> None:

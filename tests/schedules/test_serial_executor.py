@@ -1,4 +1,4 @@
-"""The serial executor, and the threads' side of a subscription, under every legal order."""
+"""The serial executor, and requests from threads, under every legal order."""
 
 import asyncio
 import threading
@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from reactive_aio import Flow, SerialExecutor, from_iterable, range as numbers
 from reactive_aio.testing.schedules import Schedule, explore
-from tests.schedules.laws import ALL, AsyncWitness, Orders, Witness
+from tests.harness.effort import scaled
+from tests.schedules.checks import UNLIMITED, AsyncCheckedSubscriber, CheckedSubscriber, Interleaved
 
 
 def test_signals_of_threads_and_tasks_run_one_at_a_time_each_once() -> None:
@@ -43,10 +44,10 @@ def test_signals_of_threads_and_tasks_run_one_at_a_time_each_once() -> None:
         assert seen.index("t1") < seen.index("t2")
         assert seen.index("a") < seen.index("b")
 
-    explore(scenario, package="reactive_aio", max_orders=200)
+    explore(scenario, package="reactive_aio", max_orders=scaled(200))
 
 
-def test_closing_it_drops_what_waits_and_ends() -> None:
+def test_closing_it_drops_waiting_signals_and_ends() -> None:
     async def scenario(schedule: Schedule) -> None:
         serial = SerialExecutor()
         seen: list[int] = []
@@ -65,41 +66,41 @@ def test_closing_it_drops_what_waits_and_ends() -> None:
         assert len(seen) == count
         assert len(serial) == 0
 
-    explore(scenario, package="reactive_aio", max_orders=200)
+    explore(scenario, package="reactive_aio", max_orders=scaled(200))
 
 
 def test_requests_of_three_threads_add_up() -> None:
     for make in ISLANDS:
 
         async def scenario(schedule: Schedule, make: Callable[[], Flow[int]] = make) -> None:
-            witness = Witness()
-            make().subscribe(witness)
+            subscriber = CheckedSubscriber()
+            make().subscribe(subscriber)
             for n in (1, 2, 3):
-                schedule.thread(lambda n=n: witness.request(n), f"request({n})")  # type: ignore[misc]
+                schedule.thread(lambda n=n: subscriber.request(n), f"request({n})")  # type: ignore[misc]
             await schedule.wait_until_idle()
-            assert witness.breaches == []
-            assert witness.elements == [0, 1, 2, 3, 4, 5]
-            witness.cancel()
+            assert subscriber.violations == []
+            assert subscriber.elements == [0, 1, 2, 3, 4, 5]
+            subscriber.cancel()
 
-        explore(scenario, package="reactive_aio", max_orders=200)
+        explore(scenario, package="reactive_aio", max_orders=scaled(200))
 
 
 def test_a_request_and_a_cancellation_of_two_threads_while_the_loop_requests() -> None:
     for make in ISLANDS:
 
         async def scenario(schedule: Schedule, make: Callable[[], Flow[int]] = make) -> None:
-            witness = AsyncWitness(1)
-            make().subscribe(witness)
-            schedule.thread(lambda: witness.request(2), "request(2)")
-            schedule.thread(witness.cancel, "cancel()")
-            witness.request(1)
+            subscriber = AsyncCheckedSubscriber(1)
+            make().subscribe(subscriber)
+            schedule.thread(lambda: subscriber.request(2), "request(2)")
+            schedule.thread(subscriber.cancel, "cancel()")
+            subscriber.request(1)
             await schedule.wait_until_idle()
-            witness.silent = True
-            witness.request(ALL)
+            subscriber.must_be_silent = True
+            subscriber.request(UNLIMITED)
             await schedule.wait_until_idle()
-            Orders(list(range(5))).judge(witness)
+            Interleaved(list(range(5))).check(subscriber)
 
-        explore(scenario, package="reactive_aio", max_orders=200)
+        explore(scenario, package="reactive_aio", max_orders=scaled(200))
 
 
 ISLANDS: tuple[Callable[[], Flow[int]], ...] = (

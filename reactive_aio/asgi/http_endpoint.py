@@ -1,0 +1,223 @@
+"""sse, ndjson, stream: a flow, or a function that makes one, as the body of a response."""
+
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast
+
+from .._core.arguments import require_callable
+from .._core.duration import Duration, to_seconds
+from .._core.loop import LoopHandle
+from ..coerce import Source, to_flow
+from .body_writer import BodyWriter
+from .content_negotiation import negotiate
+from .formats import BodyFormat, EventStream, Ndjson, to_json
+from .options import ResponseConfig, ResponseOptions, configure
+from .problem import Problem, Refused
+from .request import HttpRequest, Receive, Scope, Send, parse_count
+from .responses import complete_lifespan, send_problem, send_response
+
+if TYPE_CHECKING:
+    from ..flow import Flow
+
+__all__ = ("HttpEndpoint", "ndjson", "sse", "stream")
+
+T = TypeVar("T")
+
+Make = Callable[[HttpRequest], Source[T] | Awaitable[Source[T] | None] | None]
+"""Makes the flow for a request; None when there is nothing to stream (204)."""
+
+
+def sse(
+    source: Source[T] | Make[T],
+    *,
+    id: Callable[[T], str | int] | None = None,
+    event: Callable[[T], str | None] | str | None = None,
+    retry: Duration | None = None,
+    encode: Callable[[Any], str | bytes] = to_json,
+    **options: Unpack[ResponseOptions],
+) -> "HttpEndpoint[T]":
+    """Serve a flow as server-sent events, which browsers read with ``EventSource``.
+
+    *source* is a flow, or a function that makes one from an `HttpRequest`: it may be a coroutine
+    function, may raise `Refused`, and returns None when there is nothing to stream. With *id*,
+    which computes an id for each element, a client that reconnects sends the last id it received:
+    ``request.last_event_id``. *event* is the type of all events, or computes it for each element.
+    *retry* is the delay after which a browser reconnects. An element that is an `Event` sets all
+    of these itself. The other options are described in `ResponseOptions`.
+
+    ::
+
+        Route("/prices", endpoint=sse(prices, id=lambda price: price["number"]))
+
+    Demand: *prefetch* elements; then as many as were sent, each time a send returns.
+    Completes: with an event ``complete``; with 204 when a client reconnects and missed nothing.
+    Fails: before the first element with the status of `Refused`, or 500; after it with an event
+        ``failure``. Other texts than that of `Refused` are sent only with *expose_errors*; such
+        errors go to *on_error*, or to the loop's exception handler.
+    Cancels: upstream is cancelled at once when the client disconnects or the server stops.
+    Holds: *prefetch* elements per client, and at most 4 KiB of text or one longer element.
+    Rules: 1.1, 2.1, 2.6, 3.9
+
+    The heartbeat is a comment. With ``count_parameter="n"``, ``?n=100`` ends the response after
+    100 elements without the event ``complete``, so that a browser reconnects for more.
+    """
+    form = _event_stream("sse", encode, id, event, retry)
+    return HttpEndpoint("sse", source, lambda _: form, configure("sse", **options))
+
+
+def ndjson(
+    source: Source[T] | Make[T],
+    *,
+    encode: Callable[[T], str | bytes] = to_json,
+    **options: Unpack[ResponseOptions],
+) -> "HttpEndpoint[T]":
+    """Serve a flow as lines of JSON (``application/x-ndjson``), for programs in any language.
+
+    ::
+
+        Route("/flights", endpoint=ndjson(lambda request: flights(request.query["carrier"])))
+
+    Demand: *prefetch* elements; then as many as were sent, each time a send returns.
+    Completes: with the end of the response.
+    Fails: before the first element with a status; after it with a last line
+        ``{"$failure":{"status":…,"detail":…}}``.
+    Cancels: upstream is cancelled at once when the client disconnects or the server stops.
+    Holds: *prefetch* elements per client, and at most 4 KiB of text or one longer element.
+    Rules: 1.1, 2.1, 2.6, 3.9
+
+    The heartbeat is a blank line. Everything else is as in `sse`.
+    """
+    require_callable("ndjson", "encode", encode)
+    form: Ndjson[T] = Ndjson(encode)
+    return HttpEndpoint("ndjson", source, lambda _: form, configure("ndjson", **options))
+
+
+def stream(
+    source: Source[T] | Make[T],
+    *,
+    id: Callable[[T], str | int] | None = None,
+    event: Callable[[T], str | None] | str | None = None,
+    retry: Duration | None = None,
+    encode: Callable[[T], str | bytes] = to_json,
+    **options: Unpack[ResponseOptions],
+) -> "HttpEndpoint[T]":
+    """Serve a flow as server-sent events or as lines of JSON, by the client's ``Accept`` header.
+
+    A client that accepts both receives lines; one that accepts neither receives 406. Everything
+    else is as in `sse` and `ndjson`.
+    """
+    events = _event_stream("stream", encode, id, event, retry)
+    lines: Ndjson[T] = Ndjson(encode)
+    formats: dict[str, BodyFormat] = {lines.media_type: lines, events.media_type: events}
+
+    def choose(request: HttpRequest) -> BodyFormat:
+        found = negotiate(formats, request.headers.get("accept", "*/*"))
+        if found is None:
+            raise Refused(406, f"this is available as {' or '.join(formats)}")
+        return found
+
+    options["headers"] = {"vary": "accept", **(options.get("headers") or {})}
+    return HttpEndpoint("stream", source, choose, configure("stream", **options))
+
+
+def _event_stream(
+    name: str,
+    encode: Callable[[T], str | bytes],
+    id: Callable[[T], str | int] | None,
+    event: Callable[[T], str | None] | str | None,
+    retry: Duration | None,
+) -> EventStream[T]:
+    require_callable(name, "encode", encode)
+    seconds = None if retry is None else to_seconds(retry, f"{name}: retry", zero=True)
+    return EventStream(encode, id, event, None if seconds is None else round(seconds * 1000))
+
+
+class HttpEndpoint(Generic[T]):
+    """What `sse`, `ndjson` and `stream` return: an ASGI app that streams a flow to each client."""
+
+    def __init__(
+        self,
+        name: str,
+        source: Source[T] | Make[T],
+        choose: Callable[[HttpRequest], BodyFormat],
+        config: ResponseConfig,
+    ) -> None:
+        self._name = name
+        self._make = _maker(source, name)
+        self._choose = choose
+        self._config = config
+        self._clients = 0
+
+    def __repr__(self) -> str:
+        return f"<{self._name} endpoint, {self._clients} clients>"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._answer(HttpRequest(scope), receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+        else:
+            await complete_lifespan(receive, send)
+
+    async def _answer(self, request: HttpRequest, receive: Receive, send: Send) -> None:
+        head, max_streams = request.method == "HEAD", self._config.max_streams
+        if request.method not in ("GET", "HEAD"):
+            allow = {"allow": "GET, HEAD"}
+            await send_problem(send, Problem(405, "this is a stream: GET it", allow))
+            return
+        if self._clients >= max_streams:
+            retry = {"retry-after": "5"}
+            detail = f"all {max_streams} streams are in use"
+            await send_problem(send, Problem(503, detail, retry), head=head)
+            return
+        self._clients += 1
+        try:
+            await self._stream(request, receive, send, head)
+        finally:
+            self._clients -= 1
+
+    async def _stream(self, request: HttpRequest, receive: Receive, send: Send, head: bool) -> None:
+        loop_handle, config = LoopHandle("a request"), self._config
+        try:
+            form = self._choose(request)
+            count = self._count(request)
+            flow = await self._flow(request)
+        except Exception as error:
+            config.counters.failed += 1
+            problem = config.errors.problem(error, loop_handle, "a stream served by ASGI failed")
+            await send_problem(send, problem, head=head)
+            return
+        if flow is None:
+            await send_response(send, 204, config.headers)
+        elif head:
+            media_type = (b"content-type", form.media_type.encode())
+            await send_response(send, 200, [media_type, *config.headers])
+        else:
+            flow = flow if count is None else flow.take(count)
+            resumes = request.last_event_id is not None and form.media_type == "text/event-stream"
+            await BodyWriter(loop_handle, receive, send, form, config, resumes).run(flow, count)
+
+    async def _flow(self, request: HttpRequest) -> "Flow[T] | None":
+        made = self._make(request)
+        if isawaitable(made):
+            made = await made
+        return None if made is None else to_flow(made, name=self._name)
+
+    def _count(self, request: HttpRequest) -> int | None:
+        name = self._config.count_parameter
+        text = None if name is None else request.query.get(name)
+        return None if text is None else parse_count(text, name or "")
+
+
+def _maker(source: Source[T] | Make[T], name: str) -> Make[T]:
+    if _is_function(source):
+        return cast("Make[T]", source)
+    flow = to_flow(cast("Source[T]", source), name=name)
+    return lambda _: flow
+
+
+def _is_function(source: object) -> bool:
+    """Whether *source* makes flows, and is not one itself."""
+    return callable(source) and not (
+        hasattr(source, "subscribe") or isinstance(source, AsyncIterable | Iterable)
+    )

@@ -1,0 +1,83 @@
+"""A client's subscription as the request of a route's handler."""
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ...rsocket.payloads import JSON
+from ...rsocket.protocol.errors import (
+    ConnectionLost,
+    RequestInvalid,
+    RequestRejected,
+    StreamFailed,
+)
+from ..problem import Problem
+from ..request import HttpRequest
+from .peer import Peer
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+    from ...rsocket.handlers import Handler
+
+Read = Callable[[Any], Any] | None
+
+__all__ = ("SocketRequest", "call_handler", "problem_of_stream_error")
+
+
+class SocketRequest:
+    """The request that a handler may take: as with RSocket, and the handshake."""
+
+    __slots__ = ("_params", "_read_element", "data", "payload", "peer", "route", "user")
+
+    def __init__(
+        self, route: str, params: Any, peer: Peer, read_params: Read, read_element: Read
+    ) -> None:
+        self.route: str = route
+        self.data: bytes = b"" if params is None else b"null"
+        """Empty without params. (With RSocket, the bytes of the request.)"""
+        self.payload: Any = params if read_params is None or params is None else read_params(params)
+        """The params, converted to the class that the handler declares for its payload."""
+        self.peer: Peer = peer
+        """The client, which may publish as well."""
+        self.user: Any = peer.user
+        """What ``authenticate`` returned."""
+        self._params = params
+        self._read_element = read_element
+
+    @property
+    def http(self) -> HttpRequest:
+        """The handshake of the socket."""
+        return self.peer.http
+
+    @property
+    def incoming(self) -> "Flow[Any]":
+        """What the client publishes under the same route."""
+        elements = self.peer.request_stream(self._params, route=self.route)
+        return elements if self._read_element is None else elements.map(self._read_element)
+
+
+def call_handler(
+    handler: "Handler", values: dict[str, str], route: str, params: Any, peer: Peer
+) -> Any:
+    """Call *handler*, which returns the stream."""
+    read = _reader(handler)
+    read_params, read_element = (read, None) if handler.takes_payload else (None, read)
+    request: Any = SocketRequest(route, params, peer, read_params, read_element)
+    return handler(request, handler.route_arguments(values))
+
+
+def _reader(handler: "Handler") -> Read:
+    """Return what converts JSON to the class that the handler declares, if it declares one."""
+    if not handler.is_typed:
+        return None
+    decode = handler.decoder(JSON)
+    return lambda value: decode(json.dumps(value).encode())
+
+
+def problem_of_stream_error(error: BaseException) -> Problem | None:
+    """Convert an error of RSocket that a handler raises for its peer."""
+    if not isinstance(error, StreamFailed) or isinstance(error, ConnectionLost):
+        return None
+    status = 400 if isinstance(error, RequestInvalid) else 500
+    status = 503 if isinstance(error, RequestRejected) else status
+    return Problem(status, error.data.decode("utf-8", "replace"))

@@ -1,0 +1,128 @@
+"""The messages of the text protocol: parsing and formatting, without I/O."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from ..._core.demand import UNBOUNDED
+from ...errors import IllegalDemand
+from ..problem import Problem
+
+__all__ = (
+    "MAX_SAFE_INTEGER",
+    "FatalMessage",
+    "Id",
+    "InvalidMessage",
+    "Message",
+    "format_error",
+    "format_message",
+    "parse_demand",
+    "parse_message",
+)
+
+Id = int | str
+
+MAX_SAFE_INTEGER: Final = 2**53 - 1
+"""``Number.MAX_SAFE_INTEGER`` of JavaScript; as a demand it is unbounded."""
+
+_MAX_ID_LENGTH: Final = 64
+_TYPES: Final = frozenset({"subscribe", "request", "cancel", "next", "complete", "error"})
+
+
+class InvalidMessage(Exception):
+    """A message that is not part of the protocol; the socket stays open."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.problem: Problem = Problem(status, detail)
+
+
+class FatalMessage(InvalidMessage):
+    """An invalid message that closes the socket, with the WebSocket close code *code*."""
+
+    def __init__(self, status: int, detail: str, code: int) -> None:
+        super().__init__(status, detail)
+        self.code: int = code
+
+
+@dataclass(slots=True)
+class Message:
+    """One message. Members that its type does not have keep their defaults."""
+
+    type: str
+    id: Id
+    route: str = ""
+    n: object = 0
+    """As it was received: an invalid demand ends its stream only."""
+    params: Any = None
+    value: Any = None
+    status: int = 500
+    detail: str = ""
+
+
+def parse_message(text: str) -> Message:
+    """Parse a message, or raise `InvalidMessage`."""
+    try:
+        found = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise FatalMessage(400, "this is not JSON", 1007) from None
+    if not isinstance(found, dict):
+        raise FatalMessage(400, "a message is a JSON object", 1007)
+    members = cast("dict[str, Any]", found)
+    type_ = members.get("type")
+    if not isinstance(type_, str) or type_ not in _TYPES:
+        raise InvalidMessage(400, f"type must be one of {', '.join(sorted(_TYPES))}")
+    message = Message(type_, _id(members.get("id")))
+    if type_ == "subscribe":
+        route = members.get("route")
+        if not isinstance(route, str):
+            raise InvalidMessage(400, "route must be a string")
+        message.route, message.params = route, members.get("params")
+        message.n = members.get("n", 0)
+    elif type_ == "request":
+        message.n = members.get("n")
+    elif type_ == "next":
+        message.value = members.get("value")
+    elif type_ == "error":
+        message.status, message.detail = _problem(members)
+    return message
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)  # Python's parser accepts NaN and Infinity, which are not JSON
+
+
+def _id(given: object) -> Id:
+    if type(given) is int and 0 <= given <= MAX_SAFE_INTEGER:
+        return given
+    if isinstance(given, str) and 0 < len(given) <= _MAX_ID_LENGTH:
+        return given
+    raise InvalidMessage(
+        400, "id must be a whole number from 0 to 2**53 - 1, or up to 64 characters"
+    )
+
+
+def _problem(members: dict[str, Any]) -> tuple[int, str]:
+    status, detail = members.get("status"), members.get("detail")
+    return (
+        status if type(status) is int and 400 <= status <= 599 else 500,
+        detail if isinstance(detail, str) else "",
+    )
+
+
+def parse_demand(n: object, *, least: int = 1) -> int | Problem:
+    """Return *n* as a demand, or the problem with it (rule 3.9)."""
+    if type(n) is not int or n < least:
+        return Problem(400, str(IllegalDemand(n))[:200], rule="3.9")
+    return n if n < MAX_SAFE_INTEGER else UNBOUNDED
+
+
+def format_message(type: str, id: Id, **members: object) -> str:
+    return json.dumps({"type": type, "id": id, **members}, ensure_ascii=False,
+                      separators=(",", ":"))  # fmt: skip
+
+
+def format_error(id: Id | None, problem: Problem) -> str:
+    """Format the error of a stream; without an *id* that of the socket."""
+    member = "" if id is None else f'"id":{json.dumps(id)},'
+    return f'{{"type":"error",{member}{problem.json()[1:]}'

@@ -1,0 +1,308 @@
+"""StreamMultiplexer: many streams on one socket, which send their messages in turns."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from ..._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled, yield_to_loop
+from ...rsocket.routing import Router
+from ..counters import Counters
+from ..formats import Encode
+from ..problem import ClientDisconnected, ErrorPolicy, Problem
+from ..request import HttpRequest, Receive, Send
+from .handler_request import call_handler, problem_of_stream_error
+from .messages import (
+    FatalMessage,
+    Id,
+    InvalidMessage,
+    Message,
+    format_error,
+    parse_demand,
+    parse_message,
+)
+from .peer import Peer, PeerSubscription
+from .socket_subscriber import SocketSubscriber
+
+__all__ = ("SocketConfig", "StreamMultiplexer")
+
+_MAX_ANSWERS: Final = 64
+_FLUSH_TIMEOUT: Final = 5.0  # how long a client may take to read why its socket is closed
+
+Stream = SocketSubscriber | PeerSubscription
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketConfig:
+    """The validated options of `websocket`, common to all of its sockets."""
+
+    router: Router
+    encode: Encode[Any]
+    max_message: int
+    max_streams: int
+    max_useless: int
+    errors: ErrorPolicy
+    on_connect: Callable[[Peer], Any] | None
+    counters: Counters
+
+
+class StreamMultiplexer:
+    """The streams of one socket, with a reader and a writer of their messages."""
+
+    def __init__(
+        self,
+        loop_handle: LoopHandle,
+        send: Send,
+        config: SocketConfig,
+        http: HttpRequest,
+        user: Any,
+    ) -> None:
+        self.loop_handle: LoopHandle = loop_handle
+        self.counters: Counters = config.counters
+        self.encode: Encode[Any] = config.encode
+        self.peer: Peer = Peer(self, http, user)
+        self._config = config
+        self._send = send
+        self._is_closed = False
+        self._subscribers: dict[Id, SocketSubscriber] = {}
+        self._subscriptions: dict[Id, PeerSubscription] = {}
+        self._last_id = 0
+        self._useless_messages = 0
+        self._answers: deque[str] = deque()
+        self._scheduled: deque[Stream] = deque()
+        self._writer_wake: Future[Any] | None = None
+        self._reader_wake: Future[Any] | None = None
+        self._closing: list[SocketSubscriber] = []  # removed, but their handlers still run
+        self._send_error_timer: TimerHandle | None = None
+
+    # -- the life of the socket --------------------------------------------------------------------
+    async def run(self, receive: Receive, first: Message | None) -> None:
+        """Serve until the client disconnects, or until a message of its closes the socket."""
+        tasks = [self.loop_handle.create_task(self._write(), "asgi: writes to a socket")]
+        if self._config.on_connect is not None:
+            tasks.append(self.loop_handle.create_task(self._on_connect(), "asgi: on_connect"))
+        try:
+            if first is not None:
+                self._receive(first)
+            await self._read(receive)
+        except FatalMessage as fatal:
+            self.send_first(format_error(None, fatal.problem))
+            await self._flush(tasks[0])
+            await self._close(fatal.code)
+        finally:
+            await self._end_streams(tasks)
+
+    async def _read(self, receive: Receive) -> None:
+        while (event := await receive())["type"] != "websocket.disconnect":
+            text = event.get("text")
+            if text is None:
+                raise FatalMessage(415, "messages are text", 1003)
+            if len(text) > self._config.max_message:
+                limit = self._config.max_message
+                raise FatalMessage(413, f"a message has {limit} characters at most", 1009)
+            try:
+                self._receive(parse_message(text))
+            except FatalMessage:
+                raise
+            except InvalidMessage as invalid:
+                self._reject(invalid.problem)
+            while len(self._answers) >= _MAX_ANSWERS and not self._is_closed:
+                self._reader_wake = self.loop_handle.create_future()
+                await self._reader_wake
+            await yield_to_loop()  # thousands of messages may have arrived already
+
+    async def _on_connect(self) -> None:
+        try:
+            assert self._config.on_connect is not None
+            returned = self._config.on_connect(self.peer)
+            if returned is not None:
+                await returned
+        except ClientDisconnected:
+            pass
+        except Exception as error:
+            self.problem(error)
+
+    async def _end_streams(self, tasks: list[Task[None]]) -> None:
+        """Cancel the client's streams, and fail the subscriptions to what it publishes."""
+        self._is_closed = True
+        if self._send_error_timer is not None:
+            self._send_error_timer.cancel()
+        subscribers = [*self._subscribers.values(), *self._closing]
+        for subscriber in subscribers:
+            subscriber.cancel()
+            if subscriber.task is not None:
+                tasks.append(subscriber.task)
+        for subscription in [*self._subscriptions.values()]:
+            subscription.fail(ClientDisconnected())
+        for task in tasks:
+            task.cancel()
+        await wait_settled(*tasks)
+        for subscriber in subscribers:
+            await subscriber.aclose()
+
+    # -- messages of the client --------------------------------------------------------------------
+    def _receive(self, message: Message) -> None:
+        kind = message.type
+        if kind == "subscribe":
+            self._subscribe(message)
+        elif kind in ("request", "cancel"):
+            subscriber = self._subscribers.get(message.id)
+            if subscriber is None:
+                self._count_useless()
+            elif kind == "cancel":
+                subscriber.cancel()
+                if not subscriber.has_sent:  # the most expensive of all useless messages
+                    self._count_useless()
+            else:
+                self._request(subscriber, message)
+        elif (subscription := self._subscriptions.get(message.id)) is None:
+            self._count_useless()
+        else:
+            self.count_useful()
+            subscription.receive(message)
+
+    def _request(self, subscriber: SocketSubscriber, message: Message) -> None:
+        n = parse_demand(message.n)
+        if isinstance(n, Problem):
+            self.send_first(subscriber.fail(n))
+        else:
+            subscriber.add_demand(n)
+
+    def _subscribe(self, message: Message) -> None:
+        id, config = message.id, self._config
+        if id in self._subscribers:
+            self._reject(Problem(409, f"the id {id!r} is in use"))
+            return
+        n, found = parse_demand(message.n, least=0), config.router.find(message.route)
+        if isinstance(n, Problem):
+            self._refuse(id, n)
+        elif len(self._subscribers) >= config.max_streams:
+            detail = f"there are {config.max_streams} streams on this socket, its most"
+            self._refuse(id, Problem(429, detail))
+        elif found is None:
+            self._refuse(id, Problem(404, "there is no such route"))
+        else:
+            handler, values = found
+            subscriber = self._subscribers[id] = SocketSubscriber(self, id)
+            if n:
+                subscriber.add_demand(n)
+            params = message.params
+            subscriber.begin(
+                partial(call_handler, handler, values, message.route, params, self.peer)
+            )
+
+    def _refuse(self, id: Id, problem: Problem) -> None:
+        """Answer a subscription with an error."""
+        self.counters.failed += 1
+        self.send_first(format_error(id, problem))
+        self._count_useless()
+
+    def _reject(self, problem: Problem) -> None:
+        """Answer an invalid message with an error of the socket."""
+        self.send_first(format_error(None, problem))
+        self._count_useless()
+
+    def _count_useless(self) -> None:
+        """Count a useless message; too many of them close the socket."""
+        self._useless_messages += 1
+        if self._useless_messages > self._config.max_useless:
+            raise FatalMessage(429, "too many messages were of no use", 1008)
+
+    def count_useful(self) -> None:
+        """Let an element, sent or received, offset one useless message."""
+        self._useless_messages = max(0, self._useless_messages - 1)
+
+    # -- for the streams ---------------------------------------------------------------------------
+    def schedule(self, stream: Stream) -> None:
+        if not stream.is_scheduled:
+            stream.is_scheduled = True
+            self._scheduled.append(stream)
+            _wake(self._writer_wake)
+
+    def send_first(self, text: str) -> None:
+        self._answers.append(text)
+        _wake(self._writer_wake)
+
+    def remove(self, id: Id) -> None:
+        subscriber = self._subscribers.pop(id, None)
+        if subscriber is not None and subscriber.task is not None and not subscriber.task.done():
+            self._closing = [each for each in self._closing if each.task and not each.task.done()]
+            self._closing.append(subscriber)
+
+    def register(self, stream: PeerSubscription) -> int:
+        if self._is_closed:
+            return 0
+        self._last_id += 1
+        self._subscriptions[self._last_id] = stream
+        return self._last_id
+
+    def unregister(self, stream: PeerSubscription) -> None:
+        self._subscriptions.pop(stream.id, None)
+
+    def problem(self, error: BaseException) -> Problem:
+        if explicit := problem_of_stream_error(error):
+            return explicit
+        report = not isinstance(error, ClientDisconnected)
+        context = "a stream on a WebSocket failed"
+        return self._config.errors.problem(error, self.loop_handle, context, report=report)
+
+    # -- messages to the client --------------------------------------------------------------------
+    async def _write(self) -> None:
+        try:
+            while True:
+                for text in self._next_messages():
+                    await self._send({"type": "websocket.send", "text": text})
+                    self.counters.bytes += len(text)
+                if self._answers or self._scheduled:
+                    # The send of some servers never suspends: let other tasks run.
+                    await yield_to_loop()
+                    continue
+                self._writer_wake = self.loop_handle.create_future()
+                await self._writer_wake
+        except OSError:  # what servers raise after a disconnect
+            pass
+        except Exception as error:
+            # Some servers raise other errors after a disconnect, before the reader is notified
+            # of it. If that does not follow, the error is reported.
+            self._send_error_timer = self.loop_handle.call_later(
+                _FLUSH_TIMEOUT, self.problem, error
+            )
+        finally:
+            self._is_closed = True
+            _wake(self._reader_wake)
+
+    def _next_messages(self) -> Iterator[str]:
+        """Generate all answers, then the messages of the stream that is due."""
+        while self._answers:
+            yield self._answers.popleft()
+            if len(self._answers) < _MAX_ANSWERS:
+                _wake(self._reader_wake)
+        if self._scheduled:
+            stream = self._scheduled.popleft()
+            stream.is_scheduled = False
+            if not stream.is_done:
+                yield from stream.messages()
+
+    async def _flush(self, writer: Task[None]) -> None:
+        """Wait until the answers have been sent, for a limited time, and stop the writer."""
+        timer = self.loop_handle.call_later(_FLUSH_TIMEOUT, writer.cancel)
+        try:
+            while self._answers and not writer.done():
+                self._reader_wake = self.loop_handle.create_future()
+                await self._reader_wake
+        finally:
+            timer.cancel()
+            writer.cancel()
+            await wait_settled(writer)
+
+    async def _close(self, code: int) -> None:
+        try:
+            await self._send({"type": "websocket.close", "code": code})
+        except (OSError, RuntimeError):  # the client has closed the socket at the same time
+            pass
+
+
+def _wake(waiter: Future[Any] | None) -> None:
+    if waiter is not None and not waiter.done():
+        waiter.set_result(None)

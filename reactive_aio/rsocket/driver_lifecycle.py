@@ -1,0 +1,138 @@
+"""The life of a driver as a table: (state, input) → (next state, action).
+
+The table decides, `driver` acts::
+
+    UNCONNECTED ── attach ──▶ CONNECTED ◀─ attach ─ SUSPENDED
+                                  │  └──── suspend ────▶
+                                  ├─ close ──▶ CLOSING ── lose ──▶ CLOSED
+                                  ├─ reject ─▶ REFUSING ─ lose ──▶ CLOSED
+                                  └─ leave ──▶ LEAVING ── lose ──▶ LINGERING ── idle ──▶ CLOSED
+    any ── abort ──▶ ABORTED ── lose ──▶ CLOSED
+
+A transport that is attached after an abort, or after the end, is aborted.
+"""
+
+from enum import IntEnum
+from typing import Final
+
+__all__ = ("OVER", "TABLE", "Action", "Input", "State", "step")
+
+
+class State(IntEnum):
+    """The relation of a driver to its transport."""
+
+    UNCONNECTED = 0  # no transport yet
+    CONNECTED = 1
+    SUSPENDED = 2  # the session waits for another transport
+    CLOSING = 3  # the connection has ended; its last frames are sent
+    REFUSING = 4  # the same, after the client was rejected
+    LEAVING = 5  # the same, after the peer closed in good order with no stream open
+    ABORTED = 6  # the transport is aborted, or will be as soon as there is one
+    LINGERING = 7  # no transport any more; handlers of the peer's last requests finish
+    CLOSED = 8
+
+
+class Input(IntEnum):
+    """The events of a driver's life."""
+
+    ATTACH = 0  # a transport is ready
+    SUSPEND = 1  # the transport has ended; the session may be resumed
+    LOSE = 2  # the transport has ended, or there is none and nothing to send
+    REJECT = 3  # the application rejects the client
+    CLOSE = 4  # the connection ends by this side or by an error
+    LEAVE = 5  # the connection ends because the peer closed it in good order
+    SENT = 6  # the connection has ended, and its last frame is written
+    ABORT = 7  # the application, or the time limit, ends the transport
+    IDLE = 8  # the last task has finished
+
+
+class Action(IntEnum):
+    """What the driver does once the state is set."""
+
+    NOTHING = 0
+    START = 1  # begin or resume on the transport
+    WAIT = 2  # wait for another transport
+    LIMIT = 3  # give the transport a limited time to end
+    CLOSE_TRANSPORT = 4
+    CLOSE_WRITING = 5  # close the sending half: the peer may still read why
+    ABORT_TRANSPORT = 6
+    LINGER = 7  # release everything but the tasks, and give them a limited time
+    RELEASE = 8  # release everything and stop the tasks
+    REPORT = 9  # call those that wait for the end
+
+
+S, On, A = State, Input, Action
+
+_COMMON: Final[dict[Input, tuple[State, Action]]] = {
+    On.LOSE: (S.CLOSED, A.RELEASE),
+    On.ABORT: (S.ABORTED, A.ABORT_TRANSPORT),
+}
+_ROWS: Final[dict[State, dict[Input, tuple[State, Action]]]] = {
+    S.UNCONNECTED: _COMMON
+    | {
+        On.ATTACH: (S.CONNECTED, A.START),
+        On.SUSPEND: (S.SUSPENDED, A.WAIT),
+        On.CLOSE: (S.CLOSING, A.NOTHING),
+        On.LEAVE: (S.LEAVING, A.NOTHING),
+    },
+    S.CONNECTED: _COMMON
+    | {
+        On.ATTACH: (S.CONNECTED, A.START),
+        On.SUSPEND: (S.SUSPENDED, A.WAIT),
+        On.REJECT: (S.REFUSING, A.NOTHING),
+        On.CLOSE: (S.CLOSING, A.LIMIT),
+        On.LEAVE: (S.LEAVING, A.LIMIT),
+        On.SENT: (S.CLOSING, A.CLOSE_TRANSPORT),
+    },
+    S.SUSPENDED: _COMMON
+    | {
+        On.ATTACH: (S.CONNECTED, A.START),
+        On.SUSPEND: (S.SUSPENDED, A.WAIT),
+        On.CLOSE: (S.CLOSING, A.NOTHING),
+        On.LEAVE: (S.LEAVING, A.NOTHING),
+    },
+    S.CLOSING: _COMMON
+    | {
+        On.ATTACH: (S.CLOSING, A.START),
+        On.SENT: (S.CLOSING, A.CLOSE_TRANSPORT),
+    },
+    S.REFUSING: _COMMON
+    | {
+        On.CLOSE: (S.REFUSING, A.LIMIT),
+        On.SENT: (S.REFUSING, A.CLOSE_WRITING),
+    },
+    S.LEAVING: {
+        On.ATTACH: (S.LEAVING, A.START),
+        On.SENT: (S.LEAVING, A.CLOSE_TRANSPORT),
+        On.ABORT: (S.LEAVING, A.ABORT_TRANSPORT),
+        On.LOSE: (S.LINGERING, A.LINGER),
+    },
+    S.ABORTED: {
+        On.ATTACH: (S.ABORTED, A.ABORT_TRANSPORT),
+        On.SUSPEND: (S.ABORTED, A.WAIT),
+        On.ABORT: (S.ABORTED, A.ABORT_TRANSPORT),
+        On.LOSE: (S.CLOSED, A.RELEASE),
+    },
+    S.LINGERING: {
+        On.ATTACH: (S.LINGERING, A.ABORT_TRANSPORT),
+        On.IDLE: (S.CLOSED, A.REPORT),
+    },
+    S.CLOSED: {
+        On.ATTACH: (S.CLOSED, A.ABORT_TRANSPORT),
+    },
+}
+
+TABLE: Final[dict[tuple[State, Input], tuple[State, Action]]] = {
+    (state, happened): _ROWS[state].get(happened, (state, A.NOTHING))
+    for state in State
+    for happened in Input
+}
+"""Total: every state answers every input, with NOTHING unless its row says more."""
+
+OVER: Final = frozenset({S.LINGERING, S.CLOSED})
+"""The states without a transport that never get one again."""
+
+
+def step(state: State, happened: Input) -> tuple[State, Action]:
+    """Return the next state, and what to do about it."""
+    return TABLE[state, happened]
