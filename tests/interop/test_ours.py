@@ -6,6 +6,8 @@ import ssl
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from reactive_aio.rsocket import Limits, Resumption, SimpleAuth, asgi_app, serve
 from reactive_aio.tck import Outcome, Report, Terms
 from reactive_aio.tck.network.judge import NetworkJudge, chosen
@@ -14,6 +16,8 @@ from reactive_aio.tck.network.offer import Offer
 from tests.interop.offer import offering
 from tests.rsocket.test_asgi_app import mounted_in_starlette, running
 from tests.rsocket.test_auth import Authority
+
+pytestmark = pytest.mark.slow
 
 PATIENT: Final = Terms(come=20.0, come_again=20.0, quiet=0.02)
 SOON: Final = Limits(setup_timeout=1.5, frame_timeout=1.5, max_payload=32 * 1024 * 1024)
@@ -51,6 +55,7 @@ async def test_all_laws_of_the_wire_hold_over_tcp() -> None:
 
 
 # Only the transport differs: one event loop is enough.
+@pytest.mark.thorough
 def test_all_laws_of_the_wire_hold_over_unix_sockets(tmp_path: Path) -> None:
     holds(asyncio.run(judged(f"unix://{tmp_path}/socket")), *MESSAGES)
 
@@ -60,6 +65,7 @@ def test_all_laws_of_the_wire_hold_over_websocket() -> None:
     holds(report, "wire34_wants_the_rest_of_a_frame_soon")
 
 
+@pytest.mark.thorough
 def test_all_laws_of_the_wire_hold_over_tls() -> None:
     authority = Authority()
     uri = "tls://127.0.0.1:0"

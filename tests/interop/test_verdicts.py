@@ -12,6 +12,8 @@ from reactive_aio.tck.network.offer import Offer
 from tests.interop.node import PEERS
 from tests.node.packages import Packages
 
+pytestmark = pytest.mark.slow
+
 TERMS: Final = Terms(come=3.0, come_again=1.0, quiet=0.03)
 OFFER: Final = Offer(refused=("me", "wrong"))
 

@@ -28,6 +28,7 @@ async def judged(broken: BrokenServer) -> Report:
         return await NetworkJudge(Place.parse(uri), offer, HASTY).run(uri, chosen([broken.law]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", SERVERS, ids=str)
 def test_a_law_of_the_wire_catches(broken: BrokenServer) -> None:
     [verdict] = asyncio.run(judged(broken))
@@ -41,6 +42,7 @@ def test_no_law_of_the_wire_is_without_a_server_that_breaks_it() -> None:
     assert set(WIRE_LAWS) == {broken.law for broken in SERVERS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("websocket", [False, True], ids=["TCP", "WebSocket"])
 def test_a_sound_server_passes(websocket: bool) -> None:
     async def all_laws() -> Report:

@@ -14,6 +14,8 @@ import pytest
 from reactive_aio.tck import cases
 from tests.tck import unruly
 
+pytestmark = pytest.mark.slow
+
 ROOT: Final = Path(__file__).parents[2]
 MODULE: Final = "reactive_aio.tck.pytest_plugin"
 # Where the package is installed, the plugin has the name of its entry point, and no second one.

@@ -36,6 +36,7 @@ def test_an_honest_processor_passes(kind: str) -> None:
     assert report.ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trial", PROCESSORS, ids=lambda trial: trial.suspect)
 def test_every_law_gives_a_verdict_about_every_broken_processor(trial: BrokenTrial) -> None:
     gives_verdicts(trial.make())

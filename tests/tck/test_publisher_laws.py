@@ -22,6 +22,7 @@ def test_no_law_is_without_a_publisher_that_breaks_it() -> None:
     assert {law.name for law in PUBLISHER} == {trial.law for trial in TRIALS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("manner", UNUSUAL)
 def test_an_unusual_but_honest_publisher_passes(manner: str) -> None:
     report = check(UNUSUAL[manner](), terms=PATIENT)
@@ -44,6 +45,7 @@ SLOW = {"computes in request", "computes in cancel", "hogs the loop"}
 FLAWS = sorted({trial.suspect for trial in TRIALS} - SLOW)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flaw", FLAWS)
 def test_every_law_gives_a_verdict_about_every_broken_publisher(flaw: str) -> None:
     gives_verdicts(next(trial.make for trial in TRIALS if trial.suspect == flaw)())

@@ -16,6 +16,8 @@ from tests.tck.scoreboard.contestant import Contestant
 from tests.tck.scoreboard.ours import OURS
 from tests.tck.scoreboard.strangers import STRANGERS
 
+pytestmark = pytest.mark.slow
+
 ALL = (*OURS, *STRANGERS)
 
 

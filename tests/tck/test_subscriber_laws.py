@@ -29,6 +29,7 @@ def test_no_law_is_without_a_subscriber_that_breaks_it(
     assert {law.name for law in laws} == {trial.law for trial in trials}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("manner", UNUSUAL_SUBSCRIBERS)
 def test_an_unusual_but_honest_subscriber_passes(manner: str) -> None:
     report = check(UNUSUAL_SUBSCRIBERS[manner](), terms=PATIENT)
@@ -44,6 +45,7 @@ FLAWED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flaw", sorted(FLAWED))
 def test_every_law_gives_a_verdict_about_every_broken_subscriber(flaw: str) -> None:
     gives_verdicts(FLAWED[flaw]())

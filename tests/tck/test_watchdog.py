@@ -21,6 +21,8 @@ from reactive_aio.tck import Outcome, Subject
 from reactive_aio.tck.run.watchdog import Watchdog
 from tests.tck import unruly
 
+pytestmark = pytest.mark.slow
+
 QUICK: Final = tck.Terms(come=0.3, come_again=0.1, quiet=0.001, stuck=0.6, longest=1.2)
 LAW: Final = "spec109_subscribes_first"
 
