@@ -1,4 +1,4 @@
-"""What follows when a flow has done its work."""
+"""Operators that run one flow after another for its side effects."""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,7 +20,7 @@ _IGNORE = InlineStage("ignore", each="drop")
 
 
 def then(source: "Flow[object]", successor: Source[R]) -> "Flow[R]":
-    """Ignore the elements; when the flow has completed, go on with *successor*.
+    """Discard the elements; when the flow has completed, continue with *successor*.
 
     ::
 
@@ -28,14 +28,14 @@ def then(source: "Flow[object]", successor: Source[R]) -> "Flow[R]":
         .then(just("z"))
         ---------(z|)
 
-    *successor* is whatever can be read as a flow, and is subscribed to only then. To wait for the
-    end without one, use ``await flow.run()``.
+    *successor* is a flow, a publisher, an iterable or an asynchronous iterable, which is subscribed
+    to only then. To wait for the end without a successor, use ``await flow.run()``.
 
     Demand: unbounded upstream, from the first request on; then passed through to *successor*, at
         most 256 at a time.
     Completes: when *successor* completes.
     Fails: when the source fails (then *successor* is not subscribed to), or *successor* does.
-    Cancels: whichever of the two is under way.
+    Cancels: the active one of the two.
     Holds: 256 elements, which were requested and wait for a slow subscriber.
     Rules: 1.1, 1.4
     """
@@ -55,7 +55,7 @@ def then(source: "Flow[object]", successor: Source[R]) -> "Flow[R]":
 
 
 class _Then(ForwardingCoordinator[R]):
-    """Runs the source to its end, and relays the successor."""
+    """Runs the source to its end, and forwards the successor."""
 
     def __init__(
         self, downstream: Downstream[R], source: "Flow[object]", following: "Flow[R]"

@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 
 from reactive_aio import Flow, from_iterable
 from reactive_aio._core.compiler.loop_compiler import TURN
-from reactive_aio._sinks.async_iteration import _generate, _Pulled
+from reactive_aio._sinks.async_iteration import _generate, _IslandIterator
 from reactive_aio.coerce import to_flow
 from reactive_aio.stage import Downstream, InlineStage, from_push, pull
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
@@ -321,7 +321,7 @@ async def signals(kind: str, flow: Flow[int]) -> list[Any]:
         case "agen":
             return await iterated(_generate(flow.chain))
         case "turns":
-            return await iterated(_Pulled(flow.chain))
+            return await iterated(_IslandIterator(flow.chain))
         case "gen":
             return walked(pull(flow))
         case _:
