@@ -42,10 +42,7 @@ from reactive_aio.rsocket.protocol.mime import (
     ROUTING,
 )
 
-
-async def turns(count: int = 20) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
+from .loop_turns import turns
 
 
 class Order(msgspec.Struct):

@@ -30,6 +30,8 @@ from reactive_aio.rsocket import (
 from reactive_aio.testing.probes import PublisherProbe, SubscriberProbe
 from tests.harness.leftover_checks import Context
 
+from .loop_turns import turns
+
 router = Router()
 
 
@@ -209,11 +211,6 @@ async def test_concurrent_fire_and_forget_requests_are_limited() -> None:
 
 
 # -- demand ----------------------------------------------------------------------------------------
-async def turns(count: int = 20) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
-
-
 async def test_demand_is_sent_unchanged() -> None:
     requested: list[int] = []
     routes = Router()

@@ -32,11 +32,7 @@ from reactive_aio.rsocket.protocol.mime import (
 from reactive_aio.rsocket.request_metadata import DEADLINE, MetadataCache
 from reactive_aio.testing.probes import SubscriberProbe
 
-
-async def turns(count: int = 20) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
-
+from .loop_turns import turns
 
 either = Router()
 

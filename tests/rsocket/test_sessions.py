@@ -23,6 +23,7 @@ from reactive_aio.testing.probes import SubscriberProbe
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 
 from .cut_transport import WHOLE, Bench, Budget, Cut, Proxy, converse, talkative
+from .loop_turns import turns
 
 SMALL = Limits(mtu=64)  # so that payloads are sent in fragments
 ROUTES = ("range", "slow", "plus", "large", "log 0", "log 1", "log 2")
@@ -105,11 +106,6 @@ def numbers() -> Router:
     router.route("one")(lambda: just(1).concat_with(never()))
     router.route("two")(lambda: 2)
     return router
-
-
-async def turns(count: int = 30) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 @pytest.mark.virtual_time
