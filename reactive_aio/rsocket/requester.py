@@ -64,12 +64,16 @@ class Requester(Generic[T]):
     """
 
     def __init__(
-        self, driver: Driver, codec: "Codec[T]", route: str | None = None, n: int | None = None
+        self,
+        driver: Driver,
+        codec: "Codec[T]",
+        route: str | None = None,
+        prefetch: int | None = None,
     ) -> None:
         self._driver = driver
         self._codec = codec
         self._route = route
-        self._n = n
+        self._prefetch = prefetch
         self._route_metadata: dict[str | None, bytes | None] = {}
         """The encoded metadata of requests with a route alone, for up to 256 routes."""
 
@@ -185,7 +189,7 @@ class Requester(Generic[T]):
         subscribe = self._subscribing(codec, partial(open_stream, send_request), limit)
         name = f"request_stream({route or self._route or ''})"
         flow: Flow[Any] = from_push(subscribe, name=name, holds=None)
-        return flow if self._n is None else flow.boundary(self._n)
+        return flow if self._prefetch is None else flow.boundary(self._prefetch)
 
     @overload
     def request_channel(

@@ -276,7 +276,7 @@ async def test_the_text_of_an_exception_is_sent_only_on_request(
     expects_loop_errors: list[Context],
 ) -> None:
     for tell, text in ((False, b""), (True, b"the password is swordfish")):
-        async with loopback(router, codec=JSON, tell_errors=tell) as requester:
+        async with loopback(router, codec=JSON, expose_errors=tell) as requester:
             with pytest.raises(StreamFailed) as raised:
                 await requester.request_response(route="secret")
             assert (raised.value.code, raised.value.data) == (0x201, text)
