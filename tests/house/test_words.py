@@ -9,6 +9,7 @@ finding is reported with its file, its line and the plain wording. To see those 
 import bisect
 import io
 import re
+import string
 import sys
 import tokenize
 import tomllib
@@ -25,6 +26,7 @@ THIS_FILE: Final = "tests/house/test_words.py"
 """Its tests need banned words."""
 PLACES: Final = ("benchmarks", "docs", "examples", "reactive_aio", "tests")
 SUFFIXES: Final = {".py", ".pyi", ".md", ".js", ".cjs", ".mjs"}
+LOWER: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 STRINGS: Final = {"STRING", "FSTRING_MIDDLE"}
 
 NOT_YET_REWRITTEN: Final[tuple[str, ...]] = (
@@ -124,7 +126,7 @@ class Checker:
         turns = {key: rule for key, rule in self._rules.items() if rule.kind == "turn"}
         allowed = [_spaced(rule.allow) for rule in turns.values() if rule.allow]
         banned = [f"(?P<{key}>{_spaced(rule.pattern)})" for key, rule in turns.items()]
-        self._turns = _words("|".join([*allowed, *banned]), re.IGNORECASE)
+        self._turns = _words("|".join([*allowed, *banned]))
         names = [
             f"(?P<{key}>{r'(?<=[.])' if rule.kind == 'attribute' else ''}(?:{rule.pattern}))"
             for key, rule in self._rules.items()
@@ -135,7 +137,9 @@ class Checker:
     def check(self, path: str, text: str) -> list[Finding]:
         """The findings in a file: in its path, its prose and its names."""
         found = [(0, match) for match in self._turns.finditer(path) if match.lastgroup]
-        in_text = [match for match in self._turns.finditer(text) if match.lastgroup]
+        # In lower case, as ignoring the case takes twice the time.
+        lower = text.translate(LOWER)
+        in_text = [match for match in self._turns.finditer(lower) if match.lastgroup]
         names = [*self._names.finditer(text)] if self._names and path.endswith(".py") else []
         if path.endswith(".py") and (in_text or names):
             tokens = _Tokens(text)
@@ -189,9 +193,9 @@ def _spaced(pattern: str) -> str:
     return pattern.replace(" ", r"[\s#_]+")
 
 
-def _words(pattern: str, flags: int) -> re.Pattern[str]:
+def _words(pattern: str) -> re.Pattern[str]:
     """*pattern* between the bounds of words, where ``_`` separates words too."""
-    return re.compile(rf"(?<![^\W_])(?:{pattern})(?![^\W_])", flags)
+    return re.compile(rf"(?<![^\W_])(?:{pattern})(?![^\W_])")
 
 
 def _line(text: str, match: re.Match[str]) -> int:
