@@ -38,7 +38,7 @@ class Meter:
     def enter(self, row: Sequence[object]) -> None:
         """A row has left Spark."""
         self.entered += 1
-        self.highest = max(self.highest, self.entered - self.delivered)
+        self.highest = max(self.highest, self.buffered)
 
     def leave(self, batch: Sequence[object]) -> None:
         """A batch is complete, and goes to the database."""
@@ -48,6 +48,11 @@ class Meter:
         """A batch has been committed."""
         self.number += rows
         return rows
+
+    @property
+    def buffered(self) -> int:
+        """Rows between Spark and the database."""
+        return self.entered - self.delivered
 
     @property
     def outstanding(self) -> int:
@@ -62,7 +67,7 @@ class Meter:
     def __str__(self) -> str:
         return (
             f"{self.number:>9,} rows  {self.rate:>7,.0f} rows/s  "
-            f"outstanding demand {self.outstanding:>5,}  buffered {self.entered - self.delivered:>5,}"
+            f"outstanding demand {self.outstanding:>5,}  buffered {self.buffered:>5,}"
         )
 
 
