@@ -172,7 +172,8 @@ class ArrowSubscription(Generic[T]):
             case Action.FAIL:
                 self._end(state.flight.error)
             case Action.WAIT:
-                self._unwatch()
+                if self._watched is not None:
+                    self._unwatch()
                 return False
         return True
 
