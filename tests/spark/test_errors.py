@@ -1,4 +1,4 @@
-"""What goes wrong in Spark arrives as on_error, typed, with Spark's own words first."""
+"""Errors of Spark arrive as on_error, typed, with Spark's own message first."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ async def test_the_error_has_pysparks_type(
     await probe.end()
     error = probe.error
     assert isinstance(error, kind)
-    assert str(error).startswith(words)  # on the loop: printing it asks no JVM
+    assert str(error).startswith(words)  # on the loop: printing it calls no JVM
     assert isinstance(error, errors.PySparkException)
     assert error.getCondition() == words[1:].partition("]")[0]
     assert isinstance(error.__cause__, Py4JJavaError | errors.PySparkException), "as it was raised"
