@@ -37,7 +37,7 @@ __all__ = ("Flow",)
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Flow(Fluent[T_co]):
+class Flow(Fluent[T_co], is_vocabulary=True):
     """A publisher with operators: ``just(1, 2).map(str)`` is a ``Flow[str]``."""
 
     __slots__ = ()
@@ -143,6 +143,3 @@ class Flow(Fluent[T_co]):
         self,
     ) -> AsyncIterator[T_co]:  # defined here, as type checkers require of an AsyncIterable
         return _async_iteration.iterate(self)
-
-
-Fluent.made_of = Flow

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._core.demand import UNBOUNDED
+from .._core.flow_subscription import FlowSubscription
 from .._core.queues.bounded_queue import (
     BoundedQueue,
     OverflowPolicy,
@@ -16,7 +17,6 @@ from ..stage import Downstream, from_push
 
 if TYPE_CHECKING:
     from ..flow import Flow
-    from ..spec import Subscription
 
 __all__ = ("on_backpressure_buffer", "on_backpressure_drop", "on_backpressure_latest")
 
@@ -134,10 +134,24 @@ def _backpressured(
     if on_drop is not None and not callable(on_drop):
         raise TypeError(f"{name}: on_drop must be a function of an element, not {on_drop!r}")
 
-    def open(downstream: Downstream[T]) -> "Subscription":
+    def open(downstream: Downstream[T]) -> FlowSubscription:
         return _Backpressured(downstream, source, BoundedQueue(capacity, overflow), name, on_drop)
 
     return from_push(open, name=name, holds=holds, checked=True, upstreams=(source,), window=window)
+
+
+class _Inspector(InnerSubscriber[T]):
+    """Offers each element to the queue as it arrives, so that no batch bypasses it."""
+
+    __slots__ = ()
+
+    def __init__(self, owner: "_Backpressured[T]", offer: Callable[[T], None]) -> None:
+        super().__init__(owner)
+        self.append = offer
+
+    @property
+    def container(self) -> None:
+        return None
 
 
 class _Backpressured(Coordinator[T]):
@@ -174,8 +188,7 @@ class _Backpressured(Coordinator[T]):
 
     def _begin(self) -> None:
         if not self.is_closed:
-            inner: InnerSubscriber[T] = InnerSubscriber(self)
-            inner.append = self._take  # one by one: a batch of elements would bypass the queue
+            inner = _Inspector(self, self._take)
             self.inners[inner] = None
             inner.request(UNBOUNDED)
             inner.subscribe(self._source)

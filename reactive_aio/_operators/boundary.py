@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._core.arguments import require_int
+from .._core.flow_subscription import FlowSubscription
 from .._core.upstreams.coordinator import Coordinator, InnerSubscriber
 from ..stage import Downstream, from_push
 
 if TYPE_CHECKING:
     from ..flow import Flow
-    from ..spec import Subscription
 
 __all__ = ("boundary",)
 
@@ -42,7 +42,7 @@ def boundary(source: "Flow[T]", capacity: int = 256, *, refill: float = 0.75) ->
             f"boundary: refill must be a part of capacity, above 0 and at most 1: {refill}"
         )
 
-    def open(downstream: Downstream[T]) -> "Subscription":
+    def open(downstream: Downstream[T]) -> FlowSubscription:
         return _Boundary(downstream, source, capacity, max(1, int(capacity * refill)))
 
     return from_push(

@@ -83,10 +83,10 @@ def _lines(chain: Chain, code: bool, *, last: bool = False) -> Iterator[str]:
         yield f"island ({_mode(chain)}): {stages or 'delivery'}"
     else:
         yield f"island ({_mode(chain)}): {chain.island_text()}"
-    if isinstance(head, PushSource) and head.about is not None:
-        yield from ("    " + line for line in head.about().splitlines())
+    if isinstance(head, PushSource) and head.details is not None:
+        yield from ("    " + line for line in head.details().splitlines())
     if code:
-        text = chain.compiled_loop("task" if chain.awaits else "sync", "call").source
+        text = chain.compiled_loop("task" if chain.awaits else "sync", "call").text
         yield from ("    " + line for line in text.splitlines())
 
 

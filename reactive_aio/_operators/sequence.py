@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._core.compiler.inline import InlineStage, describe
+from .._core.flow_subscription import FlowSubscription
 from .._core.upstreams.forwarding import ForwardingCoordinator
 from ..coerce import WINDOW, Source, to_flow
 from ..stage import Downstream, from_push
@@ -10,7 +11,6 @@ from ..stage import Downstream, from_push
 if TYPE_CHECKING:
     from .._core.upstreams.inner_subscriber import InnerSubscriber
     from ..flow import Flow
-    from ..spec import Subscription
 
 __all__ = ("then",)
 
@@ -41,7 +41,7 @@ def then(source: "Flow[object]", successor: Source[R]) -> "Flow[R]":
     """
     following = to_flow(successor, name="then")
 
-    def open(downstream: Downstream[R]) -> "Subscription":
+    def open(downstream: Downstream[R]) -> FlowSubscription:
         return _Then(downstream, source, following)
 
     return from_push(

@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, cast
 
 from .._core.compiler.chain import Chain
-from .._core.compiler.loop_compiler import TURN
+from .._core.compiler.loop_compiler import SLICE_OVER
 from .._core.demand import require_demand
+from .._core.flow_subscription import FlowSubscription
 from .._core.loop import Future, LoopHandle, report, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .._core.time_slice import TimeSlice
@@ -82,7 +83,7 @@ def _generate(chain: Chain) -> AsyncIterator[Any]:
     made; that of asyncio would close it one turn later, in another task. A synchronous island can
     be closed immediately.
     """
-    generator = chain.run("agen", ConsumerSlice(), report)
+    generator = chain.run("async_generator", ConsumerSlice(), report)
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(firstiter=None, finalizer=_close_now)
     try:
@@ -106,7 +107,7 @@ class _IslandIterator:
 
     def __init__(self, chain: Chain) -> None:
         self._time_slice = ConsumerSlice()
-        self._elements = chain.run("turns", self._time_slice, report)
+        self._elements = chain.run("fair_generator", self._time_slice, report)
 
     def __aiter__(self) -> "_IslandIterator":
         return self
@@ -114,7 +115,7 @@ class _IslandIterator:
     async def __anext__(self) -> Any:
         try:
             for element in self._elements:
-                if element is TURN:
+                if element is SLICE_OVER:
                     await self._time_slice.yield_slice()
                     continue
                 return element
@@ -226,9 +227,9 @@ class _StreamSubscriber(BulkSubscriber, Generic[T]):
 
     async def _finish(self) -> NoReturn:
         subscription, self._subscription = self._subscription, None
-        if hasattr(subscription, "aclose"):
+        if isinstance(subscription, FlowSubscription):
             # Cancelled operators may still clean up; wait for them.
-            await cast("Any", subscription).aclose()
+            await subscription.aclose()
         error, self._error = self._error, None
         if isinstance(error, StopAsyncIteration):
             # As in an asynchronous generator: an error must not look like the end.
@@ -253,8 +254,8 @@ class _StreamSubscriber(BulkSubscriber, Generic[T]):
     async def aclose(self) -> None:
         subscription = self._subscription
         self.cancel()
-        if hasattr(subscription, "aclose"):
-            await cast("Any", subscription).aclose()
+        if isinstance(subscription, FlowSubscription):
+            await subscription.aclose()
 
     def cancel(self) -> None:
         self._source = None
@@ -271,6 +272,10 @@ class _StreamSubscriber(BulkSubscriber, Generic[T]):
     def on_next(self, element: T) -> None:
         self._elements.append(element)
         self.flush()
+
+    @property
+    def container(self) -> deque[T]:
+        return self._elements
 
     def flush(self) -> None:
         waiter = self._waiter

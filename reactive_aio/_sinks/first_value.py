@@ -7,8 +7,9 @@ inside the flow's own loop, and in the consumer's task where that loop is synchr
 from typing import TYPE_CHECKING, Any, Final
 
 from .._core.compiler.chain import Chain
-from .._core.compiler.loop_compiler import TURN
+from .._core.compiler.loop_compiler import SLICE_OVER
 from .._core.demand import UNBOUNDED
+from .._core.flow_subscription import FlowSubscription
 from .._core.loop import CancelledError, Future, LoopHandle, report
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .async_iteration import ConsumerSlice
@@ -35,10 +36,10 @@ async def first_value(flow: "Fluent[Any]", request: int = UNBOUNDED) -> Any:
 
 async def _first_pulled(chain: Chain) -> Any:
     time_slice = ConsumerSlice()
-    elements = chain.run("turns", time_slice, report)
+    elements = chain.run("fair_generator", time_slice, report)
     try:
         for element in elements:
-            if element is not TURN:
+            if element is not SLICE_OVER:
                 return element
             await time_slice.yield_slice()
     except Exception as error:
@@ -72,7 +73,7 @@ class _FirstValueSubscriber(BulkSubscriber):
             self._cancel()
             raise
         subscription: Any = self._subscription
-        if hasattr(subscription, "aclose"):
+        if isinstance(subscription, FlowSubscription):
             await subscription.aclose()  # wait for the cleanup of the source
         error, self._error = self._error, None
         if error is not None:
@@ -95,6 +96,10 @@ class _FirstValueSubscriber(BulkSubscriber):
     def on_next(self, element: Any) -> None:
         self._elements.append(element)
         self.flush()
+
+    @property
+    def container(self) -> list[Any]:
+        return self._elements
 
     def flush(self) -> None:
         if self._elements and not self._waiter.done():

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .._core.arguments import require_sync_callable
 from .._core.compiler.inline import describe
+from .._core.flow_subscription import FlowSubscription
 from .._core.loop import CancelledError, Future, wait_settled
 from .._core.upstreams.forwarding import ForwardingCoordinator
 from ..coerce import WINDOW, Source, to_flow
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from .._core.loop import Task
     from .._core.upstreams.inner_subscriber import InnerSubscriber
     from ..flow import Flow
-    from ..spec import Subscription
 
 __all__ = ("using",)
 
@@ -54,7 +54,7 @@ def using(resource: Callable[[], Manager[R]], flow: Callable[[R], Source[T]]) ->
     )
     require_sync_callable("using", "flow", flow, "give a function that makes a flow")
 
-    def open(downstream: Downstream[T]) -> "Subscription":
+    def open(downstream: Downstream[T]) -> FlowSubscription:
         return _Using(downstream, resource, flow)
 
     return from_push(

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
 from .._core.compiler.chain_sources import Downstream
 from .._core.duration import Duration, to_seconds
+from .._core.flow_subscription import FlowSubscription
 from .._core.loop import LoopHandle
 from ..errors import NotAnElement
 from ..stage import from_push
@@ -61,7 +62,7 @@ def interval(
     )
 
 
-class _Clock:
+class _Clock(FlowSubscription):
     """Receives demand for one tick at a time: a busy subscriber has not requested the next."""
 
     def __init__(self, downstream: Downstream[int], first: float, every: float, keep: bool) -> None:
@@ -142,7 +143,7 @@ def timer(delay: Duration, value: Any = 0) -> "Flow[Any]":
     )
 
 
-class _DelayedValue:
+class _DelayedValue(FlowSubscription):
     def __init__(self, downstream: Downstream[Any], wait: float, value: object) -> None:
         self._downstream = downstream
         self._wait = wait

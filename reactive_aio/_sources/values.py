@@ -7,6 +7,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Never, SupportsIndex, TypeVar, cast, overload
 
 from .._core.compiler.inline import describe
+from .._core.flow_subscription import FlowSubscription
 from .._core.subscription.subscribing import INERT
 from ..coerce import Source, from_factory, from_sync_iterable
 from ..errors import NotAnElement
@@ -14,7 +15,6 @@ from ..stage import Downstream, InlineStage, from_pull, from_push
 
 if TYPE_CHECKING:
     from ..flow import Flow
-    from ..spec import Subscription
 
 __all__ = (
     "defer",
@@ -99,7 +99,7 @@ def never() -> "Flow[Never]":
     Rules: 3.13
     """
 
-    def open(_downstream: Downstream[Never]) -> "Subscription":
+    def open(_downstream: Downstream[Never]) -> FlowSubscription:
         return INERT
 
     return from_push(open, name="never()", checked=True)

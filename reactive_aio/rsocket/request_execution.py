@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from anyio import move_on_after
 
+from .._core.flow_subscription import FlowSubscription
 from .._core.loop import CancelledError
 from ..coerce import to_flow
 from ..errors import AlreadySubscribed
@@ -25,7 +26,6 @@ from .stream_adapters import InboundStream, OutboundStream
 if TYPE_CHECKING:
     from .._core.loop import TimerHandle
     from ..flow import Flow
-    from ..spec import Subscription
     from .driver import Driver
     from .payloads import Codec
     from .responder import RouterResponder
@@ -125,7 +125,7 @@ class RequestExecution:
             inflow.bind(self.stream_id)
             self.driver.connection.request(self.stream_id, n)
 
-        def open(downstream: Downstream[Any]) -> "Subscription":
+        def open(downstream: Downstream[Any]) -> FlowSubscription:
             return InboundStream(self.driver, downstream, decode, begin)
 
         return from_push(open, name="incoming", holds=None)

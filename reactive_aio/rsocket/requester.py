@@ -16,6 +16,7 @@ from typing import (
 )
 
 from .._core.duration import Duration, to_seconds
+from .._core.flow_subscription import FlowSubscription
 from ..coerce import Source, to_flow
 from ..stage import Downstream, from_push
 from .driver import Driver
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from .._core.loop import Future, TimerHandle
     from ..flow import Flow
-    from ..spec import Subscription
     from .payloads import Codec
 
 __all__ = ("RequestOptions", "Requester")
@@ -270,10 +270,10 @@ class Requester(Generic[T]):
         codec: "Codec[Any] | None",
         begin: "Callable[[InboundStream, int], None]",
         limit: float | None,
-    ) -> "Callable[[Downstream[Any]], Subscription]":
+    ) -> "Callable[[Downstream[Any]], FlowSubscription]":
         decode = (codec or self._codec).decode
 
-        def subscribe(downstream: Downstream[Any]) -> "Subscription":
+        def subscribe(downstream: Downstream[Any]) -> FlowSubscription:
             if limit is None:
                 return InboundStream(self._driver, downstream, decode, begin)
             return TimedInboundStream(self._driver, downstream, decode, begin, limit)

@@ -6,6 +6,7 @@ from typing import Any
 from weakref import WeakMethod, finalize
 
 from ..._core.demand import Demand
+from ..._core.flow_subscription import FlowSubscription
 from ..._core.loop import LoopHandle
 from ...stage import Downstream
 from ..call_threads import CallThreads
@@ -15,7 +16,7 @@ from .query import QueryPlan, QueryRun
 __all__ = ("StreamSubscription",)
 
 
-class StreamSubscription:
+class StreamSubscription(FlowSubscription):
     """One subscription. Every method runs on the loop's thread."""
 
     __slots__ = ("__weakref__", "_arrived", "_demand", "_downstream", "_finalizer", "_is_processed",
