@@ -48,7 +48,7 @@ class _Drain(TimeSlice):
 def _loop_without(*guards: str) -> Callable[..., Any]:
     """The loop of the chain, less *guards*."""
     chain = flow_range(0).map(increment).filter(even).chain
-    text = chain.compiled_loop("sync", "call").source
+    text = chain.compiled_loop("sync", "call").text
     for guard in guards:
         pattern, replacement = GUARDS[guard]
         text, cut = re.subn(pattern, replacement, text)

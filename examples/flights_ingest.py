@@ -6,9 +6,9 @@
 
     python examples/flights_ingest.py [--rows N] [--partitions N] [--slow] [--database PATH]
 
-Spark joins the flights of 2013 out of New York City with airlines, planes and the weather. The
-bridge streams the rows through a bounded pipeline into SQLite. Spark computes a partition when the
-database is ready for its rows, and not before: see `pipeline`.
+Spark joins the flights of 2013 out of New York City with airlines, planes and the weather. Their
+rows flow through a bounded pipeline into SQLite. Spark computes a partition when the database is
+ready for its rows, and not before: see `pipeline`.
 """
 
 import argparse
@@ -37,12 +37,12 @@ Row = tuple[Any, ...]
 AHEAD: Final = 2048  # rows that Spark may be ahead of the database
 LOOKUPS: Final = 16  # airports looked up at a time
 BATCH: Final = 512  # rows per transaction
-PARTITION: Final = 20_000  # rows per partition, unless told otherwise
+PARTITION: Final = 20_000  # rows per partition, by default
 PAUSE: Final = 0.05  # of the slow database, per transaction
 
 
 def pipeline(rows: Flow[Row], database: Store, meter: Meter) -> Flow[list[Flight]]:
-    """From Spark's rows to batches for the database."""
+    """Turn Spark's rows into batches for the database."""
 
     async def locate(flight: Flight) -> Flight:
         flight.destination = await database.airport(flight.dest)
@@ -60,7 +60,7 @@ def pipeline(rows: Flow[Row], database: Store, meter: Meter) -> Flow[list[Flight
 
 
 def to_flight(row: Row) -> Flight:
-    """A row as the database wants it."""
+    """Return a row as a record of the database."""
     return Flight(*row)
 
 
@@ -74,25 +74,25 @@ async def ingest(flights: DataFrame, options: argparse.Namespace, path: Path) ->
                 await asyncio.sleep(PAUSE)
             return meter.written(await database.write(batch))
 
-        rows = from_dataframe(flights, rows="tuple")  # which costs less than Rows with names
+        rows = from_dataframe(flights, rows="tuple")  # tuples are cheaper than Rows with names
         console.print(f"read as {rows.mode}")
         batches = pipeline(rows, database, meter)
         async with progress(meter, options.rows):
             await batches.map_async(write).run()
 
-        expected = await aside(partial(data.totals, flights))
+        expected = await in_thread(partial(data.totals, flights))
         complete = await is_complete(database, expected)
         console.print(table(await database.worst(routes=8, at_least=options.rows // 3000)))
     return is_bounded(batches, meter) and complete
 
 
 async def is_complete(database: Store, expected: dict[tuple[str, str], tuple[int, int]]) -> bool:
-    """Whether the database holds what Spark, asked by another query, counts."""
+    """Return whether the database holds what Spark counts in a query of its own."""
     found = await database.totals()
     count = sum(flights for flights, _ in found.values())
-    wanted = sum(flights for flights, _ in expected.values())
+    counted = sum(flights for flights, _ in expected.values())
     if found != expected:
-        console.print(f"[red]WRONG[/]: the database holds {count:,} rows, Spark counts {wanted:,}")
+        console.print(f"[red]WRONG[/]: the database holds {count:,} rows, Spark counts {counted:,}")
         return False
     console.print(
         f"[green]verified[/]: the database holds the {count:,} rows that Spark counts, "
@@ -102,7 +102,7 @@ async def is_complete(database: Store, expected: dict[tuple[str, str], tuple[int
 
 
 def is_bounded(batches: Flow[list[Flight]], meter: Meter) -> bool:
-    """Whether the pipeline held no more rows than it says it may."""
+    """Return whether the pipeline held no more rows than `bound()` reports."""
     bound = batches.bound()
     kept = bound.total is not None and meter.highest <= bound.total
     verdict = "[green]bounded[/]" if kept else "[red]TOO MANY[/]"
@@ -113,16 +113,16 @@ def is_bounded(batches: Flow[list[Flight]], meter: Meter) -> bool:
 async def run(options: argparse.Namespace, folder: Path, database: Path) -> int:
     """Start Spark, ingest, stop Spark."""
     console.print("[bold]Flights of 2013[/], from Spark into SQLite")
-    spark = await aside(start)
+    spark = await in_thread(start)
     try:
-        flights = await aside(partial(prepare, spark, folder, options))
+        flights = await in_thread(partial(prepare, spark, folder, options))
         return 0 if await ingest(flights, options, database) else 1
     finally:
-        spark.stop()  # blocks, and there is nobody left whom that could disturb
+        spark.stop()  # blocks, but no other work is left on the loop
 
 
-async def aside(work: Callable[[], T]) -> T:
-    """Run what blocks on a thread of its own; cancelling does not wait for it."""
+async def in_thread(work: Callable[[], T]) -> T:
+    """Run a blocking function on a thread of its own; cancelling does not wait for it."""
     return await from_thread(lambda: [work()]).first()
 
 
@@ -133,7 +133,7 @@ def start() -> SparkSession:
 
 
 def prepare(spark: SparkSession, folder: Path, options: argparse.Namespace) -> DataFrame:
-    """Lay the files out for Spark, and say what is to be computed of them."""
+    """Write the files that Spark reads, and return the query over them."""
     data.unpack(folder, options.rows)
     flights = data.delays(spark, folder, options.partitions)
     parts = flights.rdd.getNumPartitions()
@@ -145,7 +145,7 @@ class Parser(argparse.ArgumentParser):
     """Answers bad arguments with one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (--help tells more)\n")
+        self.exit(2, f"{self.prog}: {message} (see --help)\n")
 
 
 def positive(text: str) -> int:
@@ -163,7 +163,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     rows = f"flights to read (default: all {data.YEAR:,}; beyond that the year repeats)"
     add("--rows", type=positive, default=data.YEAR, metavar="N", help=rows)
     add("--partitions", type=positive, metavar="N", help="partitions of the Spark job")
-    add("--slow", action="store_true", help="write slowly: Spark waits, and nothing piles up")
+    add("--slow", action="store_true", help="write slowly: Spark waits, and memory stays bounded")
     add("--database", type=Path, metavar="PATH", help="keep the database in this file")
     options = parser.parse_args(argv)
     options.partitions = options.partitions or ceil(options.rows / PARTITION)
@@ -173,7 +173,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def check_database(path: Path, parser: Parser) -> None:
-    """Refuse early what could not be written, or should not."""
+    """Refuse a database that cannot be written, or must not be overwritten."""
     if not path.parent.is_dir():
         parser.error(f"--database: there is no directory {path.parent}")
     try:
@@ -183,7 +183,7 @@ def check_database(path: Path, parser: Parser) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run, and say in one line what ended it."""
+    """Run, and report an error in one line."""
     options = arguments(argv)
     with TemporaryDirectory(prefix="flights-") as name:
         database = options.database or Path(name, "flights.sqlite")

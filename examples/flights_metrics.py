@@ -1,4 +1,4 @@
-"""What the service of flights tells Prometheus: counters of both ends, the clients' and Spark's."""
+"""The metrics of the flights service for Prometheus: of its clients, and of Spark."""
 
 from collections.abc import Iterator
 from math import isinf
@@ -12,7 +12,7 @@ __all__ = ("Metrics",)
 
 
 class Metrics:
-    """Counted by the event loop; `text` may be asked for on any thread, as it asks the JVM."""
+    """Counted on the event loop; `text` calls the JVM, and may be called on any thread."""
 
     def __init__(self, context: SparkContext) -> None:
         self.counters = Counters()
@@ -24,7 +24,7 @@ class Metrics:
         self._cancelled = 0
 
     def watch(self, progress: Progress) -> None:
-        """Take notice of how far a job has got."""
+        """Record the progress of a job."""
         before = self._latest.get(progress.number, Progress())
         self._rows += progress.rows - before.rows
         self._bytes += progress.bytes - before.bytes
@@ -32,12 +32,12 @@ class Metrics:
         self._latest[progress.number] = progress
         if progress.is_done:
             del self._latest[progress.number]
-            # Spark was planning, which runs jobs as well, or had been given more than it has done.
-            at_work = before.state == "planning" or progress.launched > progress.computed
-            self._cancelled += progress.state == "cancelled" and at_work
+            # Spark was planning, which runs jobs as well, or had not computed all launched windows.
+            is_running = before.state == "planning" or progress.launched > progress.computed
+            self._cancelled += progress.state == "cancelled" and is_running
 
     def text(self) -> str:
-        """In the form that Prometheus reads."""
+        """Return the metrics in the text format of Prometheus."""
         return "".join(f"# TYPE {name} {kind}\n{lines}" for name, kind, lines in self._metrics())
 
     def _metrics(self) -> Iterator[tuple[str, str, str]]:

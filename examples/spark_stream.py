@@ -6,11 +6,12 @@
 
     python examples/spark_stream.py [--crash N] [--directory PATH]
 
-Spark reads files of clicks as they come, one to a micro-batch. Each micro-batch is written in one
-transaction of the database, together with its number. Spark writes its checkpoint when the next
-micro-batch is asked for. So if the program dies anywhere, at worst between the two, Spark brings
-the last micro-batch again, and the database knows its number. ``--crash N`` dies just there, behind
-N micro-batches; run it again with the same ``--directory``, and see that nothing is lost or twice.
+Spark reads files of clicks as they arrive, one for each micro-batch. Each micro-batch is written in
+one transaction of the database, together with its number. Spark writes its checkpoint when the
+next micro-batch is requested. If the program dies between the two, Spark repeats the last
+micro-batch, and the database has its number already. ``--crash N`` dies there, after N
+micro-batches; run it again with the same ``--directory`` to see that no row is lost and none is
+written twice.
 """
 
 import argparse
@@ -30,7 +31,7 @@ from reactive_aio.spark import MicroBatch, StreamFlow, from_micro_batches, local
 FILES: Final = 4
 CLICKS: Final = 250  # in each file
 CRASHED: Final = 3
-"""The exit status of a program that has died on purpose."""
+"""The exit status of a deliberate crash."""
 
 _SCHEMA: Final = """
     create table if not exists clicks (id integer not null, page text not null);
@@ -40,7 +41,7 @@ _SCHEMA: Final = """
 
 @dataclass(frozen=True)
 class Store:
-    """The database. Its methods block, and are called on threads."""
+    """The database. Its methods block, so they are called on threads."""
 
     path: Path
 
@@ -60,7 +61,7 @@ class Store:
             database.executemany("insert into clicks values (?, ?)", clicks)
 
     def counts(self) -> tuple[int, int, int]:
-        """How many rows, how many different ones, and how many batches."""
+        """Return the numbers of rows, of distinct rows, and of micro-batches."""
         query = "select count(*), count(distinct id), (select count(*) from batches) from clicks"
         with closing(sqlite3.connect(self.path)) as database:
             rows, different, batches = database.execute(query).fetchone()
@@ -68,14 +69,14 @@ class Store:
 
 
 def clicks(directory: Path) -> StreamFlow[MicroBatch[Any]]:
-    """The streaming query, which goes on where its checkpoint is."""
+    """Return the streaming query, which continues from its checkpoint."""
     spark = local_session("spark_stream")
     source = spark.readStream.schema("id long, page string").option("maxFilesPerTrigger", 1)
     return from_micro_batches(
         source.json(str(directory / "clicks")),
         checkpoint=directory / "checkpoint",
         rows="tuple",
-        trigger="available_now",  # leave it away, and the query never ends
+        trigger="available_now",  # without it the query never ends
     )
 
 
@@ -84,7 +85,7 @@ async def ingest(batches: StreamFlow[MicroBatch[Any]], store: Store, crash: int 
     written = 0
     async for batch in batches:
         if await asyncio.to_thread(store.knows, batch.id):
-            print(f"micro-batch {batch.id} came again, and is written already")
+            print(f"micro-batch {batch.id} is repeated, and has been written already")
             continue
         rows = await batch.rows.to_list(limit=100_000)
         await asyncio.to_thread(store.write, batch.id, rows)
@@ -96,7 +97,7 @@ async def ingest(batches: StreamFlow[MicroBatch[Any]], store: Store, crash: int 
 
 
 def prepare(directory: Path) -> None:
-    """Lay the files out that a real service would have found."""
+    """Write the files that a real service would find."""
     (directory / "clicks").mkdir(exist_ok=True)
     for file in range(FILES):
         path = directory / "clicks" / f"{file}.json"
@@ -108,20 +109,20 @@ def prepare(directory: Path) -> None:
 
 
 def run(directory: Path, crash: int | None) -> int:
-    """Ingest, then look whether each click is there, and once."""
+    """Ingest, then check that each click is stored once."""
     prepare(directory)
     store = Store(directory / "clicks.sqlite")
     store.open()
     batches = clicks(directory)
     asyncio.run(ingest(batches, store, crash))
     rows, different, written = store.counts()
-    print(f"{rows} rows, {different} different ones, in {written} micro-batches")
+    print(f"{rows} rows, {different} distinct, in {written} micro-batches")
     return 0 if rows == different == FILES * CLICKS else 1
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="A streaming query into SQLite, exactly once.")
-    parser.add_argument("--crash", type=int, metavar="N", help="die behind N micro-batches")
+    parser.add_argument("--crash", type=int, metavar="N", help="die after N micro-batches")
     parser.add_argument("--directory", type=Path, metavar="PATH", help="keep everything there")
     options = parser.parse_args(argv)
     if options.directory is not None:

@@ -1,8 +1,8 @@
 """Reactive Streams for asyncio.
 
-The everyday vocabulary; nothing is defined here. A flow is made by a source (`just`,
-`from_iterable`, …), shaped by the operators of `Flow`, and used by ``async for``, an awaitable
-terminal operator or ``subscribe``.
+This module exports the everyday vocabulary. A flow is made by a source (`just`, `from_iterable`,
+…), changed by the operators of `Flow`, and consumed by ``async for``, an awaitable terminal
+operator or ``subscribe``.
 """
 
 from ._core.serial_executor import SerialExecutor

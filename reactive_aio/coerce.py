@@ -1,7 +1,7 @@
-"""What can be read as a flow: `to_flow`, and the openers that the sources share with it.
+"""Conversion to a flow: `to_flow`, and the functions that it shares with the sources.
 
-It stands below the operators, so that those that take other sources (merge, zip, flat_map …) accept
-whatever the user has: a flow, a foreign publisher, an asynchronous iterable, or an iterable.
+The operators with several sources (merge, zip, flat_map …) use it to accept a flow, a foreign
+publisher, an asynchronous iterable, or an iterable.
 """
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
@@ -16,34 +16,42 @@ from .stage import Downstream, Fluent, from_async, from_pull, from_push
 if TYPE_CHECKING:
     from .flow import Flow
 
-__all__ = ("WINDOW", "Source", "deferred", "iterated", "iterated_async", "published", "to_flow")
+__all__ = (
+    "WINDOW",
+    "Source",
+    "from_async_iterable",
+    "from_factory",
+    "from_foreign",
+    "from_sync_iterable",
+    "to_flow",
+)
 
 T = TypeVar("T")
 
 Source = Publisher[T] | AsyncIterable[T] | Iterable[T]
-"""What `to_flow` accepts."""
+"""The types that `to_flow` accepts."""
 
 WINDOW: Final = 256
-"""The most that is requested at a time of a publisher that is relayed."""
+"""The most elements requested at a time of a publisher whose signals are forwarded."""
 
-# Their iterators cannot yield None.
+# Their iterators never yield None.
 _NEVER_NONE: Final = (range, str, bytes, bytearray)
 
 
 def to_flow(source: Source[T], *, name: str = "") -> "Flow[T]":
-    """Read *source* as a flow: a flow is returned as it is, a publisher is guarded.
+    """Read *source* as a flow: a flow is returned unchanged, a publisher is guarded.
 
-    A text or bytes is refused: it is an iterable of characters, which is hardly ever meant. *name*
-    is that of the caller, for the error.
+    A string is refused, as its characters are rarely meant. *name* is the name of the caller, for
+    the error.
     """
     if isinstance(source, Fluent):
         return cast("Flow[T]", source)
     if callable(getattr(source, "subscribe", None)):
-        return published(cast("Publisher[T]", source))
+        return from_foreign(cast("Publisher[T]", source))
     if isinstance(source, AsyncIterable):
-        return iterated_async(source)
+        return from_async_iterable(source)
     if isinstance(source, Iterable) and not isinstance(source, (str, bytes, bytearray)):
-        return iterated(source)
+        return from_sync_iterable(source)
     raise TypeError(_refusal(source, name))
 
 
@@ -59,19 +67,19 @@ def _refusal(source: object, name: str) -> str:
     return f"{what}; give a Flow, a Publisher, an AsyncIterable or an Iterable."
 
 
-def iterated(source: Iterable[T], *, name: str = "from_iterable") -> "Flow[T]":
-    """Pull from *source*; one that is its own iterator serves one subscription."""
+def from_sync_iterable(source: Iterable[T], *, name: str = "from_iterable") -> "Flow[T]":
+    """Make a flow of an iterable; an iterator serves one subscription."""
     checked = isinstance(source, _NEVER_NONE)
     return from_pull(_Once(source, iter, name), name=f"{name}({describe(source)})", checked=checked)
 
 
-def iterated_async(source: AsyncIterable[T], *, name: str = "from_aiter") -> "Flow[T]":
-    """The same for an asynchronous iterable."""
+def from_async_iterable(source: AsyncIterable[T], *, name: str = "from_aiter") -> "Flow[T]":
+    """Make a flow of an asynchronous iterable; an iterator serves one subscription."""
     return from_async(_Once(source, aiter, name), name=f"{name}({describe(source)})")
 
 
-def deferred(factory: Callable[[], Source[T]], *, name: str) -> "Flow[T]":
-    """Relay what *factory* makes for each subscription, guarded in the same way."""
+def from_factory(factory: Callable[[], Source[T]], *, name: str) -> "Flow[T]":
+    """Call *factory* for each subscription, and forward the signals of its source."""
 
     def open(downstream: Downstream[T]) -> ForwardingCoordinator[T]:
         made = factory()
@@ -85,8 +93,8 @@ def deferred(factory: Callable[[], Source[T]], *, name: str) -> "Flow[T]":
     )
 
 
-def published(source: Publisher[T], *, name: str = "from_publisher") -> "Flow[T]":
-    """Relay a foreign publisher through the guards of an arm."""
+def from_foreign(source: Publisher[T], *, name: str = "from_publisher") -> "Flow[T]":
+    """Forward the signals of a foreign publisher, guarded by an `InnerSubscriber`."""
 
     def open(downstream: Downstream[T]) -> ForwardingCoordinator[T]:
         return ForwardingCoordinator(downstream).attach(source)
@@ -97,23 +105,23 @@ def published(source: Publisher[T], *, name: str = "from_publisher") -> "Flow[T]
 
 
 class _Once:
-    """Opens an iterable for each subscription, but an iterator for one only."""
+    """Iterates an iterable for each subscription, but an iterator only once."""
 
-    __slots__ = ("_iterable", "_name", "_open", "_used")
+    __slots__ = ("_is_used", "_iterable", "_name", "_open")
 
     def __init__(self, iterable: object, opener: Callable[[Any], Any], name: str) -> None:
         self._iterable = iterable
         self._open = opener
         self._name = name
-        self._used = False
+        self._is_used = False
 
     def __call__(self) -> Any:
         iterator = self._open(self._iterable)
         if iterator is self._iterable:
-            if self._used:
+            if self._is_used:
                 raise AlreadySubscribed(
                     f"rule 1.11: {self._name} was given an iterator, which serves one subscription "
-                    "and has served it; give what can be iterated anew, or use defer()"
+                    "and has served it; give an iterable, or use defer()"
                 )
-            self._used = True
+            self._is_used = True
         return iterator

@@ -1,9 +1,9 @@
-"""Every exception of the package. Each says what happened, which rule it rests on, and the remedy.
+"""The exceptions of the package. Each names the cause, the rule it is based on, and the remedy.
 
-Sorted by who is at fault: the caller (``IllegalDemand``, ``NotAnElement``, ``AlreadySubscribed``,
-``NoRunningLoop``, ``MissingExtra``), the other side (``RuleViolation``), or the flow itself
-(``Overflow``, ``TimedOut``, ``EmptyFlow``, ``TooManyElements``, ``RetriesExhausted``,
-``Interrupted``).
+They are sorted by the side at fault: the caller (``IllegalDemand``, ``NotAnElement``,
+``AlreadySubscribed``, ``NoRunningLoop``, ``MissingExtra``), the other side (``RuleViolation``), or
+the flow itself (``Overflow``, ``TimedOut``, ``EmptyFlow``, ``TooManyElements``,
+``RetriesExhausted``, ``Interrupted``).
 """
 
 __all__ = (
@@ -37,13 +37,13 @@ class IllegalDemand(ReactiveError, ValueError):
     def __init__(self, n: object) -> None:
         super().__init__(
             f"rule 3.9: non-positive subscription request: request({n!r}). "
-            "Ask for an int of at least 1; call cancel() to stop."
+            "Request an int of at least 1; call cancel() to stop."
         )
         self.n: object = n
 
 
 class NotAnElement(ReactiveError, TypeError):
-    """``None`` where a subscriber, a subscription, an element or an error belongs (1.9, 2.13)."""
+    """``None`` in place of a subscriber, a subscription, an element or an error (1.9, 2.13)."""
 
     rule: str | None = "2.13"
 
@@ -53,13 +53,13 @@ class NotAnElement(ReactiveError, TypeError):
 
 
 class AlreadySubscribed(ReactiveError, RuntimeError):
-    """A second subscriber for something that serves one (rules 1.10, 1.11, 2.5, 2.12)."""
+    """A second subscription to a source that serves one (rules 1.10, 1.11, 2.5, 2.12)."""
 
     rule: str | None = "1.11"
 
 
 class RuleViolation(ReactiveError, RuntimeError):
-    """The other side broke a rule of the specification; its subscription has been cancelled."""
+    """The other side violated a rule of the specification, and has been cancelled."""
 
     def __init__(self, rule: str, what: str) -> None:
         super().__init__(f"rule {rule} violated: {what}")
@@ -68,7 +68,7 @@ class RuleViolation(ReactiveError, RuntimeError):
 
 
 class NoRunningLoop(ReactiveError, RuntimeError):
-    """A subscription belongs to the event loop on which it is made, and there is none."""
+    """There is no running event loop; a subscription belongs to the one that runs."""
 
     def __init__(self, what: str = "subscribe()") -> None:
         super().__init__(
@@ -78,7 +78,7 @@ class NoRunningLoop(ReactiveError, RuntimeError):
 
 
 class Overflow(ReactiveError):
-    """A bounded queue is full and its policy is to fail."""
+    """A bounded queue is full, and its overflow policy is ``"fail"``."""
 
     def __init__(self, where: str, capacity: int, remedy: str = "") -> None:
         remedy = remedy or (
@@ -92,23 +92,23 @@ class Overflow(ReactiveError):
 
 
 class TimedOut(ReactiveError, TimeoutError):
-    """No signal came within the time allowed."""
+    """A time limit has passed without a signal."""
 
 
 class EmptyFlow(ReactiveError, LookupError):
-    """An element was needed and the flow completed without one."""
+    """The flow completed without the required element."""
 
 
 class TooManyElements(ReactiveError, ValueError):
-    """More elements than were allowed."""
+    """The flow has more elements than allowed."""
 
 
 class RetriesExhausted(ReactiveError):
-    """Every attempt of a retry policy failed; the last failure is the ``__cause__``."""
+    """Every attempt of a retry policy failed; the last error is the ``__cause__``."""
 
 
 class Interrupted(ReactiveError):
-    """The task that carried a subscription was cancelled by somebody else, or its loop closed."""
+    """The task of a subscription was cancelled from outside, or its loop was closed."""
 
 
 class MissingExtra(ReactiveError, ImportError):

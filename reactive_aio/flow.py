@@ -1,8 +1,8 @@
 """Flow: the vocabulary of the package on one page.
 
-Each line binds a function of its family's module; its docstring is the method's. (``Final``: a type
-checker then takes the function's type as it is.) A flow is cold and immutable: an operator returns
-a new one, and every subscription starts anew.
+Each line binds a function of the module named by the heading; its docstring is that of the method.
+(``Final``: type checkers then use the type of the function.) A flow is cold and immutable: an
+operator returns a new one, and each subscription starts the source again.
 """
 
 from collections.abc import AsyncIterator
@@ -37,7 +37,7 @@ __all__ = ("Flow",)
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Flow(Fluent[T_co]):
+class Flow(Fluent[T_co], is_vocabulary=True):
     """A publisher with operators: ``just(1, 2).map(str)`` is a ``Flow[str]``."""
 
     __slots__ = ()
@@ -139,8 +139,7 @@ class Flow(Fluent[T_co]):
     for_each: Final = _terminal.for_each
     run: Final = _terminal.run
 
-    def __aiter__(self) -> AsyncIterator[T_co]:  # a method, or it would not be an AsyncIterable
+    def __aiter__(
+        self,
+    ) -> AsyncIterator[T_co]:  # defined here, as type checkers require of an AsyncIterable
         return _async_iteration.iterate(self)
-
-
-Fluent.made_of = Flow

@@ -1,4 +1,4 @@
-"""When to try again, and when to give up: `RetryPolicy`, which decides and does nothing."""
+"""Retry policies: pure decisions about when to try again and when to give up."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,32 +13,32 @@ Errors = type[BaseException] | tuple[type[BaseException], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often, how soon and after which errors `retry` subscribes again.
+    """How often, after which delay and after which errors `retry` subscribes again.
 
     ::
 
         RetryPolicy(attempts=5, delay=0.1, factor=2, maximum=10, jitter=0.5, only=OSError)
 
-    waits 0.1, 0.2, 0.4 and 0.8 seconds, each shortened at random by up to a half, between at most
-    five attempts, and gives up at once when the error is not an `OSError`.
+    makes at most five attempts with delays of 0.1, 0.2, 0.4 and 0.8 seconds, each shortened at
+    random by up to a half, and gives up at once when the error is not an `OSError`.
     """
 
     attempts: int | None = 3
-    """How many attempts there are, with the first; None for no limit (then set *within*)."""
+    """The number of attempts, including the first; None for no limit (then set *within*)."""
     delay: Duration = 0.0
-    """How long to wait before the second attempt."""
+    """The delay before the second attempt."""
     factor: float = 2.0
-    """By what each wait is longer than the one before."""
+    """The factor by which each delay exceeds the previous one."""
     maximum: Duration = 60.0
-    """The longest wait."""
+    """The longest delay."""
     jitter: float = 0.5
-    """How much of each wait is random, from 0 (none of it) to 1 (all of it)."""
+    """The part of each delay that is random, from 0 (none) to 1 (all)."""
     only: Errors | Callable[[BaseException], object] = Exception
-    """Which errors are worth another attempt: their types, or a predicate."""
+    """The errors after which to try again: their types, or a predicate."""
     within: Duration | None = None
-    """The time for all attempts: none starts later than that after the first one did."""
+    """The time budget: no attempt starts later than this after the start of the first one."""
     reset: bool = False
-    """Whether an element that arrives makes up for the failures before it: all starts anew."""
+    """Whether an element that arrives resets the attempts and the time budget."""
 
     def __post_init__(self) -> None:
         attempts = cast("object", self.attempts)
@@ -62,14 +62,14 @@ class RetryPolicy:
         return "unlimited" if self.attempts is None else f"{self.attempts} attempts"
 
     def covers(self, error: BaseException) -> bool:
-        """Whether *error* is worth another attempt."""
+        """Whether to try again after *error*."""
         only = self.only
         if isinstance(only, (type, tuple)):
             return isinstance(error, only)
         return bool(only(error))
 
     def backoff(self, attempt: int, random: float) -> float:
-        """How long to wait after *attempt* (from 1), with *random* in [0, 1)."""
+        """The delay after *attempt* (from 1), with *random* in [0, 1)."""
         delay, maximum = (
             to_seconds(self.delay, "", zero=True),
             to_seconds(self.maximum, "", zero=True),
@@ -83,10 +83,10 @@ class RetryPolicy:
     def decide(
         self, attempt: int, error: BaseException, elapsed: float, random: float
     ) -> float | None:
-        """Say how long to wait before trying again, or None to give up.
+        """Return the delay before the next attempt, or None to give up.
 
-        *attempt* (from 1) has failed with *error*, *elapsed* seconds after the first one began;
-        *random* is a random number in [0, 1). Pure: the same arguments give the same answer.
+        *attempt* (from 1) has failed with *error*, *elapsed* seconds after the first one started;
+        *random* is a random number in [0, 1).
         """
         if not self.covers(error) or (self.attempts is not None and attempt >= self.attempts):
             return None
@@ -97,5 +97,5 @@ class RetryPolicy:
 
     @classmethod
     def of(cls, policy: "RetryPolicy | int") -> "RetryPolicy":
-        """A policy as it is; an int is the number of attempts, without waiting."""
+        """Return a policy unchanged; an int is a number of attempts without delays."""
         return policy if isinstance(policy, RetryPolicy) else cls(attempts=policy)

@@ -1,49 +1,119 @@
 """How operators and sources are written, by this package and by its users.
 
-An operator is a function of a flow that returns a flow. It takes the simplest of three shapes:
+An operator is a function that takes a flow and returns a flow. It has the simplest of three shapes:
 
 * an **inline stage** (`InlineStage`, attached with ``flow.via``): a few lines about one synchronous
-  element, written into the island's loop; ``await`` in them makes the island a task;
-* a **coordinator** (`_core.coordinator.Coordinator`, attached with `from_push`): several upstreams,
-  a timer or a queue, with an `Downstream` to hand elements to;
+  element, compiled into the island's loop; ``await`` in them makes the island run in a task;
+* a **coordinator** (a subclass of `Coordinator`, attached with `from_push`): several upstreams, a
+  queue or a timer. `ForwardingCoordinator` has one upstream, `SequentialCoordinator` one after
+  another, `MergingCoordinator` several at once, `WorkerPool` several tasks;
 * a **composition** of other operators.
 
-A source is an iterator (`from_pull`), an asynchronous iterator (`from_async`) or something that
-pushes (`from_push`). None of them holds a guard of the contract of signals: those live in the
-island that they feed.
+A source is an iterator (`from_pull`), an asynchronous iterator (`from_async`) or a
+`FlowSubscription` that pushes (`from_push`). None of them contains a guard of the contract of
+signals: the guards are in the island that they feed and in `InnerSubscriber`.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
+from ._core.arguments import (
+    require_callable,
+    require_element,
+    require_int,
+    require_sync_callable,
+)
 from ._core.compiler.chain import Chain
 from ._core.compiler.chain_sources import (
     AsyncSource,
-    ChainSource,
     Downstream,
     PullSource,
     PushSource,
+    is_spent,
 )
-from ._core.compiler.inline import AppliedStage, InlineStage
-from ._core.loop import report
+from ._core.compiler.inline import AppliedStage, InlineStage, describe
+from ._core.demand import UNBOUNDED, Demand, require_demand
+from ._core.duration import Duration, to_seconds
+from ._core.flow_subscription import FlowSubscription
+from ._core.loop import LoopHandle, report
+from ._core.queues.batch_timer import BatchTimer, TimerAction
+from ._core.queues.bounded_queue import (
+    BoundedQueue,
+    OverflowPolicy,
+    require_capacity,
+    require_policy,
+)
+from ._core.queues.output_buffer import OutputBuffer
+from ._core.queues.reorder_buffer import ReorderBuffer
 from ._core.subscription.subscribing import subscribe
-from .spec import Subscriber, Subscription
+from ._core.time_slice import TimeSlice
+from ._core.upstreams.coordinator import Coordinator
+from ._core.upstreams.forwarding import ForwardingCoordinator
+from ._core.upstreams.inner_subscriber import InnerSubscriber
+from ._core.upstreams.merging import MergingCoordinator, combine_errors
+from ._core.upstreams.sequential import SequentialCoordinator
+from ._core.upstreams.worker_pool import WorkerPool
+from .spec import Subscriber
 
 if TYPE_CHECKING:
     from .flow import Flow
 
-__all__ = ("Downstream", "Fluent", "InlineStage", "from_async", "from_pull", "from_push", "pull")
+__all__ = (
+    "UNBOUNDED",
+    "BatchTimer",
+    "BoundedQueue",
+    "Coordinator",
+    "Demand",
+    "Downstream",
+    "Duration",
+    "FlowSubscription",
+    "Fluent",
+    "ForwardingCoordinator",
+    "InlineStage",
+    "InnerSubscriber",
+    "LoopHandle",
+    "MergingCoordinator",
+    "OutputBuffer",
+    "OverflowPolicy",
+    "ReorderBuffer",
+    "SequentialCoordinator",
+    "TimeSlice",
+    "TimerAction",
+    "WorkerPool",
+    "combine_errors",
+    "describe",
+    "from_async",
+    "from_pull",
+    "from_push",
+    "is_spent",
+    "pull",
+    "require_callable",
+    "require_capacity",
+    "require_demand",
+    "require_element",
+    "require_int",
+    "require_policy",
+    "require_sync_callable",
+    "to_seconds",
+)
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
 class Fluent(Generic[T_co]):
-    """What every flow is, before it has its vocabulary: a chain that can be subscribed to."""
+    """A chain that can be subscribed to: what every flow is, before it has operators.
+
+    The one subclass that declares ``class Flow(Fluent[T], is_vocabulary=True)`` is the class of
+    every flow that a source or an operator returns.
+    """
 
     __slots__ = ("__weakref__", "chain")
-    made_of: ClassVar[type[Any]]
-    """The class of all flows; `flow` sets it, so that operators need not import it."""
+    _vocabulary: ClassVar[type[Any] | None] = None
+
+    def __init_subclass__(cls, *, is_vocabulary: bool = False) -> None:
+        if is_vocabulary:
+            Fluent._vocabulary = cls
 
     def __init__(self, chain: Chain) -> None:
         self.chain: Chain = chain
@@ -52,10 +122,10 @@ class Fluent(Generic[T_co]):
         return f"<Flow {self.chain.trail()}>"
 
     def subscribe(self, subscriber: Subscriber[T_co], /) -> None:
-        """Begin a subscription: ``subscriber.on_subscribe`` is the first signal.
+        """Start a subscription: ``subscriber.on_subscribe`` is the first signal.
 
-        The subscription belongs to the running event loop. A flow is cold: each subscription
-        starts its source anew, unless the source says that it is hot.
+        The subscription belongs to the running event loop. A flow is cold: each subscription opens
+        its source again, unless the source is documented as hot.
 
         Rules: 1.9, 1.10, 1.11
         """
@@ -64,16 +134,19 @@ class Fluent(Generic[T_co]):
     def via(self, stage: InlineStage, *arguments: object, holds: int | None = 0) -> "Flow[Any]":
         """Attach an inline stage, with a value for each of its parameters.
 
-        *holds* is how many elements the stage keeps at most, None when nothing limits it.
+        *holds* is how many elements the stage holds at most, None if unlimited.
         """
         if len(arguments) != len(stage.params):
             raise TypeError(f"{stage.name} takes {stage.params}, got {arguments!r}")
-        flow = self.made_of(self.chain.then(AppliedStage(stage, arguments, holds)))
-        return cast("Flow[Any]", flow)
+        return flow_of(self.chain.then(AppliedStage(stage, arguments, holds)))
 
 
-def _flow(head: ChainSource) -> "Flow[Any]":
-    return cast("Flow[Any]", Fluent.made_of(Chain(head)))
+def flow_of(chain: Chain) -> "Flow[Any]":
+    """Make a flow of *chain*."""
+    vocabulary = Fluent._vocabulary
+    if vocabulary is None:
+        raise RuntimeError("no class of flows is declared yet; import reactive_aio.flow first")
+    return cast("Flow[Any]", vocabulary(chain))
 
 
 def from_pull(
@@ -84,19 +157,18 @@ def from_pull(
     holds: int | None = 0,
     upstreams: tuple[Fluent[Any], ...] = (),
 ) -> "Flow[T]":
-    """Make a flow of a synchronous iterator, opened for each subscription and pulled by demand.
+    """Make a flow of a synchronous iterator, opened once per subscription and pulled by demand.
 
     The iterator must not block. *checked* promises that it never yields None. *upstreams* are the
-    flows it draws from, if any.
+    flows that it reads from.
     """
-    return _flow(PullSource(name, open, checked, holds, upstreams))
+    return flow_of(Chain(PullSource(name, open, checked, holds, upstreams)))
 
 
 def pull(flow: Fluent[T]) -> Iterator[T]:
-    """Iterate a flow whose chain `is_pullable`, in the caller's own frame.
+    """Iterate a flow whose ``chain.is_pullable`` is true, in the caller's frame.
 
-    An error raised by a callback when the iterator is closed goes to the exception handler of the
-    running loop.
+    What an end hook raises when the iterator is closed goes to the loop's exception handler.
     """
     return flow.chain.iterate(report)
 
@@ -109,15 +181,15 @@ def from_async(
     holds: int | None = 0,
     upstreams: tuple[Fluent[Any], ...] = (),
 ) -> "Flow[T]":
-    """Make a flow of an asynchronous iterator, opened for each subscription inside its task.
+    """Make a flow of an asynchronous iterator, opened once per subscription, inside its task.
 
-    It is advanced only while there is demand; its ``aclose`` is awaited at the end.
+    The iterator advances only while there is demand; its ``aclose`` is awaited at the end.
     """
-    return _flow(AsyncSource(name, open, checked, holds, upstreams))
+    return flow_of(Chain(AsyncSource(name, open, checked, holds, upstreams)))
 
 
 def from_push(
-    open: Callable[[Downstream[T]], Subscription],
+    open: Callable[[Downstream[T]], FlowSubscription],
     *,
     name: str,
     holds: int | None = 0,
@@ -125,18 +197,16 @@ def from_push(
     upstreams: tuple[Fluent[Any], ...] = (),
     window: int = 0,
 ) -> "Flow[T]":
-    """Make a flow of something that pushes elements when it is asked for them.
+    """Make a flow of a source that pushes elements as it receives demand.
 
-    ``open(inlet)`` is called for each subscription, on the loop, in the subscriber's context. What
-    it returns is told ``request(n)`` (n ≥ 1, additive) and ``cancel()`` (at most once), on the
-    loop's thread; it may have an ``aclose()`` coroutine method to wait for its cleanup. It hands
-    elements to the inlet on the loop's thread, as a list (``push``) or as so many of an iterator
-    (``push_from``), never more than were requested, and nothing after ``cancel()`` matters. A
-    ``processed()`` method, if it has one, is called when all that was handed over has been
-    processed and no more is asked for with it.
+    ``open(downstream)`` is called once per subscription, on the loop, in the subscriber's context.
+    The subscription that it returns receives ``request(n)`` (n ≥ 1, additive) and ``cancel()`` (at
+    most once) on the loop's thread. It pushes elements on the loop's thread, as a list
+    (``downstream.push``) or from an iterator (``push_from``), never more than were requested; what
+    it pushes after ``cancel()`` is ignored.
 
-    *holds* is how many elements it keeps at most, None when nothing limits that. *upstreams* are
-    the flows it draws from. With a *window* it is asked for at most that many elements at a time,
-    and again only when those have been processed.
+    *holds* is how many elements the source holds at most, None if unlimited. *upstreams* are the
+    flows that it reads from. With a *window*, each request is at most that large, and the next one
+    follows when those elements have been processed.
     """
-    return _flow(PushSource(name, open, holds, checked, upstreams, window))
+    return flow_of(Chain(PushSource(name, open, holds, checked, upstreams, window)))

@@ -1,1 +1,1 @@
-"""What happens to elements: families of operators, one function each, bound in ``flow``."""
+"""Operators: one function each, in families, bound to `Flow` in ``flow``."""

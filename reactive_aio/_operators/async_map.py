@@ -1,4 +1,4 @@
-"""Operators with something to await: coroutine functions, one at a time or several at once."""
+"""Operators that await a coroutine function per element, one at a time or concurrently."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -44,12 +44,12 @@ def map_async(
     concurrency: int = 1,
     ordered: bool = True,
 ) -> "Flow[R]":
-    """Turn each element into the result of awaiting ``mapper(element)``.
+    """Replace each element by the result of awaiting ``mapper(element)``.
 
-    One after another, in the task of the subscription; or *concurrency* at a time, in as many
-    tasks, with the results in the order of their elements, or with ``ordered=False`` as they come.
-    Elements at work and results that nobody has asked for are *concurrency* together at the most;
-    besides, up to *concurrency* results are on their way down.
+    The calls run one after another in the subscription's task, or up to *concurrency* at a time in
+    as many tasks. Results are emitted in the order of their elements, or with ``ordered=False`` as
+    they arrive. Running calls and results without demand are *concurrency* together at most; up to
+    *concurrency* more results are being delivered.
 
     ::
 
@@ -57,12 +57,12 @@ def map_async(
         .map_async(upper)
         A--B--C--|
 
-    Demand: passed through; with *concurrency* n, n elements ahead of it at the most.
+    Demand: passed through; with *concurrency* n, at most n elements ahead of it.
     Completes: when the source has completed and all results are delivered.
-    Fails: when the source or *mapper* does, behind the results before. With *concurrency*, what is
-        at work is cancelled, except for what comes before the failed element in order.
-    Cancels: what is at work, and the source, when the subscriber cancels; ``aclose`` waits for it.
-    Holds: nothing one at a time; else 2 × *concurrency* elements, counting those at work.
+    Fails: when the source or *mapper* fails, after the earlier results. With *concurrency*, running
+        calls are cancelled, except those for elements before the failed one in order.
+    Cancels: running calls and the source, when the subscriber cancels; ``aclose`` waits for them.
+    Holds: nothing one at a time; else 2 × *concurrency* elements, including running calls.
     Rules: 1.1, 1.3, 3.5
     """
     if require_demand(concurrency) == 1:
@@ -77,9 +77,9 @@ def filter_async(
     concurrency: int = 1,
     ordered: bool = True,
 ) -> "Flow[T]":
-    """Pass on the elements for which awaiting ``predicate(element)`` gives something true.
+    """Pass on the elements for which awaiting ``predicate(element)`` returns a true value.
 
-    One after another, or *concurrency* at a time, as `map_async` does.
+    The calls run as those of `map_async`.
 
     ::
 
@@ -87,13 +87,13 @@ def filter_async(
         .filter_async(is_vowel)
         a--------|
 
-    Demand: passed through, and once more for each element that is dropped; with *concurrency* n,
-        n elements ahead of it at the most.
+    Demand: passed through; one more is requested for each element left out; with *concurrency* n,
+        at most n elements ahead of it.
     Completes: when the source has completed and all that pass are delivered.
-    Fails: when the source or *predicate* does, behind the elements before. With *concurrency*, what
-        is at work is cancelled, except for what comes before the failed element in order.
-    Cancels: what is at work, and the source, when the subscriber cancels; ``aclose`` waits for it.
-    Holds: nothing one at a time; else 2 × *concurrency* elements, counting those at work.
+    Fails: when the source or *predicate* fails, after the earlier elements. With *concurrency*,
+        running calls are cancelled, except those for elements before the failed one in order.
+    Cancels: running calls and the source, when the subscriber cancels; ``aclose`` waits for them.
+    Holds: nothing one at a time; else 2 × *concurrency* elements, including running calls.
     Rules: 1.1, 1.3, 3.5
     """
     if require_demand(concurrency) == 1:

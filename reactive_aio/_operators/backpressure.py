@@ -1,9 +1,10 @@
-"""Operators for elements that nobody has asked for: upstream runs free, what is held is bounded."""
+"""Operators for elements that arrive without demand: they are buffered, or dropped."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._core.demand import UNBOUNDED
+from .._core.flow_subscription import FlowSubscription
 from .._core.queues.bounded_queue import (
     BoundedQueue,
     OverflowPolicy,
@@ -16,13 +17,12 @@ from ..stage import Downstream, from_push
 
 if TYPE_CHECKING:
     from ..flow import Flow
-    from ..spec import Subscription
 
 __all__ = ("on_backpressure_buffer", "on_backpressure_drop", "on_backpressure_latest")
 
 T = TypeVar("T")
 
-_AT_ONCE = 256  # the most that on_backpressure_drop lets an island ask for at a time
+_CHUNK = 256  # the most that on_backpressure_drop lets an island request at a time
 
 
 def on_backpressure_buffer(
@@ -32,7 +32,7 @@ def on_backpressure_buffer(
     overflow: OverflowPolicy = "fail",
     on_drop: Callable[[T], object] | None = None,
 ) -> "Flow[T]":
-    """Hold elements that were not asked for, *capacity* of them at most.
+    """Buffer elements that arrive without demand, at most *capacity* of them.
 
     ::
 
@@ -41,14 +41,14 @@ def on_backpressure_buffer(
         .on_backpressure_buffer(8)
         a----b c--|
 
-    When there is no room, *overflow* says what happens: ``"fail"`` (the flow fails with `Overflow`,
-    behind the elements held), ``"drop_newest"``, ``"drop_oldest"`` or ``"latest"`` (only the latest
-    is held). *on_drop* is called with each element dropped. ``"wait"`` is not possible here: a
-    source that can wait is better served by ``boundary``.
+    When the buffer is full, *overflow* decides what happens: ``"fail"`` (the flow fails with
+    `Overflow`, after the elements held), ``"drop_newest"``, ``"drop_oldest"`` or ``"latest"`` (only
+    the latest is held). *on_drop* is called with each element dropped. ``"wait"`` is not possible
+    here: for a source that can wait, use ``boundary``.
 
     Demand: unbounded upstream, from the first request on.
-    Completes: when the source completes, behind the elements held.
-    Fails: when the source fails, behind the elements held; by overflow; when *on_drop* raises.
+    Completes: when the source completes, after the elements held.
+    Fails: when the source fails, after the elements held; by overflow; when *on_drop* raises.
     Cancels: when the subscriber cancels; the elements held are discarded.
     Holds: *capacity* elements.
     Rules: 1.1, 2.8
@@ -72,7 +72,7 @@ def on_backpressure_buffer(
 def on_backpressure_drop(
     source: "Flow[T]", *, on_drop: Callable[[T], object] | None = None
 ) -> "Flow[T]":
-    """Drop elements that were not asked for.
+    """Drop elements that arrive without demand.
 
     ::
 
@@ -83,22 +83,22 @@ def on_backpressure_drop(
 
     *on_drop* is called with each element dropped.
 
-    Demand: unbounded upstream, from the first request on; of a demand above 256, that many elements
-        at a time are let through to a slow subscriber.
+    Demand: unbounded upstream, from the first request on; a slow subscriber with more demand
+        receives 256 elements at a time.
     Completes: when the source completes.
     Fails: when the source fails, or *on_drop* raises.
     Cancels: when the subscriber cancels.
-    Holds: 256 elements, which were asked for and wait for a slow subscriber.
+    Holds: 256 elements, which were requested and wait for a slow subscriber.
     Rules: 1.1, 2.8
     """
     name = "on_backpressure_drop"
-    return _backpressured(source, 0, "drop_newest", on_drop, name, holds=_AT_ONCE, window=_AT_ONCE)
+    return _backpressured(source, 0, "drop_newest", on_drop, name, holds=_CHUNK, window=_CHUNK)
 
 
 def on_backpressure_latest(
     source: "Flow[T]", *, on_drop: Callable[[T], object] | None = None
 ) -> "Flow[T]":
-    """Of the elements that were not asked for, hold the latest.
+    """Keep the latest of the elements that arrive without demand.
 
     ::
 
@@ -107,14 +107,14 @@ def on_backpressure_latest(
         .on_backpressure_latest()
         a------c-|
 
-    A subscriber gets one element at a time, and next the latest that has come meanwhile; so what it
-    gets is never older than what it was busy with. *on_drop* is called with each element dropped.
+    The subscriber receives one element at a time; when it has processed one, it receives the latest
+    that has arrived meanwhile. *on_drop* is called with each element dropped.
 
     Demand: unbounded upstream, from the first request on.
-    Completes: when the source completes, behind the element held.
-    Fails: when the source fails, behind the element held; when *on_drop* raises.
+    Completes: when the source completes, after the element held.
+    Fails: when the source fails, after the element held; when *on_drop* raises.
     Cancels: when the subscriber cancels; the element held is discarded.
-    Holds: 2 elements: the one the subscriber works on, and the latest.
+    Holds: 2 elements: the one the subscriber is processing, and the latest.
     Rules: 1.1, 2.8
     """
     name = "on_backpressure_latest"
@@ -134,17 +134,31 @@ def _backpressured(
     if on_drop is not None and not callable(on_drop):
         raise TypeError(f"{name}: on_drop must be a function of an element, not {on_drop!r}")
 
-    def open(downstream: Downstream[T]) -> "Subscription":
+    def open(downstream: Downstream[T]) -> FlowSubscription:
         return _Backpressured(downstream, source, BoundedQueue(capacity, overflow), name, on_drop)
 
     return from_push(open, name=name, holds=holds, checked=True, upstreams=(source,), window=window)
 
 
-class _Backpressured(Coordinator[T]):
-    """Takes whatever comes, and lets a queue decide about it.
+class _Inspector(InnerSubscriber[T]):
+    """Offers each element to the queue as it arrives, so that no batch bypasses it."""
 
-    Upstream is asked a turn later, so that a synchronous one does not pour out while downstream is
-    still busy asking.
+    __slots__ = ()
+
+    def __init__(self, owner: "_Backpressured[T]", offer: Callable[[T], None]) -> None:
+        super().__init__(owner)
+        self.append = offer
+
+    @property
+    def container(self) -> None:
+        return None
+
+
+class _Backpressured(Coordinator[T]):
+    """Requests everything of upstream, and lets a bounded queue decide about each element.
+
+    Demand goes upstream one turn of the loop later, so that a synchronous upstream does not emit
+    all its elements inside the subscriber's `request`.
     """
 
     def __init__(
@@ -158,36 +172,35 @@ class _Backpressured(Coordinator[T]):
         super().__init__(downstream)
         self._source = source
         self._on_drop = on_drop
-        self.outlet = OutputBuffer(downstream, queue, name, room=_nothing, gone=self._overflowed)
+        self.output = OutputBuffer(
+            downstream, queue, name, room=_ignore_room, gone=self._overflowed
+        )
 
     # -- downstream -------------------------------------------------------------------------------
     def request(self, n: int, /) -> None:
         if not self._started:
             self._started = True
             self.loop_handle.call_soon(self._begin)
-        self.outlet.request(n)
+        self.output.request(n)
 
     def processed(self) -> None:
-        self.outlet.processed()
+        self.output.processed()
 
     def _begin(self) -> None:
         if not self.is_closed:
-            inner: InnerSubscriber[T] = InnerSubscriber(self)
-            inner.append = (
-                self._take
-            )  # one by one: a batch of elements would be held by nobody's leave
+            inner = _Inspector(self, self._take)
             self.inners[inner] = None
             inner.request(UNBOUNDED)
             inner.subscribe(self._source)
 
     def on_stop(self) -> None:
-        self.outlet.cancel()
+        self.output.cancel()
 
     def fail(self, error: BaseException) -> None:
-        """Stop upstream, and fail behind what is held."""
+        """Cancel upstream, and fail after the elements held."""
         for inner in self.inners:
             inner.cancel()
-        self.outlet.end(error)
+        self.output.end(error)
 
     def _overflowed(self, _: OutputBuffer[T]) -> None:
         for inner in self.inners:
@@ -199,17 +212,17 @@ class _Backpressured(Coordinator[T]):
             self._take(element)
 
     def _take(self, element: T) -> None:
-        decision = self.outlet.offer(element)
+        decision = self.output.offer(element)
         if self._on_drop is not None and decision.dropped is not None:
             self._on_drop(decision.dropped)
 
     def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
         self.on_elements(inner)
-        self.outlet.end(inner.error)
+        self.output.end(inner.error)
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         self.on_inner_complete(inner)
 
 
-def _nothing() -> None:
-    """Nobody waits for room."""
+def _ignore_room() -> None:
+    """No producer waits for room."""

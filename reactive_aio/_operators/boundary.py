@@ -1,15 +1,15 @@
-"""Operators about demand: boundaries, and what to do with elements nobody has asked for."""
+"""The boundary: a queue that lets upstream and downstream run independently."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._core.arguments import require_int
+from .._core.flow_subscription import FlowSubscription
 from .._core.upstreams.coordinator import Coordinator, InnerSubscriber
 from ..stage import Downstream, from_push
 
 if TYPE_CHECKING:
     from ..flow import Flow
-    from ..spec import Subscription
 
 __all__ = ("boundary",)
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def boundary(source: "Flow[T]", capacity: int = 256, *, refill: float = 0.75) -> "Flow[T]":
-    """Let upstream and downstream run apart, with at most *capacity* elements between them.
+    """Let upstream and downstream run independently, with *capacity* elements in between.
 
     ::
 
@@ -25,13 +25,13 @@ def boundary(source: "Flow[T]", capacity: int = 256, *, refill: float = 0.75) ->
         .boundary(2)
         a--b--c--|
 
-    Upstream works ahead, up to *capacity* elements, from the first request on; both sides give the
-    loop a turn when they hand over. When *refill* of the elements has been consumed, as many are
+    Upstream runs up to *capacity* elements ahead, from the first request on. Both sides yield to
+    the loop at a hand-over. When the part *refill* of the elements has been processed, as many are
     requested again.
 
     Demand: batched (*capacity*, refill at *refill* of it).
-    Completes: when the source completes, behind the elements held.
-    Fails: when the source fails, behind the elements held.
+    Completes: when the source completes, after the elements held.
+    Fails: when the source fails, after the elements held.
     Cancels: when the subscriber cancels; the elements held are discarded.
     Holds: *capacity* elements.
     Rules: 1.1, 3.4
@@ -42,7 +42,7 @@ def boundary(source: "Flow[T]", capacity: int = 256, *, refill: float = 0.75) ->
             f"boundary: refill must be a part of capacity, above 0 and at most 1: {refill}"
         )
 
-    def open(downstream: Downstream[T]) -> "Subscription":
+    def open(downstream: Downstream[T]) -> FlowSubscription:
         return _Boundary(downstream, source, capacity, max(1, int(capacity * refill)))
 
     return from_push(
@@ -56,7 +56,7 @@ def boundary(source: "Flow[T]", capacity: int = 256, *, refill: float = 0.75) ->
 
 
 class _Boundary(Coordinator[T]):
-    """Lends chunks downstream: what is lent counts as held until more is asked for."""
+    """Lends chunks downstream; lent elements count as held until they have been processed."""
 
     def __init__(
         self, downstream: Downstream[T], source: "Flow[T]", capacity: int, mark: int
@@ -66,9 +66,9 @@ class _Boundary(Coordinator[T]):
         self._capacity = capacity
         self._mark = mark
         self._lent = self._freed = 0
-        self._lending = False  # a hand-over is on its way
-        # Each decision here settles its state before it calls anybody, and calls one at its end:
-        # nothing can overtake anything, so that the trampoline would only cost time.
+        self._is_lending = False  # a hand-over is scheduled
+        # Each decision settles its state before it calls anything, and calls one thing, at its
+        # end. So signals cannot overtake each other, and the trampoline would only cost time.
         self.submit = _at_once
 
     def on_start(self) -> None:
@@ -88,28 +88,28 @@ class _Boundary(Coordinator[T]):
     def _refill(self) -> None:
         if self._freed >= self._mark and not self._inner.is_done:
             freed, self._freed = self._freed, 0
-            self._lending = True
+            self._is_lending = True
             self.loop_handle.call_soon(self._request, freed)
 
     def _request(self, n: int) -> None:
-        """Let a synchronous upstream produce in this turn, and hand over when it has returned."""
+        """Request, and hand over what a synchronous upstream has sent when the call returns."""
         self._inner.request(n)
         self._lend()
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
-        if not self._lending:
-            self._lending = True
+        if not self._is_lending:
+            self._is_lending = True
             self.loop_handle.call_soon(self._lend)
 
     def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
-        self._inner = inner  # which may have ended while it was subscribed to
+        self._inner = inner  # it may have ended during `subscribe_to`
         self._lend()
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         self.on_inner_complete(inner)
 
     def _lend(self) -> None:
-        self._lending = False
+        self._is_lending = False
         chunk = self._inner.take(min(self.demand.outstanding, self._capacity))
         self._lent += len(chunk)
         self.emit(chunk)

@@ -1,4 +1,4 @@
-"""Operators that put elements together: in lists, by their number, and in windows that slide."""
+"""Operators that group elements by count: into lists, and into sliding windows."""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,19 +32,19 @@ _BUFFER = InlineStage(
 )
 
 
-def windows_left(
-    kept: list[Any], step: int, form: "Callable[[Sequence[Any]], Any]"
+def partial_windows(
+    kept: list[Any], step: int, make: "Callable[[Sequence[Any]], Any]"
 ) -> "Iterator[Any]":
-    """What has not become a full window: of each that has begun, what there is."""
-    return (form(kept[start:]) for start in range(0, len(kept), step))
+    """The windows that have begun and are not full."""
+    return (make(kept[start:]) for start in range(0, len(kept), step))
 
 
 def _windows(name: str) -> InlineStage:
     return InlineStage(
         name,
-        params=("size", "step", "partial", "form"),
-        uses=(windows_left,),
-        # `gap`: how many elements lie between the last window and the next one
+        params=("size", "step", "partial", "make"),
+        uses=(partial_windows,),
+        # `gap`: the number of elements to skip before the next window
         setup="$kept, $gap = [], 0",
         each="""
         if $gap:
@@ -53,14 +53,14 @@ def _windows(name: str) -> InlineStage:
         $kept.append(x)
         if len($kept) < $size:
             drop
-        x = $form($kept)
+        x = $make($kept)
         del $kept[:$step]
         if $step > $size:
             $gap = $step - $size
         """,
         after="""
         if $partial:
-            emit each windows_left($kept, $step, $form)
+            emit each partial_windows($kept, $step, $make)
         """,
         demand="need = (need - 1) * $step + $gap + $size - len($kept)",
     )
@@ -71,7 +71,7 @@ _SLIDING = _windows("sliding_window")
 
 
 def buffer(source: "Flow[T]", size: int, *, step: int | None = None) -> "Flow[list[T]]":
-    """Put *size* elements at a time into a list.
+    """Collect elements into lists of *size*.
 
     ::
 
@@ -79,13 +79,13 @@ def buffer(source: "Flow[T]", size: int, *, step: int | None = None) -> "Flow[li
         .buffer(2)
         ---[a,b]-----[c]|
 
-    A list begins every *step* elements, which is *size* unless you say otherwise: with a smaller
-    one lists overlap, with a larger one elements between them are left out. When the source
-    completes, lists that have begun are emitted with what is in them.
+    A list begins every *step* elements, *size* by default: with a smaller step lists overlap, with
+    a larger one the elements between them are left out. When the source completes, the lists that
+    have begun are emitted as they are.
 
-    Demand: multiplied: what the lists asked for still take.
-    Completes: behind the last list.
-    Fails: when the source fails; a list that has only begun is discarded.
+    Demand: multiplied: as many elements as the requested lists still need.
+    Completes: after the last list.
+    Fails: when the source fails; lists that have begun are discarded.
     Cancels: when the subscriber cancels.
     Holds: *size* elements.
     Rules: 1.1
@@ -99,7 +99,7 @@ def buffer(source: "Flow[T]", size: int, *, step: int | None = None) -> "Flow[li
 def sliding_window(
     source: "Flow[T]", size: int, *, step: int = 1, partial: bool = False
 ) -> "Flow[tuple[T, ...]]":
-    """Emit each *size* elements in a row as a tuple: a window that moves by *step* elements.
+    """Emit each window of *size* consecutive elements as a tuple, moving by *step* elements.
 
     ::
 
@@ -107,11 +107,11 @@ def sliding_window(
         .sliding_window(3)
         ------(a,b,c)--(b,c,d)--|
 
-    A source that is shorter than *size* has no window. With *partial*, windows that have begun when
-    the source completes are emitted with what is in them.
+    A source with fewer than *size* elements has no window. With *partial*, the windows that have
+    begun when the source completes are emitted as they are.
 
-    Demand: multiplied by *step*; the first window takes *size*.
-    Completes: when the source completes; with *partial* behind the last window.
+    Demand: multiplied by *step*; the first window needs *size*.
+    Completes: when the source completes; with *partial* after the last window.
     Fails: when the source fails.
     Cancels: when the subscriber cancels.
     Holds: *size* elements.

@@ -1,4 +1,4 @@
-"""Operators that take several sources, one after another or all at once."""
+"""Operators that combine several sources, in sequence or concurrently."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -28,28 +28,28 @@ def concat(source: Source[T], other: Source[U], /, *others: Source[U]) -> "Flow[
 @overload
 def concat(*sources: Source[T]) -> "Flow[T]": ...
 def concat(*sources: Source[Any]) -> "Flow[Any]":
-    """Emit the elements of the first source, when it has completed those of the second, and so on.
+    """Emit the elements of several sources, one source after the other.
 
-    A source is subscribed to when the one before has completed, and is asked for exactly what is
-    then still wanted. Sources that are all synchronous become one iterator.
+    A source is subscribed to when the previous one has completed, and receives the demand that is
+    then outstanding. Sources that are all synchronous become one iterator.
 
     ::
 
         concat([1, 2], [3])
         (123|)
 
-    Demand: passed through to the source whose turn it is; what is left is carried over.
+    Demand: passed through to the active source; the rest is carried over to the next one.
     Completes: when the last source completes.
-    Fails: when the source whose turn it is fails; the later ones are not subscribed to.
-    Cancels: that source, when the subscriber cancels.
-    Holds: nothing where all sources are synchronous; else up to 256 elements on their way down.
+    Fails: when the active source fails; the later ones are not subscribed to.
+    Cancels: the active source, when the subscriber cancels.
+    Holds: nothing where all sources are synchronous; else up to 256 elements in delivery.
     Rules: 1.1, 1.5, 3.13
     """
     return _concat([to_flow(source, name="concat") for source in sources], "concat")
 
 
 def concat_with(source: "Flow[T]", *others: Source[U]) -> "Flow[T | U]":
-    """Go on with the elements of *others*, one after another, when this flow has completed.
+    """Emit the elements of this flow, then those of *others*, one source after the other.
 
     ::
 
@@ -57,11 +57,11 @@ def concat_with(source: "Flow[T]", *others: Source[U]) -> "Flow[T | U]":
         .concat_with(["x", "y"])
         a--b--(xy|)
 
-    Demand: passed through to the source whose turn it is; what is left is carried over.
+    Demand: passed through to the active source; the rest is carried over to the next one.
     Completes: when the last source completes.
-    Fails: when the source whose turn it is fails; the later ones are not subscribed to.
-    Cancels: that source, when the subscriber cancels.
-    Holds: nothing where all sources are synchronous; else up to 256 elements on their way down.
+    Fails: when the active source fails; the later ones are not subscribed to.
+    Cancels: the active source, when the subscriber cancels.
+    Holds: nothing where all sources are synchronous; else up to 256 elements in delivery.
     Rules: 1.1, 1.5, 3.13
     """
     return _concat(
@@ -91,13 +91,13 @@ def _chained(flows: "tuple[Flow[Any], ...]") -> Iterator[Any]:
 class _Concat(SequentialCoordinator[Any]):
     def __init__(self, downstream: Downstream[Any], flows: "tuple[Flow[Any], ...]") -> None:
         super().__init__(downstream)
-        self._left = iter(flows)
+        self._remaining = iter(flows)
 
     def begin(self) -> None:
         self.next_after(None)
 
     def next_after(self, error: BaseException | None) -> None:
-        following = next(self._left, None) if error is None else None
+        following = next(self._remaining, None) if error is None else None
         if following is None:
             self.end(error)
         else:
@@ -113,12 +113,12 @@ def merge(
 @overload
 def merge(*sources: Source[T], prefetch: int = 256) -> "Flow[T]": ...
 def merge(*sources: Source[Any], prefetch: int = 256) -> "Flow[Any]":
-    """Emit the elements of all sources at once, each as it arrives.
+    """Emit the elements of several sources, each element as it arrives.
 
-    All sources are subscribed to with the first request. Each may be *prefetch* elements ahead of
-    the subscriber, and gets no further before those have been processed: so a fast one cannot crowd
-    out a slow one. Sources that are all synchronous become one iterator, which takes *prefetch*
-    elements of each in turn.
+    All sources are subscribed to with the first request. Each may be up to *prefetch* elements
+    ahead of the subscriber, and continues only when those have been processed: so a fast source
+    cannot starve a slow one. Sources that are all synchronous become one iterator, which takes
+    *prefetch* elements of each in turn.
 
     ::
 
@@ -127,8 +127,8 @@ def merge(*sources: Source[Any], prefetch: int = 256) -> "Flow[Any]":
 
     Demand: batched for each source (*prefetch*, refill at 75 % of it).
     Completes: when all sources have completed.
-    Fails: when a source fails, behind the elements that have arrived; the others are cancelled.
-        Several that fail in the same moment: with an ExceptionGroup.
+    Fails: when a source fails, after the elements that have arrived; the others are cancelled.
+        Sources that fail at the same moment: with an ExceptionGroup.
     Cancels: all sources, when the subscriber cancels; the elements held are discarded.
     Holds: sources × *prefetch* elements; nothing where all sources are synchronous.
     Rules: 1.1, 1.3, 1.7
@@ -137,7 +137,7 @@ def merge(*sources: Source[Any], prefetch: int = 256) -> "Flow[Any]":
 
 
 def merge_with(source: "Flow[T]", *others: Source[U], prefetch: int = 256) -> "Flow[T | U]":
-    """Emit the elements of this flow and of *others* at once, each as it arrives.
+    """Emit the elements of this flow and of *others*, each element as it arrives.
 
     ::
 
@@ -147,8 +147,8 @@ def merge_with(source: "Flow[T]", *others: Source[U], prefetch: int = 256) -> "F
 
     Demand: batched for each source (*prefetch*, refill at 75 % of it).
     Completes: when all sources have completed.
-    Fails: when a source fails, behind the elements that have arrived; the others are cancelled.
-        Several that fail in the same moment: with an ExceptionGroup.
+    Fails: when a source fails, after the elements that have arrived; the others are cancelled.
+        Sources that fail at the same moment: with an ExceptionGroup.
     Cancels: all sources, when the subscriber cancels; the elements held are discarded.
     Holds: sources × *prefetch* elements; nothing where all sources are synchronous.
     Rules: 1.1, 1.3, 1.7
@@ -162,7 +162,7 @@ def _merge(flows: "list[Flow[Any]]", prefetch: int, name: str) -> "Flow[Any]":
     name, upstreams = f"{name}({len(flows)} sources)", tuple(flows)
     if all(flow.chain.is_pullable for flow in flows):
         return from_pull(
-            partial(_in_turn, upstreams, prefetch), name=name, checked=True, upstreams=upstreams
+            partial(_interleaved, upstreams, prefetch), name=name, checked=True, upstreams=upstreams
         )
     return from_push(
         lambda downstream: _Merge(downstream, upstreams, prefetch),
@@ -173,20 +173,20 @@ def _merge(flows: "list[Flow[Any]]", prefetch: int, name: str) -> "Flow[Any]":
     )
 
 
-def _in_turn(flows: "tuple[Flow[Any], ...]", size: int) -> Iterator[Any]:
+def _interleaved(flows: "tuple[Flow[Any], ...]", size: int) -> Iterator[Any]:
     iterators = [pull(flow) for flow in flows]
     try:
         while iterators:
             for iterator in tuple(iterators):
-                left = size
+                missing = size
                 for element in islice(iterator, size):
-                    left -= 1
+                    missing -= 1
                     yield element
-                if left:
+                if missing:
                     iterators.remove(iterator)
     finally:
-        left_over: list[Any] = [*iterators]
-        for iterator in left_over:
+        unfinished: list[Any] = [*iterators]
+        for iterator in unfinished:
             if hasattr(iterator, "close"):
                 iterator.close()
 

@@ -1,8 +1,8 @@
-"""Operators that add elements of their own: before the others, or where there are none."""
+"""Operators that add elements: before the first one, or in place of none."""
 
 from typing import TYPE_CHECKING, TypeVar
 
-from .._core.arguments import require_element as checked
+from .._core.arguments import require_element
 from ..stage import InlineStage
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ def start_with(source: "Flow[T]", *elements: R) -> "Flow[T | R]":
         .start_with("x", "y")
         (xya)--b--|
 
-    For what another flow emits, use ``concat``.
+    To put the elements of another flow first, use ``concat``.
 
-    Demand: passed through, less what the given elements take.
+    Demand: passed through, less the given elements.
     Completes: when the source completes.
     Fails: when the source fails.
     Cancels: when the subscriber cancels.
@@ -46,12 +46,12 @@ def start_with(source: "Flow[T]", *elements: R) -> "Flow[T | R]":
     Rules: 1.1, 2.13
     """
     for each in elements:
-        checked("start_with", "an element", each)
+        require_element("start_with", "an element", each)
     return source.via(_START_WITH, elements)
 
 
 def default_if_empty(source: "Flow[T]", element: R) -> "Flow[T | R]":
-    """Emit *element* when the source completes without one.
+    """Emit *element* when the source completes without an element.
 
     ::
 
@@ -60,11 +60,11 @@ def default_if_empty(source: "Flow[T]", element: R) -> "Flow[T | R]":
         ------x|
 
     Demand: passed through.
-    Completes: when the source completes, or behind *element*.
+    Completes: when the source completes, or after *element*.
     Fails: when the source fails.
     Cancels: when the subscriber cancels.
     Holds: nothing.
     Rules: 1.1, 2.13
     """
-    checked("default_if_empty", "element", element)
+    require_element("default_if_empty", "element", element)
     return source.via(_DEFAULT, element)

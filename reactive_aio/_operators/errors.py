@@ -1,4 +1,4 @@
-"""Operators about failure: something else instead, or the same again."""
+"""Operators that handle a failure: with another source, or by another attempt."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +27,7 @@ U = TypeVar("U")
 
 Errors = type[BaseException] | tuple[type[BaseException], ...]
 
-_REMEMBERED: Final = 10  # failed attempts that the last error tells of
+_MAX_NOTES: Final = 10  # failed attempts that the last error lists
 
 
 def on_error_resume(
@@ -36,10 +36,10 @@ def on_error_resume(
     *,
     only: Errors = Exception,
 ) -> "Flow[T | U]":
-    """When the source fails, go on with another one.
+    """When the source fails, continue with another source.
 
-    *fallback* is a flow (or a publisher, an iterable, an asynchronous iterable), or a function that
-    gets the error and returns one. Errors that are not instances of *only* are passed on.
+    *fallback* is a flow (or a publisher, an iterable, an asynchronous iterable), or a function of
+    the error that returns one. Errors that are not instances of *only* are passed on.
 
     ::
 
@@ -47,30 +47,30 @@ def on_error_resume(
         .on_error_resume(["x", "y"])
         a--b--(xy|)
 
-    Demand: passed through; what is left when the source fails is asked of *fallback*.
-    Completes: when the source completes, or else *fallback*.
-    Fails: when *fallback* does, when the function raises, or with an error that is not *only*.
-    Cancels: the one that is at work, when the subscriber cancels.
-    Holds: nothing where both are synchronous; else up to 256 elements on their way down.
+    Demand: passed through; the rest is carried over to *fallback*.
+    Completes: when the source or *fallback* completes.
+    Fails: when *fallback* fails, when the function raises, or with an error that is not *only*.
+    Cancels: the active source, when the subscriber cancels.
+    Holds: nothing where both are synchronous; else up to 256 elements in delivery.
     Rules: 1.4, 1.7, 3.13
     """
-    _check(only)
-    made: Callable[[BaseException], Flow[Any]]
+    _check_only(only)
+    make_fallback: Callable[[BaseException], Flow[Any]]
     upstreams: tuple[Flow[Any], ...] = (source,)
     if _is_function(fallback):
-        made = partial(_made, fallback)
+        make_fallback = partial(_call_fallback, fallback)
         name = f"on_error_resume({describe(fallback)})"
     else:
         other: Flow[Any] = to_flow(cast("Source[Any]", fallback), name="on_error_resume")
         upstreams = (source, other)
-        made = partial(_the_same, other)
+        make_fallback = partial(_ignore_error, other)
         name = f"on_error_resume({other.chain.trail()})"
     if all(flow.chain.is_pullable for flow in upstreams) and len(upstreams) == 2:
         return from_pull(
-            partial(_resumed, *upstreams, only), name=name, checked=True, upstreams=upstreams
+            partial(_resume, *upstreams, only), name=name, checked=True, upstreams=upstreams
         )
     return from_push(
-        lambda downstream: _Resume(downstream, source, made, only),
+        lambda downstream: _Resume(downstream, source, make_fallback, only),
         name=name,
         holds=WINDOW,
         checked=True,
@@ -89,10 +89,10 @@ def on_error_return(source: "Flow[T]", value: U, *, only: Errors = Exception) ->
         a--b--(x|)
 
     Demand: passed through; *value* waits for demand like any element.
-    Completes: when the source completes, or else behind *value*.
+    Completes: when the source completes, or after *value*.
     Fails: with an error that is not an instance of *only*.
     Cancels: when the subscriber cancels.
-    Holds: nothing where the source is synchronous; else up to 256 elements on their way down.
+    Holds: nothing where the source is synchronous; else up to 256 elements in delivery.
     Rules: 1.4, 1.7
     """
     if value is None:
@@ -106,21 +106,23 @@ def _is_function(
     return callable(fallback) and not isinstance(fallback, (Publisher, Iterable))
 
 
-def _check(only: object) -> None:
+def _check_only(only: object) -> None:
     kinds = cast("tuple[object, ...]", only if isinstance(only, tuple) else (only,))
     if not kinds or not all(isinstance(kind, type) for kind in kinds):
         raise TypeError(f"only must be an exception type or a tuple of them, not {only!r}")
 
 
-def _the_same(other: "Flow[Any]", error: BaseException) -> "Flow[Any]":
+def _ignore_error(other: "Flow[Any]", error: BaseException) -> "Flow[Any]":
     return other
 
 
-def _made(function: Callable[[BaseException], Source[Any]], error: BaseException) -> "Flow[Any]":
+def _call_fallback(
+    function: Callable[[BaseException], Source[Any]], error: BaseException
+) -> "Flow[Any]":
     return to_flow(function(error), name="on_error_resume")
 
 
-def _resumed(source: "Flow[Any]", other: "Flow[Any]", only: Errors) -> Iterator[Any]:
+def _resume(source: "Flow[Any]", other: "Flow[Any]", only: Errors) -> Iterator[Any]:
     try:
         yield from pull(source)
     except GeneratorExit:
@@ -163,9 +165,9 @@ class _Resume(SequentialCoordinator[Any]):
 def retry(source: "Flow[T]", policy: RetryPolicy | int = 3) -> "Flow[T]":
     """When the source fails, subscribe to it again, as *policy* allows.
 
-    An int is the number of attempts, with the first one, without waiting in between. Every
-    subscription has its own attempts and its own budget of time. A cold source starts over: what
-    the failed attempt had emitted comes again.
+    An int is the number of attempts, including the first, without delays in between. Each
+    subscription has its own attempts and its own time budget. A cold source starts from the
+    beginning: the elements of the failed attempt are emitted again.
 
     ::
 
@@ -173,12 +175,12 @@ def retry(source: "Flow[T]", policy: RetryPolicy | int = 3) -> "Flow[T]":
         .retry(2)
         a--b--a--b--#
 
-    Demand: passed through; what is left when an attempt fails is asked of the next one.
+    Demand: passed through; the rest is carried over to the next attempt.
     Completes: when an attempt completes.
     Fails: when *policy* gives up: with RetriesExhausted, whose cause is the last error and whose
-        notes tell of the attempts; with the error itself if *policy* does not cover it.
-    Cancels: the attempt that is at work, or the wait for the next one.
-    Holds: up to 256 elements on their way down.
+        notes list the attempts; with the error itself if *policy* does not cover it.
+    Cancels: the running attempt, or the wait for the next one.
+    Holds: up to 256 elements in delivery.
     Rules: 1.1, 1.4, 1.7
     """
     policy = RetryPolicy.of(policy)
@@ -201,7 +203,7 @@ class _Retry(SequentialCoordinator[Any]):
         self._policy = policy
         self._attempt = 0
         self._began = self.loop_handle.time()
-        self._failures: deque[str] = deque(maxlen=_REMEMBERED)
+        self._failures: deque[str] = deque(maxlen=_MAX_NOTES)
         self._timer: TimerHandle | None = None
 
     # -- decisions --------------------------------------------------------------------------------

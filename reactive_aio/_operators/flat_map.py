@@ -1,4 +1,4 @@
-"""flat_map: each element becomes a source of elements, several of them at work at once."""
+"""Operators that map each element to a source, and merge those sources."""
 
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
@@ -22,7 +22,9 @@ __all__ = ("flat_map",)
 T = TypeVar("T")
 R = TypeVar("R")
 
-_PLAIN: frozenset[type[Any]] = frozenset((list, tuple, range, set, frozenset, dict, GeneratorType))
+_BUILTIN_ITERABLES: frozenset[type[Any]] = frozenset(
+    (list, tuple, range, set, frozenset, dict, GeneratorType)
+)
 
 
 def flat_map(
@@ -35,9 +37,9 @@ def flat_map(
     """Make a source of each element, and emit the elements of all of them as they arrive.
 
     *mapper* returns a flow, a publisher, an iterable or an asynchronous iterable. At most
-    *concurrency* of them are at work at the same time, and each may be *prefetch* elements ahead of
-    the subscriber. One that is synchronous is read only as it is asked for, to its end, before the
-    next is made; ``concurrency=1`` keeps the order of the elements in every case.
+    *concurrency* of them are active at a time, and each may be up to *prefetch* elements ahead of
+    the subscriber. A synchronous one is pulled by demand, to its end, before the next is made;
+    ``concurrency=1`` keeps the order of the elements in every case.
 
     ::
 
@@ -47,8 +49,8 @@ def flat_map(
 
     Demand: batched (*concurrency* upstream; *prefetch*, refill at 75 % of it, for each inner one).
     Completes: when the source and all inner ones have completed.
-    Fails: when the source, *mapper* or an inner one fails, behind the elements that have arrived;
-        the others are cancelled. Several that fail in the same moment: with an ExceptionGroup.
+    Fails: when the source, *mapper* or an inner one fails, after the elements that have arrived;
+        the others are cancelled. Sources that fail at the same moment: with an ExceptionGroup.
     Cancels: the source and all inner ones, when the subscriber cancels.
     Holds: *concurrency* × *prefetch* elements, and *concurrency* of the source.
     Rules: 1.1, 1.3, 1.7
@@ -63,7 +65,7 @@ def flat_map(
 
 
 class _FlatMap(MergingCoordinator[Any]):
-    """Arms for the inner sources that must be waited for; the others are pulled, one at a time."""
+    """Subscribes to inner sources that push, and pulls the synchronous ones, one at a time."""
 
     def __init__(
         self,
@@ -78,17 +80,16 @@ class _FlatMap(MergingCoordinator[Any]):
         self._mapper = mapper
         self._concurrency = concurrency
         self._inner: Iterator[Any] | None = None
-        """The last of the sources that are pulled."""
+        """The synchronous source that is being pulled."""
         self._pulled: Iterator[Any] | None = None
-        """It, and those that follow as long as there are any."""
-        self._account: InnerSubscriber[Any] = InnerSubscriber(
-            self
-        )  # under which the ledger knows what was pulled
-        self._account.is_done = True  # nobody is to be asked for more
+        """It, and those that follow it without a source that pushes in between."""
+        # The key for pulled elements in the accounts; `is_done`, as it has no upstream.
+        self._account: InnerSubscriber[Any] = InnerSubscriber(self)
+        self._account.is_done = True
         self._pending: Flow[Any] | None = None
-        """One that must be waited for, and has not been put to work yet."""
+        """A source that pushes and has not been subscribed to yet."""
         self._reserved = 0  # elements that are being pulled
-        self._pull_first = self._sending = False
+        self._pull_first = self._is_send_scheduled = False
         self._opened = 0
         self._batch = 8
         self._time_slice = TimeSlice()
@@ -99,7 +100,7 @@ class _FlatMap(MergingCoordinator[Any]):
 
     def on_arrival(self, inner: InnerSubscriber[Any]) -> None:
         if inner is self._outer:
-            self._again()
+            self._schedule_send()
         else:
             super().on_arrival(inner)
 
@@ -111,26 +112,26 @@ class _FlatMap(MergingCoordinator[Any]):
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         if inner is self._outer:
-            self.send()  # it has failed when what it sent before has had its turn
+            self.send()  # the failure follows the elements sent before it
         else:
             super().on_inner_error(inner, error)
 
     def on_stop(self) -> None:
-        self._let_go()
+        self._close_inner()
 
     # -- acts -------------------------------------------------------------------------------------
-    def _again(self) -> None:
-        """Send once more, when what is under way is done."""
-        if not self._sending:
-            self._sending = True
+    def _schedule_send(self) -> None:
+        """Schedule `send` after the current work."""
+        if not self._is_send_scheduled:
+            self._is_send_scheduled = True
             self.submit(self.send)
 
     def send(self) -> None:
-        self._sending = False
+        self._is_send_scheduled = False
         self._time_slice.start_slice()
         self._ready()
         room = self.demand.outstanding
-        # Who comes first alternates, so that neither can keep the other waiting for ever.
+        # The order alternates, so that neither kind can starve the other.
         self._pull_first = not self._pull_first
         chunk = self._pull(room) if self._pull_first else self.waiting(room)
         room -= len(chunk)
@@ -141,7 +142,7 @@ class _FlatMap(MergingCoordinator[Any]):
     def halt(self, error: BaseException) -> None:
         self._outer.elements.clear()
         super().halt(error)
-        self._let_go()
+        self._close_inner()
 
     def account(self, inner: InnerSubscriber[Any]) -> None:
         if inner is not self._outer:
@@ -150,7 +151,7 @@ class _FlatMap(MergingCoordinator[Any]):
     def finish(self) -> None:
         outer = self._outer
         if is_spent(self._inner):
-            self._pulled = None  # what follows is begun anew; if nothing does, it is over
+            self._pulled = None
         if self._pulled is not None or self._pending is not None:
             return
         if outer.elements or not outer.is_done:
@@ -165,14 +166,14 @@ class _FlatMap(MergingCoordinator[Any]):
         while not self.errors and not self.is_closed:
             if self._pending is not None and not self._admit(self._pending):
                 break
-            free = self._concurrency - self._busy()
+            free = self._concurrency - self._active_count()
             if not outer.elements and (missing := free - outer.outstanding) > 0:
                 outer.request(missing)
-            if free <= 0 or not outer.elements or self._must_rest():
+            if free <= 0 or not outer.elements or self._is_slice_over():
                 break
             try:
                 inner: Any = self._mapper(outer.take(1)[0])
-                if inner.__class__ in _PLAIN:
+                if inner.__class__ in _BUILTIN_ITERABLES:
                     self._inner = cast("Iterator[Any]", iter(inner))
                     return self._inner
                 flow: Flow[Any] = to_flow(inner, name="flat_map")
@@ -185,7 +186,7 @@ class _FlatMap(MergingCoordinator[Any]):
         return None
 
     def _pull(self, at_most: int) -> list[Any]:
-        """Take up to *at_most* elements of synchronous sources, within the bound."""
+        """Pull up to *at_most* elements of synchronous sources, within the bound."""
         chunk: list[Any] = []
         at_most = self._reserved = min(at_most, self._spare())
         while (
@@ -195,7 +196,9 @@ class _FlatMap(MergingCoordinator[Any]):
         ):
             piece = min(at_most - before, self._batch)
             try:
-                chunk.extend(islice(self._pulled or (), piece))  # keeps what came before an error
+                chunk.extend(
+                    islice(self._pulled or (), piece)
+                )  # keeps the elements before an error
             except Exception as error:
                 self.halt(error)
             if len(chunk) - before < piece:
@@ -207,20 +210,20 @@ class _FlatMap(MergingCoordinator[Any]):
         if self._time_slice.is_slice_over or (
             self._pending is not None and self._spare() >= self.prefetch
         ):
-            self._again()  # the executor gives everybody else a turn in between
+            self._schedule_send()  # other work of the executor runs in between
         return chunk
 
-    def _busy(self) -> int:
-        """How many of the sources that must be waited for are at work."""
+    def _active_count(self) -> int:
+        """How many of the sources that push are active."""
         return len(self.inners) - (self._outer in self.inners)
 
     def _spare(self) -> int:
-        """How many elements the bound allows besides those that these may send."""
-        allowed = (self._concurrency - self._busy()) * self.prefetch
+        """How many more elements may be pulled, besides those that active sources may send."""
+        allowed = (self._concurrency - self._active_count()) * self.prefetch
         return allowed - self.ledger.holds(self._account) - self._reserved
 
     def _admit(self, flow: "Flow[Any]") -> bool:
-        """Put a source that must be waited for to work, unless what was pulled is in its place."""
+        """Subscribe to a source that pushes, unless pulled elements use up its share."""
         if self._spare() < self.prefetch:
             return False
         self._pending = None
@@ -228,19 +231,19 @@ class _FlatMap(MergingCoordinator[Any]):
         return True
 
     def _ready(self) -> bool:
-        """Whether there is a source to pull from; opens what can be opened."""
+        """Whether there is a source to pull from; opens the next one."""
         if self._pulled is None and (first := self._open()) is not None:
             self._pulled = chain(first, chain.from_iterable(iter(self._open, None)))
         return self._pulled is not None
 
-    def _must_rest(self) -> bool:
-        """Whether time is over; sources without elements never come back to `_pull`."""
+    def _is_slice_over(self) -> bool:
+        """Whether the time slice is over; `_pull` cannot check it for sources without elements."""
         self._opened += 1
         if not self._opened & 63:
             self._time_slice.check_slice()
         return self._time_slice.is_slice_over
 
-    def _let_go(self) -> None:
+    def _close_inner(self) -> None:
         inner: Any = self._inner
         self._pulled = self._inner = self._pending = None
         if hasattr(inner, "close"):

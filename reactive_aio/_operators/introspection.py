@@ -1,4 +1,4 @@
-"""What a flow says about itself: how much it holds at most, and how it will run."""
+"""Reports about a flow: how many elements it holds at most, and how it runs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ __all__ = ("Bound", "bound", "explain")
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How many elements a flow holds at most, part by part; `str` says it in a sentence."""
+    """How many elements a flow holds at most, part by part; `str` makes a sentence of it."""
 
     parts: tuple[tuple[str, int | None], ...]
-    """What holds elements, and how many; None where nothing limits it."""
+    """The parts that hold elements, and how many; None for an unbounded one."""
 
     @property
     def total(self) -> int | None:
@@ -28,7 +28,7 @@ class Bound:
 
     @property
     def unbounded(self) -> tuple[str, ...]:
-        """What nothing limits."""
+        """The names of the unbounded parts."""
         return tuple(name for name, size in self.parts if size is None)
 
     def __str__(self) -> str:
@@ -41,11 +41,11 @@ class Bound:
 
 
 def bound(source: "Fluent[Any]") -> Bound:
-    """Say how many elements one subscription of this flow holds at most.
+    """Report how many elements one subscription of this flow holds at most.
 
-    Counted is what waits: in boundaries, in operators that collect, in sources that read ahead.
-    The element that is being processed is not. Flows that an operator makes while it runs (the
-    inner ones of flat_map) count by what their operator lets them send ahead.
+    Elements count while they wait: in boundaries, in operators that collect, in sources that read
+    ahead. The element that is being processed does not count. For flows that an operator makes
+    while it runs (the inner ones of flat_map), the operator's prefetch counts.
     """
     return Bound(tuple(_held(source.chain)))
 
@@ -61,10 +61,10 @@ def _held(chain: Chain) -> Iterator[tuple[str, int | None]]:
 
 
 def explain(source: "Fluent[Any]", *, code: bool = False) -> str:
-    """Describe how this flow runs: its islands, what lies between them, and what they hold.
+    """Describe how this flow runs: its islands, the queues between them, and what they hold.
 
-    With *code*, also the loop that each island runs for a subscriber with ``def`` methods: the very
-    text that tracebacks show.
+    With *code*, also show the loop that each island runs for a subscriber with ``def`` methods, as
+    tracebacks show it.
     """
     return "\n".join([*_lines(source.chain, code, last=True), str(bound(source))])
 
@@ -80,17 +80,17 @@ def _lines(chain: Chain, code: bool, *, last: bool = False) -> Iterator[str]:
         yield f"║ {head.name}{_size(head.holds)}"
         if not stages and not last:
             return
-        yield f"island ({_way(chain)}): {stages or 'delivery'}"
+        yield f"island ({_mode(chain)}): {stages or 'delivery'}"
     else:
-        yield f"island ({_way(chain)}): {chain.island_text()}"
-    if isinstance(head, PushSource) and head.about is not None:
-        yield from ("    " + line for line in head.about().splitlines())
+        yield f"island ({_mode(chain)}): {chain.island_text()}"
+    if isinstance(head, PushSource) and head.details is not None:
+        yield from ("    " + line for line in head.details().splitlines())
     if code:
-        text = chain.compiled_loop("task" if chain.awaits else "sync", "call").source
+        text = chain.compiled_loop("task" if chain.awaits else "sync", "call").text
         yield from ("    " + line for line in text.splitlines())
 
 
-def _way(chain: Chain) -> str:
+def _mode(chain: Chain) -> str:
     if chain.awaits:
         return "one task"
     feed = {PullSource: "pulled", PushSource: "pushed", AsyncSource: "awaited"}[type(chain.source)]

@@ -1,4 +1,4 @@
-"""Operators that pass on some of the elements, by their place or because they are new."""
+"""Operators that pass on some of the elements, by position or because they are new."""
 
 from collections import deque
 from collections.abc import Callable, Hashable
@@ -26,7 +26,7 @@ __all__ = (
 
 T = TypeVar("T")
 
-_FIRST_MAP_ASYNC = "use map_async before it, to pair each element with the answer."
+_USE_MAP_ASYNC = "use map_async before it, to pair each element with the answer."
 
 TAKE = InlineStage(
     "take",
@@ -111,16 +111,16 @@ def unhashable(key: object) -> TypeError:
     kind = type(key).__name__
     return TypeError(
         f"distinct: {describe(key)} ({kind}) cannot be hashed; give a key: distinct(key=...) "
-        "with a function that makes something hashable of an element, such as a tuple"
+        "with a function that returns something hashable for an element, such as a tuple"
     )
 
 
-def too_many_keys(bound: int) -> Overflow:
+def too_many_keys(max_keys: int) -> Overflow:
     remedy = (
-        "allow for more with max_keys=..., give a coarser key, or use distinct_until_changed "
-        "where equal elements follow each other."
+        "allow more with max_keys=..., give a coarser key, or use distinct_until_changed "
+        "where equal elements are adjacent."
     )
-    return Overflow("distinct", bound, remedy)
+    return Overflow("distinct", max_keys, remedy)
 
 
 _DISTINCT_LINES = """
@@ -130,14 +130,14 @@ _DISTINCT_LINES = """
         raise unhashable({key}) from error
     if $known:
         drop
-    if len($seen) == $bound:
-        raise too_many_keys($bound)
+    if len($seen) == $max_keys:
+        raise too_many_keys($max_keys)
     $seen.add({key})
 """
 
 _DISTINCT = InlineStage(
     "distinct",
-    params=("bound",),
+    params=("max_keys",),
     uses=(too_many_keys, unhashable),
     setup="$seen = set()",
     each=_DISTINCT_LINES.format(key="x"),
@@ -145,10 +145,10 @@ _DISTINCT = InlineStage(
 
 _DISTINCT_KEY = InlineStage(
     "distinct",
-    params=("key", "bound"),
+    params=("key", "max_keys"),
     uses=(too_many_keys, unhashable),
     setup="$seen = set()",
-    each="    $what = $key(x)" + _DISTINCT_LINES.format(key="$what"),
+    each="    $value = $key(x)" + _DISTINCT_LINES.format(key="$value"),
 )
 
 _CHANGED = InlineStage(
@@ -166,10 +166,10 @@ _CHANGED_KEY = InlineStage(
     params=("key",),
     setup="$last = END",
     each="""
-    $what = $key(x)
-    if $last is not END and $what == $last:
+    $value = $key(x)
+    if $last is not END and $value == $last:
         drop
-    $last = $what
+    $last = $value
     """,
 )
 
@@ -183,9 +183,9 @@ def take(source: "Flow[T]", count: int) -> "Flow[T]":
         .take(2)
         a--b|
 
-    With a *count* of 0 the source is not even subscribed to.
+    With a *count* of 0 the source is not subscribed to.
 
-    Demand: passed through, never more than what is left of *count*.
+    Demand: passed through, never more than the rest of *count*.
     Completes: with the last of *count* elements, or when the source completes.
     Fails: when the source fails.
     Cancels: after *count* elements, or when the subscriber cancels.
@@ -200,7 +200,7 @@ def take(source: "Flow[T]", count: int) -> "Flow[T]":
 def take_while(
     source: "Flow[T]", predicate: Callable[[T], object], *, inclusive: bool = False
 ) -> "Flow[T]":
-    """Pass on elements as long as *predicate* is true of them, then complete.
+    """Pass on elements while *predicate* is true, then complete.
 
     ::
 
@@ -208,16 +208,16 @@ def take_while(
         .take_while(str.islower)
         a--b--|
 
-    With *inclusive*, the first element of which it is not true is the last one passed on.
+    With *inclusive*, the first element for which it is false is passed on as the last one.
 
     Demand: passed through.
-    Completes: at the first element of which *predicate* is not true, or when the source completes.
+    Completes: at the first element for which *predicate* is false, or with the source.
     Fails: when the source fails, or *predicate* raises.
-    Cancels: when it completes before the source does, or when the subscriber cancels.
+    Cancels: when it completes before the source, or when the subscriber cancels.
     Holds: nothing.
     Rules: 1.2
     """
-    require_sync_callable("take_while", "predicate", predicate, _FIRST_MAP_ASYNC)
+    require_sync_callable("take_while", "predicate", predicate, _USE_MAP_ASYNC)
     return source.via(_TAKE_WHILE_INCLUSIVE if inclusive else _TAKE_WHILE, predicate)
 
 
@@ -230,9 +230,9 @@ def take_last(source: "Flow[T]", count: int) -> "Flow[T]":
         .take_last(2)
         ------------(cd)|
 
-    Demand: passed through; what is not among the last is asked for again.
-    Completes: behind the last element.
-    Fails: when the source fails; what is held is discarded.
+    Demand: passed through; one more is requested for each element held or dropped.
+    Completes: after the last element.
+    Fails: when the source fails; the elements held are discarded.
     Cancels: when the subscriber cancels.
     Holds: *count* elements.
     Rules: 1.1
@@ -249,7 +249,7 @@ def skip(source: "Flow[T]", count: int) -> "Flow[T]":
         .skip(2)
         ------c--d--|
 
-    Demand: passed through; what is left out is asked for again.
+    Demand: passed through; one more is requested for each element left out.
     Completes: when the source completes.
     Fails: when the source fails.
     Cancels: when the subscriber cancels.
@@ -260,7 +260,7 @@ def skip(source: "Flow[T]", count: int) -> "Flow[T]":
 
 
 def skip_while(source: "Flow[T]", predicate: Callable[[T], object]) -> "Flow[T]":
-    """Leave out elements until *predicate* is false of one; pass on that one and all after it.
+    """Leave out elements while *predicate* is true; pass on the first other one and the rest.
 
     ::
 
@@ -268,14 +268,14 @@ def skip_while(source: "Flow[T]", predicate: Callable[[T], object]) -> "Flow[T]"
         .skip_while(str.islower)
         ------C--d--|
 
-    Demand: passed through; what is left out is asked for again.
+    Demand: passed through; one more is requested for each element left out.
     Completes: when the source completes.
     Fails: when the source fails, or *predicate* raises.
     Cancels: when the subscriber cancels.
     Holds: nothing.
     Rules: 1.1
     """
-    require_sync_callable("skip_while", "predicate", predicate, _FIRST_MAP_ASYNC)
+    require_sync_callable("skip_while", "predicate", predicate, _USE_MAP_ASYNC)
     return source.via(_SKIP_WHILE, predicate)
 
 
@@ -288,11 +288,11 @@ def skip_last(source: "Flow[T]", count: int) -> "Flow[T]":
         .skip_last(2)
         ------a--b--|
 
-    Each element is passed on when *count* more have come.
+    Each element is passed on when *count* more have arrived.
 
-    Demand: passed through; the first *count* elements are asked for again.
+    Demand: passed through; *count* more are requested at first.
     Completes: when the source completes.
-    Fails: when the source fails; what is held is discarded, as nobody knows whether it is the last.
+    Fails: when the source fails; the elements held are discarded.
     Cancels: when the subscriber cancels.
     Holds: *count* elements.
     Rules: 1.1
@@ -306,7 +306,7 @@ def distinct(
     *,
     max_keys: int | None = 10_000,
 ) -> "Flow[T]":
-    """Leave out elements that have been passed on before; with *key*, those with a known key.
+    """Leave out elements that equal an earlier one; with *key*, those whose key does.
 
     ::
 
@@ -314,10 +314,10 @@ def distinct(
         .distinct()
         a--b-----c--|
 
-    Elements, or their keys, must be hashable; they are remembered as long as the subscription
-    lives. One more than *max_keys* of them fails the flow with `Overflow`; None allows any number.
+    Elements, or their keys, must be hashable, and are kept until the subscription ends. More than
+    *max_keys* of them fail the flow with `Overflow`; None allows any number.
 
-    Demand: passed through; what is left out is asked for again.
+    Demand: passed through; one more is requested for each element left out.
     Completes: when the source completes.
     Fails: when the source fails, *key* raises, an element or key cannot be hashed, or there are too
         many of them.
@@ -329,14 +329,14 @@ def distinct(
         require_int("distinct", "max_keys", max_keys, least=1)
     if key is None:
         return source.via(_DISTINCT, max_keys, holds=max_keys)
-    require_sync_callable("distinct", "key", key, _FIRST_MAP_ASYNC)
+    require_sync_callable("distinct", "key", key, _USE_MAP_ASYNC)
     return source.via(_DISTINCT_KEY, key, max_keys, holds=max_keys)
 
 
 def distinct_until_changed(
     source: "Flow[T]", key: Callable[[T], object] | None = None
 ) -> "Flow[T]":
-    """Leave out elements that equal the one before; with *key*, those whose key does.
+    """Leave out elements that equal the previous one; with *key*, those whose key does.
 
     ::
 
@@ -344,7 +344,7 @@ def distinct_until_changed(
         .distinct_until_changed()
         a-----b--a--|
 
-    Demand: passed through; what is left out is asked for again.
+    Demand: passed through; one more is requested for each element left out.
     Completes: when the source completes.
     Fails: when the source fails, or *key* or the comparison raises.
     Cancels: when the subscriber cancels.
@@ -353,5 +353,5 @@ def distinct_until_changed(
     """
     if key is None:
         return source.via(_CHANGED, holds=1)
-    require_sync_callable("distinct_until_changed", "key", key, _FIRST_MAP_ASYNC)
+    require_sync_callable("distinct_until_changed", "key", key, _USE_MAP_ASYNC)
     return source.via(_CHANGED_KEY, key, holds=1)

@@ -1,8 +1,9 @@
-"""What follows when a flow has done its work."""
+"""Operators that run one flow after another for its side effects."""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._core.compiler.inline import InlineStage, describe
+from .._core.flow_subscription import FlowSubscription
 from .._core.upstreams.forwarding import ForwardingCoordinator
 from ..coerce import WINDOW, Source, to_flow
 from ..stage import Downstream, from_push
@@ -10,7 +11,6 @@ from ..stage import Downstream, from_push
 if TYPE_CHECKING:
     from .._core.upstreams.inner_subscriber import InnerSubscriber
     from ..flow import Flow
-    from ..spec import Subscription
 
 __all__ = ("then",)
 
@@ -20,7 +20,7 @@ _IGNORE = InlineStage("ignore", each="drop")
 
 
 def then(source: "Flow[object]", successor: Source[R]) -> "Flow[R]":
-    """Ignore the elements; when the flow has completed, go on with *successor*.
+    """Discard the elements; when the flow has completed, continue with *successor*.
 
     ::
 
@@ -28,20 +28,20 @@ def then(source: "Flow[object]", successor: Source[R]) -> "Flow[R]":
         .then(just("z"))
         ---------(z|)
 
-    *successor* is whatever can be read as a flow, and is subscribed to only then. To wait for the
-    end without one, use ``await flow.run()``.
+    *successor* is a flow, a publisher, an iterable or an asynchronous iterable, which is subscribed
+    to only then. To wait for the end without a successor, use ``await flow.run()``.
 
     Demand: unbounded upstream, from the first request on; then passed through to *successor*, at
         most 256 at a time.
     Completes: when *successor* completes.
     Fails: when the source fails (then *successor* is not subscribed to), or *successor* does.
-    Cancels: whichever of the two is under way.
+    Cancels: the active one of the two.
     Holds: 256 elements, which were requested and wait for a slow subscriber.
     Rules: 1.1, 1.4
     """
     following = to_flow(successor, name="then")
 
-    def open(downstream: Downstream[R]) -> "Subscription":
+    def open(downstream: Downstream[R]) -> FlowSubscription:
         return _Then(downstream, source, following)
 
     return from_push(
@@ -55,7 +55,7 @@ def then(source: "Flow[object]", successor: Source[R]) -> "Flow[R]":
 
 
 class _Then(ForwardingCoordinator[R]):
-    """Runs the source to its end, and relays the successor."""
+    """Runs the source to its end, and forwards the successor."""
 
     def __init__(
         self, downstream: Downstream[R], source: "Flow[object]", following: "Flow[R]"

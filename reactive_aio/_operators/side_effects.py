@@ -1,7 +1,7 @@
-"""Operators that look at the signals that pass, and change nothing about them.
+"""Operators that call functions with the signals that pass, and change none of them.
 
-All are inline stages: what they call when the flow ends is called by the island (`_core.ending`),
-and a flow without such a stage pays nothing for them.
+All are inline stages. The island calls their hooks for the end of the flow (`end_hooks`), and a
+flow without such a stage has no cost for them.
 """
 
 import logging
@@ -73,7 +73,7 @@ _LOG = InlineStage(
     """,
 )
 
-_NOT_AWAITED = "nobody would await it. Use map_async for what takes time."
+_NOT_AWAITED = "it would not be awaited. Use map_async to await per element."
 
 
 def do_on_next(source: "Flow[T]", callback: Callable[[T], object]) -> "Flow[T]":
@@ -97,7 +97,7 @@ def do_on_next(source: "Flow[T]", callback: Callable[[T], object]) -> "Flow[T]":
 
 
 def do_on_complete(source: "Flow[T]", callback: Callable[[], object]) -> "Flow[T]":
-    """Call *callback* when the flow completes here, before the subscriber learns of it.
+    """Call *callback* when the flow completes here, before the subscriber is notified.
 
     ::
 
@@ -117,7 +117,7 @@ def do_on_complete(source: "Flow[T]", callback: Callable[[], object]) -> "Flow[T
 
 
 def do_on_error(source: "Flow[T]", callback: Callable[[BaseException], object]) -> "Flow[T]":
-    """Call *callback* with the error when the flow fails before here.
+    """Call *callback* with the error when the flow fails upstream of here.
 
     ::
 
@@ -127,8 +127,8 @@ def do_on_error(source: "Flow[T]", callback: Callable[[BaseException], object]) 
 
     Demand: passed through.
     Completes: when the source completes.
-    Fails: when the source fails, after *callback* has returned. When *callback* raises, what it
-        raises is the error from here on, and the first one its ``__context__``.
+    Fails: when the source fails, after *callback* has returned. When *callback* raises, its error
+        replaces the first one, which becomes the ``__context__``.
     Cancels: when the subscriber cancels.
     Holds: nothing.
     Rules: 1.4
@@ -138,7 +138,7 @@ def do_on_error(source: "Flow[T]", callback: Callable[[BaseException], object]) 
 
 
 def do_on_cancel(source: "Flow[T]", callback: Callable[[], object]) -> "Flow[T]":
-    """Call *callback* when the flow is cancelled from further down, before the source is.
+    """Call *callback* when the flow is cancelled from downstream, before the source is.
 
     ::
 
@@ -146,9 +146,9 @@ def do_on_cancel(source: "Flow[T]", callback: Callable[[], object]) -> "Flow[T]"
         .do_on_cancel(lambda: print("cancelled")).take(2)
         a--b|
 
-    That is the subscriber who cancels or raises, ``async for`` that is left, a stage further down
-    that has enough or fails, or a task that is cancelled. What *callback* raises goes to the loop's
-    exception handler, as nobody downstream listens any more.
+    The causes: the subscriber cancels or raises, an ``async for`` is left early, a stage downstream
+    completes early or fails, or a task is cancelled. An error of *callback* goes to the loop's
+    exception handler, as there is no subscriber left to receive it.
 
     Demand: passed through.
     Completes: when the source completes.
@@ -170,9 +170,9 @@ def do_on_request(source: "Flow[T]", callback: Callable[[int], object]) -> "Flow
         .do_on_request(print)
         a--b--|
 
-    Requests travel between islands, not within one: seen is what the subscriber, or the boundary
-    or other asynchronous operator below, requests of the stages that run together with this one.
-    A request made on another thread is looked at on the loop's.
+    Requests pass between islands, not within one: *callback* receives the requests that the
+    subscriber, or the next asynchronous operator downstream, makes of the island. For a request on
+    another thread it is called on the loop's thread.
 
     Demand: passed through, after *callback* has returned.
     Completes: when the source completes.
@@ -189,7 +189,7 @@ def do_finally(
     source: "Flow[T]",
     callback: Callable[[Literal["completed", "failed", "cancelled"]], object],
 ) -> "Flow[T]":
-    """Call *callback* once when the flow ends here, with how: completed, failed or cancelled.
+    """Call *callback* once when the flow ends here, with "completed", "failed" or "cancelled".
 
     ::
 
@@ -197,17 +197,16 @@ def do_finally(
         .do_finally(print)
         a--b--|
 
-    It is called exactly once for each subscription, as a ``finally`` clause around everything
-    further up: before the subscriber learns of the end, and, if the flow is cancelled, before the
-    next statement after the cancellation runs, ``break`` out of ``async for`` included. Where
-    something is being awaited in the flow, it is called when that has let go. Several of them are
-    called in the order in which the signal passes them: a completion or an error goes down, a
-    cancellation goes up.
+    It is called exactly once per subscription, like a ``finally`` clause around everything
+    upstream: before the subscriber is notified of the end, and after a cancellation before the next
+    statement runs, including ``break`` out of ``async for``. While the flow awaits something, it is
+    called when that has ended. Several of them are called in the order in which the signal passes:
+    a completion or an error goes downstream, a cancellation upstream.
 
     Demand: passed through.
     Completes: when the source completes, after *callback* has returned.
-    Fails: when the source fails. What *callback* raises is the error from here on; when it was
-        cancelled, that goes to the loop's exception handler.
+    Fails: when the source fails, or *callback* raises; after a cancellation, its error goes to the
+        loop's exception handler.
     Cancels: when the subscriber cancels.
     Holds: nothing.
     Rules: 1.4, 1.7, 3.12
@@ -232,8 +231,8 @@ def log(
         .log("orders")
         a--b--|
 
-    *logger* is a logger or its name. With *requests*, demand is logged as well, as
-    ``do_on_request`` sees it.
+    *logger* is a logger or its name. With *requests*, demand is logged as well, as it reaches
+    ``do_on_request``.
 
     Demand: passed through.
     Completes: when the source completes.
@@ -243,12 +242,12 @@ def log(
     Rules: 1.4
     """
     require_int("log", "level", level)
-    to = logging.getLogger(logger) if isinstance(logger, str) else logger
-    flow: Flow[Any] = source.via(_LOG, name, to, level)
+    target = logging.getLogger(logger) if isinstance(logger, str) else logger
+    flow: Flow[Any] = source.via(_LOG, name, target, level)
     if not requests:
         return flow
 
-    def asked(n: int) -> None:
-        to.log(level, "%s: request(%d)", name, n)
+    def log_request(n: int) -> None:
+        target.log(level, "%s: request(%d)", name, n)
 
-    return do_on_request(flow, asked)
+    return do_on_request(flow, log_request)

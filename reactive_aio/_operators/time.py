@@ -1,4 +1,4 @@
-"""Operators that a clock takes part in: the loop's, so that virtual time holds for them as well."""
+"""Operators that depend on time: on the loop's clock, so that virtual time applies."""
 
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -38,11 +38,11 @@ def timeout(
     first: Duration | None = None,
     fallback: Source[Any] | None = None,
 ) -> "Flow[Any]":
-    """Fail when the source lets the subscriber wait longer than *each* for an element or the end.
+    """Fail when an element or the end takes the source longer than *each*.
 
-    Time runs only while there is demand that is not met: a subscriber that takes its time cannot
-    make a flow time out. *first* is for the first element, where that may take longer or shorter.
-    With a *fallback*, the source is cancelled and the flow goes on with that one, without a limit.
+    Time runs only while there is outstanding demand: a slow subscriber cannot make a flow time out.
+    *first* is the limit for the first element, if it differs. With a *fallback*, the source is
+    cancelled and the flow continues with the fallback, without a limit.
 
     ::
 
@@ -51,11 +51,11 @@ def timeout(
         a--b----#
 
     Demand: passed through.
-    Completes: when the source completes, or else *fallback*.
-    Fails: with TimedOut, which tells how many elements had come, or when the source or *fallback*
-        fails.
-    Cancels: the source when time is over; the one that is at work when the subscriber cancels.
-    Holds: up to 256 elements on their way down.
+    Completes: when the source or *fallback* completes.
+    Fails: with TimedOut, which reports how many elements had arrived, or when the source or
+        *fallback* fails.
+    Cancels: the source when the time is over; the active one when the subscriber cancels.
+    Holds: up to 256 elements in delivery.
     Rules: 1.1, 1.4, 1.7
     """
     limit = to_seconds(each, "each")
@@ -72,7 +72,7 @@ def timeout(
 
 
 class _Timeout(SequentialCoordinator[Any]):
-    """One timer, which is not touched per element: when it goes off it looks how much is left."""
+    """One timer, which no element touches: when it fires, it computes the remaining time."""
 
     def __init__(
         self,
@@ -87,9 +87,9 @@ class _Timeout(SequentialCoordinator[Any]):
         self._limit = first
         self._each = each
         self._fallback = fallback
-        self._came = 0
-        self._over = False  # time was over, and the fallback is at work
-        self._since: float | None = None  # since when downstream waits
+        self._received = 0
+        self._has_timed_out = False  # the fallback is active
+        self._waiting_since: float | None = None
         self._timer: TimerHandle | None = None
 
     # -- decisions --------------------------------------------------------------------------------
@@ -98,15 +98,15 @@ class _Timeout(SequentialCoordinator[Any]):
 
     def on_demand(self) -> None:
         super().on_demand()
-        if self._since is None:
+        if self._waiting_since is None:
             self._wait()
 
     def on_elements(self, inner: "InnerSubscriber[Any]") -> None:
         if inner is self.active and inner.elements:
-            if not self._came and self._limit != self._each:
+            if not self._received and self._limit != self._each:
                 self._limit = self._each
                 self.on_stop()  # the timer may be set for much later
-            self._came += len(inner.elements)
+            self._received += len(inner.elements)
         super().on_elements(inner)
         self._wait()
 
@@ -117,34 +117,36 @@ class _Timeout(SequentialCoordinator[Any]):
 
     # -- acts -------------------------------------------------------------------------------------
     def _wait(self) -> None:
-        """Downstream waits from now on, if it does."""
-        self._since = self.loop_handle.time() if self.demand and not self.is_closed else None
-        if self._since is not None and self._timer is None and not self._over:
-            self._timer = self.loop_handle.call_later(self._limit, self.submit, self._look)
+        """Start to wait, if there is demand."""
+        self._waiting_since = (
+            self.loop_handle.time() if self.demand and not self.is_closed else None
+        )
+        if self._waiting_since is not None and self._timer is None and not self._has_timed_out:
+            self._timer = self.loop_handle.call_later(self._limit, self.submit, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._timer = None
-        if self.is_closed or self._since is None:
+        if self.is_closed or self._waiting_since is None:
             return
-        left = self._since + self._limit - self.loop_handle.time()
-        if left > 0:
-            self._timer = self.loop_handle.call_later(left, self.submit, self._look)
+        remaining = self._waiting_since + self._limit - self.loop_handle.time()
+        if remaining > 0:
+            self._timer = self.loop_handle.call_later(remaining, self.submit, self._check)
         elif self._fallback is None:
-            self.fail(TimedOut(self._story()))
+            self.fail(TimedOut(self._describe()))
         else:
-            self._over = True
+            self._has_timed_out = True
             self.switch(self._fallback)
 
-    def _story(self) -> str:
-        what = "no element" if not self._came else f"no further element after {self._came}"
-        return f"{what} within {self._limit:g} s of being asked"
+    def _describe(self) -> str:
+        what = "no element" if not self._received else f"no further element after {self._received}"
+        return f"{what} within {self._limit:g} s of the request"
 
 
 def buffer_timeout(source: "Flow[T]", size: int, within: Duration) -> "Flow[list[T]]":
-    """Collect elements into lists: of *size*, or what has come *within* a time of the first one.
+    """Collect elements into lists of *size*, or fewer *within* a time after the first one.
 
-    A list that is due while nobody asks for it waits, and goes on growing up to *size*; then the
-    source is not asked for more.
+    A list that is due without demand waits, and grows up to *size*; then nothing more is requested
+    of the source.
 
     ::
 
@@ -152,11 +154,11 @@ def buffer_timeout(source: "Flow[T]", size: int, within: Duration) -> "Flow[list
         .buffer_timeout(2, 4)
         --[a, b]--------[c, d]|
 
-    Demand: batched (*size* elements upstream, asked for anew as they are handed on).
-    Completes: when the source completes, behind the last list.
-    Fails: when the source fails, behind a list of what it had sent.
-    Cancels: when the subscriber cancels; what is collected is discarded.
-    Holds: 2 × *size* elements: a list that grows, and one on its way down.
+    Demand: batched (*size* elements upstream, requested again as lists are emitted).
+    Completes: when the source completes, after the last list.
+    Fails: when the source fails, after a list of the elements it had sent.
+    Cancels: when the subscriber cancels; the elements collected are discarded.
+    Holds: 2 × *size* elements: a list that grows, and one that is being delivered.
     Rules: 1.1, 1.5
     """
     size, limit = require_demand(size), to_seconds(within, "within")
@@ -187,41 +189,41 @@ class _BufferTimeout(Coordinator[list[Any]]):
         )
 
     def on_demand(self) -> None:
-        self._hand_over()
+        self._emit_lists()
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
-        self._set(self._state.add(len(inner.elements) - self._state.held))
-        self._hand_over()
+        self._apply(self._state.add(len(inner.elements) - self._state.held))
+        self._emit_lists()
 
     def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
-        self._set(self._state.add(len(inner.elements) - self._state.held))
-        self._set(self._state.ended())
-        self._hand_over()
+        self._apply(self._state.add(len(inner.elements) - self._state.held))
+        self._apply(self._state.ended())
+        self._emit_lists()
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         self.on_inner_complete(inner)
 
     def on_stop(self) -> None:
-        self._set(TimerAction.STOP)
+        self._apply(TimerAction.STOP)
 
     # -- acts -------------------------------------------------------------------------------------
-    def _rang(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
         if not self.is_closed:
-            self._set(self._state.rang())
-            self._hand_over()
+            self._apply(self._state.rang())
+            self._emit_lists()
 
-    def _set(self, clock: TimerAction) -> None:
+    def _apply(self, clock: TimerAction) -> None:
         if clock is not TimerAction.LEAVE and self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if clock is TimerAction.START:
-            self._timer = self.loop_handle.call_later(self._limit, self.submit, self._rang)
+            self._timer = self.loop_handle.call_later(self._limit, self.submit, self._on_timer)
 
-    def _hand_over(self) -> None:
+    def _emit_lists(self) -> None:
         while count := self._state.batch(self.demand.outstanding):
             batch = self._inner.take(count)
-            self._set(self._state.handed_over(count))
+            self._apply(self._state.handed_over(count))
             self._inner.request(count)
             self.emit([batch])
         self.end_with(self._inner)

@@ -1,4 +1,4 @@
-"""Operators that turn each element into another, or leave it out."""
+"""Operators that map elements, or leave them out."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
@@ -110,7 +110,7 @@ _PAIRWISE = InlineStage(
 
 
 def map(source: "Flow[T]", mapper: Callable[[T], R]) -> "Flow[R]":
-    """Replace each element by what *mapper* makes of it.
+    """Replace each element by ``mapper(element)``.
 
     ::
 
@@ -134,7 +134,7 @@ def filter(source: "Flow[T]", predicate: Callable[[T], TypeGuard[R]]) -> "Flow[R
 @overload
 def filter(source: "Flow[T]", predicate: Callable[[T], object]) -> "Flow[T]": ...
 def filter(source: "Flow[Any]", predicate: Callable[[Any], object]) -> "Flow[Any]":
-    """Pass on the elements for which *predicate* returns something true.
+    """Pass on the elements for which *predicate* returns a true value.
 
     ::
 
@@ -142,7 +142,7 @@ def filter(source: "Flow[Any]", predicate: Callable[[Any], object]) -> "Flow[Any
         .filter(str.islower)
         a-----c--|
 
-    Demand: passed through; what is left out is asked for again.
+    Demand: passed through; one more is requested for each element left out.
     Completes: when the source completes.
     Fails: when the source fails, or *predicate* raises.
     Cancels: when the subscriber cancels.
@@ -154,7 +154,7 @@ def filter(source: "Flow[Any]", predicate: Callable[[Any], object]) -> "Flow[Any
 
 
 def filter_map(source: "Flow[T]", mapper: Callable[[T], R | None]) -> "Flow[R]":
-    """Replace each element by what *mapper* makes of it, and leave out those it maps to None.
+    """Replace each element by ``mapper(element)``, and leave it out where that is None.
 
     ::
 
@@ -162,7 +162,7 @@ def filter_map(source: "Flow[T]", mapper: Callable[[T], R | None]) -> "Flow[R]":
         .filter_map({"a": "x", "c": "z"}.get)
         x-----z--|
 
-    Demand: passed through; what is left out is asked for again.
+    Demand: passed through; one more is requested for each element left out.
     Completes: when the source completes.
     Fails: when the source fails, or *mapper* raises.
     Cancels: when the subscriber cancels.
@@ -182,7 +182,7 @@ def of_type(source: "Flow[Any]", kind: type[R]) -> "Flow[R]":
         .of_type(int)
         ---1-----|
 
-    Demand: passed through; what is left out is asked for again.
+    Demand: passed through; one more is requested for each element left out.
     Completes: when the source completes.
     Fails: when the source fails.
     Cancels: when the subscriber cancels.
@@ -211,11 +211,11 @@ def scan(
         .scan(operator.add)
         1--3--6--|
 
-    The first result is *seed*, emitted before the first element is asked for; without one it is
-    the first element. As with ``itertools.accumulate``. Every subscription starts with the same
-    *seed*: the accumulator should return a new result rather than change the one it got.
+    As with ``itertools.accumulate``, the first result is *seed*, emitted before the first element
+    is requested; without a seed it is the first element. Every subscription starts with the same
+    *seed*, so the accumulator should return a new result rather than change its argument.
 
-    Demand: passed through; the seed takes one of it.
+    Demand: passed through; the seed uses one.
     Completes: when the source completes.
     Fails: when the source fails, or *accumulator* raises or returns None.
     Cancels: when the subscriber cancels.
@@ -257,9 +257,9 @@ def pairwise(source: "Flow[T]") -> "Flow[tuple[T, T]]":
         .pairwise()
         ---(a,b)--(b,c)--|
 
-    Nothing comes of a source with fewer than two elements.
+    A source with fewer than two elements yields no pair.
 
-    Demand: passed through; the first element is asked for again.
+    Demand: passed through; one more is requested for the first element.
     Completes: when the source completes.
     Fails: when the source fails.
     Cancels: when the subscriber cancels.
@@ -270,7 +270,7 @@ def pairwise(source: "Flow[T]") -> "Flow[tuple[T, T]]":
 
 
 def transform(source: "Flow[T]", change: "Callable[[Flow[T]], R]") -> R:
-    """Return ``change(flow)``: apply a function that puts operators together, in the chain.
+    """Return ``change(flow)``: apply a function that combines operators.
 
     ::
 
@@ -278,12 +278,12 @@ def transform(source: "Flow[T]", change: "Callable[[Flow[T]], R]") -> R:
         .transform(lambda flow: flow.skip(1).map(str.upper))
         ---B--C--|
 
-    It runs once, where the flow is put together, and may return anything.
+    It runs once, when the flow is assembled, and may return anything.
 
-    Demand: decided by what *change* returns, as all that follows.
-    Completes: see there.
-    Fails: see there.
-    Cancels: see there.
+    Demand: depends on *change*.
+    Completes: depends on *change*.
+    Fails: depends on *change*.
+    Cancels: depends on *change*.
     Holds: nothing of its own.
     Rules: none
     """

@@ -1,4 +1,4 @@
-"""zip: one tuple of every source's first elements, then of their second, and so on."""
+"""Operators that pair the elements of several sources by position."""
 
 from builtins import zip as zip_iterators
 from collections.abc import Iterator
@@ -62,9 +62,9 @@ def zip(*sources: Source[A], strict: bool = ..., prefetch: int = ...) -> "Flow[t
 def zip(*sources: Source[Any], strict: bool = False, prefetch: int = 32) -> "Flow[Any]":
     """Pair the elements of several sources: a tuple of the first of each, then of the second.
 
-    It ends as soon as a source that has ended makes another tuple impossible, and cancels the
-    others. With *strict* sources of different length fail the flow, as with the builtin. Sources
-    that are all synchronous become one iterator.
+    It ends as soon as the end of a source makes another tuple impossible, and cancels the others.
+    With *strict*, sources of different length fail the flow, as with the builtin. Sources that are
+    all synchronous become one iterator.
 
     ::
 
@@ -72,8 +72,8 @@ def zip(*sources: Source[Any], strict: bool = False, prefetch: int = 32) -> "Flo
         ((1, a)(2, b)|)
 
     Demand: passed through to every source, at most *prefetch* at a time.
-    Completes: when a source has completed and its elements are used up.
-    Fails: when a source has failed and its elements are used up; with *strict*, with a ValueError
+    Completes: when a source has completed and its elements are paired.
+    Fails: when a source has failed and its elements are paired; with *strict*, with a ValueError
         when one has completed before another.
     Cancels: all sources, when one has ended or the subscriber cancels.
     Holds: sources × *prefetch* elements; nothing where all sources are synchronous.
@@ -117,8 +117,8 @@ def zip_with(
         (a, 1)--((b, 2)|)
 
     Demand: passed through to every source, at most *prefetch* at a time.
-    Completes: when a source has completed and its elements are used up.
-    Fails: when a source has failed and its elements are used up; with *strict*, with a ValueError
+    Completes: when a source has completed and its elements are paired.
+    Fails: when a source has failed and its elements are paired; with *strict*, with a ValueError
         when one has completed before another.
     Cancels: all sources, when one has ended or the subscriber cancels.
     Holds: sources × *prefetch* elements; nothing where all sources are synchronous.
@@ -133,7 +133,7 @@ def _zip(flows: "list[Flow[Any]]", strict: bool, prefetch: int, name: str) -> "F
     name, upstreams = f"{name}({len(flows)} sources)", tuple(flows)
     if all(flow.chain.is_pullable for flow in flows):
         return from_pull(
-            partial(_pulled, upstreams, strict), name=name, checked=True, upstreams=upstreams
+            partial(_zip_iterators, upstreams, strict), name=name, checked=True, upstreams=upstreams
         )
     return from_push(
         lambda downstream: _Zip(downstream, upstreams, strict, prefetch),
@@ -144,14 +144,14 @@ def _zip(flows: "list[Flow[Any]]", strict: bool, prefetch: int, name: str) -> "F
     )
 
 
-def _pulled(flows: "tuple[Flow[Any], ...]", strict: bool) -> Iterator[Any]:
+def _zip_iterators(flows: "tuple[Flow[Any], ...]", strict: bool) -> Iterator[Any]:
     iterators = [pull(flow) for flow in flows]
     zipped = zip_iterators(*iterators, strict=strict)
     generators = [each for each in iterators if hasattr(each, "close")]
-    return _closing(zipped, generators) if generators else zipped
+    return _closing_after(zipped, generators) if generators else zipped
 
 
-def _closing(zipped: Iterator[Any], generators: list[Any]) -> Iterator[Any]:
+def _closing_after(zipped: Iterator[Any], generators: list[Any]) -> Iterator[Any]:
     try:
         yield from zipped
     finally:
@@ -171,58 +171,58 @@ class _Zip(Coordinator[tuple[Any, ...]]):
         self._flows = flows
         self._strict = strict
         self._prefetch = prefetch
-        self._sides: list[InnerSubscriber[Any]] = []
+        self._inners: list[InnerSubscriber[Any]] = []
 
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:
-        self._sides = [self.subscribe_to(flow) for flow in self._flows]
+        self._inners = [self.subscribe_to(flow) for flow in self._flows]
 
     def on_demand(self) -> None:
-        """Ask every source for as many as there is demand for, within the bound."""
+        """Request as many of each source as there is demand for, at most *prefetch*."""
         lent = self.emitted - self.processed_count
-        wanted = min(self.demand.outstanding, self._prefetch - lent)
-        for inner in self._sides:
-            if (missing := wanted - inner.outstanding) > 0:
+        target = min(self.demand.outstanding, self._prefetch - lent)
+        for inner in self._inners:
+            if (missing := target - inner.outstanding) > 0:
                 inner.request(missing)
 
     def on_processed(self) -> None:
         self.on_demand()
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
-        self._pair()
+        self._emit_pairs()
 
     def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
-        self._pair()
+        self._emit_pairs()
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
-        self._pair()
+        self._emit_pairs()
 
     # -- acts -------------------------------------------------------------------------------------
-    def _pair(self) -> None:
-        ready = min(len(inner.elements) for inner in self._sides)
+    def _emit_pairs(self) -> None:
+        ready = min(len(inner.elements) for inner in self._inners)
         if ready:
             self.emit(
-                list(zip_iterators(*(inner.take(ready) for inner in self._sides), strict=True))
+                list(zip_iterators(*(inner.take(ready) for inner in self._inners), strict=True))
             )
-        used_up = [inner for inner in self._sides if inner.is_done and not inner.elements]
-        if not used_up or self.is_closed:
+        exhausted = [inner for inner in self._inners if inner.is_done and not inner.elements]
+        if not exhausted or self.is_closed:
             return
-        for inner in used_up:
+        for inner in exhausted:
             if inner.error is not None:
                 self.fail(inner.error)
                 return
-        if not self._strict or len(used_up) == len(self._sides):
+        if not self._strict or len(exhausted) == len(self._inners):
             self.complete()
         else:
-            self._probe(used_up)
+            self._check_lengths(exhausted)
 
-    def _probe(self, used_up: list[InnerSubscriber[Any]]) -> None:
-        """Strict: the others must have ended as well, so each is asked for one element more."""
-        for inner in self._sides:
+    def _check_lengths(self, exhausted: list[InnerSubscriber[Any]]) -> None:
+        """Strict: the others must have ended as well, so one more of each is requested."""
+        for inner in self._inners:
             if inner.elements:
-                short, long = self._sides.index(used_up[0]) + 1, self._sides.index(inner) + 1
+                short, long = self._inners.index(exhausted[0]) + 1, self._inners.index(inner) + 1
                 self.fail(ValueError(f"zip: source {short} is shorter than source {long}"))
                 return
-        for inner in self._sides:
+        for inner in self._inners:
             if not inner.outstanding:
                 inner.request(1)

@@ -1,1 +1,1 @@
-"""Where elements end: ``async for``, and the awaitable terminal operators."""
+"""Sinks: ``async for``, and the awaitable terminal operators."""

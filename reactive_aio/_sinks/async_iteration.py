@@ -1,7 +1,7 @@
 """``async for`` over a flow, and ``async with flow.stream()``.
 
-Over a synchronous island nothing is subscribed: its loop *is* the iterator, and runs in the
-consumer's task. Everything else is a subscriber that requests what the consumer asks for.
+The loop of a synchronous island is itself the iterator, and runs in the consumer's task without a
+subscription. Any other flow gets a subscriber that requests elements for the consumer.
 """
 
 import sys
@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, cast
 
 from .._core.compiler.chain import Chain
-from .._core.compiler.loop_compiler import TURN
+from .._core.compiler.loop_compiler import SLICE_OVER
 from .._core.demand import require_demand
+from .._core.flow_subscription import FlowSubscription
 from .._core.loop import Future, LoopHandle, report, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .._core.time_slice import TimeSlice
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
 __all__ = ("Stream", "iterate", "stream")
 
 T = TypeVar("T")
-_LOOK: Final = 16  # elements at hand between looks at the clock
+_CHECK_INTERVAL: Final = 16  # elements between checks of the clock
 
 
 def iterate(source: "Fluent[T]") -> AsyncIterator[T]:
     """Iterate a flow: ``async for element in flow``.
 
-    Demand: one element at a time, when the loop asks for it; ``stream(prefetch=n)`` keeps n ahead.
+    Demand: one element at a time, requested by the loop; ``stream(prefetch=n)`` keeps n ahead.
     Completes: the loop ends. Fails: the loop raises the error.
     Cancels: leaving the loop by ``break``, an exception or the cancellation of the task cancels
     upstream before the next statement runs, on CPython; use ``async with flow.stream()`` to wait
@@ -41,8 +42,8 @@ def iterate(source: "Fluent[T]") -> AsyncIterator[T]:
     chain = source.chain
     if not chain.is_pullable:
         return Stream(source, 1)
-    if sys.version_info >= (3, 12):  # async generators have become slow; a class has not
-        return _Pulled(chain)
+    if sys.version_info >= (3, 12):  # since then, a class is faster than an async generator
+        return _IslandIterator(chain)
     return _generate(chain)
 
 
@@ -76,13 +77,13 @@ class ConsumerSlice(TimeSlice):
 
 
 def _generate(chain: Chain) -> AsyncIterator[Any]:
-    """The island as an async generator that is closed the moment its consumer leaves.
+    """The island as an async generator that is closed at once when its consumer drops it.
 
-    An async generator's finalizer is taken from the thread's hooks when its first awaitable is
-    made; asyncio's would close it a turn later, in another task. A synchronous island can be
-    closed on the spot.
+    An async generator takes its finalizer from the thread's hooks when its first awaitable is
+    made; that of asyncio would close it one turn later, in another task. A synchronous island can
+    be closed immediately.
     """
-    generator = chain.run("agen", ConsumerSlice(), report)
+    generator = chain.run("async_generator", ConsumerSlice(), report)
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(firstiter=None, finalizer=_close_now)
     try:
@@ -99,22 +100,22 @@ def _close_now(generator: Any) -> None:
         pass
 
 
-class _Pulled:
+class _IslandIterator:
     """The island as a class with ``__anext__``; dropping it closes the source."""
 
     __slots__ = ("_elements", "_time_slice")
 
     def __init__(self, chain: Chain) -> None:
         self._time_slice = ConsumerSlice()
-        self._elements = chain.run("turns", self._time_slice, report)
+        self._elements = chain.run("fair_generator", self._time_slice, report)
 
-    def __aiter__(self) -> "_Pulled":
+    def __aiter__(self) -> "_IslandIterator":
         return self
 
     async def __anext__(self) -> Any:
         try:
             for element in self._elements:
-                if element is TURN:
+                if element is SLICE_OVER:
                     await self._time_slice.yield_slice()
                     continue
                 return element
@@ -130,22 +131,22 @@ class Stream(Generic[T]):
     """An asynchronous iterator over a subscription. One consumer, one pass.
 
     A timed-out ``anext`` loses nothing: the element it waited for is kept for the next one.
-    Upstream holds the receiver, the consumer holds this handle: letting go of it cancels.
+    Upstream refers to the subscriber and the consumer to this handle: dropping it cancels.
     """
 
-    __slots__ = ("_receiver",)
+    __slots__ = ("_subscriber",)
 
     def __init__(self, source: "Fluent[T]", prefetch: int) -> None:
-        self._receiver = _Receiver(source, prefetch)
+        self._subscriber = _StreamSubscriber(source, prefetch)
 
     def __aiter__(self) -> "Stream[T]":
         return self
 
     async def __anext__(self) -> T:
-        receiver = self._receiver
-        # A task that is cancelled while it waits here must be the only one to hold the handle.
+        subscriber = self._subscriber
+        # The handle must not be referenced here while a task waits: dropping it has to cancel.
         del self
-        return await receiver.next()
+        return await subscriber.next()
 
     async def __aenter__(self) -> "Stream[T]":
         return self
@@ -159,27 +160,27 @@ class Stream(Generic[T]):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Cancel upstream, wait for its cleanup, and discard what is still here."""
-        await self._receiver.aclose()
+        """Cancel upstream, wait for its cleanup, and discard the elements held."""
+        await self._subscriber.aclose()
 
     def __del__(self) -> None:
-        self._receiver.leave()
+        self._subscriber.cancel()
 
 
-class _Receiver(BulkSubscriber, Generic[T]):
-    """The subscriber behind a stream: holds at most *prefetch* elements."""
+class _StreamSubscriber(BulkSubscriber, Generic[T]):
+    """The subscriber of a stream: holds at most *prefetch* elements."""
 
     __slots__ = (
         "_ahead",
         "_elements",
-        "_ended",
         "_error",
-        "_left",
+        "_is_done",
         "_loop_handle",
         "_prefetch",
         "_source",
         "_subscription",
         "_time_slice",
+        "_until_check",
         "_waiter",
         "append",
         "is_notified",
@@ -191,13 +192,13 @@ class _Receiver(BulkSubscriber, Generic[T]):
         self._elements: deque[T] = deque()
         self.append = self._elements.append
         self.is_notified = False
-        self._ahead = 0  # requested, and not given to the consumer yet
-        self._ended = False
+        self._ahead = 0  # requested, and not taken by the consumer yet
+        self._is_done = False
         self._error: BaseException | None = None
         self._subscription: Subscription | None = None
         self._waiter: Future[Any] | None = None
         self._time_slice = ConsumerSlice()
-        self._left = _LOOK
+        self._until_check = _CHECK_INTERVAL
 
     # -- the consumer's side ----------------------------------------------------------------------
     async def next(self) -> T:
@@ -205,63 +206,63 @@ class _Receiver(BulkSubscriber, Generic[T]):
         if source is not None:
             self._loop_handle = LoopHandle("async for")
             source.subscribe(self)
-        self._left -= 1
-        if self._left < 0:
-            await self._fair()
+        self._until_check -= 1
+        if self._until_check < 0:
+            await self._check_slice()
         while not self._elements:
-            if self._ended:
-                await self._end()
-            waiter = self._ask()
+            if self._is_done:
+                await self._finish()
+            waiter = self._request_missing()
             if waiter is not None:
                 await waiter
                 self._time_slice.start_slice()
         self._ahead -= 1
         return self._elements.popleft()
 
-    async def _fair(self) -> None:
-        """A source that always has something at hand must not keep the loop from others."""
-        self._left = _LOOK
+    async def _check_slice(self) -> None:
+        """Yield to the loop, for sources that always have an element ready."""
+        self._until_check = _CHECK_INTERVAL
         if self._time_slice.check_slice():
             await self._time_slice.yield_slice()
 
-    async def _end(self) -> NoReturn:
+    async def _finish(self) -> NoReturn:
         subscription, self._subscription = self._subscription, None
-        if hasattr(subscription, "aclose"):
-            # What an operator has cancelled may still clean up, and that belongs to this loop.
-            await cast("Any", subscription).aclose()
+        if isinstance(subscription, FlowSubscription):
+            # Cancelled operators may still clean up; wait for them.
+            await subscription.aclose()
         error, self._error = self._error, None
         if isinstance(error, StopAsyncIteration):
-            # As an asynchronous generator has it: an error must not look like the end.
+            # As in an asynchronous generator: an error must not look like the end.
             raise RuntimeError("the flow failed with StopAsyncIteration") from error
         if error is not None:
             raise error
         raise StopAsyncIteration
 
-    def _ask(self) -> "Future[Any] | None":
-        """Request what is missing; return what to wait for, unless it has come at once."""
+    def _request_missing(self) -> "Future[Any] | None":
+        """Request missing elements; return a future to wait for, unless one arrived at once."""
         if self._waiter is not None and not self._waiter.done():
             raise RuntimeError("a stream has one consumer, and it is waiting in another task")
         need = self._prefetch - self._ahead
-        if need > 0 and self._subscription is not None and not self._ended:
+        if need > 0 and self._subscription is not None and not self._is_done:
             self._ahead += need
             self._subscription.request(need)
-        if self._elements or self._ended:
+        if self._elements or self._is_done:
             return None
         self._waiter = self._loop_handle.create_future()
         return self._waiter
 
     async def aclose(self) -> None:
         subscription = self._subscription
-        self.leave()
-        if hasattr(subscription, "aclose"):
-            await cast("Any", subscription).aclose()
+        self.cancel()
+        if isinstance(subscription, FlowSubscription):
+            await subscription.aclose()
 
-    def leave(self) -> None:
+    def cancel(self) -> None:
         self._source = None
-        over, self._ended = self._ended, True
+        was_done, self._is_done = self._is_done, True
         self._elements.clear()
         subscription, self._subscription = self._subscription, None
-        if subscription is not None and not over:
+        if subscription is not None and not was_done:
             subscription.cancel()
 
     # -- the subscriber's side --------------------------------------------------------------------
@@ -272,9 +273,13 @@ class _Receiver(BulkSubscriber, Generic[T]):
         self._elements.append(element)
         self.flush()
 
+    @property
+    def container(self) -> deque[T]:
+        return self._elements
+
     def flush(self) -> None:
         waiter = self._waiter
-        if waiter is not None and not waiter.done() and (self._elements or self._ended):
+        if waiter is not None and not waiter.done() and (self._elements or self._is_done):
             waiter.set_result(None)
 
     def on_error(self, error: BaseException) -> None:
@@ -282,5 +287,5 @@ class _Receiver(BulkSubscriber, Generic[T]):
         self.on_complete()
 
     def on_complete(self) -> None:
-        self._ended = True
+        self._is_done = True
         self.flush()

@@ -1,14 +1,15 @@
-"""How a terminal operator gets its one value: the first element of a flow.
+"""The value of a terminal operator: the first element of a flow.
 
-A terminal is an inline stage that emits its result when the elements have ended; so it runs inside
-the flow's own loop, in the consumer's task where that loop is synchronous.
+A terminal operator is an inline stage that emits its result after the last element. So it runs
+inside the flow's own loop, and in the consumer's task where that loop is synchronous.
 """
 
 from typing import TYPE_CHECKING, Any, Final
 
 from .._core.compiler.chain import Chain
-from .._core.compiler.loop_compiler import TURN
+from .._core.compiler.loop_compiler import SLICE_OVER
 from .._core.demand import UNBOUNDED
+from .._core.flow_subscription import FlowSubscription
 from .._core.loop import CancelledError, Future, LoopHandle, report
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .async_iteration import ConsumerSlice
@@ -20,25 +21,25 @@ if TYPE_CHECKING:
 __all__ = ("NOTHING", "first_value")
 
 NOTHING: Final[Any] = object()
-"""The outcome of a flow without elements."""
+"""The value of a flow without elements."""
 
 
 async def first_value(flow: "Fluent[Any]", request: int = UNBOUNDED) -> Any:
-    """Return the first element of *flow*, or `NOTHING`; raise what it fails with.
+    """Return the first element of *flow*, or `NOTHING`; raise the error of a flow that fails.
 
     It requests *request* elements, and cancels once it has one.
     """
     if flow.chain.is_pullable:
-        return await _pulled(flow.chain)
+        return await _first_pulled(flow.chain)
     return await _FirstValueSubscriber(flow).get(request)
 
 
-async def _pulled(chain: Chain) -> Any:
+async def _first_pulled(chain: Chain) -> Any:
     time_slice = ConsumerSlice()
-    elements = chain.run("turns", time_slice, report)
+    elements = chain.run("fair_generator", time_slice, report)
     try:
         for element in elements:
-            if element is not TURN:
+            if element is not SLICE_OVER:
                 return element
             await time_slice.yield_slice()
     except Exception as error:
@@ -50,7 +51,7 @@ async def _pulled(chain: Chain) -> Any:
 
 
 class _FirstValueSubscriber(BulkSubscriber):
-    """A subscriber that wants one element."""
+    """A subscriber for one element."""
 
     __slots__ = ("_elements", "_error", "_flow", "_request", "_subscription", "_waiter", "append")
 
@@ -72,8 +73,8 @@ class _FirstValueSubscriber(BulkSubscriber):
             self._cancel()
             raise
         subscription: Any = self._subscription
-        if hasattr(subscription, "aclose"):
-            await subscription.aclose()  # a source's cleanup belongs to this call
+        if isinstance(subscription, FlowSubscription):
+            await subscription.aclose()  # wait for the cleanup of the source
         error, self._error = self._error, None
         if error is not None:
             raise error
@@ -83,7 +84,7 @@ class _FirstValueSubscriber(BulkSubscriber):
         if self._subscription is not None:
             self._subscription.cancel()
 
-    def _done(self) -> None:
+    def _notify(self) -> None:
         if not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -96,15 +97,19 @@ class _FirstValueSubscriber(BulkSubscriber):
         self._elements.append(element)
         self.flush()
 
+    @property
+    def container(self) -> list[Any]:
+        return self._elements
+
     def flush(self) -> None:
         if self._elements and not self._waiter.done():
-            self._done()
+            self._notify()
             self._cancel()
 
     def on_error(self, error: BaseException) -> None:
         if not self._elements:
             self._error = error
-        self._done()
+        self._notify()
 
     def on_complete(self) -> None:
-        self._done()
+        self._notify()

@@ -61,10 +61,10 @@ _SINGLE = InlineStage(
 _ELEMENT_AT = InlineStage(
     "element_at",
     params=("index",),
-    setup="$left = $index",
+    setup="$remaining = $index",
     each="""
-    if $left:
-        $left -= 1
+    if $remaining:
+        $remaining -= 1
         drop
     last
     """,
@@ -98,11 +98,11 @@ async def first(source: "Fluent[T]", *, default: D) -> T | D: ...
 async def first(source: "Fluent[Any]", *, default: Any = _MISSING) -> Any:
     """Return the first element, and cancel.
 
-    A flow without elements gives *default*, or raises `EmptyFlow`.
+    For a flow without elements, return *default* or raise `EmptyFlow`.
 
     Demand: 1.
     Completes: returns at the first element.
-    Fails: raises what the flow failed with before it.
+    Fails: raises the error of a flow that fails before it.
     Cancels: after the element, waiting for the source's cleanup; and when its task is cancelled.
     Holds: nothing.
     Rules: 2.1, 3.4
@@ -117,11 +117,11 @@ async def last(source: "Fluent[T]", *, default: D) -> T | D: ...
 async def last(source: "Fluent[Any]", *, default: Any = _MISSING) -> Any:
     """Return the last element.
 
-    A flow without elements gives *default*, or raises `EmptyFlow`.
+    For a flow without elements, return *default* or raise `EmptyFlow`.
 
     Demand: unbounded.
     Completes: returns when the flow completes.
-    Fails: raises what the flow failed with.
+    Fails: raises the error of the flow.
     Cancels: when its task is cancelled.
     Holds: one element.
     Rules: 2.1
@@ -136,11 +136,11 @@ async def single(source: "Fluent[T]", *, default: D) -> T | D: ...
 async def single(source: "Fluent[Any]", *, default: Any = _MISSING) -> Any:
     """Return the only element; a second one raises `TooManyElements`.
 
-    A flow without elements gives *default*, or raises `EmptyFlow`.
+    For a flow without elements, return *default* or raise `EmptyFlow`.
 
     Demand: one at a time, two at most.
     Completes: returns when the flow completes.
-    Fails: raises what the flow failed with, or `TooManyElements`.
+    Fails: raises the error of the flow, or `TooManyElements`.
     Cancels: at a second element, and when its task is cancelled.
     Holds: one element.
     Rules: 2.1
@@ -156,11 +156,11 @@ async def element_at(source: "Fluent[T]", index: int, *, default: D) -> T | D: .
 async def element_at(source: "Fluent[Any]", index: int, *, default: Any = _MISSING) -> Any:
     """Return the element at *index*, counted from 0, and cancel.
 
-    A flow with fewer elements gives *default*, or raises `EmptyFlow`.
+    For a flow with fewer elements, return *default* or raise `EmptyFlow`.
 
-    Demand: one at a time, never more than are needed.
+    Demand: one at a time, never more than needed.
     Completes: returns at that element.
-    Fails: raises what the flow failed with before it.
+    Fails: raises the error of a flow that fails before it.
     Cancels: after the element, waiting for the source's cleanup; and when its task is cancelled.
     Holds: nothing.
     Rules: 2.1, 3.4
@@ -184,13 +184,13 @@ async def min(
     key: Callable[[Any], Any] | None = None,
     default: Any = _MISSING,
 ) -> Any:
-    """Return the smallest element, or the one whose ``key(element)`` is; the first of several.
+    """Return the smallest element, by ``key(element)`` if given; the first of equal ones.
 
-    A flow without elements gives *default*, or raises `EmptyFlow`.
+    For a flow without elements, return *default* or raise `EmptyFlow`.
 
     Demand: unbounded.
     Completes: returns when the flow completes.
-    Fails: raises what the flow failed with, or *key* or a comparison raised.
+    Fails: raises the error of the flow, of *key* or of a comparison.
     Cancels: when its task is cancelled.
     Holds: one element.
     Rules: 2.1
@@ -212,13 +212,13 @@ async def max(
     key: Callable[[Any], Any] | None = None,
     default: Any = _MISSING,
 ) -> Any:
-    """Return the greatest element, or the one whose ``key(element)`` is; the first of several.
+    """Return the greatest element, by ``key(element)`` if given; the first of equal ones.
 
-    A flow without elements gives *default*, or raises `EmptyFlow`.
+    For a flow without elements, return *default* or raise `EmptyFlow`.
 
     Demand: unbounded.
     Completes: returns when the flow completes.
-    Fails: raises what the flow failed with, or *key* or a comparison raised.
+    Fails: raises the error of the flow, of *key* or of a comparison.
     Cancels: when its task is cancelled.
     Holds: one element.
     Rules: 2.1

@@ -1,4 +1,4 @@
-"""Terminal operators that use all elements up; each awaits the end of the flow."""
+"""Terminal operators over all elements: each awaits the end of the flow."""
 
 from collections.abc import Callable, Hashable
 from inspect import isawaitable, iscoroutine, iscoroutinefunction
@@ -21,9 +21,9 @@ A = TypeVar("A")
 K = TypeVar("K", bound=Hashable)
 
 LIMIT: Final = 1_000_000
-"""The most elements that are gathered in memory, unless another limit is given."""
+"""The most elements that are collected in memory, unless another limit is given."""
 
-_FIRST_MAP_ASYNC = "use map_async before it"
+_USE_MAP_ASYNC = "use map_async before it"
 
 _FOLD = InlineStage(
     "reduce",
@@ -74,12 +74,12 @@ _TO_LIST = InlineStage(
     setup="""
     $found = []
     $add = $found.append
-    $left = $limit
+    $remaining = $limit
     """,
     each="""
-    if not $left:
+    if not $remaining:
         raise too_long($limit)
-    $left -= 1
+    $remaining -= 1
     $add(x)
     drop
     """,
@@ -154,7 +154,7 @@ _ALL = InlineStage(
 )
 
 
-def not_awaited(result: object) -> None:
+def require_plain_result(result: object) -> None:
     if isawaitable(result):
         if iscoroutine(result):
             result.close()
@@ -167,12 +167,12 @@ def not_awaited(result: object) -> None:
 _EACH = InlineStage(
     "for_each",
     params=("function",),
-    uses=(not_awaited,),
+    uses=(require_plain_result,),
     setup="$count = 0",
     each="""
     $result = $function(x)
     if $result is not None:
-        not_awaited($result)
+        require_plain_result($result)
     $count += 1
     drop
     """,
@@ -203,18 +203,18 @@ async def reduce(
 ) -> Any:
     """Combine all elements into one value: ``reducer(so_far, element)``.
 
-    It begins with *seed*, which is also the value of a flow without elements; each call begins with
-    the same one, so give one that the reducer does not change. Without *seed* it begins with the
-    first element, and raises `EmptyFlow` if there is none.
+    The first *so_far* is *seed*, which is also the value of a flow without elements; each call
+    starts with the same object, so the reducer must not change it. Without *seed* it is the first
+    element, and a flow without elements raises `EmptyFlow`.
 
     Demand: unbounded.
     Completes: returns when the flow completes.
-    Fails: raises what the flow failed with, or *reducer* raised.
+    Fails: raises the error of the flow or of *reducer*.
     Cancels: when its task is cancelled.
     Holds: one value.
     Rules: 2.1
     """
-    require_sync_callable("reduce", "reducer", reducer, _FIRST_MAP_ASYNC)
+    require_sync_callable("reduce", "reducer", reducer, _USE_MAP_ASYNC)
     if seed is not NOTHING:
         return await first_value(source.via(_FOLD, reducer, seed))
     found = await first_value(source.via(_REDUCE, reducer))
@@ -226,14 +226,13 @@ async def reduce(
 
 
 async def to_list(source: "Fluent[T]", *, limit: int = LIMIT) -> list[T]:
-    """Gather all elements in a list.
+    """Collect all elements in a list.
 
-    More than *limit* elements raise `TooManyElements`: what gathers without a limit fills the
-    memory some day.
+    More than *limit* elements raise `TooManyElements`, before they fill the memory.
 
     Demand: unbounded.
     Completes: returns when the flow completes.
-    Fails: raises what the flow failed with, or `TooManyElements`.
+    Fails: raises the error of the flow, or `TooManyElements`.
     Cancels: when its task is cancelled, and at more than *limit* elements.
     Holds: *limit* elements.
     Rules: 2.1
@@ -258,21 +257,21 @@ async def to_dict(
     *,
     limit: int = LIMIT,
 ) -> dict[Any, Any]:
-    """Gather the elements, or ``value(element)``, in a dict by ``key(element)``.
+    """Collect the elements, or ``value(element)``, in a dict by ``key(element)``.
 
-    Of several with the same key the last one stays, as in any dict. More than *limit* keys raise
+    Of several elements with the same key, the last one remains. More than *limit* keys raise
     `TooManyElements`.
 
     Demand: unbounded.
     Completes: returns when the flow completes.
-    Fails: raises what the flow failed with or a function raised, or `TooManyElements`.
+    Fails: raises the error of the flow or of a function, or `TooManyElements`.
     Cancels: when its task is cancelled, and at more than *limit* keys.
     Holds: *limit* elements.
     Rules: 2.1
     """
-    require_sync_callable("to_dict", "key", key, _FIRST_MAP_ASYNC)
+    require_sync_callable("to_dict", "key", key, _USE_MAP_ASYNC)
     if value is not None:
-        require_sync_callable("to_dict", "value", value, _FIRST_MAP_ASYNC)
+        require_sync_callable("to_dict", "value", value, _USE_MAP_ASYNC)
     require_int("to_dict", "limit", limit)
     stage = source.via(_TO_DICT, key, value, limit, holds=limit)
     return cast("dict[Any, Any]", await first_value(stage))
@@ -283,7 +282,7 @@ async def count(source: "Fluent[object]") -> int:
 
     Demand: unbounded.
     Completes: returns when the flow completes.
-    Fails: raises what the flow failed with.
+    Fails: raises the error of the flow.
     Cancels: when its task is cancelled.
     Holds: nothing.
     Rules: 2.1
@@ -298,11 +297,11 @@ async def sum(source: "Fluent[float]") -> float: ...
 @overload
 async def sum(source: "Fluent[A]", start: A) -> A: ...
 async def sum(source: "Fluent[Any]", start: Any = 0) -> Any:
-    """Add the elements up, beginning with *start*.
+    """Add the elements, starting with *start*.
 
     Demand: unbounded.
     Completes: returns when the flow completes.
-    Fails: raises what the flow failed with, or an addition raised.
+    Fails: raises the error of the flow or of an addition.
     Cancels: when its task is cancelled.
     Holds: nothing.
     Rules: 2.1
@@ -311,42 +310,42 @@ async def sum(source: "Fluent[Any]", start: Any = 0) -> Any:
 
 
 async def any(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> bool:
-    """Tell whether *predicate* holds for an element; by default, whether one is true.
+    """Return whether *predicate* is true for an element; by default, whether one is true.
 
     Demand: unbounded, until the answer is known.
     Completes: returns True at the first such element, False when the flow completes.
-    Fails: raises what the flow failed with, or *predicate* raised.
+    Fails: raises the error of the flow or of *predicate*.
     Cancels: at the first such element, and when its task is cancelled.
     Holds: nothing.
     Rules: 2.1
     """
-    require_sync_callable("any", "predicate", predicate, _FIRST_MAP_ASYNC)
+    require_sync_callable("any", "predicate", predicate, _USE_MAP_ASYNC)
     return cast("bool", await first_value(source.via(_ANY, predicate)))
 
 
 async def all(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> bool:
-    """Tell whether *predicate* holds for every element; by default, whether all are true.
+    """Return whether *predicate* is true for every element; by default, whether all are true.
 
     Demand: unbounded, until the answer is known.
     Completes: returns False at the first other element, True when the flow completes.
-    Fails: raises what the flow failed with, or *predicate* raised.
+    Fails: raises the error of the flow or of *predicate*.
     Cancels: at the first other element, and when its task is cancelled.
     Holds: nothing.
     Rules: 2.1
     """
-    require_sync_callable("all", "predicate", predicate, _FIRST_MAP_ASYNC)
+    require_sync_callable("all", "predicate", predicate, _USE_MAP_ASYNC)
     return cast("bool", await first_value(source.via(_ALL, predicate)))
 
 
 async def for_each(source: "Fluent[T]", function: Callable[[T], object]) -> int:
-    """Call *function* with each element, and return how many there were.
+    """Call *function* with each element, and return the number of elements.
 
-    What a coroutine function returns is awaited before the next element is looked at; to have
-    several at once, use ``map_async(function, concurrency=n)``.
+    The result of a coroutine function is awaited before the next element is taken; to run several
+    concurrently, use ``map_async(function, concurrency=n)``.
 
     Demand: unbounded; elements come one at a time.
     Completes: returns when the flow completes.
-    Fails: raises what the flow failed with, or *function* raised.
+    Fails: raises the error of the flow or of *function*.
     Cancels: when its task is cancelled.
     Holds: nothing.
     Rules: 1.3, 2.1
@@ -361,11 +360,11 @@ async def for_each(source: "Fluent[T]", function: Callable[[T], object]) -> int:
 
 
 async def run(source: "Fluent[object]") -> None:
-    """Use the flow up for what it does on its way, and ignore its elements.
+    """Run the flow for its side effects and discard its elements.
 
     Demand: unbounded.
     Completes: returns when the flow completes.
-    Fails: raises what the flow failed with.
+    Fails: raises the error of the flow.
     Cancels: when its task is cancelled.
     Holds: nothing.
     Rules: 2.1

@@ -1,1 +1,1 @@
-"""Where elements come from: families of sources, one function each."""
+"""Sources: functions that make a flow, in families, exported by the package."""

@@ -1,4 +1,4 @@
-"""Sources that have to be awaited: asynchronous iterables, awaitables, queues, resources."""
+"""Sources that are awaited: asynchronous iterables, awaitables, queues."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 from .._core.arguments import require_callable
 from .._core.compiler.inline import describe
 from .._core.loop import QUEUE_SHUT_DOWN, Future, shield
-from ..coerce import iterated_async
+from ..coerce import from_async_iterable
 from ..errors import AlreadySubscribed
 from ..stage import InlineStage, from_async, from_pull
 
@@ -23,7 +23,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 def from_aiter(source: AsyncIterable[T] | Callable[[], AsyncIterable[T]]) -> "Flow[T]":
-    """Emit what an asynchronous iterable yields.
+    """Emit the elements of an asynchronous iterable.
 
     ::
 
@@ -31,20 +31,20 @@ def from_aiter(source: AsyncIterable[T] | Callable[[], AsyncIterable[T]]) -> "Fl
         a--b--c--|
 
     It is iterated inside the subscription's task, only while there is demand, and its ``aclose`` is
-    awaited at the end. Each subscription iterates anew; give the generator *function* rather than a
-    generator. An iterator, which can be iterated only once, serves the first subscription that asks
-    for elements; the next ones fail with `AlreadySubscribed`.
+    awaited at the end. Each subscription iterates *source*: give the generator *function* rather
+    than a generator. An iterator, which can be iterated only once, serves the first subscription
+    with demand; the next ones fail with `AlreadySubscribed`.
 
     Demand: pulled, one element for one requested.
-    Completes: when the iterable ends, which it can only tell when asked for one more element.
-    Fails: when the iterable raises, or yields None, or *source* makes no asynchronous iterable.
-    Cancels: what the iterable awaits is cancelled, the iterable is closed; ``aclose`` waits.
+    Completes: when the iterable ends, which shows only when one more element is requested.
+    Fails: when the iterable raises or yields None, or *source* returns something else.
+    Cancels: the running ``__anext__`` is cancelled, the iterable is closed; ``aclose`` waits.
     Holds: nothing.
     Rules: 1.1, 1.11, 2.13, 3.13
     """
     given = cast("object", source)
     if isinstance(given, AsyncIterable):
-        return iterated_async(cast("AsyncIterable[T]", given))
+        return from_async_iterable(cast("AsyncIterable[T]", given))
     require_callable("from_aiter", "source", cast("Callable[[], Any]", source))
     make = cast("Callable[[], AsyncIterable[T]]", source)
     return from_async(partial(_iterate, make), name=f"from_aiter({describe(source)})")
@@ -83,20 +83,20 @@ def from_awaitable(source: Awaitable[T] | Callable[[], Awaitable[T]]) -> "Flow[T
         a|
 
     A function that makes one, such as a coroutine function, is called for each subscription. A bare
-    coroutine can be awaited only once: it serves the first subscription that asks for its element,
-    the next ones fail with `AlreadySubscribed`. A future or task serves any number of
-    subscriptions, and is not cancelled with them: it belongs to who made it.
+    coroutine can be awaited only once: it serves the first subscription with demand, the next ones
+    fail with `AlreadySubscribed`. A future or task serves any number of subscriptions, and is not
+    cancelled with them: it belongs to its creator.
 
     Demand: awaited with the first request.
     Completes: with the element.
-    Fails: when awaiting raises, or gives None.
-    Cancels: what is awaited is cancelled, unless it is a future or task; ``aclose`` waits for that.
+    Fails: when awaiting raises, or returns None.
+    Cancels: the awaitable is cancelled, unless it is a future or task; ``aclose`` waits for that.
     Holds: nothing.
     Rules: 1.4, 1.11, 2.13
     """
     make: Callable[[], Awaitable[T]]
     if isawaitable(source):
-        make = _Given(source)
+        make = _SingleUse(source)
     else:
         require_callable("from_awaitable", "source", cast("Callable[[], Any]", source))
         make = source
@@ -105,25 +105,25 @@ def from_awaitable(source: Awaitable[T] | Callable[[], Awaitable[T]]) -> "Flow[T
     return from_pull(calls, name=name, checked=True).via(_AWAIT, make)
 
 
-class _Given:
-    """An awaitable that is at hand."""
+class _SingleUse:
+    """An awaitable for each subscription; a coroutine serves only the first."""
 
-    __slots__ = ("_awaitable", "_used")
+    __slots__ = ("_awaitable", "_is_used")
 
     def __init__(self, awaitable: Awaitable[Any]) -> None:
         self._awaitable = awaitable
-        self._used = False
+        self._is_used = False
 
     def __call__(self) -> Awaitable[Any]:
         if isinstance(self._awaitable, Future):
             return shield(self._awaitable)
         if iscoroutine(self._awaitable):
-            if self._used:
+            if self._is_used:
                 raise AlreadySubscribed(
                     "rule 1.11: from_awaitable was given a coroutine, which serves one "
                     "subscription and has served it; give the coroutine function"
                 )
-            self._used = True
+            self._is_used = True
         return self._awaitable
 
     def __repr__(self) -> str:
@@ -131,7 +131,7 @@ class _Given:
 
 
 class _Queue(Protocol[T_co]):
-    """What is used of an ``asyncio.Queue``."""
+    """The part of an ``asyncio.Queue`` that is used here."""
 
     async def get(self) -> T_co: ...
 
@@ -140,22 +140,22 @@ _NO_END: Final = object()
 
 
 def from_queue(queue: "_Queue[T]", *, end: object = _NO_END) -> "Flow[T]":
-    """Emit what is put into an ``asyncio.Queue``.
+    """Emit the elements put into an ``asyncio.Queue``.
 
     ::
 
         from_queue(filled_with("a", "b", end), end=end)
         a--b--|
 
-    Elements are taken out only as they are asked for, so that a bounded queue holds its producers
-    back. Subscribers share the queue: each element goes to one of them. *end* is the element that
-    completes the flow; ``queue.shutdown()`` (Python 3.13)
-    completes it too. ``task_done()`` is not called.
+    Elements are taken out only by demand, so that a bounded queue holds its producers back.
+    Subscribers share the queue: each element goes to one of them. *end* is the element that
+    completes the flow; ``queue.shutdown()`` (Python 3.13) completes it too. ``task_done()`` is not
+    called.
 
     Demand: pulled, one element for one requested.
     Completes: at *end*, or when the queue has been shut down and is empty.
     Fails: when an element is None (unless that is *end*).
-    Cancels: at once; an element is not taken out and lost.
+    Cancels: at once; no element is lost.
     Holds: nothing.
     Rules: 1.1, 2.13
     """

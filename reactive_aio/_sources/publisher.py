@@ -1,9 +1,9 @@
-"""A source that is somebody else's publisher."""
+"""Foreign publishers as sources."""
 
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from .._core.compiler.inline import describe
-from ..coerce import published
+from ..coerce import from_foreign
 from ..stage import Fluent
 
 if TYPE_CHECKING:
@@ -16,24 +16,24 @@ T = TypeVar("T")
 
 
 def from_publisher(publisher: "Publisher[T]") -> "Flow[T]":
-    """Read any object with ``subscribe`` as a flow, and guard against what it may do wrong.
+    """Read any object with ``subscribe`` as a flow, guarded against its rule violations.
 
     ::
 
         from_publisher(foreign("a", "b"))
         a--b--|
 
-    A flow is returned as it is. Every subscription subscribes to the publisher at once, in the
-    subscriber's context. Its signals may come from any thread; they are brought to the loop. A
-    publisher that breaks the rules is cancelled, and the flow fails with an error that names the
-    rule: an element before ``on_subscribe`` (1.9), a second ``on_subscribe`` (2.12), more elements
+    A flow is returned unchanged. Every subscription subscribes to the publisher at once, in the
+    subscriber's context. Signals from other threads are moved to the loop. A publisher that
+    violates a rule is cancelled, and the flow fails with an error that names the rule: an element
+    before ``on_subscribe`` (1.9), a second ``on_subscribe`` (2.12), more elements
     than were requested (1.1), None as an element (2.13, raised to the publisher as well), a
     ``subscribe`` or ``request`` that raises (1.9, 3.16). Signals after the terminal one are ignored
     (1.7), a ``cancel`` that raises is reported to the loop's exception handler (3.15).
 
     Demand: passed through, at most 256 at a time.
     Completes: when the publisher completes.
-    Fails: when the publisher fails, or breaks a rule.
+    Fails: when the publisher fails, or violates a rule.
     Cancels: the publisher is cancelled.
     Holds: 256 elements, which were requested and wait for a slow subscriber.
     Rules: 1.1, 1.3, 1.7, 1.9, 2.5, 2.12, 2.13, 3.16
@@ -46,4 +46,4 @@ def from_publisher(publisher: "Publisher[T]") -> "Flow[T]":
             f"from_publisher: {describe(given)} ({type(given).__name__}) is not a publisher: it "
             "has no subscribe(); for iterables use from_iterable or from_aiter"
         )
-    return published(publisher)
+    return from_foreign(publisher)

@@ -5,6 +5,7 @@ from inspect import isawaitable, iscoroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from .._core.compiler.inline import describe
+from .._core.flow_subscription import FlowSubscription
 from .._core.loop import CancelledError, LoopHandle, Task, wait_settled
 from .._core.queues.bounded_queue import (
     BoundedQueue,
@@ -122,7 +123,7 @@ class Emitter(Generic[T]):
         self._subscription.on_cancel(callback)
 
 
-class _EmitterSubscription(Generic[T]):
+class _EmitterSubscription(FlowSubscription, Generic[T]):
     """One subscription of a created flow."""
 
     __slots__ = (

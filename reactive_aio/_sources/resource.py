@@ -1,4 +1,4 @@
-"""A flow that needs a resource: a connection, a file, a lock."""
+"""Sources with a resource: a connection, a file, a lock."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .._core.arguments import require_sync_callable
 from .._core.compiler.inline import describe
+from .._core.flow_subscription import FlowSubscription
 from .._core.loop import CancelledError, Future, wait_settled
 from .._core.upstreams.forwarding import ForwardingCoordinator
 from ..coerce import WINDOW, Source, to_flow
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from .._core.loop import Task
     from .._core.upstreams.inner_subscriber import InnerSubscriber
     from ..flow import Flow
-    from ..spec import Subscription
 
 __all__ = ("using",)
 
@@ -27,24 +27,24 @@ Manager = AbstractContextManager[R, Any] | AbstractAsyncContextManager[R, Any]
 
 
 def using(resource: Callable[[], Manager[R]], flow: Callable[[R], Source[T]]) -> "Flow[T]":
-    """Emit what is made from a resource, and release that exactly once when it is not needed.
+    """Emit the elements of a flow made from a resource, and release the resource exactly once.
 
     ::
 
         using(open_something, lambda it: from_iterable("abc"))
         a--b--c--|
 
-    ``resource()`` makes a context manager, ``with`` or ``async with`` (that one is preferred, and
-    entered and left in one task), for each subscription, with its first request. What it enters is
-    given to *flow*, which makes whatever can be read as a flow. It is left before the terminal
-    signal is passed on, and after what *flow* made has cleaned up; as in a ``with`` statement, it
-    sees the error of a flow that failed and may swallow it (the flow then completes), and what it
-    raises itself fails the flow.
+    ``resource()`` makes a context manager for each subscription, with its first request. ``async
+    with`` is preferred over ``with``, and is entered and exited in one task. *flow* receives the
+    value of the context manager and returns a flow, a publisher, an iterable or an asynchronous
+    iterable. The context manager is exited after the cleanup of that source, and before the
+    terminal signal is passed on. As in a ``with`` statement, it receives the error of a source that
+    failed and may suppress it (the flow then completes), and its own error fails the flow.
 
     Demand: passed through, at most 256 at a time.
-    Completes: when the flow made completes, and the resource has been released.
-    Fails: when a function or the context manager raises, or the flow made fails.
-    Cancels: the flow made is cancelled and the resource released: at once if both are synchronous;
+    Completes: when the source completes, and the resource has been released.
+    Fails: when a function or the context manager raises, or the source fails.
+    Cancels: the source is cancelled and the resource released: at once if both are synchronous;
         otherwise ``aclose`` waits for it.
     Holds: 256 elements, which were requested and wait for a slow subscriber.
     Rules: 1.4, 3.13
@@ -54,7 +54,7 @@ def using(resource: Callable[[], Manager[R]], flow: Callable[[R], Source[T]]) ->
     )
     require_sync_callable("using", "flow", flow, "give a function that makes a flow")
 
-    def open(downstream: Downstream[T]) -> "Subscription":
+    def open(downstream: Downstream[T]) -> FlowSubscription:
         return _Using(downstream, resource, flow)
 
     return from_push(
@@ -74,21 +74,21 @@ class _Using(ForwardingCoordinator[T]):
         super().__init__(downstream)
         self._resource = resource
         self._flow = flow
-        self._entered: AbstractContextManager[Any, Any] | None = None
-        self._keeper: Task[None] | None = None
+        self._manager: AbstractContextManager[Any, Any] | None = None
+        self._task: Task[None] | None = None
         self._release: Future[BaseException | None] | None = None
-        self._at_once = False  # whether the flow made has nothing to wait for
+        self._is_sync = False  # the source has no cleanup to wait for
 
     # -- entering ---------------------------------------------------------------------------------
     def on_start(self) -> None:
         manager = cast("Any", self._resource())
         if hasattr(manager, "__aenter__") and hasattr(manager, "__aexit__"):
-            self._keeper = self.loop_handle.create_task(
-                self._keep(manager), "the resource of using()"
+            self._task = self.loop_handle.create_task(
+                self._hold(manager), "the resource of using()"
             )
         elif hasattr(manager, "__enter__") and hasattr(manager, "__exit__"):
             value = manager.__enter__()
-            self._entered = manager
+            self._manager = manager
             self._open(value)
         else:
             kind = type(manager).__name__
@@ -98,13 +98,13 @@ class _Using(ForwardingCoordinator[T]):
         try:
             made = self._flow(value)
             source = to_flow(made, name="using")
-            self._at_once = source.chain.is_pullable
+            self._is_sync = source.chain.is_pullable
             self.attach(source)
         except Exception as error:
-            self._leave(error)
+            self._exit_resource(error)
 
-    async def _keep(self, manager: AbstractAsyncContextManager[Any, Any]) -> None:
-        """Enter and leave in one task, as cancel scopes and task groups need it."""
+    async def _hold(self, manager: AbstractAsyncContextManager[Any, Any]) -> None:
+        """Enter and exit in one task, as cancel scopes and task groups require."""
         try:
             async with manager as value:
                 if not self.is_closed:
@@ -120,64 +120,64 @@ class _Using(ForwardingCoordinator[T]):
                 self.submit(self.fail, Interrupted("the task of using() was cancelled"))
             raise
         except Exception as error:
-            self.submit(self._left, error)
+            self.submit(self._released, error)
         else:
-            self.submit(self._left, None)
+            self.submit(self._released, None)
 
-    # -- leaving ----------------------------------------------------------------------------------
+    # -- exiting ----------------------------------------------------------------------------------
     def on_elements(self, inner: "InnerSubscriber[Any]") -> None:
         self.emit(inner.take(self.demand.outstanding))
         if inner.is_done:
-            self._leave(inner.error)
+            self._exit_resource(inner.error)
 
-    def _leave(self, error: BaseException | None) -> None:
-        """Release the resource; go on with `_left`."""
-        manager, self._entered = self._entered, None
+    def _exit_resource(self, error: BaseException | None) -> None:
+        """Release the resource, then call `_released`."""
+        manager, self._manager = self._manager, None
         if self._release is not None:
             if not self._release.done():
                 self._release.set_result(error)
         elif manager is not None:
-            self._left(_exit(manager, error))
+            self._released(_exit(manager, error))
 
-    def _left(self, error: BaseException | None) -> None:
+    def _released(self, error: BaseException | None) -> None:
         if not self.is_closed:
             self.complete() if error is None else self.fail(error)
         elif error is not None:
             self.loop_handle.report("releasing the resource of using() raised", error)
 
     def on_stop(self) -> None:
-        if self._keeper is not None and self._release is None:
-            self._keeper.cancel()  # it is still entering
-        elif self._entered is not None and not self._at_once:
-            manager, self._entered = self._entered, None
-            self._keeper = self.loop_handle.create_task(
-                self._wait_and_exit(manager), "leaving using()"
+        if self._task is not None and self._release is None:
+            self._task.cancel()  # it has not entered yet
+        elif self._manager is not None and not self._is_sync:
+            manager, self._manager = self._manager, None
+            self._task = self.loop_handle.create_task(
+                self._wait_and_exit(manager), "exiting using()"
             )
         else:
-            self._leave(None)
+            self._exit_resource(None)
 
     async def _wait_and_exit(self, manager: AbstractContextManager[Any, Any]) -> None:
         try:
             if self.upstream is not None:
                 await self.upstream.aclose()
         finally:
-            self._left(_exit(manager, None))
+            self._released(_exit(manager, None))
 
     async def aclose(self) -> None:
         await super().aclose()
-        if self._keeper is not None and not self.loop_handle.is_current_task(self._keeper):
-            await wait_settled(self._keeper)
+        if self._task is not None and not self.loop_handle.is_current_task(self._task):
+            await wait_settled(self._task)
 
 
 def _exit(
     manager: AbstractContextManager[Any, Any], error: BaseException | None
 ) -> BaseException | None:
-    """Leave *manager*; return the error to go on with, if any."""
+    """Exit *manager*; return the error that remains, if any."""
     try:
         if error is None:
             manager.__exit__(None, None, None)
             return None
-        swallowed = manager.__exit__(type(error), error, error.__traceback__)
+        suppressed = manager.__exit__(type(error), error, error.__traceback__)
     except Exception as raised:
         return raised
-    return None if swallowed else error
+    return None if suppressed else error

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeGuard, TypeVar, cast
 from weakref import ref
 
 from .._core.demand import UNBOUNDED
+from .._core.flow_subscription import FlowSubscription
 from .._core.loop import Future, LoopHandle
 from ..stage import Downstream, from_push
 
@@ -334,7 +335,7 @@ class _PullThread(Generic[T]):
             self.thread.join(_INTERRUPT_INTERVAL)
 
 
-class _ThreadSubscription(Generic[T]):
+class _ThreadSubscription(FlowSubscription, Generic[T]):
     """The loop's side of one subscription."""
 
     __slots__ = ("__weakref__", "_closing", "_downstream", "_is_started", "_worker")

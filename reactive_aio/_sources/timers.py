@@ -1,9 +1,10 @@
-"""Sources that a clock drives: the loop's, so that virtual time holds for them as well."""
+"""Sources that depend on time: on the loop's clock, so that virtual time applies."""
 
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
 from .._core.compiler.chain_sources import Downstream
 from .._core.duration import Duration, to_seconds
+from .._core.flow_subscription import FlowSubscription
 from .._core.loop import LoopHandle
 from ..errors import NotAnElement
 from ..stage import from_push
@@ -27,18 +28,18 @@ def interval(
 ) -> "Flow[int]":
     """Emit 0, 1, 2 … at a fixed rate: every *period*, first after *initial_delay* (one *period*).
 
-    The clock starts with the first request and does not drift: a late tick makes the next ones no
-    later. A tick that nobody has asked for waits for the next request, where a later tick takes its
-    place (``overflow="latest"``), or is dropped at once (``"drop_newest"``). Numbers count ticks,
-    not elements, so that a gap tells how many were missed. Ticks that a busy loop could not make in
-    time count as one, the last of them.
+    The clock starts with the first request and does not drift: a late tick does not delay the next
+    ones. A tick without demand waits for the next request, where a later tick replaces it
+    (``overflow="latest"``), or is dropped at once (``"drop_newest"``). Numbers count ticks, not
+    elements, so that a gap shows how many were missed. Ticks that a busy loop has delayed count as
+    one, the last of them.
 
     ::
 
         interval(3)
         ---0--1--2--
 
-    Demand: obeyed; the clock goes on without it, and *overflow* says what becomes of its ticks.
+    Demand: obeyed; without demand the clock continues, and *overflow* decides about its ticks.
     Completes: never.
     Fails: never.
     Cancels: stops the clock.
@@ -61,8 +62,8 @@ def interval(
     )
 
 
-class _Clock:
-    """Asked for one tick at a time: a subscriber that is busy has not asked for the next."""
+class _Clock(FlowSubscription):
+    """Receives demand for one tick at a time: a busy subscriber has not requested the next."""
 
     def __init__(self, downstream: Downstream[int], first: float, every: float, keep: bool) -> None:
         self._downstream = downstream
@@ -71,16 +72,16 @@ class _Clock:
         self._every = every
         self._keep = keep
         self._origin: float | None = None
-        self._next = 0  # the tick that the timer is set for
+        self._next = 0  # the tick of the timer
         self._missed: int | None = None
-        self._wanted = False
+        self._is_requested = False
         self._timer: TimerHandle | None = None
 
     def request(self, n: int, /) -> None:
-        self._wanted = True
+        self._is_requested = True
         if self._origin is None:
             self._origin = self._loop_handle.time() + self._first
-            self._set()
+            self._set_timer()
         elif self._missed is not None:
             self._emit(self._missed)
 
@@ -89,26 +90,26 @@ class _Clock:
             self._timer.cancel()
 
     def _at(self, tick: int) -> float:
-        """When *tick* is due, reckoned from the first, so that errors do not add up."""
+        """When *tick* is due, computed from the first one, so that errors do not add up."""
         return (self._origin or 0.0) + tick * self._every
 
-    def _set(self) -> None:
+    def _set_timer(self) -> None:
         delay = max(0.0, self._at(self._next) - self._loop_handle.time())
         self._timer = self._loop_handle.call_later(delay, self._tick)
 
     def _tick(self) -> None:
-        # A timer may come early by as much as the loop's clock resolves.
-        late = self._loop_handle.time() - self._at(self._next)
-        tick = self._next + max(0, int(late / self._every))
+        # A timer may fire early, by the resolution of the loop's clock.
+        delay = self._loop_handle.time() - self._at(self._next)
+        tick = self._next + max(0, int(delay / self._every))
         self._next = tick + 1
-        self._set()
-        if self._wanted:
+        self._set_timer()
+        if self._is_requested:
             self._emit(tick)
         elif self._keep:
             self._missed = tick
 
     def _emit(self, tick: int) -> None:
-        self._wanted, self._missed = False, None
+        self._is_requested, self._missed = False, None
         self._downstream.push([tick])
 
 
@@ -125,7 +126,7 @@ def timer(delay: Duration, value: Any = 0) -> "Flow[Any]":
         ---(0|)
 
     Demand: the first request starts the clock.
-    Completes: behind *value*.
+    Completes: after *value*.
     Fails: never.
     Cancels: stops the clock.
     Holds: nothing.
@@ -135,14 +136,14 @@ def timer(delay: Duration, value: Any = 0) -> "Flow[Any]":
     if value is None:
         raise NotAnElement("timer(delay, None): None is not an element")
     return from_push(
-        lambda downstream: _Alarm(downstream, wait, value),
+        lambda downstream: _DelayedValue(downstream, wait, value),
         name=f"timer({wait:g})",
         checked=True,
         window=1,
     )
 
 
-class _Alarm:
+class _DelayedValue(FlowSubscription):
     def __init__(self, downstream: Downstream[Any], wait: float, value: object) -> None:
         self._downstream = downstream
         self._wait = wait
@@ -152,12 +153,12 @@ class _Alarm:
 
     def request(self, n: int, /) -> None:
         if self._timer is None:
-            self._timer = self._loop_handle.call_later(self._wait, self._ring)
+            self._timer = self._loop_handle.call_later(self._wait, self._emit_value)
 
     def cancel(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _ring(self) -> None:
+    def _emit_value(self) -> None:
         self._downstream.push([self._value])
         self._downstream.complete()

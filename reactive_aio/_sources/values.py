@@ -1,4 +1,4 @@
-"""Sources of values that are at hand, or computed when they are asked for."""
+"""Sources of given values, or of values computed by demand."""
 
 from builtins import range as builtin_range
 from collections.abc import Callable, Iterable, Iterator
@@ -7,14 +7,14 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Never, SupportsIndex, TypeVar, cast, overload
 
 from .._core.compiler.inline import describe
+from .._core.flow_subscription import FlowSubscription
 from .._core.subscription.subscribing import INERT
-from ..coerce import Source, deferred, iterated
+from ..coerce import Source, from_factory, from_sync_iterable
 from ..errors import NotAnElement
 from ..stage import Downstream, InlineStage, from_pull, from_push
 
 if TYPE_CHECKING:
     from ..flow import Flow
-    from ..spec import Subscription
 
 __all__ = (
     "defer",
@@ -91,7 +91,7 @@ def never() -> "Flow[Never]":
         never()
         ---
 
-    Demand: accepted; nothing comes of it.
+    Demand: accepted and ignored.
     Completes: never.
     Fails: never.
     Cancels: at once.
@@ -99,7 +99,7 @@ def never() -> "Flow[Never]":
     Rules: 3.13
     """
 
-    def open(_downstream: Downstream[Never]) -> "Subscription":
+    def open(_downstream: Downstream[Never]) -> FlowSubscription:
         return INERT
 
     return from_push(open, name="never()", checked=True)
@@ -113,7 +113,7 @@ def error(cause: Exception | Callable[[], Exception]) -> "Flow[Never]":
         error(ValueError)
         #
 
-    A function is called for each subscription, so that each gets an exception of its own.
+    A function is called for each subscription, so that each receives its own exception.
 
     Demand: none needed.
     Completes: never.
@@ -139,43 +139,43 @@ def error(cause: Exception | Callable[[], Exception]) -> "Flow[Never]":
 
 
 def defer(factory: Callable[[], Source[T]]) -> "Flow[T]":
-    """Ask *factory* for a source with each subscription, and emit what that emits.
+    """Call *factory* for each subscription, and emit the elements of the source it returns.
 
     ::
 
         defer(lambda: just("a", "b"))
         a--b|
 
-    It may return whatever can be read as a flow: a flow, a publisher, an iterable or an
-    asynchronous one. It is called when the flow is subscribed to, in the subscriber's context.
+    It returns a flow, a publisher, an iterable or an asynchronous iterable. It is called when the
+    flow is subscribed to, in the subscriber's context.
 
     Demand: passed through, at most 256 at a time.
-    Completes: when the source made completes.
-    Fails: when *factory* raises or returns something else, or the source made fails.
-    Cancels: the source made is cancelled.
-    Holds: 256 elements, which were requested and wait for a slow subscriber; what the source made
-        holds comes on top.
+    Completes: when the source completes.
+    Fails: when *factory* raises or returns something else, or the source fails.
+    Cancels: the source is cancelled.
+    Holds: 256 elements, which were requested and wait for a slow subscriber, besides those that the
+        source holds.
     Rules: 1.1, 1.4
     """
     if not callable(factory):
         raise TypeError(f"defer: factory must be a function that makes a flow, not {factory!r}")
-    return deferred(factory, name="defer")
+    return from_factory(factory, name="defer")
 
 
 def from_iterable(iterable: Iterable[T]) -> "Flow[T]":
-    """Emit what an iterable yields; it must not block (for one that does, see ``from_thread``).
+    """Emit the elements of an iterable that does not block (else use ``from_thread``).
 
     ::
 
         from_iterable("abc")
         a--b--c|
 
-    Each subscription iterates anew. An iterator, which can be iterated only once, serves the first
-    subscription; the next ones fail with `AlreadySubscribed`.
+    Each subscription iterates *iterable*. An iterator, which can be iterated only once, serves the
+    first subscription; the next ones fail with `AlreadySubscribed`.
 
     Demand: pulled, one element for one requested.
-    Completes: when the iterable ends: with the last element where its iterator knows how many it
-        has left (lists, tuples, strings, ranges), otherwise when asked for one more.
+    Completes: when the iterable ends: with the last element where its iterator has a length hint
+        (lists, tuples, strings, ranges), otherwise when one more is requested.
     Fails: when the iterable raises, or yields None.
     Cancels: at once; a generator is closed.
     Holds: nothing.
@@ -187,11 +187,11 @@ def from_iterable(iterable: Iterable[T]) -> "Flow[T]":
             f"from_iterable: {describe(given)} ({type(given).__name__}) is not an iterable; "
             "use from_aiter for an asynchronous one, just for an element"
         )
-    return iterated(iterable)
+    return from_sync_iterable(iterable)
 
 
 def from_callable(function: Callable[[], T]) -> "Flow[T]":
-    """Call *function* for each subscription, and emit what it returns.
+    """Call *function* for each subscription, and emit its result.
 
     ::
 
@@ -214,16 +214,16 @@ def from_callable(function: Callable[[], T]) -> "Flow[T]":
 
 
 def generate(step: Callable[[S], tuple[T, S] | None], initial: S) -> "Flow[T]":
-    """Emit elements that are computed one from another, as demand asks for them.
+    """Compute each element and the next state from the current state, by demand.
 
     ::
 
         generate(lambda n: (n, n * 2) if n < 9 else None, 1)
         1--2--4--8--|
 
-    ``step(state)`` returns the next element and the state to compute the one after it from, or
-    None to complete. Each subscription starts with *initial*; where that is mutable, make one for
-    each: ``defer(lambda: generate(step, [...]))``.
+    ``step(state)`` returns an element and the next state, or None to complete. Each subscription
+    starts with *initial*; if that is mutable, make one for each:
+    ``defer(lambda: generate(step, [...]))``.
 
     Demand: pulled, one call for one requested.
     Completes: when *step* returns None.
@@ -253,7 +253,7 @@ def range(stop: SupportsIndex, /) -> "Flow[int]": ...
 @overload
 def range(start: SupportsIndex, stop: SupportsIndex, step: SupportsIndex = 1, /) -> "Flow[int]": ...
 def range(*bounds: SupportsIndex) -> "Flow[int]":
-    """Emit integers: the arguments are those of the built-in ``range``.
+    """Emit integers; the arguments are those of the built-in ``range``.
 
     ::
 

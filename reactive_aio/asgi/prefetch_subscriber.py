@@ -1,7 +1,8 @@
 """PrefetchSubscriber: buffers a flow's elements for the coroutine that sends them."""
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
+from .._core.flow_subscription import FlowSubscription
 from .._core.loop import Future, LoopHandle
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .counters import Counters
@@ -101,8 +102,8 @@ class PrefetchSubscriber(BulkSubscriber):
         """Cancel, and wait until the flow's cleanup has run."""
         self.cancel()
         subscription, self._subscription = self._subscription, None
-        if hasattr(subscription, "aclose"):
-            await cast("Any", subscription).aclose()
+        if isinstance(subscription, FlowSubscription):
+            await subscription.aclose()
 
     def _wake(self, has_news: bool) -> None:
         waiter = self._waiter
@@ -118,6 +119,10 @@ class PrefetchSubscriber(BulkSubscriber):
     def on_next(self, element: Any, /) -> None:
         self.elements.append(element)
         self._wake(True)
+
+    @property
+    def container(self) -> list[Any]:
+        return self.elements
 
     def flush(self) -> None:
         if self.elements:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .._core.compiler.chain import Chain
 from .._core.compiler.chain_sources import Downstream, PushSource
+from .._core.flow_subscription import FlowSubscription
 from .._core.queues.bounded_queue import (
     DISCARDED,
     BoundedQueue,
@@ -79,7 +80,7 @@ class HotProcessor(Flow[T]):
         holds = 2 if latest else capacity
         head = PushSource(
             self._name,
-            cast("Callable[[Downstream[Any]], Subscription]", self._attach),
+            cast("Callable[[Downstream[Any]], FlowSubscription]", self._attach),
             holds=holds + 2 * capacity,
             checked=True,
             window=int(latest),
@@ -198,7 +199,7 @@ class HotProcessor(Flow[T]):
     def _queues(self) -> list[BoundedQueue[T]]:
         return [output.queue for output in self._outputs()]
 
-    def _attach(self, downstream: Downstream[T]) -> Subscription:
+    def _attach(self, downstream: Downstream[T]) -> FlowSubscription:
         """Accept a subscriber, or refuse it."""
         raise NotImplementedError
 

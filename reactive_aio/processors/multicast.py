@@ -3,9 +3,9 @@
 from typing import Final, TypeVar
 
 from .._core.compiler.chain_sources import Downstream
+from .._core.flow_subscription import FlowSubscription
 from .._core.queues.bounded_queue import BoundedQueue, Emission, OverflowPolicy
 from .._core.queues.output_buffer import OutputBuffer
-from ..spec import Subscription
 from .hot_processor import HotProcessor
 
 __all__ = ("NO_SUBSCRIBER", "MulticastProcessor")
@@ -60,7 +60,7 @@ class MulticastProcessor(HotProcessor[T]):
     def _outputs(self) -> tuple[OutputBuffer[T], ...]:
         return self._subscribers
 
-    def _attach(self, downstream: Downstream[T]) -> Subscription:
+    def _attach(self, downstream: Downstream[T]) -> FlowSubscription:
         output = self._output_buffer(downstream, BoundedQueue(self._capacity, self._overflow))
         if not self._is_done:
             self._subscribers = (*self._subscribers, output)

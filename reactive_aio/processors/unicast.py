@@ -3,10 +3,10 @@
 from typing import TypeVar
 
 from .._core.compiler.chain_sources import Downstream
+from .._core.flow_subscription import FlowSubscription
 from .._core.queues.bounded_queue import BoundedQueue, Emission, OverflowPolicy
 from .._core.queues.output_buffer import OutputBuffer
 from ..errors import AlreadySubscribed, Overflow
-from ..spec import Subscription
 from .hot_processor import HotProcessor
 
 __all__ = ("UnicastProcessor",)
@@ -58,7 +58,7 @@ class UnicastProcessor(HotProcessor[T]):
     def _queues(self) -> list[BoundedQueue[T]]:
         return [self._queue]
 
-    def _attach(self, downstream: Downstream[T]) -> Subscription:
+    def _attach(self, downstream: Downstream[T]) -> FlowSubscription:
         if self._has_served:
             raise AlreadySubscribed(
                 f"rule 1.11: {self._name} serves one subscriber, and has one or had one; "

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from .responder import ResponderOptions
 from .server import Server
 from .transports.asgi import AsgiTransport, Receive, Send
-from .transports.message_framing import is_origin_allowed
+from .transports.origins import is_origin_allowed
 
 if TYPE_CHECKING:
     from .protocol.limits import Limits

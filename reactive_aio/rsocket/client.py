@@ -50,10 +50,10 @@ class Client(Requester[T]):
         driver: Driver,
         codec: Codec[T],
         route: str | None = None,
-        n: int | None = None,
+        prefetch: int | None = None,
         reconnector: Reconnector | None = None,
     ) -> None:
-        super().__init__(driver, codec, route, n)
+        super().__init__(driver, codec, route, prefetch)
         self._reconnector = reconnector
         if reconnector is not None:
             reconnector.on_reconnect = self._replace_driver
@@ -211,7 +211,7 @@ async def connect(
 
     policy = None if retry is None else RetryPolicy.of(retry)
     reconnector = Reconnector(make_driver, dial_address, policy)
-    return Client(await reconnector.connect(), codec, address.route, address.n, reconnector)
+    return Client(await reconnector.connect(), codec, address.route, address.prefetch, reconnector)
 
 
 async def _dial(limit: float, address: Address, driver: Driver, ssl: SSLContext | None) -> None:

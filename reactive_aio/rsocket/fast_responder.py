@@ -61,7 +61,7 @@ class FastResponder:
         if setup is None:
             return None
         found = self._learn(setup, metadata)
-        if self._responder.envelopes.holds(setup, metadata):
+        if self._responder.metadata_cache.holds(setup, metadata):
             known = self.known(setup)
             if len(known) >= _KEPT:
                 known.clear()
@@ -71,14 +71,14 @@ class FastResponder:
     def _learn(self, setup: "Setup", metadata: bytes | None) -> DirectHandler | None:
         responder = self._responder
         try:
-            envelope = responder.envelopes.read(setup, metadata)
-            if responder.hooks.authorize is not None or envelope.timeout is not None:
+            envelope = responder.metadata_cache.read(setup, metadata)
+            if responder.auth.authorize is not None or envelope.timeout is not None:
                 return None
             found = responder.router.find(envelope.route)
             if found is None or not found[0].needs_only_data or len(envelope.accept) > 1:
                 return None
             handler, texts = found
-            read, written = responder.choose(setup, envelope)
+            read, written = responder.choose_codecs(setup, envelope)
             return DirectHandler(handler.bind(read, handler.route_arguments(texts)), written.encode)
         except (ProtocolError, RequestInvalid):  # it is refused on the long way
             return None

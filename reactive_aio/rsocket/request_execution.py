@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from anyio import move_on_after
 
+from .._core.flow_subscription import FlowSubscription
 from .._core.loop import CancelledError
 from ..coerce import to_flow
 from ..errors import AlreadySubscribed
@@ -25,7 +26,6 @@ from .stream_adapters import InboundStream, OutboundStream
 if TYPE_CHECKING:
     from .._core.loop import TimerHandle
     from ..flow import Flow
-    from ..spec import Subscription
     from .driver import Driver
     from .payloads import Codec
     from .responder import RouterResponder
@@ -53,8 +53,8 @@ class RequestExecution:
         self._sender: Any = self
         try:
             setup = driver.connection.setup
-            envelope = responder.envelopes.read(setup, requested.payload.metadata)
-            reads, writes = responder.choose(setup, envelope)
+            envelope = responder.metadata_cache.read(setup, requested.payload.metadata)
+            reads, writes = responder.choose_codecs(setup, envelope)
         except ProtocolError as error:
             raise RequestInvalid(ErrorCode.INVALID, f"{error}".encode()) from None
         self.data_codec: Codec[Any] = reads
@@ -77,7 +77,7 @@ class RequestExecution:
         if request.deadline is not None:
             left = request.deadline - driver.loop_handle.time()
             self._timer = driver.loop_handle.call_later(left, self._too_late)
-        if self.responder.hooks.authorize is not None:
+        if self.responder.auth.authorize is not None:
             self._task = driver.create_task(self._permitted(), f"rsocket: serves {request.route}")
             return
         self._take(self._call())
@@ -125,7 +125,7 @@ class RequestExecution:
             inflow.bind(self.stream_id)
             self.driver.connection.request(self.stream_id, n)
 
-        def open(downstream: Downstream[Any]) -> "Subscription":
+        def open(downstream: Downstream[Any]) -> FlowSubscription:
             return InboundStream(self.driver, downstream, decode, begin)
 
         return from_push(open, name="incoming", holds=None)
@@ -135,7 +135,7 @@ class RequestExecution:
         await self._await(self._after_permission())
 
     async def _after_permission(self) -> Any:
-        await self.responder.hooks.check(self.request)
+        await self.responder.auth.check(self.request)
         result = self._call()
         return await result if isawaitable(result) else result
 
@@ -183,7 +183,7 @@ class RequestExecution:
     def refuse(self, error: BaseException) -> None:
         """Answer with *error*."""
         self.ended()
-        code, data = self.responder.failed(self.driver, error)
+        code, data = self.responder.error_frame(self.driver, error)
         if self.requested.model is not InteractionModel.FNF:
             self.driver.streams.remove_sender(self.stream_id)
             self.driver.connection.fail_stream(self.stream_id, code, data)
@@ -243,18 +243,12 @@ class RequestExecution:
             return None  # this connection's metadata cannot say it
 
     def _failed(self, error: BaseException) -> tuple[int, bytes]:
-        return self.responder.failed(self.driver, error)
+        return self.responder.error_frame(self.driver, error)
 
     # -- fire and forget ---------------------------------------------------------------------------
     def _forget(self) -> None:
-        responder = self.responder
-        if not responder.take_place():
-            return
-        task = self.driver.create_task(self._run(), f"rsocket: {self.request.route}")
-        if task is None:
-            responder.leave_place()
-        else:
-            task.add_done_callback(lambda _: responder.leave_place())
+        name = f"rsocket: {self.request.route}"
+        self.responder.start_without_response(self.driver, self._run(), name)
 
     async def _run(self) -> None:
         try:
@@ -264,7 +258,7 @@ class RequestExecution:
                 if publisher is not None:
                     await publisher.for_each(_ignore)
         except Exception as error:
-            self.responder.failed(self.driver, error)
+            self.responder.error_frame(self.driver, error)
 
 
 class _ExecutionStream(OutboundStream):

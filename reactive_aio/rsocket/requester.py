@@ -16,6 +16,7 @@ from typing import (
 )
 
 from .._core.duration import Duration, to_seconds
+from .._core.flow_subscription import FlowSubscription
 from ..coerce import Source, to_flow
 from ..stage import Downstream, from_push
 from .driver import Driver
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from .._core.loop import Future, TimerHandle
     from ..flow import Flow
-    from ..spec import Subscription
     from .payloads import Codec
 
 __all__ = ("RequestOptions", "Requester")
@@ -64,12 +64,16 @@ class Requester(Generic[T]):
     """
 
     def __init__(
-        self, driver: Driver, codec: "Codec[T]", route: str | None = None, n: int | None = None
+        self,
+        driver: Driver,
+        codec: "Codec[T]",
+        route: str | None = None,
+        prefetch: int | None = None,
     ) -> None:
         self._driver = driver
         self._codec = codec
         self._route = route
-        self._n = n
+        self._prefetch = prefetch
         self._route_metadata: dict[str | None, bytes | None] = {}
         """The encoded metadata of requests with a route alone, for up to 256 routes."""
 
@@ -185,7 +189,7 @@ class Requester(Generic[T]):
         subscribe = self._subscribing(codec, partial(open_stream, send_request), limit)
         name = f"request_stream({route or self._route or ''})"
         flow: Flow[Any] = from_push(subscribe, name=name, holds=None)
-        return flow if self._n is None else flow.boundary(self._n)
+        return flow if self._prefetch is None else flow.boundary(self._prefetch)
 
     @overload
     def request_channel(
@@ -266,10 +270,10 @@ class Requester(Generic[T]):
         codec: "Codec[Any] | None",
         begin: "Callable[[InboundStream, int], None]",
         limit: float | None,
-    ) -> "Callable[[Downstream[Any]], Subscription]":
+    ) -> "Callable[[Downstream[Any]], FlowSubscription]":
         decode = (codec or self._codec).decode
 
-        def subscribe(downstream: Downstream[Any]) -> "Subscription":
+        def subscribe(downstream: Downstream[Any]) -> FlowSubscription:
             if limit is None:
                 return InboundStream(self._driver, downstream, decode, begin)
             return TimedInboundStream(self._driver, downstream, decode, begin, limit)

@@ -53,7 +53,7 @@ class ResponderOptions(TypedDict, total=False):
     max_fire_and_forget: int
     """The maximum number of fire-and-forget requests and metadata pushes that are served at the
     same time, on all connections: 256. More are dropped."""
-    tell_errors: bool
+    expose_errors: bool
     """Whether the texts of all exceptions, not only of `StreamFailed`, are sent to the peer."""
     on_error: Callable[[BaseException], object] | None
     """Called with exceptions that are not sent to the peer; by default, the loop's handler is."""
@@ -72,20 +72,20 @@ class RouterResponder:
         codecs: dict[str, Codec[Any]] | None = None,
         leases: "Callable[[Any], Publisher[Lease]] | None" = None,
         on_connect: Callable[[Requester[Any]], Any] | None = None,
-        tell_errors: bool = False,
+        expose_errors: bool = False,
         on_error: Callable[[BaseException], object] | None = None,
         max_fire_and_forget: int = 256,
     ) -> None:
         self.router: Router = router
-        self.envelopes: MetadataCache = MetadataCache()
+        self.metadata_cache: MetadataCache = MetadataCache()
         self._auth_timeout = to_seconds(auth_timeout, "auth_timeout")
-        self.hooks: AuthHooks = AuthHooks(authenticate, authorize, self._auth_timeout)
+        self.auth: AuthHooks = AuthHooks(authenticate, authorize, self._auth_timeout)
         self._short = FastResponder(self)
         self.sessions: ResumableSessions = ResumableSessions()
         self._codecs = CODECS | (codecs or {})
         self._leases = leases
         self._on_connect = on_connect
-        self._tell_errors = tell_errors
+        self._expose_errors = expose_errors
         self._on_error = on_error
         self._max_fire_and_forget = max_fire_and_forget
         self._running = 0
@@ -104,7 +104,7 @@ class RouterResponder:
         if driver.is_resume_only:
             driver.reject("there are too many connections")
             return
-        if self.hooks.authenticate is None:
+        if self.auth.authenticate is None:
             self._accept(driver, setup)
             return
         timeout = self._auth_timeout
@@ -118,7 +118,7 @@ class RouterResponder:
     async def _authenticate(self, driver: Driver, setup: Setup) -> None:
         user: Any = None
         try:
-            user = await self.hooks.identify(connecting_client(driver, setup))
+            user = await self.auth.identify(connecting_client(driver, setup))
         except ProtocolError:
             driver.reject("the credentials cannot be read")
             return
@@ -223,20 +223,16 @@ class RouterResponder:
                 served.refuse(error)
 
     def refuse(self, driver: Driver, stream_id: int, error: BaseException) -> None:
-        code, data = self.failed(driver, error)
+        code, data = self.error_frame(driver, error)
         driver.connection.fail_stream(stream_id, code, data)
         driver.schedule_turn()
 
     def pushed(self, driver: Driver, metadata: bytes) -> None:
         """Metadata for the whole connection; malformed and excess metadata is dropped."""
-        if self.router.metadata_push is None or not self.take_place():
-            return
-        coroutine: Coroutine[Any, Any, None] = self._push(driver, metadata)
-        task = driver.create_task(coroutine, "rsocket: metadata push")
-        if task is None:
-            self.leave_place()
-        else:
-            task.add_done_callback(lambda _: self.leave_place())
+        if self.router.metadata_push is not None:
+            self.start_without_response(
+                driver, self._push(driver, metadata), "rsocket: metadata push"
+            )
 
     async def _push(self, driver: Driver, metadata: bytes) -> None:
         setup = driver.connection.setup
@@ -254,11 +250,11 @@ class RouterResponder:
         except Exception as error:
             self._report(driver, error)
 
-    def failed(self, driver: Driver, error: BaseException) -> tuple[int, bytes]:
+    def error_frame(self, driver: Driver, error: BaseException) -> tuple[int, bytes]:
         """The error frame for *error*, which is reported unless it is meant for the peer."""
         if not isinstance(error, StreamFailed):
             self._report(driver, error)
-        return answer(error, self._tell_errors)
+        return answer(error, self._expose_errors)
 
     def _report(self, driver: Driver, error: BaseException) -> None:
         if self._on_error is not None:
@@ -271,35 +267,40 @@ class RouterResponder:
         """The codec of a connection; `BYTES` for an unknown type."""
         return self._codecs.get(setup.data_mime if setup else "", BYTES)
 
-    def choose(
-        self, setup: Setup | None, envelope: RequestMetadata
+    def choose_codecs(
+        self, setup: Setup | None, metadata: RequestMetadata
     ) -> tuple[Codec[Any], Codec[Any]]:
         """The codecs for a request's data and for its response; raises `RequestInvalid`."""
         data = self.codec(setup)
-        if envelope.mime is not None:
-            known = self._codecs.get(envelope.mime)
+        if metadata.mime is not None:
+            known = self._codecs.get(metadata.mime)
             if known is None:
-                message = f"data of type {envelope.mime} cannot be read here"
+                message = f"data of type {metadata.mime} cannot be read here"
                 raise RequestInvalid(ErrorCode.INVALID, message.encode())
             data = known
-        if not envelope.accept:
+        if not metadata.accept:
             return data, data
-        for mime in envelope.accept:
+        for mime in metadata.accept:
             if mime in self._codecs:
                 return data, self._codecs[mime]
-        message = f"none of the acceptable types can be written here: {', '.join(envelope.accept)}"
+        message = f"none of the acceptable types can be written here: {', '.join(metadata.accept)}"
         raise RequestInvalid(ErrorCode.INVALID, message.encode())
 
     # -- fire and forget ---------------------------------------------------------------------------
-    def take_place(self) -> bool:
-        """Count one more fire-and-forget request; False if too many are running."""
+    def start_without_response(
+        self, driver: Driver, coroutine: Coroutine[Any, Any, None], name: str
+    ) -> None:
+        """Run *coroutine* as a task, or drop it if too many are running."""
         if self._running >= self._max_fire_and_forget:
             self.dropped_requests += 1
-            return False
-        self._running += 1
-        return True
+            coroutine.close()
+            return
+        task = driver.create_task(coroutine, name)
+        if task is not None:
+            self._running += 1
+            task.add_done_callback(self._task_done)
 
-    def leave_place(self) -> None:
+    def _task_done(self, _: object) -> None:
         self._running -= 1
 
 

@@ -1,7 +1,7 @@
-"""Sessions that a server keeps for clients that lost their transport, and gives back to them.
+"""The sessions that clients of a server may resume.
 
-Who knows the token, 128 random bits, gets the session. If its first connection showed a TLS
-certificate, the one that comes back must show the same.
+The token of a session, 128 random bits, grants access to it. A session that began with a TLS client
+certificate requires the same certificate again.
 """
 
 from typing import Any
@@ -23,20 +23,20 @@ class ResumableSessions:
         return len(self._sessions)
 
     def keep(self, token: bytes, driver: Driver) -> bool:
-        """Whether the session of *driver* can be given back by *token*."""
+        """Make the session of *driver* resumable by *token*; False if there are too many."""
         if not self._sessions.add(token, (driver, _certificate(driver))):
             return False
         driver.add_close_callback(lambda _: self._sessions.remove(token))
         return True
 
-    def resume(self, stranger: Driver, frame: Resume) -> None:
-        """Give the session to the client that came back with *stranger*'s transport."""
+    def resume(self, newcomer: Driver, frame: Resume) -> None:
+        """Continue a session on the transport of *newcomer*, or reject the connection."""
         found = self._sessions.find(frame.token)
-        if found is None or found[1] != _certificate(stranger):
-            stranger.reject("there is no such session")
+        if found is None or found[1] != _certificate(newcomer):
+            newcomer.reject("there is no such session")
             return
-        if not found[0].take_over(stranger, frame):
-            stranger.reject("the session cannot go on")
+        if not found[0].take_over(newcomer, frame):
+            newcomer.reject("the session cannot go on")
 
 
 def _certificate(driver: Driver) -> bytes | None:

@@ -7,6 +7,7 @@ subscribes to what is sent, and asks for what the connection passes on of the pe
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .._core.flow_subscription import FlowSubscription
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .driver import Driver
 from .payloads import PayloadError
@@ -35,7 +36,7 @@ def answer(error: BaseException, tell: bool) -> tuple[int, bytes]:
     return ErrorCode.APPLICATION_ERROR, f"{error}".encode() if tell else b""
 
 
-class InboundStream:
+class InboundStream(FlowSubscription):
     """What comes in on one stream, as the subscription of the flow that it feeds."""
 
     def __init__(
@@ -214,6 +215,10 @@ class OutboundStream(BulkSubscriber):
         self._elements.append(element)
         self.flush()
 
+    @property
+    def container(self) -> list[Any]:
+        return self._elements
+
     def flush(self) -> None:
         if self._elements and not self.is_notified:
             self.is_notified = True
@@ -265,6 +270,10 @@ class ChannelSender(OutboundStream):
         self._open = open
         self._pending = 1
         inflow.left = self.cancelled
+
+    @property
+    def container(self) -> list[Any]:
+        return self._elements
 
     def flush(self) -> None:
         if self._elements and not self.stream_id and not self.over:

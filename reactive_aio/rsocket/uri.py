@@ -32,7 +32,7 @@ class Address:
     path: str = ""
     route: str | None = None
     """The route of requests that name none."""
-    n: int | None = None
+    prefetch: int | None = None
     """The number of elements that a stream prefetches, whatever its subscriber requests."""
 
     @classmethod
@@ -48,11 +48,13 @@ class Address:
             raise ValueError(f"{uri!r}: write one of {known}")
         if parts.username is not None or parts.fragment:
             raise ValueError(f"{uri!r}: an address has neither credentials nor a fragment")
-        route, n = _parse_query(uri, parts.query)
+        route, prefetch = _parse_query(uri, parts.query)
         if transport == "unix":
             if parts.netloc or not parts.path:
                 raise ValueError(f"{uri!r}: write unix:///path/of/the/socket")
-            return cls(transport=transport, path=unquote(parts.path), route=route, n=n)
+            return cls(
+                transport=transport, path=unquote(parts.path), route=route, prefetch=prefetch
+            )
         host, port, path = parts.hostname, _port(uri, parts), ""
         if transport in _WEBSOCKET_PORTS:
             port, path = _WEBSOCKET_PORTS[transport] if port is None else port, parts.path or "/"
@@ -61,7 +63,9 @@ class Address:
                 raise ValueError(f"{uri!r}: write {example}, percent-encoded where need be")
         if not host or port is None or (not path and parts.path not in ("", "/")):
             raise ValueError(f"{uri!r}: write {transport}://host:port, without a path")
-        return cls(transport=transport, host=host, port=port, path=path, route=route, n=n)
+        return cls(
+            transport=transport, host=host, port=port, path=path, route=route, prefetch=prefetch
+        )
 
     @property
     def is_secure(self) -> bool:
@@ -92,10 +96,10 @@ def _parse_query(uri: str, query: str) -> tuple[str | None, int | None]:
         raise ValueError(f"{uri!r}: unknown {', '.join(sorted(unknown))}; route and n are known")
     if twice := [name for name, values in options.items() if len(values) > 1]:
         raise ValueError(f"{uri!r}: {', '.join(twice)} is given twice")
-    n: int | None = None
+    prefetch: int | None = None
     if "n" in options:
         text = options["n"][0]
         if not (text.isascii() and text.isdigit()) or len(text) > 9 or int(text) < 1:
             raise ValueError(f"{uri!r}: n must be from 1 to 999999999, not {text!r}")
-        n = int(text)
-    return options.get("route", [None])[0], n
+        prefetch = int(text)
+    return options.get("route", [None])[0], prefetch

@@ -59,7 +59,7 @@ class DataFrameSource:
 
     def chain(self) -> Chain:
         """Return the chain of a flow; its `explain()` shows Spark's plan."""
-        source = replace(self._push_source(NO_PROGRESS), about=self._explain)
+        source = replace(self._push_source(NO_PROGRESS), details=self._explain)
         if self.on_progress is not None:
             rows = count_rows if self.kind == "batch" else len
             source = replace(source, open=metered(self._push_source, self.on_progress, rows))

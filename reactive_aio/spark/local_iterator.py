@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from .._sources.thread import Interruptible, from_interruptible
 from ._internals import LocalIteratorReader, java_dataset, local_iterator_reader, row_rdd
+from .errors import explained
 from .observations import Observations
 from .progress import NO_PROGRESS, ProgressMeter
 from .rows import RowKind, from_spark_row
@@ -76,7 +77,7 @@ def _rows(
             meter.add_from_thread("partitions", rdd.getNumPartitions())
         return rows
 
-    with jobs.explained():
+    with explained(jobs.df):
         rows = jobs.run(start)
         try:
             # Not `yield from`: closing this generator would close *rows* first.

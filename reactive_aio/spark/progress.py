@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from .._core.compiler.chain_sources import PushSource
 from .._core.compiler.inline import describe
 from .._core.demand import Demand
+from .._core.flow_subscription import FlowSubscription
 from .._core.loop import LoopHandle, TimerHandle
 
 if TYPE_CHECKING:
-    from ..spec import Subscription
     from ..stage import Downstream
 
 __all__ = (
@@ -248,12 +248,12 @@ class _MeteredDownstream:
         self._downstream.fail(error)
 
 
-class _MeteredSubscription:
+class _MeteredSubscription(FlowSubscription):
     """Counts the requests to a subscription."""
 
     __slots__ = ("_meter", "_subscription")
 
-    def __init__(self, subscription: "Subscription", meter: ProgressMeter) -> None:
+    def __init__(self, subscription: FlowSubscription, meter: ProgressMeter) -> None:
         self._subscription = subscription
         self._meter = meter
 
@@ -265,18 +265,25 @@ class _MeteredSubscription:
         self._meter.finish("cancelled")
         self._subscription.cancel()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._subscription, name)  # processed, aclose: where it has them
+    def processed(self) -> None:
+        self._subscription.processed()
+
+    @property
+    def is_clean(self) -> bool:
+        return self._subscription.is_clean
+
+    async def aclose(self) -> None:
+        await self._subscription.aclose()
 
 
 def metered(
     make_source: Callable[[ProgressMeter], PushSource],
     on_progress: OnProgress,
     count_rows: Callable[[list[Any]], int] = len,
-) -> "Callable[[Downstream[Any]], Subscription]":
+) -> "Callable[[Downstream[Any]], FlowSubscription]":
     """Return a function that opens a source with a meter for each subscription."""
 
-    def open_subscription(downstream: "Downstream[Any]") -> "Subscription":
+    def open_subscription(downstream: "Downstream[Any]") -> FlowSubscription:
         meter = ProgressMeter(on_progress, LoopHandle("from_dataframe()"))
         counting = _MeteredDownstream(downstream, meter, count_rows)
         return _MeteredSubscription(make_source(meter).open(counting), meter)

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from uuid import uuid4
 
@@ -61,7 +61,7 @@ class TaggedJobs:
         *owns_thread*, no other work runs on this thread, so it keeps the properties: setting them
         takes about fifteen calls.
         """
-        with self.explained():
+        with explained(self.df):
             if hasattr(self._thread, "is_tagged"):
                 return work()
             keeps = owns_thread and has_pinned_threads()
@@ -79,10 +79,6 @@ class TaggedJobs:
             return work()
 
         return cast("T", inherit_properties(self.df)(run)())
-
-    def explained(self) -> AbstractContextManager[None]:
-        """Replace an exception raised inside by the one that explains it."""
-        return explained(self.df)
 
     def cancel(self) -> None:
         """Cancel the jobs that run now; more of them may start a moment later."""

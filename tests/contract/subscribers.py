@@ -6,7 +6,7 @@ from typing import Any
 
 from reactive_aio import Flow, from_iterable, from_publisher
 from reactive_aio.spec import Publisher, Subscription
-from reactive_aio.stage import Downstream, from_async, from_pull, from_push
+from reactive_aio.stage import Downstream, FlowSubscription, from_async, from_pull, from_push
 from reactive_aio.testing import SubscriberProbe
 
 UNBOUNDED = 2**63 - 1
@@ -134,7 +134,7 @@ class Source:
         return self.aiter().boundary(3).map(abs).boundary(2).map_async(itself)
 
 
-class Unmade:
+class Unmade(FlowSubscription):
     """Pushes elements that are made when their turn comes."""
 
     def __init__(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reactive_aio import Flow
-from reactive_aio.stage import InlineStage, from_push
+from reactive_aio.stage import FlowSubscription, InlineStage, from_push
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
 from tests.contract.subscribers import SHAPES, UNBOUNDED, Source, turns
 
@@ -125,7 +125,7 @@ async def test_one_by_one_requests_starve_nobody(shape: Shape) -> None:
 def obliging(downstream: Any) -> Any:
     """Sends whatever it is asked for, at once."""
 
-    class Obliging:
+    class Obliging(FlowSubscription):
         def request(self, n: int, /) -> None:
             downstream.push(list(range(n)))
 

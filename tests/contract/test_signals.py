@@ -9,7 +9,7 @@ import pytest
 from reactive_aio import Flow, just
 from reactive_aio.errors import NotAnElement
 from reactive_aio.spec import Subscription
-from reactive_aio.stage import InlineStage, from_pull
+from reactive_aio.stage import FlowSubscription, InlineStage, from_pull
 from reactive_aio.testing import SubscriberProbe
 from tests.contract.subscribers import (
     BOTH,
@@ -204,13 +204,13 @@ async def test_none_is_no_element_and_the_error_says_who_made_it(made: Any, advi
 
 async def test_a_pushed_none_fails_the_flow() -> None:
     def open(downstream: Any) -> Any:
-        class Hand:
+        class Pushing(FlowSubscription):
             def request(self, n: int, /) -> None:
                 downstream.push([None])
 
             def cancel(self) -> None: ...
 
-        return Hand()
+        return Pushing()
 
     (error,) = await collect(pushed(open))
     assert isinstance(error, NotAnElement)
@@ -224,14 +224,14 @@ async def test_an_element_that_cannot_be_made_fails_the_flow_behind_those_before
         raise LookupError("the third")
 
     def open(downstream: Any) -> Any:
-        class Hand:
+        class Pushing(FlowSubscription):
             def request(self, n: int, /) -> None:
                 downstream.push_from(elements(), 5)
 
             def cancel(self) -> None:
                 cancelled.append(self)
 
-        return Hand()
+        return Pushing()
 
     cancelled = list[Any]()
     *before, error = await collect(pushed(open))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from reactive_aio import Flow, from_iterable
+from reactive_aio.stage import FlowSubscription
 from tests.contract.subscribers import (
     SHAPES,
     UNBOUNDED,
@@ -141,7 +142,7 @@ async def test_a_request_that_comes_while_upstream_is_being_asked_is_not_lost() 
     asked: list[int] = []
 
     def open(inlet: Any) -> Any:
-        class Upstream:
+        class Upstream(FlowSubscription):
             def request(self, n: int, /) -> None:
                 asked.append(n)
                 inlet.push(list(range(n)))
@@ -167,7 +168,7 @@ async def test_a_request_while_upstream_is_asked_and_has_nothing_is_not_lost() -
     asked: list[int] = []
 
     def open(inlet: Any) -> Any:
-        class Upstream:
+        class Upstream(FlowSubscription):
             def request(self, n: int, /) -> None:
                 asked.append(n)
                 if len(asked) == 1:

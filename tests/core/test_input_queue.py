@@ -7,13 +7,15 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from reactive_aio._core.compiler.loop_compiler import UpstreamFailed
 from reactive_aio._core.demand import UNBOUNDED
-from reactive_aio._core.subscription.input_queue import InputQueue, UpstreamFailed
+from reactive_aio._core.subscription.input_queue import InputQueue
 from reactive_aio.errors import RuleViolation
+from reactive_aio.stage import FlowSubscription
 from tests.core import machines
 
 
-class Upstream:
+class Upstream(FlowSubscription):
     """Counts what it is asked."""
 
     def __init__(self, *, on_request: Callable[[int], object] | None = None) -> None:
@@ -55,8 +57,8 @@ class Traffic(RuleBasedStateMachine):
     @precondition(lambda self: not self.hand)
     @rule()
     def ask(self) -> None:
-        if not self.intake.news:
-            self.intake.ask(self.demand)
+        if not self.intake.has_news:
+            self.intake.request_needed(self.demand)
 
     @precondition(lambda self: self.intake.outstanding > 0)
     @rule(data=st.data())
@@ -101,7 +103,7 @@ def test_whatever_the_traffic_nothing_is_lost_or_unasked_for() -> None:
 def test_what_is_pushed_unmade_is_made_one_by_one() -> None:
     made, _, _ = intake()
     source = count()
-    made.ask(5)
+    made.request_needed(5)
     made.push_from(source, 5)
     chunk = made.take(3)
     assert chunk is not None
@@ -114,7 +116,7 @@ def test_what_is_pushed_unmade_is_made_one_by_one() -> None:
 def test_an_iterator_is_handed_over_bit_by_bit() -> None:
     made, _, wakes = intake()
     source = count()
-    made.ask(9)
+    made.request_needed(9)
     made.push_from(source, 2)
     made.push_from(source, 3)
     made.push_from(source, 0)
@@ -128,7 +130,7 @@ def test_an_iterator_is_handed_over_bit_by_bit() -> None:
 def test_a_list_that_was_pushed_stays_the_pushers() -> None:
     made, _, _ = intake()
     mine = [1]
-    made.ask(3)
+    made.request_needed(3)
     made.push(mine)
     made.push([2])
     mine.append(9)
@@ -137,19 +139,19 @@ def test_a_list_that_was_pushed_stays_the_pushers() -> None:
 
 def test_it_asks_for_what_is_missing_only() -> None:
     made, upstream, _ = intake()
-    made.ask(5)
+    made.request_needed(5)
     made.push([1, 2])
     made.take(9)
-    made.ask(5)  # two more were dropped on the way
+    made.request_needed(5)  # two more were dropped on the way
     assert upstream.requests == [5, 2]
 
 
 def test_the_window_caps_what_is_on_its_way() -> None:
     made, upstream, _ = intake(window=4)
-    made.ask(100)
-    made.ask(100)
+    made.request_needed(100)
+    made.request_needed(100)
     made.push([1])
-    made.ask(100)
+    made.request_needed(100)
     assert upstream.requests == [4, 1]
 
 
@@ -157,7 +159,7 @@ def test_unbounded_demand_is_asked_for_once() -> None:
     """3.17."""
     made, upstream, _ = intake()
     for _ in range(3):
-        made.ask(2**70)
+        made.request_needed(2**70)
         made.push([1])
         made.take(1)
     assert upstream.requests == [UNBOUNDED]
@@ -166,15 +168,15 @@ def test_unbounded_demand_is_asked_for_once() -> None:
 def test_no_demand_asks_for_nothing() -> None:
     """1.1; a cancelled island has a room of minus infinity."""
     made, upstream, _ = intake()
-    made.ask(0)
-    made.ask(float("-inf"))
+    made.request_needed(0)
+    made.request_needed(float("-inf"))
     assert upstream.requests == []
 
 
 @given(st.lists(st.integers(), max_size=20), st.integers(1, 6), st.booleans())
 def test_the_end_comes_behind_the_elements(elements: list[int], at_most: int, fails: bool) -> None:
     made, _, _ = intake()
-    made.ask(100)
+    made.request_needed(100)
     made.push(list(elements))
     error = ValueError("over")
     if fails:
@@ -208,7 +210,7 @@ def test_no_error_of_upstream_means_anything_to_the_loop_it_passes(error: BaseEx
 def test_more_than_was_requested_fails_and_cancels_upstream_once() -> None:
     """1.1."""
     made, upstream, _ = intake()
-    made.ask(1)
+    made.request_needed(1)
     made.push([1, 2])
     made.push([3])
     with pytest.raises(UpstreamFailed) as caught:
@@ -235,7 +237,7 @@ def test_an_upstream_that_raises_in_request_fails_the_flow_and_is_cancelled() ->
 
     made: InputQueue[int] = InputQueue(lambda: None, UNBOUNDED)
     made.upstream = upstream = Upstream(on_request=wrong)
-    made.ask(1)
+    made.request_needed(1)
     with pytest.raises(UpstreamFailed):
         made.take(1)
     made.close()
@@ -246,7 +248,7 @@ def test_more_unmade_than_was_requested_fails_too() -> None:
     """1.1."""
     made, upstream, _ = intake()
     source = count()
-    made.ask(1)
+    made.request_needed(1)
     made.push_from(source, 2)
     with pytest.raises(UpstreamFailed, match=r"sent 1 more than were requested"):
         made.take(9)
@@ -258,7 +260,7 @@ def test_more_unmade_than_was_requested_fails_too() -> None:
 def test_closing_cancels_an_upstream_that_has_not_ended(how: str) -> None:
     """3.13: and nothing that it still sends wakes anybody."""
     made, upstream, wakes = intake()
-    made.ask(3)
+    made.request_needed(3)
     if how == "complete":
         made.complete()
     elif how == "fail":
@@ -270,7 +272,7 @@ def test_closing_cancels_an_upstream_that_has_not_ended(how: str) -> None:
     made.push_from(count(), 1)
     made.complete()
     made.fail(ValueError())
-    made.ask(5)
+    made.request_needed(5)
     assert len(wakes) == before
     assert upstream.requests == [3]
 
@@ -278,7 +280,7 @@ def test_closing_cancels_an_upstream_that_has_not_ended(how: str) -> None:
 def test_signals_after_the_end_change_nothing() -> None:
     """1.7."""
     made, _, wakes = intake()
-    made.ask(5)
+    made.request_needed(5)
     made.complete()
     before = len(wakes)
     made.push([1])
@@ -296,6 +298,6 @@ def test_an_upstream_that_sends_inside_request_is_not_asked_again() -> None:
         made.push(list(range(n)))
 
     made.upstream = upstream = Upstream(on_request=send)
-    made.ask(4)
+    made.request_needed(4)
     assert made.take(9) == [0, 1, 2, 3]
     assert upstream.requests == [4]

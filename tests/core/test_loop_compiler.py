@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from reactive_aio import Flow, from_iterable
-from reactive_aio._core.compiler.loop_compiler import TURN
-from reactive_aio._sinks.async_iteration import _generate, _Pulled
+from reactive_aio._core.compiler.loop_compiler import SLICE_OVER
+from reactive_aio._sinks.async_iteration import _generate, _IslandIterator
 from reactive_aio.coerce import to_flow
-from reactive_aio.stage import Downstream, InlineStage, from_push, pull
+from reactive_aio.stage import Downstream, FlowSubscription, InlineStage, from_push, pull
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
 
 UNBOUNDED = 2**63 - 1
@@ -284,7 +284,7 @@ async def iterated(elements: AsyncIterator[int]) -> list[Any]:
 def walked(elements: Iterator[Any]) -> list[Any]:
     out: list[Any] = []
     try:
-        out.extend(x for x in elements if x is not TURN)
+        out.extend(x for x in elements if x is not SLICE_OVER)
     except Exception as error:
         return [*out, error]
     return [*out, "|"]
@@ -321,7 +321,7 @@ async def signals(kind: str, flow: Flow[int]) -> list[Any]:
         case "agen":
             return await iterated(_generate(flow.chain))
         case "turns":
-            return await iterated(_Pulled(flow.chain))
+            return await iterated(_IslandIterator(flow.chain))
         case "gen":
             return walked(pull(flow))
         case _:
@@ -457,7 +457,7 @@ async def test_upstream_is_asked_for_what_the_stages_still_need(
     assert asked == requests
 
 
-class Asked:
+class Asked(FlowSubscription):
     """The subscription of a source that never sends anything."""
 
     def __init__(self, asked: list[int]) -> None:

@@ -127,6 +127,7 @@ def test_memory_is_small(ended: Ended) -> None:
     assert ended.peak < 400
 
 
+@pytest.mark.thorough
 def test_a_slow_database_makes_spark_wait(tmp_path: Path) -> None:
     ended = run("--rows", "20000", "--slow", "--partitions", "4")
     assert ended.code == 0, ended.err

@@ -31,8 +31,8 @@ def test_what_died_between_delivery_and_checkpoint_is_neither_lost_nor_repeated(
     again = run("--directory", str(tmp_path))
     assert again.returncode == 0, again.stdout + again.stderr
     assert again.stdout.splitlines() == [
-        "micro-batch 1 came again, and is written already",
+        "micro-batch 1 is repeated, and has been written already",
         "micro-batch 2: 250 rows",
         "micro-batch 3: 250 rows",
-        "1000 rows, 1000 different ones, in 4 micro-batches",
+        "1000 rows, 1000 distinct, in 4 micro-batches",
     ]

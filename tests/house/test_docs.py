@@ -88,6 +88,7 @@ SHELLS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", PROGRAMS)
 def test_code_runs(block: Block, tmp_path: Path) -> None:
     assert block.info == ("python",)

@@ -49,6 +49,7 @@ def runs_of(report: list[ElementTree.Element], name: str) -> list[ElementTree.El
     return [case for case in report if case.attrib["name"].partition("[")[0] == f"test_{name}"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPLAINTS)
 def test_a_fault_fails_its_test(report: list[ElementTree.Element], name: str) -> None:
     runs = runs_of(report, name)
@@ -59,6 +60,7 @@ def test_a_fault_fails_its_test(report: list[ElementTree.Element], name: str) ->
         assert COMPLAINTS[name] in "".join(complaint.itertext()) + complaint.attrib["message"]
 
 
+@pytest.mark.slow
 def test_every_fault_has_an_expected_complaint(report: list[ElementTree.Element]) -> None:
     faulty = {
         case.attrib["name"].partition("[")[0].removeprefix("test_")
@@ -68,6 +70,7 @@ def test_every_fault_has_an_expected_complaint(report: list[ElementTree.Element]
     assert faulty == set(COMPLAINTS)
 
 
+@pytest.mark.slow
 def test_harmless_tests_pass(report: list[ElementTree.Element]) -> None:
     harmless = [case for case in report if case.attrib["classname"].endswith("TestHarmless")]
     assert harmless

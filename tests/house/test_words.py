@@ -9,6 +9,7 @@ finding is reported with its file, its line and the plain wording. To see those 
 import bisect
 import io
 import re
+import string
 import sys
 import tokenize
 import tomllib
@@ -25,15 +26,16 @@ THIS_FILE: Final = "tests/house/test_words.py"
 """Its tests need banned words."""
 PLACES: Final = ("benchmarks", "docs", "examples", "reactive_aio", "tests")
 SUFFIXES: Final = {".py", ".pyi", ".md", ".js", ".cjs", ".mjs"}
+LOWER: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 STRINGS: Final = {"STRING", "FSTRING_MIDDLE"}
 
 NOT_YET_REWRITTEN: Final[tuple[str, ...]] = (
     "ARCHITECTURE.md",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "README.md",
     "benchmarks/",
-    "docs/",
+    "docs/conformance.md",
+    "docs/guards.md",
+    "docs/laws.md",
+    "docs/protocol.md",
     "examples/",
     "noxfile.py",
     "reactive_aio/__init__.py",
@@ -46,7 +48,10 @@ NOT_YET_REWRITTEN: Final[tuple[str, ...]] = (
     "reactive_aio/flow.py",
     "reactive_aio/processors/",
     "reactive_aio/retry.py",
-    "reactive_aio/rsocket/",
+    "reactive_aio/rsocket/lease_wait.py",
+    "reactive_aio/rsocket/protocol/",
+    "reactive_aio/rsocket/request_execution.py",
+    "reactive_aio/rsocket/stream_adapters.py",
     "reactive_aio/spec.py",
     "reactive_aio/stage.py",
     "reactive_aio/tck/",
@@ -59,7 +64,17 @@ NOT_YET_REWRITTEN: Final[tuple[str, ...]] = (
     "tests/interop/",
     "tests/operators/",
     "tests/processors/",
-    "tests/rsocket/",
+    "tests/rsocket/test_browser.py",
+    "tests/rsocket/test_codec.py",
+    "tests/rsocket/test_connection.py",
+    "tests/rsocket/test_hostile.py",
+    "tests/rsocket/test_lane.py",
+    "tests/rsocket/test_pair.py",
+    "tests/rsocket/test_parts.py",
+    "tests/rsocket/test_remote_laws.py",
+    "tests/rsocket/test_resume.py",
+    "tests/rsocket/test_single.py",
+    "tests/rsocket/wire.py",
     "tests/sinks/",
     "tests/sources/",
     "tests/spark/",
@@ -124,7 +139,7 @@ class Checker:
         turns = {key: rule for key, rule in self._rules.items() if rule.kind == "turn"}
         allowed = [_spaced(rule.allow) for rule in turns.values() if rule.allow]
         banned = [f"(?P<{key}>{_spaced(rule.pattern)})" for key, rule in turns.items()]
-        self._turns = _words("|".join([*allowed, *banned]), re.IGNORECASE)
+        self._turns = _words("|".join([*allowed, *banned]))
         names = [
             f"(?P<{key}>{r'(?<=[.])' if rule.kind == 'attribute' else ''}(?:{rule.pattern}))"
             for key, rule in self._rules.items()
@@ -135,7 +150,9 @@ class Checker:
     def check(self, path: str, text: str) -> list[Finding]:
         """The findings in a file: in its path, its prose and its names."""
         found = [(0, match) for match in self._turns.finditer(path) if match.lastgroup]
-        in_text = [match for match in self._turns.finditer(text) if match.lastgroup]
+        # In lower case, as ignoring the case takes twice the time.
+        lower = text.translate(LOWER)
+        in_text = [match for match in self._turns.finditer(lower) if match.lastgroup]
         names = [*self._names.finditer(text)] if self._names and path.endswith(".py") else []
         if path.endswith(".py") and (in_text or names):
             tokens = _Tokens(text)
@@ -189,9 +206,9 @@ def _spaced(pattern: str) -> str:
     return pattern.replace(" ", r"[\s#_]+")
 
 
-def _words(pattern: str, flags: int) -> re.Pattern[str]:
+def _words(pattern: str) -> re.Pattern[str]:
     """*pattern* between the bounds of words, where ``_`` separates words too."""
-    return re.compile(rf"(?<![^\W_])(?:{pattern})(?![^\W_])", flags)
+    return re.compile(rf"(?<![^\W_])(?:{pattern})(?![^\W_])")
 
 
 def _line(text: str, match: re.Match[str]) -> int:

@@ -6,6 +6,8 @@ import ssl
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from reactive_aio.rsocket import Limits, Resumption, SimpleAuth, asgi_app, serve
 from reactive_aio.tck import Outcome, Report, Timeouts
 from reactive_aio.tck.network.judge import NetworkJudge, select_laws
@@ -14,6 +16,8 @@ from reactive_aio.tck.network.transports import ServerAddress
 from tests.interop.kit_routes import kit_routes
 from tests.rsocket.test_asgi_app import mounted_in_starlette, running
 from tests.rsocket.test_auth import Authority
+
+pytestmark = pytest.mark.slow
 
 PATIENT: Final = Timeouts(response=20.0, reduced_response=20.0, quiet_period=0.02)
 SOON: Final = Limits(setup_timeout=1.5, frame_timeout=1.5, max_payload=32 * 1024 * 1024)
@@ -52,6 +56,7 @@ async def test_all_laws_of_the_wire_hold_over_tcp() -> None:
 
 
 # Only the transport differs: one event loop is enough.
+@pytest.mark.thorough
 def test_all_laws_of_the_wire_hold_over_unix_sockets(tmp_path: Path) -> None:
     holds(asyncio.run(judged(f"unix://{tmp_path}/socket")), *MESSAGES)
 
@@ -61,6 +66,7 @@ def test_all_laws_of_the_wire_hold_over_websocket() -> None:
     holds(report, "wire34_closes_on_half_a_frame")
 
 
+@pytest.mark.thorough
 def test_all_laws_of_the_wire_hold_over_tls() -> None:
     authority = Authority()
     uri = "tls://127.0.0.1:0"

@@ -15,6 +15,8 @@ from reactive_aio.testing import SubscriberProbe
 from tests.interop.pypi_server import Payload, Tcp, composite, listen
 from tests.interop.recording_routes import RecordingRoutes
 
+pytestmark = pytest.mark.slow
+
 Client: Any = import_module("rsocket.rsocket_client").RSocketClient
 single_transport: Any = import_module("rsocket.helpers").single_transport_provider
 Awaitable_: Any = import_module("rsocket.awaitable.awaitable_rsocket").AwaitableRSocket

@@ -24,6 +24,8 @@ from tests.interop.node import JsPeer
 from tests.interop.recording_routes import RecordingRoutes
 from tests.rsocket.cut_transport import Proxy
 
+pytestmark = pytest.mark.slow
+
 MIB: Final = 1024 * 1024
 LARGE: Final = 17 * MIB
 LINES: Final = ("alpha", "legacy")

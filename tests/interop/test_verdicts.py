@@ -12,6 +12,8 @@ from reactive_aio.tck.network.server_profile import ServerProfile
 from tests.interop.node import PEERS
 from tests.node.packages import Packages
 
+pytestmark = pytest.mark.slow
+
 TIMEOUTS: Final = Timeouts(response=3.0, reduced_response=1.0, quiet_period=0.03)
 PROFILE: Final = ServerProfile(rejected_user=("me", "wrong"))
 

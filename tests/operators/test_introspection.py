@@ -76,7 +76,7 @@ def test_explain_says_where_a_task_is_needed() -> None:
 )
 def test_explain_prints_the_very_loop_that_runs(flow: Flow[Any], text: str) -> None:
     shown = [line.removeprefix("    ") for line in flow.explain(code=True).splitlines()]
-    loop = flow.chain.compiled_loop("task" if flow.chain.awaits else "sync", "call").source
+    loop = flow.chain.compiled_loop("task" if flow.chain.awaits else "sync", "call").text
     assert text in loop
     assert set(loop.splitlines()) <= set(shown)
 

@@ -489,8 +489,8 @@ async def test_log_writes_each_signal(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_chain_without_them_has_no_trace_of_them() -> None:
     plain = flow_range(3).map(str).filter(bool)
     loop = plain.chain.compiled_loop("sync", "call")
-    assert loop.hooks is None
-    assert "H." not in loop.source
+    assert loop.end_hooks is None
+    assert "H." not in loop.text
     assert not plain.chain.request_hooks
     assert plain.chain.is_pullable
     assert plain.do_finally(ignore).chain.is_pullable
@@ -499,7 +499,7 @@ def test_a_chain_without_them_has_no_trace_of_them() -> None:
 
 def test_looking_costs_nothing_per_element() -> None:
     def body(flow: Flow[Any]) -> list[str]:
-        text = flow.chain.compiled_loop("sync", "call").source
+        text = flow.chain.compiled_loop("sync", "call").text
         start = text.index("for x in islice(src, size):")
         lines = text[start : text.index("if x is END:")].splitlines()
         return [line.partition("  # ")[0].strip().replace("_2", "_1") for line in lines]

@@ -73,6 +73,7 @@ MOUNTS = [mounted_in_starlette, route_of_starlette, mounted_in_fastapi, alone]
 
 
 # -- under uvicorn ---------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("mount", MOUNTS)
 async def test_all_models_under_uvicorn(mount: Callable[[AsgiApp], Any]) -> None:
     app = asgi_app(router)

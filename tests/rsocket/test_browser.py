@@ -48,6 +48,7 @@ asyncio.run(main())
 ENVIRONMENT: dict[str, str] = {}
 
 pytestmark = [
+    pytest.mark.slow,
     # One event loop is enough: the code under test runs in other processes.
     pytest.mark.asyncio(loop_factories=["asyncio"]),
     pytest.mark.timeout(150),  # npm may download packages

@@ -24,6 +24,8 @@ from reactive_aio.rsocket import (
 )
 from reactive_aio.testing.probes import PublisherProbe, SubscriberProbe
 
+from .loop_turns import turns
+
 router = Router()
 WANTED = ClientOptions(lease=True)
 
@@ -41,11 +43,6 @@ def count(n: int) -> Flow[int]:
 @router.route("plus")
 def plus(incoming: Flow[int]) -> Flow[int]:
     return incoming.map(lambda n: n + 1)
-
-
-async def turns(count: int = 20) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 @pytest.mark.virtual_time

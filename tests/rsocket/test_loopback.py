@@ -30,6 +30,8 @@ from reactive_aio.rsocket import (
 from reactive_aio.testing.probes import PublisherProbe, SubscriberProbe
 from tests.harness.leftover_checks import Context
 
+from .loop_turns import turns
+
 router = Router()
 
 
@@ -209,11 +211,6 @@ async def test_concurrent_fire_and_forget_requests_are_limited() -> None:
 
 
 # -- demand ----------------------------------------------------------------------------------------
-async def turns(count: int = 20) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
-
-
 async def test_demand_is_sent_unchanged() -> None:
     requested: list[int] = []
     routes = Router()
@@ -279,7 +276,7 @@ async def test_the_text_of_an_exception_is_sent_only_on_request(
     expects_loop_errors: list[Context],
 ) -> None:
     for tell, text in ((False, b""), (True, b"the password is swordfish")):
-        async with loopback(router, codec=JSON, tell_errors=tell) as requester:
+        async with loopback(router, codec=JSON, expose_errors=tell) as requester:
             with pytest.raises(StreamFailed) as raised:
                 await requester.request_response(route="secret")
             assert (raised.value.code, raised.value.data) == (0x201, text)

@@ -98,10 +98,7 @@ def channels(where: str) -> Candidate:
 
 
 def processors(where: str) -> Candidate:
-    """What subscribes to what is sent keeps the rules of subscribers; what comes back, the others.
-
-    Between them is the wire, twice.
-    """
+    """An echo over two wires: its subscriber and its publisher keep the rules."""
 
     async def echo(size: int) -> Processor[Any, Any]:
         del size

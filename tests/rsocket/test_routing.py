@@ -1,40 +1,8 @@
-"""Addresses, routes and payload codecs."""
-
-from typing import Any
+"""Routes: precedence, overlap, and the errors of invalid ones."""
 
 import pytest
 
-from reactive_aio.rsocket import BYTES, JSON, TEXT, Address, Codec, Router
-
-
-@pytest.mark.parametrize(
-    ("uri", "address"),
-    [
-        ("tcp://here:7", Address(transport="tcp", host="here", port=7)),
-        ("rsocket+tls://[::1]:7/", Address(transport="tls", host="::1", port=7)),
-        ("unix:///a%20b", Address(transport="unix", path="/a b")),
-        (
-            "rsocket+tcp://here:7?route=prices.A%2FB&n=100",
-            Address(transport="tcp", host="here", port=7, route="prices.A/B", n=100),
-        ),
-    ],
-)
-def test_an_address_is_parsed(uri: str, address: Address) -> None:
-    assert Address.parse(uri) == address
-    assert Address.parse(str(address)).transport == address.transport
-
-
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "here:7", "tcp://here", "tcp://:7", "tcp://here:7/path", "tcp://a:b@here:7",
-        "tcp://here:7?n=0", "tcp://here:7?n=x", "tcp://here:7?n=1&n=2", "tcp://here:7?m=1",
-        "unix://here/path", "unix:", "tcp://here:99999", "tcp://here:7#x", "tcp://here:7?n=",
-    ],
-)  # fmt: skip
-def test_an_invalid_address_is_refused(uri: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        Address.parse(uri)
+from reactive_aio.rsocket import Router
 
 
 def test_routes_without_braces_take_precedence() -> None:
@@ -77,11 +45,31 @@ def test_an_invalid_route_is_refused_at_registration() -> None:
         router.route("c.{x}")(pair)
 
 
-@pytest.mark.parametrize(("codec", "value"), [(BYTES, b"\0"), (TEXT, "ä"), (JSON, {"a": [1]})])
-def test_codecs_round_trip(codec: Codec[Any], value: object) -> None:
-    assert codec.decode(codec.encode(value)) == value
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("a.{x}", "a.{y}"),
+        ("{x}.b", "a.{y}"),
+        ("v{x}", "{name}"),
+        ("{x}a{y}", "{z}"),
+    ],
+)
+def test_overlapping_routes_are_refused(one: str, two: str) -> None:
+    def serves(**names: str) -> None: ...
+
+    router = Router()
+    router.route(one)(lambda x="", y="": 1)
+    with pytest.raises(ValueError, match="both fit"):
+        router.route(two)
+    del serves
 
 
-def test_the_bytes_codec_accepts_only_bytes() -> None:
-    with pytest.raises(TypeError, match="TEXT or JSON"):
-        BYTES.encode("text")  # type: ignore[arg-type]
+def test_routes_that_do_not_overlap_are_accepted() -> None:
+    router = Router()
+    for pattern in ("a.{x}", "b.{x}", "a.{x}.{y}", "{x}/{y}", "a.b"):
+        router.route(pattern)(lambda x="", y="": 1)
+    for wrong in ("", "a.{x}.{x}", "{", "a{}", "x" * 256):
+        with pytest.raises(ValueError, match="route"):
+            router.route(wrong)
+    assert router.find("a.b.c") is not None
+    assert router.find("a/b") is not None

@@ -23,6 +23,7 @@ from reactive_aio.testing.probes import SubscriberProbe
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 
 from .cut_transport import WHOLE, Bench, Budget, Cut, Proxy, converse, talkative
+from .loop_turns import turns
 
 SMALL = Limits(mtu=64)  # so that payloads are sent in fragments
 ROUTES = ("range", "slow", "plus", "large", "log 0", "log 1", "log 2")
@@ -105,11 +106,6 @@ def numbers() -> Router:
     router.route("one")(lambda: just(1).concat_with(never()))
     router.route("two")(lambda: 2)
     return router
-
-
-async def turns(count: int = 30) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 @pytest.mark.virtual_time
@@ -358,7 +354,7 @@ def again(error: BaseException) -> bool:
 @pytest.mark.virtual_time
 async def test_a_refused_client_does_not_reconnect() -> None:
     bench = Bench(numbers(), policy=RetryPolicy(attempts=6, delay=1, only=again))
-    bench.server._responder.hooks.authenticate = lambda _: None
+    bench.server._responder.auth.authenticate = lambda _: None
     async with bench.server, await bench.client() as client:
         with pytest.raises(SetupRejected):
             await client.request_response(route="two")

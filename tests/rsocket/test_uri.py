@@ -15,7 +15,11 @@ from reactive_aio.rsocket import Address
         ("tcp://here:7", Address(transport="tcp", host="here", port=7), None),
         ("tcp://here:0/", Address(transport="tcp", host="here", port=0), "tcp://here:0"),
         ("tcp://[::1]:7", Address(transport="tcp", host="::1", port=7), None),
-        ("tls://here:7?n=1", Address(transport="tls", host="here", port=7, n=1), "tls://here:7"),
+        (
+            "tls://here:7?n=1",
+            Address(transport="tls", host="here", port=7, prefetch=1),
+            "tls://here:7",
+        ),
         (
             "tls://here:7?route=prices.ACME",
             Address(transport="tls", host="here", port=7, route="prices.ACME"),
@@ -24,7 +28,7 @@ from reactive_aio.rsocket import Address
         ("unix:///run/a.sock", Address(transport="unix", path="/run/a.sock"), None),
         (
             "unix:///run/a%20b?route=x&n=999999999",
-            Address(transport="unix", path="/run/a b", route="x", n=999_999_999),
+            Address(transport="unix", path="/run/a b", route="x", prefetch=999_999_999),
             "unix:///run/a b",
         ),
         ("ws://here", Address(transport="ws", host="here", port=80, path="/"), "ws://here:80/"),
@@ -35,7 +39,14 @@ from reactive_aio.rsocket import Address
         ),
         (
             "ws://here/path?route=prices.ACME&n=100",
-            Address(transport="ws", host="here", port=80, path="/path", route="prices.ACME", n=100),
+            Address(
+                transport="ws",
+                host="here",
+                port=80,
+                path="/path",
+                route="prices.ACME",
+                prefetch=100,
+            ),
             "ws://here:80/path",
         ),
         (

@@ -22,11 +22,8 @@ from reactive_aio.rsocket import (
 from reactive_aio.rsocket.protocol.codec import decode
 from reactive_aio.rsocket.protocol.frames import KeepAlive
 from reactive_aio.rsocket.transports import tcp
-from reactive_aio.rsocket.transports.message_framing import (
-    is_origin_allowed,
-    join_messages,
-    split_messages,
-)
+from reactive_aio.rsocket.transports.message_framing import join_messages, split_messages
+from reactive_aio.rsocket.transports.origins import is_origin_allowed
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.harness.leftover_checks import Context
 from tests.rsocket.test_transports import converse, router

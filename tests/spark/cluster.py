@@ -21,7 +21,7 @@ HERE: Final = "127.0.0.1"
 
 
 class Cluster:
-    """Started by ``with``; ended, with all executors, behind it."""
+    """Runs inside its ``with``; killed, with all executors, at the end."""
 
     def __init__(self, folder: Path, *, workers: int = 2) -> None:
         self._folder = folder
@@ -69,7 +69,7 @@ class Cluster:
         return "" if says is None else self._wait(name, says)
 
     def _wait(self, name: str, says: str) -> str:
-        """Return what the log of a process says."""
+        """Wait until the log of a process matches *says*; return the group of the match."""
         path, until = self._folder / f"{name}.log", time.monotonic() + _SECONDS
         while time.monotonic() < until:
             if found := re.search(says, path.read_text(errors="replace")):
@@ -95,7 +95,7 @@ def _environment() -> Mapping[str, str]:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Its group is its own: the executors that it started go with it."""
+    """Kill the process group, which contains the executors that it started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -30,7 +30,7 @@ SCHEMA = "id long, name string"
 
 
 class BothWays:
-    """What is done with one session, and how many rows came of it, with their sum."""
+    """Reads and writes in every way; each returns the number of rows and the sum of their ids."""
 
     def __init__(self, spark: "SparkSession", folder: Path) -> None:
         self._spark = spark
@@ -39,8 +39,8 @@ class BothWays:
         self._rows: Flow[tuple[int, str]] = rx.range(ROWS).map(lambda n: (n, f"n{n}"))
 
     async def run(self) -> dict[str, list[int]]:
-        """By what was done: rows, and the sum of their ids."""
-        await self._aside(lambda: register(self._spark))
+        """Return the number of rows, and the sum of their ids, for each way."""
+        await self._in_thread(lambda: register(self._spark))
         return {
             "to_dataframe": await self._to_dataframe(),
             "write_parquet": await self._write_parquet(),
@@ -51,7 +51,7 @@ class BothWays:
             "from_stream": await self._from_stream(),
         }
 
-    async def _aside(self, work: Callable[[], T]) -> T:
+    async def _in_thread(self, work: Callable[[], T]) -> T:
         """Run *work* on a thread on which the session is active."""
 
         def run() -> T:
@@ -64,11 +64,11 @@ class BothWays:
         def total() -> list[int]:
             return list(cast("Any", make()).selectExpr("count(id)", "sum(id)").first())
 
-        return await self._aside(total)
+        return await self._in_thread(total)
 
     async def _to_dataframe(self) -> list[int]:
-        made = await to_dataframe(self._rows, self._spark, SCHEMA)
-        return await self._total(lambda: made)
+        df = await to_dataframe(self._rows, self._spark, SCHEMA)
+        return await self._total(lambda: df)
 
     async def _write_parquet(self) -> list[int]:
         await write_parquet(self._rows, self._spark, self._table, SCHEMA, batch=ROWS // 3)
@@ -92,12 +92,12 @@ class BothWays:
             writer.trigger(availableNow=True).start().awaitTermination()
 
         async with serve_flow(self._rows, SCHEMA) as served:
-            await self._aside(lambda: run(served.options))
+            await self._in_thread(lambda: run(served.options))
         return [len(found), sum(found)]
 
     async def _write(self) -> list[int]:
         async with serve_writes(rows="tuple") as served:
-            df = await self._aside(lambda: self._spark.range(0, ROWS, 1, 4))
+            df = await self._in_thread(lambda: self._spark.range(0, ROWS, 1, 4))
             writing = asyncio.create_task(served.write(df))
             found = [row[0] async for row in served.rows]
             await writing
@@ -111,13 +111,13 @@ class BothWays:
 
         async with serve_writes(rows="tuple") as served:
             probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(served.rows)
-            await self._aside(lambda: run(served.options))
+            await self._in_thread(lambda: run(served.options))
             probe.cancel()  # earlier, it would fail the query
         found = [row[0] for row in probe.elements]
         return [len(found), sum(found)]
 
     async def _from_stream(self) -> list[int]:
-        flow = await self._aside(
+        flow = await self._in_thread(
             lambda: from_stream(self._stream(), checkpoint=self._checkpoint("from"), rows="tuple")
         )
         found = [row[0] for _, row in await flow.take(ROWS).to_list()]

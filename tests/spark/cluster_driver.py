@@ -1,4 +1,4 @@
-"""What test_cluster.py has read on a cluster, in a process of its own: a JVM has one context.
+"""The program of test_cluster.py, in a process of its own: a JVM has one context.
 
 Run with the address of the master, the process group of a worker and a folder; prints JSON.
 """
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 ROWS, PARTITIONS = 24_000, 24
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-Told = dict[str, Any]
+Results = dict[str, Any]
 
 
 def start(master: str) -> "SparkSession":
-    """The settings that a cluster on this machine needs; and the server of Spark Connect."""
+    """Start a session on a cluster of this machine, with a Spark Connect server."""
     return local_session(
         config={
             "spark.master": master,
@@ -41,14 +41,14 @@ def start(master: str) -> "SparkSession":
             "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": "0",
-            # Not after two minutes: the server ends a connection, and reading goes on with another.
+            # Instead of two minutes: the server ends a connection, and reading uses another one.
             "spark.connect.execute.reattachable.senderMaxStreamDuration": "300ms",
         }
     )
 
 
 def connect(spark: "SparkSession") -> Any:
-    """A session of Spark Connect, on the driver of the cluster."""
+    """Return a session of Spark Connect on the driver of the cluster."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession
 
@@ -59,7 +59,7 @@ def connect(spark: "SparkSession") -> Any:
 
 
 def shuffled(session: Any) -> "DataFrame":
-    """Every partition needs blocks of both workers, and takes 40 ms."""
+    """Return a DataFrame whose partitions need blocks of both workers, and take 40 ms."""
     slow = "if(id % 1000 = 0, reflect('java.lang.Thread', 'sleep', 40L), '') as slept"
     df = session.range(0, ROWS, 1, 4).repartition(PARTITIONS)
     return cast("DataFrame", df.selectExpr("id", "repeat('x', 100) as text", slow))
@@ -73,86 +73,86 @@ def sleeping(session: Any) -> "DataFrame":
     )
 
 
-def ways(spark: "SparkSession", remote: Any) -> "dict[str, Any]":
+def sessions(spark: "SparkSession", remote: Any) -> "dict[str, Any]":
     return {"arrow": spark, "rows": spark, "connect": remote}
 
 
-async def lose_a_worker(spark: "SparkSession", remote: Any, worker: int) -> Told:
-    """All ways of reading at once, and a worker is killed when they are in the midst of it."""
+async def lose_a_worker(spark: "SparkSession", remote: Any, worker: int) -> Results:
+    """Read in all modes at once, and kill a worker meanwhile."""
 
     def build(session: Any, mode: Any) -> Any:
         return from_dataframe(shuffled(session), mode=mode, rows="tuple")
 
     probes = dict[str, SubscriberProbe[Any]]()
-    for mode, session in ways(spark, remote).items():
+    for mode, session in sessions(spark, remote).items():
         flow = await asyncio.to_thread(build, session, mode)
         demand = UNBOUNDED if mode == "connect" else ROWS // 8
         probes[mode] = SubscriberProbe[Any](demand).subscribed_to(flow)
-        await came(probes[mode], ROWS // 24)
+        await wait_for_rows(probes[mode], ROWS // 24)
     for mode in ("arrow", "rows"):
         probes[mode].request(UNBOUNDED)
     seen = {mode: len(probe.elements) for mode, probe in probes.items()}
     os.killpg(worker, signal.SIGKILL)
-    told: Told = {"seen": seen}
+    results: Results = {"seen": seen}
     for mode, probe in probes.items():
         await asyncio.wait_for(probe.end(), 90)
         ids = [row[0] for row in probe.elements]
-        told[mode] = [str(probe.error), len(ids), len(set(ids))]
-    return told
+        results[mode] = [str(probe.error), len(ids), len(set(ids))]
+    return results
 
 
-async def cancel(spark: "SparkSession", remote: Any) -> Told:
-    """Seconds until no job runs and no thread is left."""
-    told = dict[str, Any]()
+async def cancel(spark: "SparkSession", remote: Any) -> Results:
+    """Return the seconds until no job runs and no thread is left, for each mode."""
+    results = dict[str, Any]()
     context = spark.sparkContext
 
     async def free() -> bool:
         running = await asyncio.to_thread(lambda: context.statusTracker().getActiveJobsIds())
         return not running and not flow_threads()
 
-    for mode, session in ways(spark, remote).items():
+    for mode, session in sessions(spark, remote).items():
 
         def build(session: Any = session, mode: Any = mode) -> Any:
             return from_dataframe(sleeping(session), mode=mode)
 
         flow = await asyncio.to_thread(build)
         probe = SubscriberProbe[Any](18).subscribed_to(flow)
-        await came(probe, 10)
+        await wait_for_rows(probe, 10)
         began = time.perf_counter()
         probe.cancel()
         at_once = time.perf_counter() - began
-        told[mode] = [at_once, at_once + await wait_until(free)]
-    return told
+        results[mode] = [at_once, at_once + await wait_until(free)]
+    return results
 
 
 def ticking(spark: "SparkSession", folder: Path) -> Any:
-    """A streaming query without end."""
+    """Return the flow of an endless streaming query."""
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1000).load()
     return from_stream(source.select("value"), checkpoint=folder / "lost", rows="tuple")
 
 
-async def lose_the_driver(spark: "SparkSession", remote: Any, folder: Path) -> Told:
-    """Its JVM, and the server of Spark Connect with it, while rows are still to come."""
+async def lose_the_driver(spark: "SparkSession", remote: Any, folder: Path) -> Results:
+    """Kill the driver's JVM, and its Spark Connect server, while rows are read."""
 
     def build(session: Any, mode: Any) -> Any:
         df = session.range(0, 400_000, 1, 2).selectExpr("id", "repeat('x', 100) as text")
         return from_dataframe(df, mode=mode, rows="tuple")
 
     probes = dict[str, SubscriberProbe[Any]]()
-    for mode, session in ways(spark, remote).items():
+    for mode, session in sessions(spark, remote).items():
         flow = await asyncio.to_thread(build, session, mode)
         probes[mode] = SubscriberProbe[Any](1).subscribed_to(flow)
-        await came(probes[mode], 1)
+        await wait_for_rows(probes[mode], 1)
     flow = await asyncio.to_thread(ticking, spark, folder)
     probes["stream"] = SubscriberProbe[Any](1).subscribed_to(flow)
-    await came(probes["stream"], 1)
+    await wait_for_rows(probes["stream"], 1)
     async with serve_writes(rows="tuple") as served:
         slow = await asyncio.to_thread(sleeping, spark)
         writing = asyncio.create_task(served.write(slow))
         probes["written"] = SubscriberProbe[Any](1).subscribed_to(served.rows)
-        await came(probes["written"], 1)
+        await wait_for_rows(probes["written"], 1)
         cast("Any", spark.sparkContext)._gateway.proc.kill()
-        told = Told()
+        results = Results()
         for name, probe in probes.items():
             probe.request(UNBOUNDED)
             await asyncio.wait_for(probe.end(), 60)
@@ -163,14 +163,14 @@ async def lose_the_driver(spark: "SparkSession", remote: Any, folder: Path) -> T
                 in_order = ids == sorted(set(ids))
             else:
                 in_order = ids == [*range(len(ids))]
-            told[name] = [type(probe.error).__name__, str(probe.error), in_order]
+            results[name] = [type(probe.error).__name__, str(probe.error), in_order]
         [error] = await asyncio.gather(writing, return_exceptions=True)
-        told["writing"] = [type(error).__name__, str(error), True]
-    return told
+        results["writing"] = [type(error).__name__, str(error), True]
+    return results
 
 
-async def leave_what_is_gone(remote: Any, flow: Any) -> float:
-    """Cancel while PySpark tries to reach the server: seconds until no thread is left."""
+async def cancel_without_server(remote: Any, flow: Any) -> float:
+    """Cancel while PySpark retries the server; return the seconds until no thread is left."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     remote.client.set_retry_policies([DefaultPolicy()])  # for ten minutes
@@ -180,25 +180,25 @@ async def leave_what_is_gone(remote: Any, flow: Any) -> float:
     return await wait_until(lambda: not flow_threads())
 
 
-async def came(probe: SubscriberProbe[Any], count: int) -> None:
-    """On a machine with six busy JVMs."""
+async def wait_for_rows(probe: SubscriberProbe[Any], count: int) -> None:
+    """Wait for rows, on a machine with six busy JVMs."""
     await wait_until(lambda: len(probe.elements) >= count, seconds=60)
 
 
 def main(master: str, worker: str, folder: str) -> None:
     spark = start(master)
     remote = connect(spark)
-    told: Told = {"master": spark.sparkContext.master}
-    told["executors"] = spark.sparkContext.defaultParallelism
+    results: Results = {"master": spark.sparkContext.master}
+    results["executors"] = spark.sparkContext.defaultParallelism
     flow = from_dataframe(remote.range(0, 9))
-    told["cancelled"] = asyncio.run(cancel(spark, remote))
-    told["both ways"] = asyncio.run(BothWays(spark, Path(folder)).run())
-    told["worker"] = asyncio.run(lose_a_worker(spark, remote, int(worker)))
-    told["driver"] = asyncio.run(lose_the_driver(spark, remote, Path(folder)))
-    told["gone"] = asyncio.run(leave_what_is_gone(remote, flow))
-    json.dump(told, sys.stdout)
+    results["cancelled"] = asyncio.run(cancel(spark, remote))
+    results["both ways"] = asyncio.run(BothWays(spark, Path(folder)).run())
+    results["worker"] = asyncio.run(lose_a_worker(spark, remote, int(worker)))
+    results["driver"] = asyncio.run(lose_the_driver(spark, remote, Path(folder)))
+    results["without server"] = asyncio.run(cancel_without_server(remote, flow))
+    json.dump(results, sys.stdout)
     sys.stdout.flush()
-    os._exit(0)  # PySpark would say goodbye to what is not there any more
+    os._exit(0)  # PySpark would try to reach the server that was killed
 
 
 if __name__ == "__main__":

@@ -286,7 +286,7 @@ import asyncio, json, os, sys
 from reactive_aio.spark import from_dataframe, local_session
 from reactive_aio.testing.probes import SubscriberProbe
 
-told = {}
+results = {}
 
 async def read(df, demand, then=None, after=0):
     probe = SubscriberProbe(demand).subscribed_to(from_dataframe(df, mode="arrow"))
@@ -312,12 +312,12 @@ def once(spark):
     return spark.range(0, 400, 1, 4).mapInArrow(fail, "id long")
 
 spark = local_session(cores=2, quick=True, config={"spark.master": "local[2,3]"})
-told["master"] = spark.sparkContext.master
-told["retried"] = asyncio.run(read(once(spark), 2**40))
+results["master"] = spark.sparkContext.master
+results["retried"] = asyncio.run(read(once(spark), 2**40))
 wide = spark.range(0, 300_000, 1, 1).selectExpr("id", "repeat('x', 100) as text")
 kill = lambda: os.kill(spark.sparkContext._gateway.proc.pid, 9)
-told["killed in the last window"] = asyncio.run(read(wide, 1, kill, after=1))
-json.dump(told, sys.stdout)
+results["killed in the last window"] = asyncio.run(read(wide, 1, kill, after=1))
+json.dump(results, sys.stdout)
 """
 
 
@@ -327,10 +327,10 @@ def test_retried_tasks_and_a_killed_jvm() -> None:
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=140, check=False)
     assert ran.returncode == 0, ran.stderr
-    told = json.loads(ran.stdout)
-    assert told["master"] == "local[2,3]"
-    assert told["retried"] == ["NoneType", "None", [*range(400)]]
-    kind, words, rows = told["killed in the last window"]
+    results = json.loads(ran.stdout)
+    assert results["master"] == "local[2,3]"
+    assert results["retried"] == ["NoneType", "None", [*range(400)]]
+    kind, words, rows = results["killed in the last window"]
     assert kind == "SparkSessionLost", words
     assert "JVM" in words
     assert rows == [*range(len(rows))]

@@ -20,15 +20,15 @@ def held() -> Iterator[threading.Event]:
 
 
 def threads() -> list[threading.Thread]:
-    return [each for each in threading.enumerate() if "reactive_aio-crew" in each.name]
+    return [each for each in threading.enumerate() if "reactive_aio-test" in each.name]
 
 
-def told(result: object, error: Exception | None) -> None:
+def ignore(result: object, error: Exception | None) -> None:
     """Ignore the result."""
 
 
-def crew(size: int) -> CallThreads:
-    return CallThreads(LoopHandle("crew"), "crew", size=size, interrupt=lambda: None)
+def make(size: int) -> CallThreads:
+    return CallThreads(LoopHandle("test"), "test", size=size, interrupt=lambda: None)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -40,12 +40,12 @@ async def test_the_last_call_follows_all_others(held: threading.Event, size: int
         held.wait(10)
         order.append("slow")
 
-    ours = crew(size)
+    call_threads = make(size)
     for work in (slow, *[lambda: order.append("quick")] * 4):
-        ours.call(work, told)
+        call_threads.call(work, ignore)
     if size > 1:
         await wait_until(lambda: len(order) == 4)
-    ours.stop(lambda: order.append("last"))
+    call_threads.stop(lambda: order.append("last"))
     await wait_until(lambda: len(threads()) == 1)  # idle threads end meanwhile
     held.set()
     await wait_until(lambda: not threads())
@@ -54,19 +54,19 @@ async def test_the_last_call_follows_all_others(held: threading.Event, size: int
 
 
 async def test_threads_end_although_the_last_call_raises() -> None:
-    ours = crew(2)
+    call_threads = make(2)
     for _ in range(2):
-        ours.call(lambda: None, told)
+        call_threads.call(lambda: None, ignore)
 
     def fail() -> None:
         raise OSError("the JVM is gone")
 
-    ours.stop(fail)
+    call_threads.stop(fail)
     await wait_until(lambda: not threads())
 
 
 async def test_without_threads_the_last_call_is_not_made() -> None:
     called = list[int]()
-    crew(2).stop(lambda: called.append(1))
+    make(2).stop(lambda: called.append(1))
     assert not threads()
     assert not called

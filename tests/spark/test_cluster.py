@@ -25,26 +25,28 @@ def test_a_cluster_is_read_even_when_a_worker_is_killed(tmp_path: Path) -> None:
             capture_output=True, text=True, timeout=200, check=False, cwd=ROOT,
         )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
-    told = json.loads(ran.stdout)
-    assert told["master"] == cluster.master
-    assert told["executors"] == 2
+    results = json.loads(ran.stdout)
+    assert results["master"] == cluster.master
+    assert results["executors"] == 2
 
     for mode in ("arrow", "rows", "connect"):
-        at_once, seconds = told["cancelled"][mode]
+        at_once, seconds = results["cancelled"][mode]
         assert at_once < 0.5, mode
         assert seconds < 5, mode
-        # Rows of tasks that were lost are computed again, on the other worker; none comes twice.
-        assert told["worker"][mode] == ["None", ROWS, ROWS], mode
-        assert 0 < told["worker"]["seen"][mode] < ROWS, "it was in the midst of it"
+        # Rows of lost tasks are computed again, on the other worker, and are delivered once.
+        assert results["worker"][mode] == ["None", ROWS, ROWS], mode
+        assert 0 < results["worker"]["seen"][mode] < ROWS, (
+            "the worker was killed while rows were read"
+        )
 
-    for done, found in told["both ways"].items():
+    for done, found in results["both ways"].items():
         assert found == [BOTH_WAYS, sum(range(BOTH_WAYS))], done
-    assert len(told["both ways"]) == 7
+    assert len(results["both ways"]) == 7
 
     for mode in ("arrow", "rows", "connect", "stream", "written", "writing"):
-        kind, words, in_order = told["driver"][mode]
-        # A flow of what is written may fail for reasons of each writer; the words are the same.
+        kind, words, in_order = results["driver"][mode]
+        # A flow of written rows fails with WriteFailed; the message is the same.
         assert kind == ("WriteFailed" if mode == "written" else "SparkSessionLost"), (mode, words)
         assert "make a new session" in words
         assert in_order
-    assert told["gone"] < 5, "and not the ten minutes that PySpark tries to reach a server"
+    assert results["without server"] < 5, "PySpark itself retries for ten minutes"

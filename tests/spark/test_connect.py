@@ -451,7 +451,7 @@ def end_releases() -> None:
     from pyspark.sql.connect.client import reattach
 
     fetching: Any = reattach.ExecutePlanResponseReattachableIterator
-    wait([told for each in fetching._instances for told in each.release_futures], timeout=10)
+    wait([future for each in fetching._instances for future in each.release_futures], timeout=10)
     gc.collect()
     fetching.shutdown_threadpool_if_idle()
 

@@ -69,7 +69,7 @@ class Pulled:
         self.cancelled += 1
 
 
-async def aside(spark: "SparkSession", work: Callable[[], Any]) -> Any:
+async def in_thread(spark: "SparkSession", work: Callable[[], Any]) -> Any:
     """Run *work* on a thread on which the session is active."""
 
     def run() -> Any:
@@ -87,10 +87,10 @@ async def failure(spark: "SparkSession", work: Callable[[], Any]) -> str:
             work()
         return str(raised.value)
 
-    return str(await aside(spark, run))
+    return str(await in_thread(spark, run))
 
 
-async def turns() -> None:
+async def let_loop_run() -> None:
     for _ in range(50):
         await asyncio.sleep(0)
 
@@ -104,7 +104,7 @@ def loaded(spark: "SparkSession", served: ServedFlow, **options: object) -> "Dat
 async def test_a_flow_is_read_to_its_end_under_demand(spark: "SparkSession") -> None:
     pulled = Pulled(25)
     async with serve_flow(pulled.flow, SCHEMA) as served:
-        rows = await aside(spark, lambda: loaded(spark, served, maxRows=10).collect())
+        rows = await in_thread(spark, lambda: loaded(spark, served, maxRows=10).collect())
         assert [tuple(row) for row in rows] == [(number, f"n{number}") for number in range(25)]
         assert pulled.requested == 30, "ten at a time"
 
@@ -112,7 +112,7 @@ async def test_a_flow_is_read_to_its_end_under_demand(spark: "SparkSession") -> 
 async def test_a_query_that_needs_few_rows_cancels_the_flow(spark: "SparkSession") -> None:
     pulled = Pulled(10**9)
     async with serve_flow(pulled.flow, SCHEMA) as served:
-        rows = await aside(spark, lambda: loaded(spark, served, maxRows=10).limit(3).collect())
+        rows = await in_thread(spark, lambda: loaded(spark, served, maxRows=10).limit(3).collect())
         assert len(rows) == 3
         await wait_until(lambda: pulled.cancelled == 1)
         assert pulled.sent < 1_000_000, "the pipe between Spark and its worker holds a few thousand"
@@ -136,9 +136,9 @@ async def test_values_of_every_type_arrive_unchanged(spark: "SparkSession") -> N
         df = table(spark).drop(*unfit)
         return df.schema, df.collect()
 
-    schema, expected = await aside(spark, rows)
+    schema, expected = await in_thread(spark, rows)
     async with serve_flow(rx.from_iterable(expected), schema) as served:
-        found = await aside(spark, lambda: loaded(spark, served).collect())
+        found = await in_thread(spark, lambda: loaded(spark, served).collect())
     for name in schema.names:
         assert [plain(row[name]) for row in found] == [plain(row[name]) for row in expected], name
 
@@ -177,9 +177,9 @@ async def test_a_streaming_query_requests_exactly_what_it_reads(
 ) -> None:
     pulled = Pulled(10**9)
     async with serve_flow(pulled.flow, SCHEMA) as served:
-        reading = await aside(spark, lambda: Reading(spark, served, tmp_path, 100))
+        reading = await in_thread(spark, lambda: Reading(spark, served, tmp_path, 100))
         reading.go = threading.Semaphore(2)
-        query = await aside(spark, lambda: reading.start(to_the_end=False))
+        query = await in_thread(spark, lambda: reading.start(to_the_end=False))
         await wait_until(lambda: len(reading.batches) == 2, 60)
         await wait_until(
             lambda: pulled.requested == 300, 60
@@ -197,8 +197,8 @@ async def test_an_available_now_query_ends_with_the_flow(
 ) -> None:
     pulled = Pulled(25)
     async with serve_flow(pulled.flow, SCHEMA) as served:
-        reading = await aside(spark, lambda: Reading(spark, served, tmp_path, 10))
-        await aside(spark, reading.run)
+        reading = await in_thread(spark, lambda: Reading(spark, served, tmp_path, 10))
+        await in_thread(spark, reading.run)
         assert [len(rows) for rows in reading.batches.values()] == [10, 10, 5]
 
 
@@ -208,13 +208,13 @@ async def test_a_restarted_query_reads_every_row(
     monkeypatch.setattr(logging.getLogger("py4j.clientserver"), "disabled", True)
     pulled = Pulled(30)
     async with serve_flow(pulled.flow, SCHEMA) as served:
-        reading = await aside(spark, lambda: Reading(spark, served, tmp_path, 10))
+        reading = await in_thread(spark, lambda: Reading(spark, served, tmp_path, 10))
         reading.fail_at = 1
         with pytest.raises(errors.StreamingQueryException, match="a sink that fails"):
-            await aside(spark, reading.run)
+            await in_thread(spark, reading.run)
         assert reading.batches == {0: [*range(10)], 1: [*range(10, 20)]}
-        again = await aside(spark, lambda: Reading(spark, served, tmp_path, 10))
-        await aside(spark, again.run)
+        again = await in_thread(spark, lambda: Reading(spark, served, tmp_path, 10))
+        await in_thread(spark, again.run)
         assert again.batches == {1: [*range(10, 20)], 2: [*range(20, 30)]}
         assert pulled.sent == 30
 
@@ -223,16 +223,16 @@ async def test_a_checkpoint_needs_a_flow_of_the_same_name(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     async with serve_flow(Pulled(10).flow, SCHEMA, name="numbers") as served:
-        reading = await aside(spark, lambda: Reading(spark, served, tmp_path, 10))
-        await aside(spark, reading.run)
+        reading = await in_thread(spark, lambda: Reading(spark, served, tmp_path, 10))
+        await in_thread(spark, reading.run)
     async with serve_flow(Pulled(10).flow, SCHEMA) as served:
-        reading = await aside(spark, lambda: Reading(spark, served, tmp_path, 10))
+        reading = await in_thread(spark, lambda: Reading(spark, served, tmp_path, 10))
         with pytest.raises(errors.StreamingQueryException, match="is of another flow"):
-            await aside(spark, reading.run)
+            await in_thread(spark, reading.run)
     rest = Pulled(25).flow.skip(10)
     async with serve_flow(rest, SCHEMA, name="numbers", first=10) as served:
-        reading = await aside(spark, lambda: Reading(spark, served, tmp_path, 10))
-        await aside(spark, reading.run)
+        reading = await in_thread(spark, lambda: Reading(spark, served, tmp_path, 10))
+        await in_thread(spark, reading.run)
         assert reading.batches == {1: [*range(10, 20)], 2: [*range(20, 25)]}
 
 
@@ -241,9 +241,9 @@ async def test_a_flow_that_fails_fails_the_streaming_query_after_its_rows(
 ) -> None:
     flow = Pulled(15).flow.concat_with(rx.error(ValueError("oh no")))
     async with serve_flow(flow, SCHEMA) as served:
-        reading = await aside(spark, lambda: Reading(spark, served, tmp_path, 10))
+        reading = await in_thread(spark, lambda: Reading(spark, served, tmp_path, 10))
         with pytest.raises(errors.StreamingQueryException, match="oh no"):
-            await aside(spark, reading.run)
+            await in_thread(spark, reading.run)
         assert sum(len(rows) for rows in reading.batches.values()) == 15
 
 
@@ -262,7 +262,7 @@ async def test_written_rows_arrive_under_demand(spark: "SparkSession") -> None:
         writing = asyncio.create_task(served.write(df))
         probe.request(3)
         await wait_for_elements(probe, 3)
-        await turns()
+        await let_loop_run()
         assert len(probe.elements) == 3
         probe.request(1000)
         await probe.end()
@@ -440,11 +440,11 @@ async def test_a_streaming_query_commits_what_was_processed(
 ) -> None:
     commits = tmp_path / "checkpoint" / "commits"
     async with serve_writes(rows="tuple", numbered=True) as served:
-        run = await aside(spark, lambda: written_stream(spark, served, tmp_path))
+        run = await in_thread(spark, lambda: written_stream(spark, served, tmp_path))
         probe = SubscriberProbe[Any](10).subscribed_to(served.rows)
-        writing = asyncio.create_task(aside(spark, run))
+        writing = asyncio.create_task(in_thread(spark, run))
         await wait_for_elements(probe, 10)
-        await turns()
+        await let_loop_run()
         assert len(probe.elements) == 10
         assert not await asyncio.to_thread((commits / "0").exists), "one more row must be requested"
         probe.request(21)
@@ -458,9 +458,9 @@ async def test_a_restarted_query_does_not_repeat_received_rows(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     async with serve_writes(rows="tuple") as served:
-        run = await aside(spark, lambda: written_stream(spark, served, tmp_path))
+        run = await in_thread(spark, lambda: written_stream(spark, served, tmp_path))
         probe = SubscriberProbe[Any](1000).subscribed_to(served.rows)
-        await aside(spark, run)
+        await in_thread(spark, run)
         assert len(probe.elements) == 30
 
         def forget() -> None:
@@ -469,8 +469,8 @@ async def test_a_restarted_query_does_not_repeat_received_rows(
                 (tmp_path / "checkpoint" / "commits" / name).unlink()
 
         await asyncio.to_thread(forget)
-        run = await aside(spark, lambda: written_stream(spark, served, tmp_path))
-        await aside(spark, run)
+        run = await in_thread(spark, lambda: written_stream(spark, served, tmp_path))
+        await in_thread(spark, run)
         assert len(probe.elements) == 30
         probe.cancel()
 

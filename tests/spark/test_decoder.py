@@ -46,16 +46,16 @@ def test_a_slice_of_a_batch_has_its_own_numbers(
 ) -> None:
     """They are read from the buffer of the whole batch, at the offset of the slice."""
     schema = typed(kind)
-    wanted = [None, *numbers[1:]] if nulls else numbers
+    expected = [None, *numbers[1:]] if nulls else numbers
     untyped: Any = pyarrow
-    batch = untyped.record_batch([wanted], schema=arrow_schema(schema))
+    batch = untyped.record_batch([expected], schema=arrow_schema(schema))
     (column,) = columns_of(schema)(batch.slice(part.start, part.stop - part.start))
-    assert [*column] == wanted[part]
-    assert [type(each) for each in column] == [type(each) for each in wanted[part]]
+    assert [*column] == expected[part]
+    assert [type(each) for each in column] == [type(each) for each in expected[part]]
 
 
 @pytest.mark.parametrize(
-    ("columns", "kind", "asked", "sizes"),
+    ("columns", "kind", "requested", "sizes"),
     [
         ((LongType(), DoubleType(), StringType()), "tuple", None, (1024, 4096)),
         ([LongType()] * 8, "row", None, (1024, 2048)),
@@ -68,6 +68,6 @@ def test_a_slice_of_a_batch_has_its_own_numbers(
     ],
 )
 def test_the_size_of_a_batch_depends_on_the_cost_of_its_values(
-    columns: Iterable[DataType], kind: Any, asked: int | None, sizes: tuple[int, int]
+    columns: Iterable[DataType], kind: Any, requested: int | None, sizes: tuple[int, int]
 ) -> None:
-    assert batch_sizes(typed(*columns), kind, asked) == sizes
+    assert batch_sizes(typed(*columns), kind, requested) == sizes

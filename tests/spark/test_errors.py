@@ -1,4 +1,4 @@
-"""What goes wrong in Spark arrives as on_error, typed, with Spark's own words first."""
+"""Errors of Spark arrive as on_error, typed, with Spark's own message first."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ async def test_the_error_has_pysparks_type(
     await probe.end()
     error = probe.error
     assert isinstance(error, kind)
-    assert str(error).startswith(words)  # on the loop: printing it asks no JVM
+    assert str(error).startswith(words)  # on the loop: printing it calls no JVM
     assert isinstance(error, errors.PySparkException)
     assert error.getCondition() == words[1:].partition("]")[0]
     assert isinstance(error.__cause__, Py4JJavaError | errors.PySparkException), "as it was raised"
@@ -124,23 +124,23 @@ def refused(df):
     except SparkSessionLost as error:
         return str(error)
 
-told = {}
+results = {}
 spark = session()
-told["stopped while a job runs"] = asyncio.run(lose(from_dataframe(endless(spark)), spark.stop))
+results["stopped while a job runs"] = asyncio.run(lose(from_dataframe(endless(spark)), spark.stop))
 spark = session()
-told["stopped between partitions"] = asyncio.run(
+results["stopped between partitions"] = asyncio.run(
     lose(from_dataframe(spark.range(0, 40, 1, 4)), spark.stop, after=1))
 spark = session()
 df = spark.range(3)
 flow = from_dataframe(df)
 spark.stop()
-told["stopped before from_dataframe"] = refused(df)
-told["stopped before the first row"] = asyncio.run(lose(flow, lambda: None))
+results["stopped before from_dataframe"] = refused(df)
+results["stopped before the first row"] = asyncio.run(lose(flow, lambda: None))
 spark = session()
 df = endless(spark)
 kill = lambda: os.kill(spark.sparkContext._gateway.proc.pid, 9)
-told["killed"] = asyncio.run(lose(from_dataframe(df), kill))
-json.dump(told, sys.stdout)
+results["killed"] = asyncio.run(lose(from_dataframe(df), kill))
+json.dump(results, sys.stdout)
 """
 
 
@@ -150,14 +150,14 @@ def test_the_error_of_a_lost_session_names_cause_and_remedy() -> None:
     command = [sys.executable, "-W", "ignore", "-c", LOST]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=170, check=False)
     assert ran.returncode == 0, ran.stderr
-    told = json.loads(ran.stdout)
+    results = json.loads(ran.stdout)
     for case in ("stopped while a job runs", "stopped between partitions",
                  "stopped before the first row"):  # fmt: skip
-        kind, words, _ = told[case]
+        kind, words, _ = results[case]
         assert kind == "SparkSessionLost", (case, words)
         assert "has been stopped" in words
         assert "make a new session" in words
-    assert told["stopped between partitions"][2] == 10, "the partition that was computed"
-    assert "has been stopped" in told["stopped before from_dataframe"]
-    assert told["killed"][0] == "SparkSessionLost", told["killed"]
-    assert "JVM" in told["killed"][1]
+    assert results["stopped between partitions"][2] == 10, "the partition that was computed"
+    assert "has been stopped" in results["stopped before from_dataframe"]
+    assert results["killed"][0] == "SparkSessionLost", results["killed"]
+    assert "JVM" in results["killed"][1]

@@ -32,10 +32,10 @@ def batches_of(df: "DataFrame", rows: int) -> Any:
 
 def run(spark: "SparkSession", rdd: Any, *partitions: int) -> tuple[Any, Any, Any]:
     context: Any = spark.sparkContext
-    wanted = context._gateway.jvm.java.util.ArrayList()
+    numbers = context._gateway.jvm.java.util.ArrayList()
     for each in partitions:
-        wanted.add(each)
-    address, secret, server = context._jvm.PythonRDD.runJob(context._jsc.sc(), rdd, wanted)
+        numbers.add(each)
+    address, secret, server = context._jvm.PythonRDD.runJob(context._jsc.sc(), rdd, numbers)
     return address, secret, server
 
 
@@ -56,8 +56,8 @@ def test_the_probe_finds_everything(spark: "SparkSession") -> None:
 def test_the_probe_names_a_missing_method(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = ("org.apache.spark.sql.classic.Dataset", "toArrowBatchRdd", ("java.lang.String",))
-    monkeypatch.setattr("reactive_aio.spark._internals._ARROW_CALLS", (wanted,))
+    unknown = ("org.apache.spark.sql.classic.Dataset", "toArrowBatchRdd", ("java.lang.String",))
+    monkeypatch.setattr("reactive_aio.spark._internals._ARROW_CALLS", (unknown,))
     missing = missing_arrow_call(spark.sparkContext)
     assert missing == "this version of Spark has no Dataset.toArrowBatchRdd(String)"
 

@@ -116,8 +116,8 @@ def test_a_runtime_without_the_module_is_started_by_a_launcher(
     assert java.home.is_relative_to(tmp_path / "cache")
     arguments = ["-cp", "a b", f"--add-modules={MODULE}", "", "x'y"]
     command = [str(java.home / "bin" / "java"), *arguments]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert told.splitlines() == ["[-cp]", "[a b]", "[]", "[x'y]"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert output.splitlines() == ["[-cp]", "[a b]", "[]", "[x'y]"]
 
 
 def test_the_launcher_is_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

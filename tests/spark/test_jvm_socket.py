@@ -14,11 +14,11 @@ from reactive_aio.spark.arrow.jvm_socket import END, FrameReader, connect
 
 @pytest.fixture
 def pair() -> Iterator[tuple[FrameReader, socket.socket]]:
-    ours, theirs = socket.socketpair()
-    reader = FrameReader(ours)
-    yield reader, theirs
+    local, peer = socket.socketpair()
+    reader = FrameReader(local)
+    yield reader, peer
     reader.close()
-    theirs.close()
+    peer.close()
 
 
 def framed(*bodies: bytes) -> bytes:
@@ -27,15 +27,15 @@ def framed(*bodies: bytes) -> bytes:
 
 @given(st.lists(st.binary(min_size=1, max_size=50)), st.lists(st.integers(1, 20), min_size=1))
 def test_frames_are_read_whole_however_they_arrive(bodies: list[bytes], pieces: list[int]) -> None:
-    ours, theirs = socket.socketpair()
-    reader, stream, found = FrameReader(ours), framed(*bodies), list[bytes]()
+    local, peer = socket.socketpair()
+    reader, stream, found = FrameReader(local), framed(*bodies), list[bytes]()
     while stream:
         for piece in pieces:
-            theirs.sendall(stream[:piece])
+            peer.sendall(stream[:piece])
             stream = stream[piece:]
             while (frame := reader.read()) is not None:
                 found.append(bytes(frame))
-    theirs.close()
+    peer.close()
     assert reader.read() is END
     assert found == bodies
     reader.close()
@@ -46,10 +46,10 @@ def test_without_data_read_returns_none(pair: tuple[FrameReader, socket.socket])
 
 
 def test_a_reader_that_is_dropped_closes_its_socket() -> None:
-    ours, theirs = socket.socketpair()
-    with theirs:
-        FrameReader(ours)  # an unclosed socket would be a ResourceWarning, and so an error
-        assert theirs.recv(1) == b""
+    local, peer = socket.socketpair()
+    with peer:
+        FrameReader(local)  # an unclosed socket would be a ResourceWarning, and so an error
+        assert peer.recv(1) == b""
 
 
 def test_an_empty_frame_is_not_the_end(pair: tuple[FrameReader, socket.socket]) -> None:

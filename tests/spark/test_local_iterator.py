@@ -15,9 +15,9 @@ from reactive_aio.spark.local_iterator import DRAIN_TIMEOUT, close_local_iterato
 class Reader:
     """Like PySpark's reader, inside a partition of two frames of which one has been read."""
 
-    def __init__(self, ours: socket.socket) -> None:
-        self._sock = ours
-        self._sockfile = ours.makefile("rwb", 65536)
+    def __init__(self, local: socket.socket) -> None:
+        self._sock = local
+        self._sockfile = local.makefile("rwb", 65536)
         self._read_status = 1
         self.drained = False
 
@@ -32,32 +32,32 @@ class Reader:
 Peer = Callable[[socket.socket], object]
 
 
-def left(peer: Peer) -> tuple[Reader, bytes, float]:
+def close_early(peer: Peer) -> tuple[Reader, bytes, float]:
     """Read one element and close; return what the peer received and how long it took."""
-    ours, theirs = socket.socketpair()
-    reader = Reader(ours)
+    local, remote = socket.socketpair()
+    reader = Reader(local)
     rows = iter(reader)
     next(rows)
-    with theirs:
-        thread = threading.Thread(target=peer, args=(theirs,))
+    with remote:
+        thread = threading.Thread(target=peer, args=(remote,))
         thread.start()
         began = time.perf_counter()
         close_local_iterator(rows)
         took = time.perf_counter() - began
         thread.join()
-        theirs.settimeout(1)
+        remote.settimeout(1)
         try:
-            got = theirs.recv(16)
+            got = remote.recv(16)
         except ConnectionError:
             got = b""
     reader._sockfile.close()
-    ours.close()
+    local.close()
     return reader, got, took
 
 
 def test_the_rest_of_the_partition_is_skipped() -> None:
     rest = pack("!i", 70_000) + b"x" * 70_000 + pack("!i", 3) + b"abc" + pack("!i", -1)
-    reader, got, _ = left(lambda peer: peer.sendall(rest))
+    reader, got, _ = close_early(lambda peer: peer.sendall(rest))
     assert got == pack("!i", 0)
     assert not reader.drained
 
@@ -77,7 +77,7 @@ UNWILLING: dict[str, Peer] = {
 
 @pytest.mark.parametrize("peer", UNWILLING.values(), ids=UNWILLING)
 def test_the_connection_is_cut_when_the_rest_cannot_be_read(peer: Peer) -> None:
-    reader, got, took = left(peer)
+    reader, got, took = close_early(peer)
     assert got == b""
     assert not reader.drained
     assert took < 8 * DRAIN_TIMEOUT
@@ -90,7 +90,7 @@ def test_reading_an_endless_partition_times_out() -> None:
             while True:
                 peer.sendall(frame)
 
-    reader, _, took = left(send)
+    reader, _, took = close_early(send)
     assert not reader.drained
     assert DRAIN_TIMEOUT <= took < 8 * DRAIN_TIMEOUT
 

@@ -40,11 +40,11 @@ class Reports(list[Progress]):
         return self[-1]
 
 
-async def reading(spark: "SparkSession", tell: OnProgress, **options: Any) -> "Flow[Any]":
+async def reading(spark: "SparkSession", on_progress: OnProgress, **options: Any) -> "Flow[Any]":
     """40 rows in 4 partitions."""
 
     def build() -> "Flow[Any]":
-        flow: Any = from_dataframe(spark.range(0, 40, 1, 4), progress=tell, **options)  # pyright: ignore[reportUnknownVariableType]
+        flow: Any = from_dataframe(spark.range(0, 40, 1, 4), progress=on_progress, **options)  # pyright: ignore[reportUnknownVariableType]
         return cast("Flow[Any]", flow)
 
     return await asyncio.to_thread(build)
@@ -93,10 +93,10 @@ async def test_the_last_report_precedes_the_terminal_signal(
 ) -> None:
     seen = list[str]()
 
-    def tell(progress: Progress) -> None:
+    def record(progress: Progress) -> None:
         seen.append(progress.state)
 
-    flow = await reading(spark, tell, mode=mode)
+    flow = await reading(spark, record, mode=mode)
     probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(
         flow.do_on_complete(lambda: seen.append("|"))
     )
@@ -130,9 +130,9 @@ async def test_nothing_is_reported_without_an_event(
     probe.request(5)
     await reports.wait_until(rows=5)
     await asyncio.sleep(2 * REPORT_EVERY)
-    told = len(reports)
+    before = len(reports)
     await asyncio.sleep(3 * REPORT_EVERY)
-    assert len(reports) == told
+    assert len(reports) == before
     probe.cancel()
 
 

@@ -66,12 +66,12 @@ def test_batches_need_arrow(spark: "SparkSession", mode: Any) -> None:
 def test_the_probe_runs_once_for_a_session(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = list[object]()
+    contexts = list[object]()
     monkeypatch.setattr(read_mode, "_missing_calls", {})
-    monkeypatch.setattr(read_mode, "missing_arrow_call", asked.append)
+    monkeypatch.setattr(read_mode, "missing_arrow_call", contexts.append)
     for _ in range(3):
         from_dataframe(spark.range(3))
-    assert asked == [spark.sparkContext]
+    assert contexts == [spark.sparkContext]
 
 
 def test_a_column_that_arrow_cannot_carry_is_read_as_rows(spark: "SparkSession") -> None:

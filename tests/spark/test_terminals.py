@@ -195,20 +195,20 @@ async def cancelling_cancels_the_commit(
 
 
 async def test_the_flow_waits_while_spark_writes(spark: "SparkSession") -> None:
-    asked = list[int]()
+    sent = list[int]()
     free = threading.Event()
 
     def save(df: "DataFrame", mode: str) -> None:
         free.wait(20)
 
-    flow = rows(1000).do_on_next(lambda row: asked.append(row[0]))
+    flow = rows(1000).do_on_next(lambda row: sent.append(row[0]))
     task = asyncio.create_task(
         terminals._write(flow, "test", spark, SCHEMA, save, batch=10, within=None, mode="append")
     )
-    await wait_until(lambda: len(asked) >= 10)
+    await wait_until(lambda: len(sent) >= 10)
     for _ in range(50):
         await asyncio.sleep(0)
-    assert len(asked) <= 20, "two batches at most"
+    assert len(sent) <= 20, "two batches at most"
     free.set()
     assert (await task).rows == 1000
 

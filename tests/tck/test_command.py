@@ -17,6 +17,8 @@ from reactive_aio.tck import LAWS, RULES
 from reactive_aio.tck.command import main
 from tests.harness.loops import HAS_UVLOOP
 
+pytestmark = pytest.mark.slow
+
 ROOT: Final = Path(__file__).parents[2]
 LAW: Final = "spec109_subscribes_first"
 NEXT: Final = "spec109_rejects_none_as_subscriber"

@@ -15,6 +15,8 @@ from reactive_aio.tck.network.laws import WIRE_LAWS
 from reactive_aio.tck.network.rules import WIRE_RULES
 from reactive_aio.tck.network.server_profile import ROUTES
 
+pytestmark = pytest.mark.slow
+
 LAW: Final = "wire14_sends_one_for_one"
 
 

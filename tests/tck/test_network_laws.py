@@ -30,6 +30,7 @@ async def judged(broken: BrokenServer) -> Report:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", BROKEN_SERVERS, ids=str)
 def test_a_law_of_the_wire_detects_a_broken_server(broken: BrokenServer) -> None:
     [verdict] = asyncio.run(judged(broken))
@@ -49,6 +50,7 @@ def test_every_law_of_the_wire_has_a_server_that_breaks_it() -> None:
     assert not unknown, f"tests/tck/broken_servers.py names laws that do not exist: {unknown}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("websocket", [False, True], ids=["TCP", "WebSocket"])
 def test_a_conforming_server_passes(websocket: bool) -> None:
     async def all_laws() -> Report:

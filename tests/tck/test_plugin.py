@@ -14,6 +14,8 @@ import pytest
 from reactive_aio.tck import cases
 from tests.tck import hostile_candidates
 
+pytestmark = pytest.mark.slow
+
 ROOT: Final = Path(__file__).parents[2]
 MODULE: Final = "reactive_aio.tck.pytest_plugin"
 # If the package is installed, its entry point has registered the plugin already.

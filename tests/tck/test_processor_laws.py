@@ -41,6 +41,7 @@ def test_a_conforming_processor_passes(kind: str) -> None:
     assert report.ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", BROKEN_PROCESSORS, ids=lambda broken: broken.flaw)
 def test_every_law_has_a_verdict_on_every_broken_processor(broken: BrokenCandidate) -> None:
     require_verdicts(broken.make())

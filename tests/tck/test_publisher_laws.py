@@ -29,6 +29,7 @@ def test_every_law_has_a_publisher_that_breaks_it() -> None:
     require_broken_candidates(PUBLISHER, BROKEN_PUBLISHERS, "broken_publishers.py")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("manner", HONEST_PUBLISHERS)
 def test_an_unusual_but_conforming_publisher_passes(manner: str) -> None:
     report = check(HONEST_PUBLISHERS[manner](), timeouts=PATIENT)
@@ -51,6 +52,7 @@ SLOW = {"computes in request", "computes in cancel", "hogs the loop"}
 FLAWS = sorted({broken.flaw for broken in BROKEN_PUBLISHERS} - SLOW)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flaw", FLAWS)
 def test_every_law_has_a_verdict_on_every_broken_publisher(flaw: str) -> None:
     require_verdicts(next(each.make for each in BROKEN_PUBLISHERS if each.flaw == flaw)())

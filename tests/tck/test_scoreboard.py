@@ -16,6 +16,8 @@ from tests.tck.scoreboard.other_libraries import OTHER_LIBRARIES
 from tests.tck.scoreboard.scores import GROUPS, details, score, table
 from tests.tck.scoreboard.this_library import THIS_LIBRARY
 
+pytestmark = pytest.mark.slow
+
 ALL = (*THIS_LIBRARY, *OTHER_LIBRARIES)
 
 

@@ -31,6 +31,7 @@ def test_every_law_has_a_subscriber_that_breaks_it() -> None:
     require_broken_candidates(WHITE_BOX, BROKEN_WHITE_BOXES, "broken_subscribers.py")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("manner", HONEST_SUBSCRIBERS)
 def test_an_unusual_but_conforming_subscriber_passes(manner: str) -> None:
     report = check(HONEST_SUBSCRIBERS[manner](), timeouts=PATIENT)
@@ -46,6 +47,7 @@ FLAWED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flaw", sorted(FLAWED))
 def test_every_law_has_a_verdict_on_every_broken_subscriber(flaw: str) -> None:
     require_verdicts(FLAWED[flaw]())

@@ -21,6 +21,8 @@ from reactive_aio.tck import Candidate, Outcome
 from reactive_aio.tck.run.watchdog import Watchdog
 from tests.tck import hostile_candidates
 
+pytestmark = pytest.mark.slow
+
 QUICK: Final = tck.Timeouts(
     response=0.3, reduced_response=0.1, quiet_period=0.001, stall=0.6, law=1.2
 )

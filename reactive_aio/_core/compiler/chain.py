@@ -1,4 +1,4 @@
-"""Chain: an island as described in a flow: what feeds it, then its stages."""
+"""Chain: the description of an island: what feeds it, then its stages."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -17,7 +17,7 @@ _FEEDS: dict[type, Any] = {PullSource: "pull", PushSource: "push", AsyncSource: 
 
 
 class Chain:
-    """Immutable. One chain serves any number of subscriptions, and remembers its loops."""
+    """Immutable. One chain serves any number of subscriptions and caches its loops."""
 
     __slots__ = ("_loops", "arguments", "awaits", "request_hooks", "source", "stages")
 
@@ -31,25 +31,25 @@ class Chain:
             each.stage.awaits for each in stages
         )
         self.request_hooks: tuple[tuple[int, Any], ...] = tuple(_request_hooks(stages))
-        """Places that are told of each request, and whom to call: last first, as it travels."""
+        """Positions of stages with a request hook, and the hooks: last first, as demand travels."""
         self._loops: dict[tuple[str, str], CompiledLoop] = {}
 
     def then(self, stage: AppliedStage) -> "Chain":
-        """The chain with one more stage."""
+        """Return the chain with one more stage."""
         return Chain(self.source, (*self.stages, stage))
 
     @property
     def is_pullable(self) -> bool:
-        """Whether it can be iterated without waiting for anything."""
+        """Whether it can be iterated without awaiting anything."""
         return isinstance(self.source, PullSource) and not self.awaits and not self.request_hooks
 
     @property
     def is_bare(self) -> bool:
-        """Whether nothing need be done to its elements: they may be taken by the batch."""
+        """Whether its elements need no processing, so that they can be taken in batches."""
         return isinstance(self.source, PullSource) and self.source.checked and not self.stages
 
     def compiled_loop(self, mode: str, delivery: str) -> CompiledLoop:
-        """The generated loop for one way of running it."""
+        """The generated loop for one mode and one kind of delivery."""
         found = self._loops.get((mode, delivery))
         if found is None:
             stages = tuple(each.stage for each in self.stages)
@@ -65,25 +65,25 @@ class Chain:
         source = cast("PullSource", self.source)
         if source.checked and not self.stages:
             return source.open()
-        return cast("Iterator[Any]", self.run("gen", None, report))
+        return cast("Iterator[Any]", self.run("generator", None, report))
 
     def run(self, mode: str, time_slice: object, report: Report) -> Any:
-        """Run the loop that makes a pulled chain an iterator of the given kind."""
+        """Run the loop that makes a pullable chain an iterator of the given kind."""
         loop = self.compiled_loop(mode, "yield")
         source = cast("PullSource", self.source)
-        # Who wants to know how it ended also wants to know that it could not be opened.
-        src = source.open if loop.hooks else source.open()
+        # End hooks also observe a source that fails to open.
+        src = source.open if loop.end_hooks else source.open()
         return loop.run(time_slice, src, report, *self.arguments)
 
-    # -- what is known of it ----------------------------------------------------------------------
+    # -- properties of the whole -------------------------------------------------------------------
     def window(self, mode: str) -> int:
-        """How much may be on its way from upstream."""
+        """How many elements may be in flight from upstream."""
         if any(each.stage.emits_many for each in self.stages):
-            return 1  # one element may become any number
+            return 1  # one element can become any number
         window = self.source.window if isinstance(self.source, PushSource) else 0
         if not window:
             return UNBOUNDED
-        # A task takes long over its chunk: smaller ones let upstream work meanwhile.
+        # A task takes long over a chunk: smaller chunks let upstream work at the same time.
         return window if mode == "sync" else max(1, window // 4)
 
     def island_text(self) -> str:
@@ -91,7 +91,7 @@ class Chain:
         return " → ".join([self.source.name, *map(str, self.stages)])
 
     def trail(self) -> str:
-        """All operators from the sources to here in one line, for messages."""
+        """All operators from the sources to this island on one line, for messages."""
         above = [upstream.chain.trail() for upstream in self.source.upstreams]
         if not above:
             return self.island_text()
@@ -99,7 +99,7 @@ class Chain:
         return f"{joined} → {self.island_text()}"
 
     def annotate(self, error: BaseException) -> None:
-        """Note on *error* in which flow it was raised, unless one upstream has done so."""
+        """Add a note to *error* that names this flow, unless an upstream has added one."""
         trail = self.trail()
         notes: list[str] = getattr(error, "__notes__", [])
         if not any(note.startswith(_NOTE) and note[len(_NOTE) :] in trail for note in notes):

@@ -1,18 +1,17 @@
-"""What an island is fed by: an iterator, an asynchronous iterator, or a source that pushes."""
+"""What feeds an island: an iterator, an asynchronous iterator, or a source that pushes."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from ...spec import Subscription
+from ..flow_subscription import FlowSubscription
 
 __all__ = ("AsyncSource", "ChainSource", "Downstream", "PullSource", "PushSource", "is_spent")
 
 T = TypeVar("T")
 
-# Iterators that know how many elements they have left, so that on_complete can follow the last
-# demanded element at once (1.5) without looking ahead.
+# Iterators that report how many elements are left, so that on_complete can follow the last
+# requested element directly (1.5) without reading ahead.
 _SIZED: tuple[Iterable[Any], ...] = ((), [], {}, "", b"", range(0), range(1 << 70))
 _EXACT: Final = frozenset(type(iter(sized)) for sized in _SIZED)
 
@@ -23,33 +22,34 @@ def is_spent(iterator: Any) -> bool:
 
 
 class Downstream(Protocol[T]):
-    """Where a pushing source hands its elements in; to be used on the loop's thread only."""
+    """The island below a pushing source. Its methods may be called on the loop's thread only."""
 
     def push(self, elements: list[T], /) -> None:
-        """Hand over *elements*: no more than are requested and not yet handed over (rule 1.1)."""
+        """Push *elements*, at most as many as are requested and not yet pushed (rule 1.1)."""
         ...
 
     def push_from(self, elements: Iterator[T], count: int, /) -> None:
-        """Hand over the next *count* of *elements*, to be made one by one as they are delivered.
+        """Push the next *count* of *elements*, each created when it is delivered.
 
-        As if they were pushed, and faster where they cost memory. The iterator must have so many
-        left, must not block, and is not to be touched until there is new demand or ``processed()``;
-        if it raises, the flow fails with that. What is cancelled before its turn is never made.
+        Like `push`, but faster where elements take memory. The iterator must have *count* elements
+        left and must not block; the caller must not advance it until there is new demand or
+        ``processed()`` is called. If it raises, the flow fails with that error. Elements that are
+        cancelled before their delivery are never created.
         """
         ...
 
     def complete(self) -> None:
-        """Complete, behind the elements handed over before."""
+        """Complete after the elements pushed so far."""
         ...
 
     def fail(self, error: BaseException, /) -> None:
-        """Fail, behind the elements handed over before."""
+        """Fail after the elements pushed so far."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PullSource:
-    """An iterator for each subscription: pulled, and fused with the stages to the end."""
+    """An iterator per subscription: pulled, and fused with the stages."""
 
     name: str
     open: Callable[[], Iterator[Any]]
@@ -57,12 +57,12 @@ class PullSource:
     """Whether its elements are known not to be None."""
     holds: int | None = 0
     upstreams: tuple[Any, ...] = ()
-    """The flows it draws from, for bound() and explain()."""
+    """The flows it reads from, for `bound` and `explain`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AsyncSource:
-    """An asynchronous iterator for each subscription, iterated inside the subscription's task."""
+    """An asynchronous iterator per subscription, advanced in the subscription's task."""
 
     name: str
     open: Callable[[], AsyncIterator[Any]]
@@ -73,17 +73,17 @@ class AsyncSource:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PushSource:
-    """A source that hands elements to an `Downstream` as demand reaches it."""
+    """A source that pushes elements to a `Downstream` as it receives demand."""
 
     name: str
-    open: "Callable[[Downstream[Any]], Subscription]"
+    open: Callable[[Downstream[Any]], FlowSubscription]
     holds: int | None = 0
     checked: bool = False
     upstreams: tuple[Any, ...] = ()
     window: int = 0
-    """The most that an island asks for at a time; 0 when its demand goes through as it is."""
-    about: Callable[[], str] | None = None
-    """What explain() is to say of it, in lines."""
+    """The largest request that an island makes; 0 if demand is passed through."""
+    details: Callable[[], str] | None = None
+    """More lines about it for `explain`."""
 
 
 ChainSource = PullSource | AsyncSource | PushSource

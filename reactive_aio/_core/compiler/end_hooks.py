@@ -1,9 +1,9 @@
-"""Ending: tells the stages of one subscription that want to know it how the flow has ended.
+"""End hooks: callbacks of the stages of one subscription that observe how the flow ends.
 
-Each hook is called exactly once, with what happened at its place in the chain: the stages before
-the one that completes the flow are cancelled by it, those behind it see it complete; the stages
-before one that fails are cancelled, those behind it see the error. Hooks are called in the order
-in which the signal passes them: a completion and an error go down, a cancellation goes up.
+Each hook runs exactly once, with the outcome at its position in the chain. When a stage completes
+the flow, the stages before it are cancelled and those after it complete. When a stage fails, the
+stages before it are cancelled and those after it receive the error. Hooks run in the direction of
+the signal: a completion and an error travel downstream, a cancellation travels upstream.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +16,10 @@ Hook = Callable[[Outcome, BaseException | None], Any]
 
 
 class EndHooks:
-    """The hooks that have not been called yet, by their place; the source's is 0."""
+    """The hooks that have not run yet, by position; position 0 is the source.
+
+    *report* receives what a hook raises during a cancellation, when no subscriber is left.
+    """
 
     __slots__ = ("_report", "_waiting")
 
@@ -26,32 +29,32 @@ class EndHooks:
         self._waiting = dict(hooks)  # first stage first
         self._report = report
 
-    def completed(self, place: int) -> None:
-        """The elements have ended at *place*. What a hook raises fails the flow from there on."""
-        hook = self._waiting.pop(place, None)
+    def complete_at(self, position: int) -> None:
+        """The elements have ended at *position*. What the hook raises fails the flow there."""
+        hook = self._waiting.pop(position, None)
         if hook is not None:
             hook("completed", None)
 
-    def stopped(self, place: int) -> None:
-        """The stage at *place* wants no more."""
-        self._cancel([each for each in self._waiting if each < place])
+    def stop_at(self, position: int) -> None:
+        """The stage at *position* takes no more elements: the stages before it are cancelled."""
+        self._cancel([each for each in self._waiting if each < position])
 
-    def failed(self, error: Exception, place: int) -> Exception:
-        """*error* was raised at *place*; return the error to go on with.
+    def fail_at(self, position: int, error: Exception) -> Exception:
+        """*error* was raised at *position*; return the error that the subscriber receives.
 
-        That is another one when a hook raises; as with any ``except`` clause, the first is then
-        its ``__context__``.
+        It is a different one when a hook raises; the first is then its ``__context__``, as with
+        any ``except`` clause.
         """
         if isinstance(error, StopIteration | StopAsyncIteration):
-            # As where it leaves a generator: it must not look like an end.
+            # Inside a generator it would look like the end of the elements.
             stray = RuntimeError(f"a function of the flow raised {type(error).__name__}")
             stray.__cause__ = error
             error = stray
-        return self.passed(error, place)
+        return self.pass_error(error, position)
 
-    def passed(self, error: Exception, place: int = 0) -> Exception:
-        """*error* came from upstream to *place*: the same, except that it may be any exception."""
-        self.stopped(place)
+    def pass_error(self, error: Exception, position: int = 0) -> Exception:
+        """*error* came from upstream to *position*; like `fail_at`, but any exception is legal."""
+        self.stop_at(position)
         for each in list(self._waiting):
             try:
                 self._waiting.pop(each)("failed", error)
@@ -61,17 +64,17 @@ class EndHooks:
                 error = raised
         return error
 
-    def left(self) -> None:
-        """Whoever has not been told otherwise has been cancelled."""
+    def cancel_rest(self) -> None:
+        """Every hook that has not run yet was cancelled."""
         if self._waiting:
             self._cancel(list(self._waiting))
 
-    def _cancel(self, places: list[int]) -> None:
-        for place in reversed(places):
-            hook = self._waiting.pop(place, None)
+    def _cancel(self, positions: list[int]) -> None:
+        for position in reversed(positions):
+            hook = self._waiting.pop(position, None)
             if hook is None:
                 continue
             try:
                 hook("cancelled", None)
-            except Exception as error:  # nobody downstream listens any more
+            except Exception as error:  # no subscriber is left to receive it
                 self._report("a callback raised when its flow was cancelled", error)

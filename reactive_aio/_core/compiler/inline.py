@@ -1,18 +1,17 @@
-"""Inline stages: the few lines that an operator contributes to its island's loop.
+"""Inline stages: the few lines of text that an operator contributes to its island's loop.
 
-An `InlineStage` is text, not code to call: the compiler writes the lines of a chain into one
-loop. The element is ``x``; ``$name`` is an argument or a local of this stage alone. Besides plain
-Python, a line may be one of these directives:
+The compiler writes the lines of all stages of a chain into one loop. The element is ``x``;
+``$name`` is a parameter or a local of this stage alone. Besides plain Python, a line may be one of
+these directives:
 
-``drop``            this element goes no further
-``last``            the flow completes once this element (``x``) has been passed on
-``done``            the flow completes now
-``emit EXPR``       pass EXPR on
-``emit each EXPR``  pass on every element of the iterable EXPR, as demand allows
+``drop``            discard this element
+``last``            complete the flow after this element (``x``) has been delivered
+``done``            complete the flow now
+``emit EXPR``       deliver EXPR
+``emit each EXPR``  deliver every element of the iterable EXPR, within demand
 
-Without an ``emit`` line, ``x`` as the lines leave it is passed on. ``before`` may emit what comes
-before the first element from upstream, ``after`` what is left when those have ended; there ``x``
-means nothing.
+Without an ``emit`` line, the stage delivers ``x``. In ``before`` (ahead of the first element) and
+``after`` (after the last one), ``x`` is undefined; both may ``emit``.
 """
 
 import re
@@ -31,26 +30,27 @@ _TEXTS = ("setup", "before", "each", "after", "demand", "on_end")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InlineStage:
-    """One operator's lines. Make it once, at module level: loops are cached by its identity."""
+    """The lines of one operator. Create it once, at module level: loops are cached by identity."""
 
     name: str
     each: str = ""
     params: tuple[str, ...] = ()
     setup: str = ""
-    """Makes the stage's locals; it must not raise."""
+    """Assigns the locals of the stage; it must not raise."""
     before: str = ""
     after: str = ""
     demand: str = ""
-    """Turns ``need``, what is wanted of this stage, into what it wants of the stages before it.
+    """Translates ``need``, the demand on this stage, into its demand on the stages before it.
 
-    It runs only when elements have run out. Without it, what the stage drops is asked for again."""
+    It runs only when the island has no elements left. Without it, one element is requested for
+    each one that the stage drops."""
     on_end: str = ""
-    """Runs once when the flow has ended at this place: ``how`` is ``"completed"``, ``"failed"``
-    (with ``error``) or ``"cancelled"``. It sees the parameters, not the stage's locals."""
+    """Runs once when the flow has ended at this stage: ``how`` is ``"completed"``, ``"failed"``
+    (with ``error``) or ``"cancelled"``. It sees the parameters, not the locals."""
     uses: tuple[Callable[..., Any], ...] = ()
-    """Functions and classes that the lines call by their own names."""
+    """Functions and classes that the lines refer to by name."""
     on_request: str = ""
-    """The parameter that is called with each *n* requested of the island."""
+    """The parameter that is called with each *n* requested from the island."""
     emits_many: bool = field(init=False)
     drops: bool = field(init=False)
     stops: bool = field(init=False)
@@ -71,7 +71,7 @@ class InlineStage:
         return (found for line in text.splitlines() if (found := DIRECTIVES.match(line)))
 
     def lines(self, part: str, index: int) -> list[str]:
-        """The lines of *part* with every ``$name`` made unique to the stage's place."""
+        """The lines of *part*, with the stage's position appended to every ``$name``."""
         return _NAME.sub(rf"\1_{index}", getattr(self, part)).splitlines()
 
     def arguments(self, index: int) -> list[str]:
@@ -80,21 +80,21 @@ class InlineStage:
 
 @dataclass(frozen=True, slots=True)
 class AppliedStage:
-    """An inline stage with its arguments, as it stands in a flow."""
+    """An inline stage with its arguments, at its position in a flow."""
 
     stage: InlineStage
     arguments: tuple[object, ...] = ()
     holds: int | None = 0
-    """How many elements it holds at most; None when nothing limits it."""
+    """How many elements it holds at most; None if unlimited."""
 
     def __str__(self) -> str:
         return f"{self.stage.name}({', '.join(map(describe, self.arguments))})"
 
 
 def describe(value: object) -> str:
-    """A short name for an argument, for trails and plans."""
+    """A short name for an argument, for error notes and `explain`."""
     name = getattr(value, "__qualname__", None)
     if isinstance(name, str):
         return name.rpartition("<locals>.")[2]
-    text = short_repr(value)  # looks at a few elements only of a large container
+    text = short_repr(value)  # reads only a few elements of a large container
     return text if len(text) <= 24 else f"{text[:20]}…{text[-3:]}"

@@ -1,23 +1,24 @@
-"""The loops that `fusion` fills in: where elements come from, and how demand bounds them.
+"""The templates of generated loops: how elements enter, and how demand bounds them.
 
-A line in capitals stands for lines of the chain or of the mode (`WAYS`):
+A line in capitals is replaced by lines of the chain or of the mode (`MODE_LINES`):
 
-``BULK``     one element through the stages; demand is accounted after the batch
-``COUNTED``  the same, and each delivery is counted
-``CHECKED``  the same, and demand is looked at before each delivery (one in, many out)
-``WAIT``     pause until there is demand, or end if the source is known to have ended; ``CHECK``:
-             only if there is none
-``DRY``      ask upstream for what is needed, and pause until there are elements
-``TURN``     look at the clock; give the loop a turn when the time slice is over. Where elements are
-             pushed, ``PACE`` looks, and ``REST`` gives the turn only when there is more to do
+``DELIVER_BULK``         run one element through the stages; demand is counted after the batch
+``DELIVER_COUNTED``      the same, counting each delivery
+``DELIVER_CHECKED``      the same, checking demand before each delivery (one in, many out)
+``AWAIT_DEMAND``         pause until there is demand, or end if the source is known to be exhausted
+``CHECK_DEMAND``         the same, only if there is no demand
+``AWAIT_ELEMENTS``       request from upstream what the island needs, and pause until it arrives
+``END_BATCH``            choose the size of the next batch; yield to the loop if the slice is over
+``MEASURE_BATCH``        only choose the size (where elements are pushed)
+``YIELD_IF_SLICE_OVER``  only yield, once there is more work
 """
 
 from typing import Final
 
 __all__ = ("LOOP_TEMPLATES", "MODE_LINES")
 
-# Bulk batches leave at least one element of demand over. So `emitted` may be wrong only when the
-# source has ended, and then the next look at it finds nothing and ends the loop.
+# Bulk batches leave at least one element of demand. So `emitted` can be wrong only after the source
+# has ended, and then the next read of the source ends the loop.
 _PULL: Final = """
 while True:
     room = S.limit - emitted
@@ -26,26 +27,26 @@ while True:
         dropped = 0
         x = END
         for x in islice(src, size):
-            BULK
+            DELIVER_BULK
         if x is END:
             break
         emitted += size - dropped
-        TURN
+        END_BATCH
     elif room > 0:
         x = END
         for x in islice(src, batch):
-            COUNTED
+            DELIVER_COUNTED
             if emitted >= S.limit:
                 break
         else:
             if x is END:
                 break
-            TURN
+            END_BATCH
     else:
-        WAIT
+        AWAIT_DEMAND
 """
 
-# From a source without stages straight into a container, which keeps what came before an error.
+# From a source without stages into a container, which keeps the elements before an error.
 _EXTEND: Final = """
 while True:
     room = S.limit - emitted
@@ -57,21 +58,21 @@ while True:
         emitted += taken
         if taken < size:
             break
-        TURN
+        END_BATCH
     else:
-        WAIT
+        AWAIT_DEMAND
 """
 
 _PULL_MANY: Final = """
-CHECK
+CHECK_DEMAND
 while True:
     x = END
     for x in islice(src, batch):
-        CHECKED
-        CHECK
+        DELIVER_CHECKED
+        CHECK_DEMAND
     if x is END:
         break
-    TURN
+    END_BATCH
 """
 
 _PUSH: Final = """
@@ -80,20 +81,20 @@ while True:
     if not chunk:
         if chunk is None:
             break
-        DRY
+        AWAIT_ELEMENTS
         continue
-    REST
+    YIELD_IF_SLICE_OVER
     size = len(chunk)
     if S.limit - emitted >= size:
         dropped = 0
         for x in chunk:
-            BULK
+            DELIVER_BULK
         emitted += size - dropped
     else:
         for x in chunk:
-            CHECK
-            COUNTED
-    PACE
+            CHECK_DEMAND
+            DELIVER_COUNTED
+    MEASURE_BATCH
 """
 
 _PUSH_MANY: Final = """
@@ -102,81 +103,81 @@ while True:
     if not chunk:
         if chunk is None:
             break
-        DRY
+        AWAIT_ELEMENTS
         continue
-    REST
+    YIELD_IF_SLICE_OVER
     for x in chunk:
-        CHECK
-        CHECKED
-    PACE
+        CHECK_DEMAND
+        DELIVER_CHECKED
+    MEASURE_BATCH
 """
 
 _AITER: Final = """
-CHECK
+CHECK_DEMAND
 left = batch
 async for x in src:
     if not left:
-        TURN
+        END_BATCH
         left = batch
     left -= 1
-    COUNTED
-    CHECK
+    DELIVER_COUNTED
+    CHECK_DEMAND
 """
 
-# The same where no stage drops: each element taken is delivered, and one countdown does for all.
+# The same where no stage drops: every element is delivered, so one countdown counts both.
 _AITER_BULK: Final = """
-CHECK
+CHECK_DEMAND
 size = left = min(batch, S.limit - emitted)
 async for x in src:
-    BULK
+    DELIVER_BULK
     left -= 1
     if not left:
         emitted += size
-        TURN
-        CHECK
+        END_BATCH
+        CHECK_DEMAND
         size = left = min(batch, S.limit - emitted)
 """
 
-_AITER_MANY: Final = _AITER.replace("COUNTED", "CHECKED")
+_AITER_MANY: Final = _AITER.replace("DELIVER_COUNTED", "DELIVER_CHECKED")
 
 _ITERATE: Final = """
 while True:
     x = END
     for x in islice(src, batch):
-        BULK
+        DELIVER_BULK
     if x is END:
         break
-    TURN
+    END_BATCH
 """
 
 _PLAIN: Final = """
 for x in src:
-    BULK
+    DELIVER_BULK
 """
 
 
 def _counted(skeleton: str) -> str:
-    """The same with `emitted` exact whenever the source ends: what comes then needs room too."""
+    """The same template with `emitted` exact at the end: stages that emit after it need demand."""
     accounts = ("dropped = 0", "emitted += size - dropped")
-    lines = skeleton.replace("BULK", "COUNTED").splitlines()
+    lines = skeleton.replace("DELIVER_BULK", "DELIVER_COUNTED").splitlines()
     return "\n".join(line for line in lines if line.strip() not in accounts)
 
 
 LOOP_TEMPLATES: Final[dict[str, tuple[str, str, str]]] = {
-    # for chains of at most one out for one in; for those that also emit when the source has ended;
-    # for those of many out for one in
+    # for chains that emit at most one element per element; for those that also emit after the
+    # source has ended; for those that emit many elements per element
     "pull": (_PULL, _counted(_PULL), _PULL_MANY),
     "extend": (_EXTEND, _EXTEND, _EXTEND),
     "push": (_PUSH, _counted(_PUSH), _PUSH_MANY),
     "aiter": (_AITER, _AITER, _AITER_MANY),
     "aiter bulk": (_AITER_BULK, _AITER, _AITER_MANY),
-    "agen": (_ITERATE, _ITERATE, _ITERATE),
-    "turns": (_ITERATE, _ITERATE, _ITERATE),
-    "gen": (_PLAIN, _PLAIN, _PLAIN),
+    "async_generator": (_ITERATE, _ITERATE, _ITERATE),
+    "fair_generator": (_ITERATE, _ITERATE, _ITERATE),
+    "generator": (_PLAIN, _PLAIN, _PLAIN),
 }
 
-# A stage or a source that swallows its cancellation must not cause a signal after it (1.8).
-_ALIVE = ["if S.dead: return"]
+# A stage or a source that swallows its cancellation must not cause another signal (1.8).
+_ALIVE = ["if S.is_stopped: return"]
 
 _CALL = """
 try:
@@ -185,20 +186,20 @@ except Exception as error:
     raise SubscriberRaised(error) from error
 """
 
-_FILL = """
+_APPEND = """
 on_next(x)
 if not B.is_notified:
     B.flush()
-    if S.dead: return
+    if S.is_stopped: return
 """
 
 _AWAIT = """
-S.signalling = True
+S.is_signalling = True
 try:
     await on_next(x)
 except Exception as error:
     raise SubscriberRaised(error) from error
-S.signalling = False
+S.is_signalling = False
 """
 
 
@@ -207,59 +208,70 @@ def _lines(text: str) -> list[str]:
 
 
 _COUNTING = ["emitted = 0", "batch = 8"]
-_WAIT = _lines("S.emitted = emitted\nif S.spent(): raise Done\nyield WAIT")
+_WAIT = _lines("S.emitted = emitted\nif S.is_source_spent(): raise Done\nyield NO_DEMAND")
 
 MODE_LINES: Final[dict[str, dict[str, list[str]]]] = {
     "sync": {
         "prologue": _COUNTING,
-        "WAIT": _WAIT,
-        "CHECK": ["while emitted >= S.limit:", *("    " + line for line in _WAIT)],
-        "WITHIN": _lines("while emitted >= S.limit:\n    S.emitted = emitted\n    yield WITHIN"),
-        "DRY": _lines("NEED\nS.emitted = emitted\nyield DRY"),
-        "TURN": _lines("batch = S.next_batch_size(batch)\nif S.is_slice_over: yield TURN"),
-        "PACE": ["batch = S.next_batch_size(batch)"],
-        "REST": ["if S.is_slice_over: yield TURN"],
-        "deliver call": [*_lines(_CALL), "if r is not None and S.holds(r): yield HOLD"],
-        "deliver fill": ["on_next(x)"],
-        "deliver offer": ["on_next(x)"],
-        "prologue extend": ["kept = on_next.__self__"],
+        "AWAIT_DEMAND": _WAIT,
+        "CHECK_DEMAND": ["while emitted >= S.limit:", *("    " + line for line in _WAIT)],
+        "CHECK_DEMAND_MID_ELEMENT": _lines(
+            "while emitted >= S.limit:\n    S.emitted = emitted\n    yield MID_ELEMENT"
+        ),
+        "AWAIT_ELEMENTS": _lines("REQUEST_NEEDED\nS.emitted = emitted\nyield NO_ELEMENTS"),
+        "END_BATCH": _lines(
+            "batch = S.next_batch_size(batch)\nif S.is_slice_over: yield SLICE_OVER"
+        ),
+        "MEASURE_BATCH": ["batch = S.next_batch_size(batch)"],
+        "YIELD_IF_SLICE_OVER": ["if S.is_slice_over: yield SLICE_OVER"],
+        "deliver call": [
+            *_lines(_CALL),
+            "if r is not None and S.must_await(r): yield AWAIT_SIGNAL",
+        ],
+        "deliver append": ["on_next(x)"],
+        "deliver inspect": ["on_next(x)"],
+        "prologue extend": ["kept = S.subscriber.container"],
     },
     "task": {
         "prologue": _COUNTING,
-        "WAIT": ["await S.demand(emitted)"],
-        "CHECK": _lines("if emitted >= S.limit:\n    await S.demand(emitted)"),
-        "WITHIN": _lines("if emitted >= S.limit:\n    await S.demand(emitted, True)"),
-        "DRY": _lines("NEED\nawait S.elements(emitted)"),
-        "TURN": _lines(
+        "AWAIT_DEMAND": ["await S.wait_for_demand(emitted)"],
+        "CHECK_DEMAND": _lines("if emitted >= S.limit:\n    await S.wait_for_demand(emitted)"),
+        "CHECK_DEMAND_MID_ELEMENT": _lines(
+            "if emitted >= S.limit:\n    await S.wait_for_demand(emitted, True)"
+        ),
+        "AWAIT_ELEMENTS": _lines("REQUEST_NEEDED\nawait S.wait_for_elements(emitted)"),
+        "END_BATCH": _lines(
             "batch = S.next_batch_size(batch)\nif S.is_slice_over: await S.yield_slice()"
         ),
-        "PACE": ["batch = S.next_batch_size(batch)"],
-        "REST": ["if S.is_slice_over: await S.yield_slice()"],
-        "deliver call": [*_ALIVE, *_lines(_CALL), "if r is not None: await S.held(r)"],
-        "deliver fill": [*_ALIVE, *_lines(_FILL)],
-        "deliver offer": [*_ALIVE, *_lines(_FILL)],
-        "prologue fill": ["B = S.subscriber"],
-        "prologue offer": ["B = S.subscriber"],
+        "MEASURE_BATCH": ["batch = S.next_batch_size(batch)"],
+        "YIELD_IF_SLICE_OVER": ["if S.is_slice_over: await S.yield_slice()"],
+        "deliver call": [*_ALIVE, *_lines(_CALL), "if r is not None: await S.await_signal(r)"],
+        "deliver append": [*_ALIVE, *_lines(_APPEND)],
+        "deliver inspect": [*_ALIVE, *_lines(_APPEND)],
+        "prologue append": ["B = S.subscriber"],
+        "prologue inspect": ["B = S.subscriber"],
         "deliver await": [*_ALIVE, *_lines(_AWAIT)],
     },
-    "agen": {
+    "async_generator": {
         "prologue": ["batch = 8"],
-        "CHECK": [],
-        "TURN": _lines(
+        "CHECK_DEMAND": [],
+        "END_BATCH": _lines(
             "batch = S.next_batch_size(batch)\nif S.is_slice_over: await S.yield_slice()"
         ),
         "deliver yield": ["yield x"],
     },
-    "turns": {
+    "fair_generator": {
         "prologue": ["batch = 8"],
-        "CHECK": [],
-        "TURN": _lines("batch = S.next_batch_size(batch)\nif S.is_slice_over: yield TURN"),
+        "CHECK_DEMAND": [],
+        "END_BATCH": _lines(
+            "batch = S.next_batch_size(batch)\nif S.is_slice_over: yield SLICE_OVER"
+        ),
         "deliver yield": ["yield x"],
     },
-    "gen": {
+    "generator": {
         "prologue": [],
-        "CHECK": [],
-        "TURN": [],
+        "CHECK_DEMAND": [],
+        "END_BATCH": [],
         "deliver yield": ["yield x"],
     },
 }

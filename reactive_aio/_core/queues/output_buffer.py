@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 from ...errors import Overflow
 from ..compiler.chain_sources import Downstream
 from ..demand import Demand
+from ..flow_subscription import FlowSubscription
 from .bounded_queue import BoundedQueue, Decision, Emission
 
 __all__ = ("OutputBuffer",)
@@ -21,7 +22,7 @@ _ENDED: Final[Decision[Any]] = Decision(Emission.ENDED)
 _PASSED: Final[Decision[Any]] = Decision(Emission.ACCEPTED)
 
 
-class OutputBuffer(Generic[T]):
+class OutputBuffer(FlowSubscription, Generic[T]):
     """The subscription that an island sees, and the end at which a source offers elements.
 
     *room* is called when elements have been processed, or more are wanted; *gone* when nothing is

@@ -1,5 +1,6 @@
-"""Batched: subscribers inside the package that take elements without a call for each."""
+"""BulkSubscriber: a subscriber of this package that receives elements without a call for each."""
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -7,17 +8,24 @@ __all__ = ("BulkSubscriber",)
 
 
 class BulkSubscriber:
-    """An internal subscriber that has its elements appended, and is told when a batch is over.
+    """A subscriber whose island appends elements for it, and calls `flush` after a batch.
 
-    A synchronous drain flushes when it pauses; a task, which cannot know when what it awaits will
-    suspend it, after each element, unless the subscriber is *told* already.
+    A synchronous drain flushes when it pauses. A task flushes after each element, since it cannot
+    know when its next await suspends it, unless the subscriber *is_notified* already.
     """
 
     __slots__ = ()
     append: Callable[[Any], None]
+    """Takes one element; it must not raise."""
     is_notified: bool
-    """It will look at what was appended, and need not be told again before it has."""
+    """Whether the subscriber is going to read what was appended without another `flush`."""
+
+    @property
+    def container(self) -> list[Any] | deque[Any] | None:
+        """The container whose ``append`` is `append`; None if `append` examines each element, and
+        so may cancel after any of them."""
+        return None
 
     def flush(self) -> None:
-        """Take notice of what was appended; each subscriber does so in its own way."""
+        """Elements have been appended since the last call."""
         raise NotImplementedError

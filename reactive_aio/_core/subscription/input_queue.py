@@ -1,34 +1,28 @@
-"""Intake: where an island takes pushed elements in, and turns its demand into requests upstream."""
+"""InputQueue: elements that an upstream pushed to an island, and the island's requests to it."""
 
 from collections import deque
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ...errors import RuleViolation
+from ..compiler.loop_compiler import UpstreamFailed
 from ..demand import UNBOUNDED
+from ..flow_subscription import FlowSubscription
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ...spec import Subscription
 
-__all__ = ("InputQueue", "UpstreamFailed")
+__all__ = ("InputQueue",)
 
 T = TypeVar("T")
 
 
-class UpstreamFailed(Exception):
-    """Carries upstream's error through the loop unchanged, be it a StopIteration."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-
 class LazyChunk(Generic[T]):
-    """Elements that do not exist before they are iterated over: the next *count* of an iterator.
+    """The next *count* elements of an iterator, each created when it is iterated.
 
-    One that is dropped behind its stages at once is made where the one before it was, in memory
-    that is still at hand, and no list ever holds it.
+    An element that the stages discard at once reuses the memory of the one before it, and no list
+    ever holds the whole chunk.
     """
 
     __slots__ = ("_count", "_elements")
@@ -43,8 +37,8 @@ class LazyChunk(Generic[T]):
     def __iter__(self) -> "Iterator[T]":
         return islice(self._elements, self._count)
 
-    def cut(self, at_most: int) -> "LazyChunk[T]":
-        """Take the first of them off; the rest must not be iterated over before."""
+    def split(self, at_most: int) -> "LazyChunk[T]":
+        """Split off the first *at_most* elements; iterate over them before the rest."""
         self._count -= at_most
         return LazyChunk(self._elements, at_most)
 
@@ -52,18 +46,18 @@ class LazyChunk(Generic[T]):
 class InputQueue(Generic[T]):
     """The `Downstream` of one island.
 
-    It asks upstream only when the island has run dry, for what the island still has to deliver
-    less what is on its way; so what a filter drops is asked for again without any accounting per
-    element. *window* caps what is on its way.
+    It requests from upstream only when the island has no elements left: what the island still has
+    to deliver, less what is in flight. So an element that a filter drops is replaced without any
+    accounting per element. *window* limits what is in flight.
     """
 
     __slots__ = (
         "_error",
+        "_is_upstream_faulty",
         "_waiting",
         "_wake",
         "_window",
-        "_wrong",
-        "ended",
+        "is_ended",
         "outstanding",
         "upstream",
     )
@@ -74,14 +68,14 @@ class InputQueue(Generic[T]):
         self._waiting: deque[list[T] | LazyChunk[T]] = deque()
         self._error: BaseException | None = None
         self.outstanding = 0
-        self._wrong = False  # upstream broke a rule, and must be cancelled at the end
-        self.ended = False
-        self.upstream: Subscription | None = None
+        self._is_upstream_faulty = False  # it broke a rule, so that `close` must cancel it
+        self.is_ended = False
+        self.upstream: FlowSubscription | None = None
 
-    # -- for the source -------------------------------------------------------------------------
+    # -- called by the source ---------------------------------------------------------------------
     def push(self, elements: list[T], /) -> None:
-        """Take *elements* in; more than were requested fail the flow (rule 1.1)."""
-        if not elements or not self._takes(len(elements)):
+        """Take *elements*; more than were requested fail the flow (rule 1.1)."""
+        if not elements or not self._accepts(len(elements)):
             return
         waiting = self._waiting
         if waiting and isinstance(last := waiting[-1], list):
@@ -91,21 +85,21 @@ class InputQueue(Generic[T]):
         self._wake()
 
     def push_from(self, elements: "Iterator[T]", count: int, /) -> None:
-        """Take in the next *count* of *elements*, each of which is made when its turn comes."""
-        if count and self._takes(count):
+        """Take the next *count* of *elements*, each created when it is delivered."""
+        if count and self._accepts(count):
             self._waiting.append(LazyChunk(elements, count))
             self._wake()
 
-    def _takes(self, count: int) -> bool:
-        """Whether *count* more are taken in."""
-        if self.ended:
+    def _accepts(self, count: int) -> bool:
+        """Whether *count* more elements are accepted."""
+        if self.is_ended:
             return False
         self.outstanding -= count
         if self.outstanding < 0:
             excess, self.outstanding = -self.outstanding, 0
             upstream, self.upstream = self.upstream, None
             if upstream is None:
-                self._wrong = True  # it is still being opened
+                self._is_upstream_faulty = True  # it pushes while it is being opened
             else:
                 upstream.cancel()
             what = f"the source sent {excess} more than were requested; it has been cancelled"
@@ -114,28 +108,28 @@ class InputQueue(Generic[T]):
         return True
 
     def complete(self) -> None:
-        """Let the flow complete behind what is here."""
-        if not self.ended:
-            self.ended = True
+        """Complete the flow after the elements held here."""
+        if not self.is_ended:
+            self.is_ended = True
             self._wake()
 
     def fail(self, error: BaseException, /) -> None:
-        """Let the flow fail behind what is here."""
-        if not self.ended:
-            self.ended = True
+        """Fail the flow after the elements held here."""
+        if not self.is_ended:
+            self.is_ended = True
             self._error = error
             self._wake()
 
-    # -- for the island -------------------------------------------------------------------------
+    # -- called by the island ---------------------------------------------------------------------
     @property
-    def news(self) -> bool:
-        """Whether `take` has something to tell."""
-        return bool(self._waiting) or self.ended
+    def has_news(self) -> bool:
+        """Whether `take` would return elements or the end."""
+        return bool(self._waiting) or self.is_ended
 
     def take(self, at_most: int) -> "list[T] | LazyChunk[T] | None":
-        """Return elements, or none yet (``[]``), or that there are no more (``None``).
+        """Return elements, ``[]`` if none have arrived yet, or None at the end.
 
-        What was taken is to be iterated over, once, before more is taken.
+        The caller iterates over the elements once, before it takes more.
         """
         waiting = self._waiting
         if waiting:
@@ -143,45 +137,45 @@ class InputQueue(Generic[T]):
             if len(chunk) <= at_most:
                 return waiting.popleft()
             if not isinstance(chunk, list):
-                return chunk.cut(at_most)
+                return chunk.split(at_most)
             first = chunk[:at_most]
             del chunk[:at_most]
             return first
-        if not self.ended:
+        if not self.is_ended:
             return []
         if self._error is not None:
             raise UpstreamFailed(self._error)
         return None
 
-    def ask(self, need: float) -> None:
-        """Request what is missing of *need*; called when there is nothing to take."""
+    def request_needed(self, needed: float) -> None:
+        """Request what is missing of *needed*; called when there is nothing to take."""
         upstream = self.upstream
-        if upstream is None or self.ended:
+        if upstream is None or self.is_ended:
             return
-        wanted = int(min(max(need, 0), self._window, UNBOUNDED))
+        wanted = int(min(max(needed, 0), self._window, UNBOUNDED))
         missing = wanted - self.outstanding
-        # Topping up an unbounded demand would be a request for every few elements.
+        # Refilling an unbounded demand would cost a request every few elements.
         if missing > 0 and self.outstanding < UNBOUNDED // 2:
             self.outstanding += missing
             try:
                 upstream.request(missing)
             except Exception as error:  # a user's source may raise (3.16)
-                self._wrong = True
+                self._is_upstream_faulty = True
                 self.fail(error)
-        elif (processed := getattr(upstream, "processed", None)) is not None:
-            processed()
+        else:
+            upstream.processed()
 
-    def close(self) -> Any:
-        """Cancel what is upstream and return it; whatever it still pushes is ignored."""
-        live = not self.ended or self._wrong
-        self.ended = True
-        self._wake = _nobody
+    def close(self) -> FlowSubscription | None:
+        """Cancel upstream and return it; anything it still pushes is ignored."""
+        is_live = not self.is_ended or self._is_upstream_faulty
+        self.is_ended = True
+        self._wake = _ignore
         self._waiting.clear()
         upstream, self.upstream = self.upstream, None
-        if upstream is not None and live:
+        if upstream is not None and is_live:
             upstream.cancel()
         return upstream
 
 
-def _nobody() -> None:
-    """Wake no one: the island has closed."""
+def _ignore() -> None:
+    """The island has closed."""

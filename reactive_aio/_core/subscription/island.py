@@ -1,10 +1,10 @@
-"""Islands: one subscription, from where elements enter to where the subscriber gets them.
+"""Island: one subscription, from where elements enter to where the subscriber receives them.
 
-`Island` acts out what the table in `lifecycle` decides and holds every guard of the contract of
+`Island` executes what the table in `lifecycle` decides and holds every guard of the contract of
 signals, once, for all operators: serial delivery (1.3), one terminal signal (1.7), demand (1.1,
-3.9), cancellation (3.5 to 3.7), forgetting the subscriber (3.13), a subscriber that raises (2.13),
-the context of the subscriber, and threads. `SyncIsland` runs a generated generator in whoever
-calls; `TaskIsland` runs a generated coroutine in the subscription's one task.
+3.9), cancellation (3.5 to 3.7), releasing the subscriber (3.13), a subscriber that raises (2.13),
+the subscriber's context, and threads. `SyncIsland` runs a generated generator in the caller's
+frame; `TaskIsland` runs a generated coroutine in the subscription's one task.
 """
 
 from collections.abc import Awaitable, Callable
@@ -18,8 +18,10 @@ from ...spec import Subscriber
 from ..compiler.chain import Chain
 from ..compiler.chain_sources import PullSource, PushSource, is_spent
 from ..compiler.end_hooks import EndHooks
-from ..compiler.loop_compiler import DRY, WAIT, Pause
+from ..compiler.inline import describe
+from ..compiler.loop_compiler import NO_DEMAND, NO_ELEMENTS, Pause
 from ..demand import require_demand
+from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle, Task, report, wait_settled
 from ..time_slice import TimeSlice
 from .bulk_subscriber import BulkSubscriber
@@ -32,29 +34,29 @@ _NEVER: Final = float("-inf")
 _IDLE: Final = Phase.IDLE
 
 
-class Island(TimeSlice):
+class Island(TimeSlice, FlowSubscription):
     """One subscription. `request` and `cancel` may be called from any thread, at any time."""
 
     __slots__ = (
         "__weakref__",
-        "after",
-        "asked",
         "chain",
-        "dead",
+        "closing_upstream",
+        "compiled_loop",
         "emitted",
-        "ending",
+        "end_hooks",
         "error",
-        "fault",
-        "intake",
-        "leaving",
+        "flush_batch",
+        "input_queue",
+        "is_fault",
+        "is_stopped",
         "limit",
-        "loop",
         "loop_handle",
-        "need",
+        "needed",
         "pause",
-        "pending",
+        "pending_signal",
         "phase",
-        "src",
+        "requested_limit",
+        "source",
         "subscriber",
         "task",
     )
@@ -63,85 +65,84 @@ class Island(TimeSlice):
     def __init__(
         self, chain: Chain, subscriber: Subscriber[Any], delivery: str, loop_handle: LoopHandle
     ) -> None:
+        super().__init__()
         self.loop_handle = loop_handle
         self.chain = chain
-        self.loop = chain.compiled_loop(self.mode, delivery)
+        self.compiled_loop = chain.compiled_loop(self.mode, delivery)
         self.subscriber: Subscriber[Any] | None = subscriber
-        self.after = subscriber.flush if isinstance(subscriber, BulkSubscriber) else None
+        self.flush_batch = subscriber.flush if isinstance(subscriber, BulkSubscriber) else None
         self.phase = Phase.OPENING
-        self.limit: float = 0  # requested since the beginning; -inf once it must not deliver
-        self.emitted = 0  # delivered since the beginning, as far as the drain has told
-        self.asked: float = 0  # the limit when upstream was asked last
-        self.need: float = 0  # what the stages want of upstream, as far as the drain has told
-        hooks = self.loop.hooks
-        self.ending = EndHooks(hooks(*chain.arguments), report) if hooks else None
-        self.dead = False
-        super().__init__()
-        self.pause: Pause = WAIT
+        self.limit: float = 0  # requested in total; -inf once no more signals may be sent
+        self.emitted = 0  # delivered in total, as of the last pause of the drain
+        self.requested_limit: float = 0  # `limit` at the last request to upstream
+        self.needed: float = 0  # what the stages need from upstream, as of the last pause
+        hooks = self.compiled_loop.end_hooks
+        self.end_hooks = EndHooks(hooks(*chain.arguments), report) if hooks else None
+        self.is_stopped = False
+        self.pause: Pause = NO_DEMAND
         self.error: BaseException | None = None
-        self.fault = False
-        self.src: Any = None
-        self.intake: InputQueue[Any] | None = None
-        self.pending: Awaitable[None] | None = None
+        self.is_fault = False  # `error` answers a broken rule (3.9), and is sent although stopped
+        self.source: Any = None
+        self.input_queue: InputQueue[Any] | None = None
+        self.pending_signal: Awaitable[None] | None = None
         self.task: Task[Any] | None = None
-        self.leaving: Any = None
+        self.closing_upstream: FlowSubscription | None = None
 
     def __repr__(self) -> str:
         return f"<subscription {self.phase.name.lower()} {self.chain.trail()}>"
 
     # -- the subscription: any thread -------------------------------------------------------------
     def request(self, n: int, /) -> None:
-        # The addition is atomic under the GIL, and the drain looks at the limit again after it has
-        # said that it is idle; so the thread need only be asked for when somebody must be woken.
-        # docs/decisions/0004 says why, and what it saves.
+        # The addition is atomic under the GIL, and the drain reads the limit again after it has
+        # become idle. So only an idle island needs its thread (docs/decisions/0004).
         if n.__class__ is not int or n < 1:
-            self._unusual(n)
+            self._request_unusual(n)
             return
         self.limit += n
         if self.phase is _IDLE:
             self._wake(Input.REQUEST)
 
     def cancel(self) -> None:
-        self.dead = True
+        self.is_stopped = True
         if self.loop_handle.is_current_thread:
-            self.limit, self.fault = _NEVER, False
+            self.limit, self.is_fault = _NEVER, False
             self._wake(Input.CANCEL)
         else:
             self.loop_handle.call_soon_threadsafe(self.cancel)
 
     @property
     def is_clean(self) -> bool:
-        """Whether `aclose` would have nothing to wait for."""
-        return (self.task is None or self.task.done()) and not hasattr(self.leaving, "aclose")
+        upstream = self.closing_upstream
+        return (self.task is None or self.task.done()) and (upstream is None or upstream.is_clean)
 
     async def aclose(self) -> None:
-        """Cancel, and wait until the source has cleaned up after itself."""
+        """Cancel, and wait until the source has cleaned up."""
         self.cancel()
         if self.task is not None and not self.loop_handle.is_current_task(self.task):
             await wait_settled(self.task)
-        leaving, self.leaving = self.leaving, None
-        if hasattr(leaving, "aclose"):
-            await leaving.aclose()
+        upstream, self.closing_upstream = self.closing_upstream, None
+        if upstream is not None:
+            await upstream.aclose()
 
-    def _unusual(self, n: object) -> None:
-        """3.9, and subclasses of int."""
+    def _request_unusual(self, n: object) -> None:
+        """Handle rule 3.9, and subclasses of int."""
         try:
-            usual = require_demand(n)
+            valid = require_demand(n)
         except ValueError as error:
             if self.loop_handle.is_current_thread:
                 self._fail(error)
             else:
                 self.loop_handle.call_soon_threadsafe(self._fail, error)
         else:
-            self.request(usual)
+            self.request(valid)
 
     def _fail(self, error: Exception) -> None:
-        if not self.dead:
-            self.error, self.fault, self.dead, self.limit = error, True, True, _NEVER
+        if not self.is_stopped:
+            self.error, self.is_fault, self.is_stopped, self.limit = error, True, True, _NEVER
             self._wake(Input.FAULT)
 
     def _wake(self, happened: Input) -> None:
-        """Let *happened* take effect on the loop's thread, in the subscriber's context."""
+        """Apply *happened* on the loop's thread, in the subscription's context."""
         if not self.loop_handle.is_current_thread:
             self.loop_handle.call_soon_threadsafe(self._enter, happened)
         elif happened is Input.REQUEST and self.loop_handle.is_closed:
@@ -149,12 +150,12 @@ class Island(TimeSlice):
         else:
             self.loop_handle.run_or_defer(self._enter, happened)
 
-    def woken(self) -> None:
-        """Upstream has news."""
+    def wake(self) -> None:
+        """The input queue has elements or the end."""
         if self.phase is _IDLE:
             self._wake(Input.WAKE)
 
-    # -- acting on the table ----------------------------------------------------------------------
+    # -- executing the table ----------------------------------------------------------------------
     def _step(self, happened: Input) -> Action:
         self.phase, action = STEPS[self.phase][happened]
         return action
@@ -164,7 +165,7 @@ class Island(TimeSlice):
             case Action.DRAIN:
                 self._run()
             case Action.RECHECK:
-                if self._ready():
+                if self._is_ready():
                     self._enter(Input.WAKE)
             case Action.INTERRUPT:
                 self._interrupt()
@@ -175,23 +176,23 @@ class Island(TimeSlice):
             case Action.NOTHING:
                 pass
 
-    def _ready(self) -> bool:
-        if self.intake is not None and self.pause is DRY:
-            # Another thread may have raised the limit after upstream was asked.
-            return self.intake.news or self.limit != self.asked
+    def _is_ready(self) -> bool:
+        if self.input_queue is not None and self.pause is NO_ELEMENTS:
+            # Another thread may have raised the limit after the request to upstream.
+            return self.input_queue.has_news or self.limit != self.requested_limit
         return self.limit > self.emitted
 
     def _run(self) -> None:
-        """Let the loop go on; each kind of island has its own way."""
+        """Continue the loop; each kind of island does so in its own way."""
         raise NotImplementedError
 
     def _interrupt(self) -> None:
-        """Make the loop at work return soon; each kind of island has its own way."""
+        """Make the running loop return soon; each kind of island does so in its own way."""
         raise NotImplementedError
 
-    # -- beginning --------------------------------------------------------------------------------
+    # -- the beginning ----------------------------------------------------------------------------
     def begin(self) -> None:
-        """Send on_subscribe (1.9); open the source once it has returned (1.3)."""
+        """Send on_subscribe (1.9), and open the source once it has returned (1.3)."""
         self.loop_handle.run(self._begin)
 
     def _begin(self) -> None:
@@ -199,51 +200,56 @@ class Island(TimeSlice):
         try:
             signalled = subscriber.on_subscribe(self)
         except Exception as error:
-            self._raised("on_subscribe", error)
+            self._subscriber_raised("on_subscribe", error)
             return
-        if signalled is not None and self.holds(signalled):
-            self._hold("on_subscribe", self._opened)
+        if signalled is not None and self.must_await(signalled):
+            self._await_in_task("on_subscribe", self._on_subscribed)
         else:
-            self._opened()
+            self._on_subscribed()
 
-    def _opened(self) -> None:
-        if self.dead:
+    def _on_subscribed(self) -> None:
+        if self.is_stopped:
             self._enter(Input.PAUSED)
             return
         try:
             self._open()
         except Exception as error:
-            self.error = self._unopened(error)
+            self.error = self._opening_error(error)
             self._enter(Input.FINISHED)
         else:
-            self._enter(Input.FINISHED if self.exhausted() else Input.PAUSED)
+            self._enter(Input.FINISHED if self.is_empty() else Input.PAUSED)
 
     def _open(self) -> None:
-        head = self.chain.source
-        if isinstance(head, PullSource):
-            self.src = head.open()
-        elif isinstance(head, PushSource):
-            chain = self.chain
-            intake: InputQueue[Any] = InputQueue(self.woken, chain.window(self.mode))
-            self.intake = intake
-            self.pause, self.src = DRY, intake.take
-            intake.upstream = head.open(intake)
+        source = self.chain.source
+        if isinstance(source, PullSource):
+            self.source = source.open()
+        elif isinstance(source, PushSource):
+            queue: InputQueue[Any] = InputQueue(self.wake, self.chain.window(self.mode))
+            self.input_queue = queue
+            self.pause, self.source = NO_ELEMENTS, queue.take
+            upstream: object = source.open(queue)
+            if not isinstance(upstream, FlowSubscription):
+                raise TypeError(
+                    f"{source.name}: the function given to from_push returned {describe(upstream)},"
+                    " which is not a FlowSubscription; derive its class from stage.FlowSubscription"
+                )
+            queue.upstream = upstream
 
-    def _unopened(self, error: Exception) -> Exception:
-        return error if self.ending is None else self.ending.failed(error, 0)
+    def _opening_error(self, error: Exception) -> Exception:
+        return error if self.end_hooks is None else self.end_hooks.fail_at(0, error)
 
-    def spent(self) -> bool:
-        """Whether the source is known to have ended."""
-        return is_spent(self.src)
+    def is_source_spent(self) -> bool:
+        """Whether the source is known to be exhausted."""
+        return is_spent(self.source)
 
-    def exhausted(self) -> bool:
-        """Whether, before anything has run, it is known that nothing will come."""
-        return not self.loop.speaks and self.spent()
+    def is_empty(self) -> bool:
+        """Whether, before the loop has run, it is known that no element will follow."""
+        return not self.compiled_loop.emits_unprompted and self.is_source_spent()
 
-    # -- ending -----------------------------------------------------------------------------------
-    def _raised(self, signal: str, error: BaseException) -> None:
-        """2.13: a subscriber that raises is cancelled, and somebody is told."""
-        self.dead, self.limit, self.error, self.fault = True, _NEVER, None, False
+    # -- the end ----------------------------------------------------------------------------------
+    def _subscriber_raised(self, signal: str, error: BaseException) -> None:
+        """2.13: cancel the subscription of a subscriber that raises, and report the error."""
+        self.is_stopped, self.limit, self.error, self.is_fault = True, _NEVER, None, False
         self._step(Input.CANCEL)
         self._enter(Input.FINISHED)
         self.loop_handle.report(
@@ -256,37 +262,37 @@ class Island(TimeSlice):
 
     def _release(self) -> None:
         """Cancel upstream, run the source's cleanup and drop every reference (3.13)."""
-        self.dead, self.limit = True, _NEVER
-        self.subscriber = self.after = self.pending = None
-        if self.ending is not None:
-            self.ending.left()
-        self._leave()
+        self.is_stopped, self.limit = True, _NEVER
+        self.subscriber = self.flush_batch = self.pending_signal = None
+        if self.end_hooks is not None:
+            self.end_hooks.cancel_rest()
+        self._close_source()
 
-    def _leave(self) -> None:
+    def _close_source(self) -> None:
         """Cancel upstream and run the source's cleanup."""
-        src, intake, self.src, self.intake = self.src, self.intake, None, None
+        source, queue, self.source, self.input_queue = self.source, self.input_queue, None, None
         try:
-            if intake is not None:
-                self.leaving = intake.close()
-            elif isinstance(src, GeneratorType):
-                src.close()
+            if queue is not None:
+                self.closing_upstream = queue.close()
+            elif isinstance(source, GeneratorType):
+                source.close()
         except Exception as error:
-            self._dropped(error)
+            self._report_dropped(error)
 
-    def _dropped(self, error: BaseException) -> None:
+    def _report_dropped(self, error: BaseException) -> None:
         trail = self.chain.trail()
         self.loop_handle.report(f"an error after the end of a flow ({trail})", error, flow=trail)
 
     def _terminate(self) -> None:
-        silent = self.dead and not self.fault
+        is_silent = self.is_stopped and not self.is_fault
         error, subscriber = self.error, self.subscriber
         self.error = None
         self._release()
         if subscriber is None:
             return
-        if silent:
+        if is_silent:
             if error is not None:
-                self._dropped(error)
+                self._report_dropped(error)
             return
         try:
             if error is None:
@@ -295,52 +301,54 @@ class Island(TimeSlice):
                 self.chain.annotate(error)
                 signalled = subscriber.on_error(error)
         except Exception as raised:
-            self._raised("on_complete" if error is None else "on_error", raised)
+            self._subscriber_raised("on_complete" if error is None else "on_error", raised)
             return
-        if signalled is not None and self.holds(signalled):
-            self._hold("its terminal signal", _nothing)
+        if signalled is not None and self.must_await(signalled):
+            self._await_in_task("its terminal signal", _ignore)
 
-    # -- signals to await -------------------------------------------------------------------------
-    def holds(self, signalled: object) -> bool:
-        """Whether a signal returned something to await before the next one (1.3)."""
+    # -- signals that return an awaitable ---------------------------------------------------------
+    def must_await(self, signalled: object) -> bool:
+        """Whether a signal returned an awaitable, which the next signal has to wait for (1.3)."""
         if isawaitable(signalled):
-            self.pending = signalled
+            self.pending_signal = signalled
             return True
         return False
 
-    def _hold(self, signal: str, then: Callable[[], None]) -> None:
-        pending, self.pending = cast("Awaitable[None]", self.pending), None
+    def _await_in_task(self, signal: str, then: Callable[[], None]) -> None:
+        pending, self.pending_signal = cast("Awaitable[None]", self.pending_signal), None
         if self.loop_handle.is_closed:
             if iscoroutine(pending):
-                pending.close()  # nobody can await it
+                pending.close()  # no loop is left to await it
             return
         name = f"{signal} of {self.chain.trail()}"
-        task = self.loop_handle.create_task(self._held(pending, signal, then), name)
-        task.add_done_callback(partial(self._unheld, pending))
+        task = self.loop_handle.create_task(self._run_signal(pending, signal, then), name)
+        task.add_done_callback(partial(self._on_signal_task_done, pending))
         self.task = self.task or task
 
-    def _unheld(self, pending: Awaitable[None], task: Task[Any]) -> None:
+    def _on_signal_task_done(self, pending: Awaitable[None], task: Task[Any]) -> None:
         if task.cancelled():
             if iscoroutine(pending):
-                pending.close()  # it has not begun if the task had not
-            self._lost(task)
+                pending.close()  # it has not started if the task has not
+            self._on_task_done(task)
 
-    def _lost(self, task: Task[Any]) -> None:
-        """A task is over; one that was cancelled before its first step has not said so."""
+    def _on_task_done(self, task: Task[Any]) -> None:
+        """End the subscription of a task that was cancelled before its first step."""
         if self.phase is not Phase.CLOSED:
-            if not self.dead:
+            if not self.is_stopped:
                 self.error = Interrupted(f"the task {task.get_name()!r} was cancelled from outside")
             self.loop_handle.run(self._enter, Input.FINISHED)
 
-    async def _held(self, pending: Awaitable[None], signal: str, then: Callable[[], None]) -> None:
+    async def _run_signal(
+        self, pending: Awaitable[None], signal: str, then: Callable[[], None]
+    ) -> None:
         self.task = None
         try:
             await pending
         except Exception as error:
-            self._raised(signal, error)
+            self._subscriber_raised(signal, error)
         else:
             then()
 
 
-def _nothing() -> None:
+def _ignore() -> None:
     """Nothing follows a terminal signal (1.7)."""

@@ -7,7 +7,7 @@ over: a signal that arrives while a drain is at work finds the phase DRAINING an
 
     OPENING ──paused──▶ IDLE ◀──paused── DRAINING        on_subscribe runs in OPENING
        │                 │ ──request/wake──▶ │
-       └──cancel/fault──▶ CLOSING ◀──────────┘           told to end, somebody still at work
+       └──cancel/fault──▶ CLOSING ◀──────────┘           stopping; a drain is still running
                          │ paused/finished
                          ▼
                        CLOSED
@@ -19,7 +19,7 @@ __all__ = ("STEPS", "TABLE", "Action", "Input", "Phase", "step")
 
 
 class Phase(IntEnum):
-    """Where a subscription stands. Only in DRAINING and OPENING may a signal be under way."""
+    """The phase of a subscription. Signals run only in OPENING and DRAINING."""
 
     OPENING = 0
     IDLE = 1
@@ -29,23 +29,23 @@ class Phase(IntEnum):
 
 
 class Input(IntEnum):
-    """What can happen to it."""
+    """What can happen to a subscription."""
 
-    REQUEST = 0  # downstream asked for more
+    REQUEST = 0  # downstream requested more
     WAKE = 1  # upstream has more, or has ended
-    CANCEL = 2  # downstream wants no more
+    CANCEL = 2  # downstream cancelled
     FAULT = 3  # downstream broke a rule that must be answered by on_error (3.9)
     PAUSED = 4  # the drain (or on_subscribe) returned: no demand, or no elements
     FINISHED = 5  # the drain ended: source exhausted, failed, or the subscriber raised
 
 
 class Action(IntEnum):
-    """What the driver must do now, after the phase has been settled."""
+    """What the driver does next, after the phase has changed."""
 
     NOTHING = 0
     DRAIN = 1  # run the drain
-    RECHECK = 2  # look again: demand or elements may have come while the drain was leaving
-    INTERRUPT = 3  # make the drain at work return soon
+    RECHECK = 2  # check again: demand or elements may have arrived while the drain was pausing
+    INTERRUPT = 3  # make the running drain return soon
     RELEASE = 4  # silently: cancel upstream, drop every reference (3.13)
     TERMINATE = 5  # release, then send the terminal signal (1.4, 1.5)
 

@@ -1,4 +1,4 @@
-"""Islands whose requests somebody looks at: kept apart, so that all others pay nothing for it."""
+"""Islands whose stages observe requests: classes of their own, so that all others pay nothing."""
 
 from typing import Final
 
@@ -10,40 +10,43 @@ from .task_island import TaskIsland
 __all__ = ("WITH_REQUEST_HOOKS",)
 
 
-class _Asked(Island):
-    """Tells the chain's listeners of each request, on the loop's thread, before it takes effect."""
+class _RequestHooks(Island):
+    """Calls the chain's request hooks on the loop's thread, before a request takes effect."""
 
     __slots__ = ()
 
     def request(self, n: int, /) -> None:
         if not self.loop_handle.is_current_thread:
             self.loop_handle.call_soon_threadsafe(self.request, n)
-        elif self.dead or self._told(n):
+        elif self.is_stopped or self._call_hooks(n):
             super().request(n)
 
-    def _told(self, n: int) -> bool:
+    def _call_hooks(self, n: int) -> bool:
+        """Return whether the request is to take effect."""
         try:
             require_demand(n)
         except ValueError:
-            return True  # which fails the flow (3.9), and is no request
-        for place, callback in self.chain.request_hooks:
+            return True  # it fails the flow (3.9), and is not a request to observe
+        for position, hook in self.chain.request_hooks:
             try:
-                self.loop_handle.run(callback, n)
+                self.loop_handle.run(hook, n)
             except Exception as error:
-                self._fail(error if self.ending is None else self.ending.failed(error, place))
+                hooks = self.end_hooks
+                self._fail(error if hooks is None else hooks.fail_at(position, error))
                 return False
-        return not self.dead
+        return not self.is_stopped
 
 
-class _AskedSync(_Asked, SyncIsland):
+class _SyncIslandWithHooks(_RequestHooks, SyncIsland):
     __slots__ = ()
 
 
-class _AskedTask(_Asked, TaskIsland):
+class _TaskIslandWithHooks(_RequestHooks, TaskIsland):
     __slots__ = ()
 
 
 WITH_REQUEST_HOOKS: Final[dict[type[Island], type[SyncIsland | TaskIsland]]] = {
-    SyncIsland: _AskedSync,
-    TaskIsland: _AskedTask,
+    SyncIsland: _SyncIslandWithHooks,
+    TaskIsland: _TaskIslandWithHooks,
 }
+"""The class with request hooks for each kind of island."""

@@ -1,12 +1,18 @@
-"""The island whose stages and signals are synchronous: its loop is a generator."""
+"""SyncIsland: the island whose stages and signals are synchronous; its loop is a generator."""
 
 from typing import Any, cast
 
 from ...spec import Subscriber
 from ..compiler.chain import Chain
-from ..compiler.loop_compiler import DRY, HOLD, TURN, Pause, SubscriberRaised
+from ..compiler.loop_compiler import (
+    AWAIT_SIGNAL,
+    NO_ELEMENTS,
+    SLICE_OVER,
+    Pause,
+    SubscriberRaised,
+    UpstreamFailed,
+)
 from ..loop import LoopHandle
-from .input_queue import UpstreamFailed
 from .island import Island
 from .lifecycle import Action, Input
 
@@ -16,78 +22,81 @@ __all__ = ("SyncIsland",)
 class SyncIsland(Island):
     """A subscription whose stages and signals are synchronous: no task, no future, no lock.
 
-    Should a signal return an awaitable all the same, the drain rests in a task until it is done.
+    If a signal returns an awaitable all the same, the drain is suspended until a task has awaited
+    it.
     """
 
-    __slots__ = ("drain", "resting")
+    __slots__ = ("drain", "is_suspended")
 
     def __init__(
         self, chain: Chain, subscriber: Subscriber[Any], delivery: str, loop_handle: LoopHandle
     ) -> None:
         super().__init__(chain, subscriber, delivery, loop_handle)
         self.drain: Any = None
-        self.resting = False  # until a turn is over, or what a signal returned
+        self.is_suspended = False  # until the loop had a turn, or a signal's awaitable is done
 
     def _start(self) -> Any:
         subscriber = cast("Any", self.subscriber)
-        on_next = subscriber.append if self.after is not None else subscriber.on_next
-        self.drain = drain = self.loop.run(self, self.src, on_next, *self.chain.arguments)
+        on_next = subscriber.append if self.flush_batch is not None else subscriber.on_next
+        self.drain = drain = self.compiled_loop.run(
+            self, self.source, on_next, *self.chain.arguments
+        )
         return drain
 
     def _run(self) -> None:
-        """Run the drain until it has to wait, and return when nobody has to."""
+        """Run the drain until it has to wait for demand, elements, the loop or a signal."""
         drain = self.drain or self._start()
         self.start_slice()
         while True:
             try:
                 pause: Pause | None = next(drain, None)
             except SubscriberRaised as raised:
-                self._raised("on_next", raised.error)
+                self._subscriber_raised("on_next", raised.error)
                 return
             except UpstreamFailed as failed:
                 self.error, pause = failed.error, None
             except Exception as error:
                 self.error, pause = error, None
-            except BaseException:  # it stops the program: nobody is to hear of a completion
-                self.dead = True
+            except BaseException:  # the program stops; the subscriber must not see a completion
+                self.is_stopped = True
                 self._step(Input.CANCEL)
                 self._enter(Input.FINISHED)
                 raise
-            if self.after is not None:
-                self.after()
-            if pause is None or self.dead:
+            if self.flush_batch is not None:
+                self.flush_batch()
+            if pause is None or self.is_stopped:
                 self._enter(Input.FINISHED)
                 return
-            if pause is TURN:
-                self.resting = True
+            if pause is SLICE_OVER:
+                self.is_suspended = True
                 self.loop_handle.call_soon(self._resume)
                 return
-            if pause is HOLD:
-                self.resting = True
-                self._hold("on_next", self._resume)
+            if pause is AWAIT_SIGNAL:
+                self.is_suspended = True
+                self._await_in_task("on_next", self._resume)
                 return
-            if pause is DRY and self.intake is not None:
-                self.intake.ask(self.need)
+            if pause is NO_ELEMENTS and self.input_queue is not None:
+                self.input_queue.request_needed(self.needed)
             self.pause = pause
             action = self._step(Input.PAUSED)
             if action is not Action.RECHECK:
                 self._terminate()
                 return
-            if not self._ready():
+            if not self._is_ready():
                 return
             self._step(Input.WAKE)
 
     def _resume(self) -> None:
-        self.resting = False
-        if self.dead:
+        self.is_suspended = False
+        if self.is_stopped:
             self._enter(Input.FINISHED)
         else:
             self._run()
 
     def _interrupt(self) -> None:
-        """The drain looks at the flag after each signal; one that rests can end now."""
-        # But a terminal signal waits until the signal under way has ended (1.3).
-        if self.resting and not self.fault:
+        """End a suspended drain now; a running one tests the flag after each signal."""
+        # But a terminal signal waits until the current signal has ended (1.3).
+        if self.is_suspended and not self.is_fault:
             self._enter(Input.FINISHED)
 
     def _release(self) -> None:

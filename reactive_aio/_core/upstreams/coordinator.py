@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from ...spec import Publisher
 from ..compiler.chain_sources import Downstream
 from ..demand import Demand
+from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
 from ..serial_executor import SerialExecutor
 from .inner_subscriber import InnerSubscriber
@@ -25,7 +26,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Coordinator(Generic[R]):
+class Coordinator(FlowSubscription, Generic[R]):
     """The base of all coordinators; a subclass overrides the methods under "decisions"."""
 
     def __init__(self, downstream: Downstream[R]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 from ...errors import NotAnElement, ReactiveError, RuleViolation
 from ...spec import Publisher, Subscription
 from ..demand import UNBOUNDED
+from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
 from ..subscription.bulk_subscriber import BulkSubscriber
 
@@ -130,14 +131,17 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
     def is_clean(self) -> bool:
         """Whether there is no cleanup to wait for (any more)."""
         subscription = self._subscription
-        waits = self.is_cancelled and hasattr(subscription, "aclose")
-        return not waits or getattr(subscription, "is_clean", False)
+        return (
+            not self.is_cancelled
+            or not isinstance(subscription, FlowSubscription)
+            or subscription.is_clean
+        )
 
     async def aclose(self) -> None:
         """Cancel it and wait for its cleanup."""
         self.cancel()
-        subscription: Any = self._subscription
-        if hasattr(subscription, "aclose"):
+        subscription = self._subscription
+        if isinstance(subscription, FlowSubscription):
             await subscription.aclose()
 
     # -- what may go wrong with a subscription ---------------------------------------------------
@@ -207,6 +211,10 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
             self._violated("1.9", "the publisher sent an element before on_subscribe")
         else:
             self._violated("1.1", "the publisher sent more elements than were requested")
+
+    @property
+    def container(self) -> list[T] | None:
+        return self.elements
 
     def flush(self) -> None:
         if self.elements and not self.is_done and not self.is_notified:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..._core.demand import Demand
+from ..._core.flow_subscription import FlowSubscription
 from ...errors import NotAnElement, RuleViolation
 from ...stage import Downstream, from_push
 from ..problem import ClientDisconnected, PeerFailed
@@ -12,7 +13,6 @@ from .messages import MAX_SAFE_INTEGER, Id, Message, format_message
 
 if TYPE_CHECKING:
     from ...flow import Flow
-    from ...spec import Subscription
 
 __all__ = ("Peer", "PeerSubscription", "SubscribingSocket")
 
@@ -34,7 +34,7 @@ class SubscribingSocket(Protocol):
         ...
 
 
-class PeerSubscription:
+class PeerSubscription(FlowSubscription):
     """A subscription to a stream that the client publishes."""
 
     def __init__(
@@ -128,7 +128,7 @@ class Peer:
         sends more than was requested.
         """
 
-        def open(downstream: Downstream[Any]) -> "Subscription":
+        def open(downstream: Downstream[Any]) -> FlowSubscription:
             return PeerSubscription(self._socket, downstream, route, payload)
 
         return from_push(open, name=f"client's {route!r}", holds=None)

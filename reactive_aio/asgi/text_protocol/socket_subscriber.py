@@ -6,6 +6,7 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from ..._core.demand import Demand
+from ..._core.flow_subscription import FlowSubscription
 from ..._core.loop import CancelledError, LoopHandle, Task
 from ...coerce import to_flow
 from ..counters import Counters
@@ -118,8 +119,8 @@ class SocketSubscriber:
 
     async def aclose(self) -> None:
         """Wait for the cleanup of a flow that has been cancelled."""
-        if hasattr(self._subscription, "aclose"):
-            await cast("Any", self._subscription).aclose()
+        if isinstance(self._subscription, FlowSubscription):
+            await self._subscription.aclose()
 
     def _stop(self) -> None:
         self._finish()

@@ -77,7 +77,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> CommandOptions:
     options = _parser().parse_args(arguments, CommandOptions())
     if options.route is None:
         options.route = options.address.route
-    options.request_n = options.request_n or options.address.n or _DEFAULT_REQUEST_N
+    options.request_n = options.request_n or options.address.prefetch or _DEFAULT_REQUEST_N
     if options.reads_stdin and options.model != "channel":
         raise UsageError("--data -: standard input is read for --channel only; write --data @FILE")
     if len(options.data) > 1 and (options.model != "channel" or options.reads_stdin):

@@ -46,11 +46,11 @@ class MemoryTransport(BufferedTransport):
         """Close both ends; the other end first receives what was written to it."""
         if self.is_closed:
             return
-        self.is_closed = True
+        self.is_closed = self._is_closing = True
         self.driver.connection_lost(None)
         other = self.other
         if other is not None and not other.is_closed:
-            other.is_closed = True
+            other.is_closed = other._is_closing = True
             other.driver.loop_handle.call_soon(other._report_loss)
 
     def _report_loss(self) -> None:

@@ -5,9 +5,8 @@ that arrive in one piece reach the connection in one piece, which reads runs of 
 """
 
 from collections.abc import Iterable
-from urllib.parse import urlsplit
 
-__all__ = ("Message", "is_origin_allowed", "join_messages", "split_messages")
+__all__ = ("Message", "join_messages", "split_messages")
 
 Message = bytes | bytearray | memoryview
 
@@ -29,14 +28,3 @@ def split_messages(data: bytes) -> list[bytes]:
         at = start + int.from_bytes(data[at:start], "big")
         messages.append(data[start:at])
     return messages
-
-
-def is_origin_allowed(origin: str | None, host: str | None, origins: Iterable[str]) -> bool:
-    """Whether a page of *origin* may connect to *host*.
-
-    A browser lets any page connect to any server, with the cookies of that server and from inside
-    the firewall; the server has to check the origin. Programs other than browsers send none.
-    """
-    if origin is None or "*" in (known := {*origins}) or origin in known:
-        return True
-    return host is not None and urlsplit(origin).netloc.lower() == host.lower() != ""

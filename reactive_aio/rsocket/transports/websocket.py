@@ -24,7 +24,8 @@ from ..._core.loop import AbstractEventLoop, BaseTransport, Future, SocketProtoc
 from ..driver import CLOSE_TIMEOUT, Driver
 from ..protocol.frames import ErrorCode
 from ..protocol.useless_frame_limit import UselessFrameLimit
-from .message_framing import Message, is_origin_allowed, join_messages, split_messages
+from .message_framing import Message, join_messages, split_messages
+from .origins import is_origin_allowed
 from .tcp import listen_tcp
 
 if TYPE_CHECKING:

@@ -138,8 +138,7 @@ class ReadingState(Generic[T]):
         if current is not None and current.error is not None:
             return False  # the flow is about to fail
         outstanding = inf if demand.unbounded else demand.outstanding - self.delivery.remaining
-        window = windows.launch(outstanding, AHEAD)
-        if window is None:
+        if outstanding <= 0 or (window := windows.launch(outstanding, AHEAD)) is None:
             return False
         self.flight = Flight(window)
         self._in_flight.append(self.flight)

@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Any, Final, Generic, TypeVar
 from weakref import finalize
 
+from ..._core.flow_subscription import FlowSubscription
 from ..._core.loop import LoopHandle
 from ...stage import Downstream
 from ..call_threads import CallThreads
@@ -29,7 +30,7 @@ _TIME_SLICE: Final = 0.0005
 work on their loop."""
 
 
-class ArrowSubscription(Generic[T]):
+class ArrowSubscription(FlowSubscription, Generic[T]):
     """One subscription. Every method runs on the loop's thread."""
 
     __slots__ = (
@@ -172,7 +173,8 @@ class ArrowSubscription(Generic[T]):
             case Action.FAIL:
                 self._end(state.flight.error)
             case Action.WAIT:
-                self._unwatch()
+                if self._watched is not None:
+                    self._unwatch()
                 return False
         return True
 

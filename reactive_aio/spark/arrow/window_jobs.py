@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, cast
 
 from .._internals import JobRunner, arrow_batches, java_dataset, release
+from ..errors import explained
 from ..observations import Observations
 from ..tagged_jobs import TaggedJobs
 from .jvm_socket import FrameReader, connect
@@ -78,7 +79,7 @@ class WindowJobs:
         The end of the connection alone does not prove it: it looks the same when the JVM has
         died. With an *error* of the connection, raise Spark's reason for it, or else the error.
         """
-        with self._jobs.explained():
+        with explained(self._jobs.df):
             server = self._servers.pop(start)
             try:
                 server.getResult()

@@ -22,6 +22,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from .arrow_streams import encode, read_batches
 from .wire_protocol import Client, Refused
 
 if TYPE_CHECKING:
@@ -65,14 +66,6 @@ def _limit(options: Mapping[str, str]) -> int:
 
 
 # -- reading -----------------------------------------------------------------------------------
-def _batches(content: bytes) -> Iterator[Any]:
-    import pyarrow
-
-    untyped: Any = pyarrow
-    with untyped.ipc.open_stream(untyped.py_buffer(content)) as stream:
-        yield from stream
-
-
 class Reader(DataSourceReader):
     """A batch read: a subscription of its own, in one task."""
 
@@ -87,13 +80,9 @@ class Reader(DataSourceReader):
         with Client(self._options, "all", limit=self._limit) as client:
             while True:
                 client.send_message(more=True)
-                content = client.receive()
-                if content.startswith(b"{"):
-                    answer = json.loads(content)
-                    if "error" in answer:
-                        raise Refused(answer["error"])
+                if (content := client.receive_stream()) is None:
                     return
-                yield from _batches(content)
+                yield from read_batches(content)
 
 
 class RowRange(InputPartition):
@@ -138,10 +127,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, RowRange)
         with Client(self._options, "read", start=partition.start, stop=partition.stop) as client:
-            content = client.receive()
-            if content.startswith(b"{"):
-                raise Refused(json.loads(content)["error"])
-            yield from _batches(content)
+            if (content := client.receive_stream()) is not None:
+                yield from read_batches(content)
 
     def commit(self, end: Offset) -> None:
         self._ask("commit", stop=end)
@@ -164,7 +151,7 @@ def _push(request: dict[str, Any], options: Mapping[str, str], batches: Iterator
                 """Spark requires that a writer consumes its rows."""
             return
         for chunk in _chunks(batches, answer["rows"]):
-            content = _encode(chunk)
+            content = encode(chunk)
             digest = blake2b(content, digest_size=16).hexdigest()
             if client.ask(digest=digest)["send"]:
                 client.send(content)
@@ -175,17 +162,6 @@ def _chunks(batches: Iterator[Any], rows: int) -> Iterator[Any]:
     for batch in batches:
         for start in range(0, batch.num_rows, rows):
             yield batch.slice(start, rows)
-
-
-def _encode(batch: Any) -> bytes:
-    import pyarrow
-
-    untyped: Any = pyarrow
-    sink = untyped.BufferOutputStream()
-    with untyped.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
 
 
 class Writer(DataSourceArrowWriter):

@@ -8,18 +8,22 @@ from .._internals import arrow_schema, table_of_rows
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ("encode_rows", "parse_schema", "read_batches")
+__all__ = ("encode", "encode_rows", "parse_schema", "read_batches")
 
 
 def encode_rows(rows: Sequence[Any], schema: "StructType") -> bytes:
     """Return an Arrow stream of *rows*: tuples, Rows or dicts. Each must fit the schema."""
+    return encode(table_of_rows(rows, schema) if rows else arrow_schema(schema).empty_table())
+
+
+def encode(table: Any) -> bytes:
+    """Return an Arrow stream of a table, or of a record batch."""
     import pyarrow
 
     untyped: Any = pyarrow
-    table = table_of_rows(rows, schema) if rows else arrow_schema(schema).empty_table()
     sink = untyped.BufferOutputStream()
     with untyped.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
+        stream.write(table)
     content: bytes = sink.getvalue().to_pybytes()
     return content
 

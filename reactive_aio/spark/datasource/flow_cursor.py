@@ -1,9 +1,11 @@
 """A subscriber with explicit requests, which reports each arrival."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import anyio
+
+from ..._core.flow_subscription import FlowSubscription
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -45,9 +47,9 @@ class FlowCursor:
             return
         if not self.is_done:
             subscription.cancel()
-        if hasattr(subscription, "aclose"):
+        if isinstance(subscription, FlowSubscription):
             with anyio.CancelScope(shield=True):
-                await cast("Any", subscription).aclose()
+                await subscription.aclose()
 
     # -- the subscriber ---------------------------------------------------------------------------
     def on_subscribe(self, subscription: "Subscription") -> None:

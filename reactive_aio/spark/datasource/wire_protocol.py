@@ -82,10 +82,15 @@ class Client:
         return content
 
     def receive_message(self) -> Message:
-        message = decode(self.receive())
-        if "error" in message:
-            raise Refused(message["error"])
-        return message
+        return _accepted(self.receive())
+
+    def receive_stream(self) -> bytes | None:
+        """Return an Arrow stream, or None for a message, which is the end of the rows."""
+        content = self.receive()
+        if not content.startswith(b"{"):
+            return content
+        _accepted(content)
+        return None
 
     def ask(self, **message: Any) -> Message:
         """Send a message; return the answer."""
@@ -103,3 +108,11 @@ class Client:
     ) -> None:
         self._file.close()
         self._socket.close()
+
+
+def _accepted(content: bytes) -> Message:
+    """Return the message in a frame; raise the error in it."""
+    message = decode(content)
+    if "error" in message:
+        raise Refused(message["error"])
+    return message

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from ..._core.flow_subscription import FlowSubscription
 from ..delivery import Delivery
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ("WriteSubscription",)
 
 
-class WriteSubscription:
+class WriteSubscription(FlowSubscription):
     """One subscription. Every method runs on the loop's thread."""
 
     def __init__(

@@ -1,10 +1,12 @@
 """The loop's side of a streaming query: one micro-batch at a time, under demand."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from weakref import WeakMethod, finalize
 
 from ..._core.demand import Demand
+from ..._core.flow_subscription import FlowSubscription
 from ..._core.loop import LoopHandle
 from ...stage import Downstream
 from ..call_threads import CallThreads
@@ -14,7 +16,7 @@ from .query import QueryPlan, QueryRun
 __all__ = ("StreamSubscription",)
 
 
-class StreamSubscription:
+class StreamSubscription(FlowSubscription):
     """One subscription. Every method runs on the loop's thread."""
 
     __slots__ = ("__weakref__", "_arrived", "_demand", "_downstream", "_finalizer", "_is_processed",
@@ -25,7 +27,7 @@ class StreamSubscription:
         self._downstream: Downstream[MicroBatch[Any]] | None = downstream
         self._name = plan.name
         self._loop_handle = LoopHandle(f"{plan.name}()")
-        on_batch = _post_to(self._loop_handle, WeakMethod(self._on_batch))
+        on_batch = partial(self._loop_handle.call_soon_threadsafe, _weakly(self._on_batch))
         self._run = QueryRun(plan, on_batch, self._loop_handle.loop.is_closed)
         self._threads = CallThreads(self._loop_handle, plan.name, size=1, interrupt=self._run.stop)
         self._demand = Demand()
@@ -45,7 +47,7 @@ class StreamSubscription:
         if not self._is_started:
             self._is_started = True
             # A thread that waits for the query must not keep the subscription alive.
-            self._threads.call(self._run.run, _weakly(WeakMethod(self._on_end)))
+            self._threads.call(self._run.run, _weakly(self._on_end))
         self._advance()
 
     def processed(self) -> None:
@@ -98,26 +100,13 @@ class StreamSubscription:
         self._run.keepalive = self if waits else None
 
 
-OnBatch = Callable[[MicroBatch[Any]], object]
-OnEnd = Callable[[None, Exception | None], None]
+def _weakly(method: Callable[..., object]) -> Callable[..., None]:
+    """Return a function that calls *method* if its object is still alive."""
+    weak = WeakMethod(method)
 
-
-def _post_to(loop_handle: LoopHandle, on_batch: "WeakMethod[OnBatch]") -> OnBatch:
-    """Return a function that posts a micro-batch from a thread to the loop."""
-
-    def call(batch: MicroBatch[Any]) -> None:
-        if (method := on_batch()) is not None:
-            method(batch)
-
-    return lambda batch: loop_handle.call_soon_threadsafe(call, batch)
-
-
-def _weakly(on_end: "WeakMethod[OnEnd]") -> OnEnd:
-    """Return a function that calls a method of the subscription if it is still alive."""
-
-    def call(result: None, error: Exception | None) -> None:
-        if (method := on_end()) is not None:
-            method(result, error)
+    def call(*args: object) -> None:
+        if (alive := weak()) is not None:
+            alive(*args)
 
     return call
 

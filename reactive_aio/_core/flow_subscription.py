@@ -1,0 +1,33 @@
+"""FlowSubscription: what a subscription of this package can do beyond `request` and `cancel`."""
+
+__all__ = ("FlowSubscription",)
+
+
+class FlowSubscription:
+    """The base of every subscription that a source or an operator of this package hands out.
+
+    `request` and `cancel` are the specification's. The other methods have defaults that suit a
+    source which neither counts processed elements nor cleans up asynchronously.
+    """
+
+    __slots__ = ()
+
+    def request(self, n: int, /) -> None:
+        """Add *n* to the demand (rules 3.8 and 3.9)."""
+        raise NotImplementedError
+
+    def cancel(self) -> None:
+        """Stop sending signals and release the source (rule 3.12)."""
+        raise NotImplementedError
+
+    def processed(self) -> None:
+        """Every element sent so far has been processed; the demand stays as it is."""
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether `aclose` would return at once."""
+        return type(self).aclose is FlowSubscription.aclose
+
+    async def aclose(self) -> None:
+        """Cancel, and wait until the source has cleaned up."""
+        self.cancel()
