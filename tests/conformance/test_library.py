@@ -16,9 +16,7 @@ from reactive_aio.spec import Publisher
 from reactive_aio.tck import Outcome, Subject, Terms, check
 from reactive_aio.tck.adapters import operator, sink
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
-from tests.cases import Case, offered
-from tests.conformance.identities import IDENTITIES
-from tests.conformance.sinks import SINKS
+from tests.cases import Case, cases, identities, sinks
 from tests.harness.effort import Effort, effort
 from tests.harness.loops import DebugLoop
 
@@ -99,7 +97,7 @@ def conforms(subject: Subject, loop: Loop) -> None:
     assert report.having(Outcome.PASS), f"nothing of {subject.name} was judged"
 
 
-@where_a_loop_matters("case", ((case, case.module, partial(flow_of, case)) for case in offered()))
+@where_a_loop_matters("case", ((case, case.module, partial(flow_of, case)) for case in cases()))
 def test_a_publisher_conforms(case: Case, loop: Loop) -> None:
     conforms(case.subject, loop)
 
@@ -109,11 +107,11 @@ def numbers(n: int, closed: Callable[[], None]) -> r.Flow[int]:
 
 
 @where_a_loop_matters(
-    "name", ((name, "", partial(identity, r.range(3))) for name, identity in IDENTITIES.items())
+    "name", ((name, "", partial(identity, r.range(3))) for name, identity in identities().items())
 )
 def test_an_operator_conforms_between_strangers(name: str, loop: Loop) -> None:
     """Upstream as well as downstream, as a processor does; and it gives back what it holds."""
-    identity = IDENTITIES[name]
+    identity = identities()[name]
 
     def between(publisher: Publisher[Any]) -> Publisher[Any]:
         return identity(r.from_publisher(publisher))
@@ -129,9 +127,9 @@ def test_an_operator_conforms_between_strangers(name: str, loop: Loop) -> None:
 
 
 @on_every_loop
-@pytest.mark.parametrize("name", SINKS)
+@pytest.mark.parametrize("name", sinks())
 def test_a_sink_conforms(name: str, loop: Loop) -> None:
-    consume = SINKS[name]
+    consume = sinks()[name]
     subject = Subject(
         name=name,
         subscriber=lambda: sink(lambda publisher: consume(r.from_publisher(publisher))),
