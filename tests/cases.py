@@ -1,51 +1,59 @@
-"""The candidates that the test modules of operators, sources and processors declare for the laws.
+"""What the test modules of operators, sources, sinks and processors register for the laws.
 
-A module declares dictionaries; a key is an operator's or source's name, or ``"name: variant"``:
+A module registers in dictionaries; a key is the name of an operator, source, sink or processor, or
+``"name: variant"``:
 
 * ``OF_LENGTH``: ``make(n)`` returns a new publisher of exactly n elements;
 * ``FAILING``: ``make()`` returns one that fails with an exception, at once or after some elements;
 * ``INFINITE``: ``make()`` returns one that never ends;
-* ``CLOSING``: ``make(n, closed)`` returns one that calls *closed* when it ends;
-* ``UNORDERED``, a set of keys: the order of their elements may differ each time;
-* ``BY_THREADS``, a set of keys: they use threads, so turns of the loop prove nothing.
+* ``CLOSING``: ``make(n, closed)`` returns one that calls *closed* when it has ended;
+* ``UNORDERED``, a set of keys: the order of the elements varies;
+* ``BY_THREADS``, a set of keys: threads emit, so that turns of the loop prove nothing;
+* ``IDENTITIES``, of operators: ``apply(flow)`` returns a flow of the same elements;
+* ``NO_IDENTITY``, of operators: why there is no such form;
+* ``SINKS``, of sinks: ``consume(flow)`` returns an awaitable.
 
-The same key in several of them is one candidate.
+The makers under one key make one `Case`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
+from reactive_aio import Flow
 from reactive_aio.tck import Candidate
 
-__all__ = ("PARTS", "ROOMS", "Case", "covered", "offered")
+__all__ = ("Case", "Identities", "Sinks", "cases", "identities", "names", "no_identity", "sinks")
 
-ROOMS: Final = ("operators", "sources", "processors")
-PARTS: Final = {
+Identities = Mapping[str, Callable[[Flow[Any]], Flow[Any]]]
+Sinks = Mapping[str, Callable[[Flow[Any]], Awaitable[Any]]]
+
+FOLDERS: Final = ("operators", "sources", "processors")
+MAKERS: Final = {
     "OF_LENGTH": "publisher",
     "FAILING": "failing_publisher",
     "INFINITE": "infinite_publisher",
     "CLOSING": "closing_publisher",
 }
-THREAD_QUIET_PERIOD: Final = 0.02
-"""Seconds in which a running thread would send a signal."""
-_HERE: Final = Path(__file__).parent
+THREAD_TIME: Final = 0.02
+"""Seconds in which a running thread emits all its signals."""
+_TESTS: Final = Path(__file__).parent
 
 
 class Case(NamedTuple):
-    """One candidate, and where it is declared."""
+    """A publisher to which the laws are applied."""
 
-    room: str
+    folder: str
     module: str
     key: str
     candidate: Candidate
 
     @property
     def name(self) -> str:
-        """The operator, source or processor."""
+        """The name of the operator, source or processor."""
         return self.key.partition(":")[0].strip()
 
     def __str__(self) -> str:
@@ -53,43 +61,62 @@ class Case(NamedTuple):
 
 
 @cache
-def offered() -> tuple[Case, ...]:
+def cases() -> tuple[Case, ...]:
     """Every case, in the order of the files."""
-    return tuple(_collect())
-
-
-def covered(room: str) -> set[str]:
-    """The names that have a case in *room*."""
-    return {case.name for case in offered() if case.room == room}
-
-
-def _collect() -> Iterator[Case]:
-    for room in ROOMS:
-        for path in sorted((_HERE / room).glob("test_*.py")):
-            module = _load(path)
-            name = path.stem.removeprefix("test_")
-            for key in _keys(module):
-                yield Case(room, name, key, _candidate(module, f"{name}-{key}", key))
-
-
-def _keys(module: ModuleType) -> dict[str, None]:
-    return {key: None for kind in PARTS for key in getattr(module, kind, ())}
-
-
-def _candidate(module: ModuleType, name: str, key: str) -> Candidate:
-    parts: dict[str, Any] = {}
-    for kind, part in PARTS.items():
-        makers: Mapping[str, Callable[..., Any]] = getattr(module, kind, {})
-        if key in makers:
-            parts[part] = makers[key]
-    return Candidate(
-        name=name,
-        ordered=key not in getattr(module, "UNORDERED", ()),
-        quiet_period=THREAD_QUIET_PERIOD if key in getattr(module, "BY_THREADS", ()) else 0.0,
-        **parts,
+    return tuple(
+        Case(folder, name, key, _candidate(module, f"{name}-{key}", key))
+        for folder in FOLDERS
+        for name, module in _modules(folder)
+        for key in dict.fromkeys(key for makers in MAKERS for key in getattr(module, makers, ()))
     )
 
 
-def _load(path: Path) -> ModuleType:
-    """Import a test module as pytest does."""
-    return import_module(f"tests.{path.parent.name}.{path.stem}")
+def identities() -> dict[str, Callable[[Flow[Any]], Flow[Any]]]:
+    """Every operator in a form that passes its elements on unchanged.
+
+    In that form it is judged like a processor, between a foreign publisher and a foreign
+    subscriber.
+    """
+    return _merged("operators", "IDENTITIES")
+
+
+def no_identity() -> dict[str, str]:
+    """The operators without such a form, and why."""
+    return _merged("operators", "NO_IDENTITY")
+
+
+def sinks() -> dict[str, Callable[[Flow[Any]], Awaitable[Any]]]:
+    """Every sink, over any publisher; it is judged as a subscriber."""
+    return _merged("sinks", "SINKS")
+
+
+def names(keys: Any) -> set[str]:
+    """The names in *keys*, without variants."""
+    return {key.partition(":")[0].strip() for key in keys}
+
+
+def _modules(folder: str) -> Iterator[tuple[str, ModuleType]]:
+    """The test modules of *folder*, imported as pytest does."""
+    for path in sorted((_TESTS / folder).glob("test_*.py")):
+        yield path.stem.removeprefix("test_"), import_module(f"tests.{folder}.{path.stem}")
+
+
+def _merged(folder: str, attribute: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _, module in _modules(folder):
+        found |= getattr(module, attribute, {})
+    return found
+
+
+def _candidate(module: ModuleType, name: str, key: str) -> Candidate:
+    makers: dict[str, Any] = {
+        part: getattr(module, attribute)[key]
+        for attribute, part in MAKERS.items()
+        if key in getattr(module, attribute, {})
+    }
+    return Candidate(
+        name=name,
+        ordered=key not in getattr(module, "UNORDERED", ()),
+        quiet_period=THREAD_TIME if key in getattr(module, "BY_THREADS", ()) else 0.0,
+        **makers,
+    )

@@ -7,10 +7,11 @@ annotation of its parameter.
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from enum import Enum
 from functools import partial
-from inspect import Parameter, get_annotations, signature
+from inspect import Parameter, signature, unwrap
 from typing import TYPE_CHECKING, Any, Final, get_args
 from uuid import UUID
 
@@ -46,11 +47,11 @@ class Handler:
         }
         self._check_names(parameters, named)
         self._takes = named & (_ARGUMENTS - set(self.route_parameters))
-        hints = _annotations(function)
+        hints = _resolved_annotations(function, parameters)
         self._converters = {
             name: convert
             for name in self.route_parameters
-            if (convert := self._converter(name, hints.get(name, str))) is not None
+            if (convert := self._converter(name, hints[name])) is not None
         }
         kind = hints.get("payload", Parameter.empty)
         if not self.takes_payload:
@@ -175,26 +176,21 @@ def signature_parameters(function: Callable[..., Any]) -> dict[str, Parameter]:
     return dict(found.parameters)
 
 
-def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations of *function*; those that cannot be resolved stay strings."""
-    inner = function if hasattr(function, "__annotations__") else type(function).__call__
-    if sys.version_info >= (3, 14):
-        from annotationlib import Format, get_annotations as annotations
-
-        raw = annotations(inner, format=Format.FORWARDREF)
-    else:
-        raw = get_annotations(inner)
-    scope = getattr(inner, "__globals__", {})
-    return {name: _resolved(each, scope) for name, each in raw.items()}
-
-
-def _resolved(annotation: Any, scope: dict[str, Any]) -> Any:
-    if not isinstance(annotation, str):
-        return annotation
-    try:
-        return eval(annotation, {"Flow": Flow, **scope})
-    except Exception:  # the name may be imported for type checkers alone
-        return annotation
+def _resolved_annotations(
+    function: Callable[..., Any], parameters: dict[str, Parameter]
+) -> dict[str, Any]:
+    """The annotations of *parameters*; those that cannot be resolved stay strings."""
+    inner = unwrap(function.func if isinstance(function, partial) else function)
+    if not hasattr(inner, "__globals__"):  # an object with a method __call__
+        inner = type(inner).__call__
+    scope = {"Flow": Flow, **getattr(inner, "__globals__", {})}
+    annotations = {name: each.annotation for name, each in parameters.items()}
+    for name, annotation in annotations.items():
+        if isinstance(annotation, str):
+            # The name may be imported for type checkers alone.
+            with suppress(Exception):
+                annotations[name] = eval(annotation, scope)
+    return annotations
 
 
 def _element_type(annotation: Any) -> Any:

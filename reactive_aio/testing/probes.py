@@ -45,6 +45,7 @@ class UnexpectedSignal(AssertionError):
         else:
             journal.note(Kind.OFFENCE, words)
         super().__init__(f"{words}\n\n{draw(journal)}")
+        self.journal = journal
         self.words = words
 
 

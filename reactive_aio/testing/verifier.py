@@ -80,7 +80,7 @@ class _Plan(Generic[T]):
 @dataclass(frozen=True)
 class _Step(Generic[T]):
     code: str
-    run: "Callable[[_Subscription[T]], Awaitable[object]]"
+    run: "Callable[[_StepRunner[T]], Awaitable[object]]"
 
 
 class Expectation(Generic[T]):
@@ -94,12 +94,12 @@ class Expectation(Generic[T]):
         self._steps = steps
 
     def _and(
-        self, code: str, run: "Callable[[_Subscription[T]], Awaitable[object]]"
+        self, code: str, run: "Callable[[_StepRunner[T]], Awaitable[object]]"
     ) -> "Expectation[T]":
         return Expectation(self._plan, (*self._steps, _Step(code, run)))
 
     def _last(
-        self, code: str, run: "Callable[[_Subscription[T]], Awaitable[object]]"
+        self, code: str, run: "Callable[[_StepRunner[T]], Awaitable[object]]"
     ) -> "Verification":
         plan, steps = self._plan, (*self._steps, _Step(code, run))
         return Verification(f"{plan.start}…{code}", lambda: _verify(plan, steps))
@@ -107,23 +107,23 @@ class Expectation(Generic[T]):
     # -- what must come ----------------------------------------------------------------------------
     def subscription(self) -> "Expectation[T]":
         """on_subscribe must come. (Every other step waits for it as well.)"""
-        return self._and(".subscription()", lambda probed: probed.begun())
+        return self._and(".subscription()", lambda runner: runner.expect_subscription())
 
     def next(self, *elements: T) -> "Expectation[T]":
         """These elements must come next, in this order."""
 
-        async def run(probed: _Subscription[T]) -> None:
+        async def run(runner: _StepRunner[T]) -> None:
             for element in elements:
-                await probed.element(lambda came: came == element, shortened(element))  # noqa: B023
+                await runner.expect_element(lambda came: came == element, shortened(element))  # noqa: B023
 
         return self._and(f".next({', '.join(map(shortened, elements))})", run)
 
     def next_count(self, count: int) -> "Expectation[T]":
         """So many elements must come next, of any value."""
 
-        async def run(probed: _Subscription[T]) -> None:
+        async def run(runner: _StepRunner[T]) -> None:
             for number in range(count):
-                await probed.element(lambda _: True, f"element {number + 1} of {count}")
+                await runner.expect_element(lambda _: True, f"element {number + 1} of {count}")
 
         return self._and(f".next_count({count})", run)
 
@@ -131,20 +131,20 @@ class Expectation(Generic[T]):
         """An element must come for which *predicate* is true; *words* describe it."""
         words = words or getattr(predicate, "__name__", "")
         code = f".next_matching({words or shortened(predicate)})"
-        return self._and(code, lambda probed: probed.element(predicate, words or "a match"))
+        return self._and(code, lambda runner: runner.expect_element(predicate, words or "a match"))
 
     def nothing(self, seconds: float = 0.0, *, turns: int = TURNS) -> "Expectation[T]":
         """No signal must come for so many seconds and turns of the loop."""
         code = f".nothing({seconds:g})" if seconds else ".nothing()"
-        return self._and(code, lambda probed: probed.nothing(turns, seconds))
+        return self._and(code, lambda runner: runner.expect_nothing(turns, seconds))
 
     # -- actions -----------------------------------------------------------------------------------
     def request(self, n: int) -> "Expectation[T]":
         """Request *n* more."""
 
-        async def run(probed: _Subscription[T]) -> None:
-            await probed.begun()
-            probed.probe.request(n)
+        async def run(runner: _StepRunner[T]) -> None:
+            await runner.expect_subscription()
+            runner.probe.request(n)
 
         return self._and(f".request({n})", run)
 
@@ -155,15 +155,15 @@ class Expectation(Generic[T]):
     def within(self, seconds: float) -> "Expectation[T]":
         """From here on, what a step waits for must come within so many seconds."""
 
-        async def run(probed: _Subscription[T]) -> None:
-            probed.within = seconds
+        async def run(runner: _StepRunner[T]) -> None:
+            runner.within = seconds
 
         return self._and(f".within({seconds:g})", run)
 
     def call(self, action: Callable[[], object]) -> "Expectation[T]":
         """Call *action*, such as a publisher probe's ``emit``, and await its result if possible."""
 
-        async def run(_: _Subscription[T]) -> None:
+        async def run(_: _StepRunner[T]) -> None:
             if isawaitable(result := action()):
                 await result
 
@@ -172,7 +172,7 @@ class Expectation(Generic[T]):
     # -- the last step -----------------------------------------------------------------------------
     def complete(self) -> "Verification":
         """on_complete must come next, and nothing after it."""
-        return self._last(".complete()", lambda probed: probed.completed())
+        return self._last(".complete()", lambda runner: runner.expect_completion())
 
     def error(self, expected: Expected = Exception, *, match: str | None = None) -> "Verification":
         """on_error must come next, and nothing after it.
@@ -184,15 +184,15 @@ class Expectation(Generic[T]):
         if match is not None:
             arguments.append(f"match={match!r}")
         code = f".error({', '.join(arguments)})"
-        return self._last(code, lambda probed: probed.failed(expected, match))
+        return self._last(code, lambda runner: runner.expect_error(expected, match))
 
     def cancel(self) -> "Verification":
         """Cancel. All earlier signals must have been expected, and soon none must come any more."""
-        return self._last(".cancel()", lambda probed: probed.cancelled())
+        return self._last(".cancel()", lambda runner: runner.cancel())
 
     def never_ends(self, seconds: float = 60.0) -> "Verification":
         """For so many seconds elements may come, but no terminal signal; then cancel."""
-        return self._last(f".never_ends({seconds:g})", lambda probed: probed.goes_on(seconds))
+        return self._last(f".never_ends({seconds:g})", lambda runner: runner.expect_no_end(seconds))
 
     def marbles(self, diagram: str | Lanes, *, tick: float = 1.0) -> "Verification":
         """The whole subscription must look like *diagram*, whose ticks take *tick* seconds.
@@ -253,29 +253,31 @@ class Verification:
 
 
 async def _verify(plan: _Plan[T], steps: tuple[_Step[T], ...]) -> None:
-    probed = _Subscription(plan)
+    runner = _StepRunner(plan)
     number = 0
     try:
-        probed.probe.subscribed_to(plan.make())
+        runner.probe.subscribed_to(plan.make())
         for number, step in enumerate(steps):  # noqa: B007 - for the report
-            await step.run(probed)
-            probed.check_rules()
-        await probed.nothing(TURNS, 0)
-        probed.check_rules()
+            await step.run(runner)
+            runner.check_rules()
+        await runner.expect_nothing(TURNS, 0)
+        runner.check_rules()
     except UnexpectedSignal as unexpected:
+        if unexpected.journal is not runner.probe.journal:
+            raise  # of another probe, which a step has called
         code = [f"    {plan.start}"]
         code += [
             f"{'  >' if at == number else '   '}     {step.code}" for at, step in enumerate(steps)
         ]
         title = f"step {number + 1} of {len(steps)}, {steps[number].code}: {unexpected.words}"
-        drawing = draw(probed.probe.journal)
+        drawing = draw(runner.probe.journal)
         raise AssertionError("\n".join([title, "", *code, "", drawing])) from None
     finally:
-        probed.close()
+        runner.close()
 
 
-class _Subscription(Generic[T]):
-    """The subscription of a probe on which the steps run."""
+class _StepRunner(Generic[T]):
+    """A probe and its subscription, on which the steps run."""
 
     def __init__(self, plan: _Plan[T]) -> None:
         self.within = plan.within
@@ -291,50 +293,50 @@ class _Subscription(Generic[T]):
         if self.probe.subscriptions and not self.probe.is_terminated and not self._is_cancelled:
             self.probe.cancel()
 
-    async def begun(self) -> None:
+    async def expect_subscription(self) -> None:
         await self.probe.expect_subscription(within=self.within)
 
-    async def signal(self, expected: str) -> Entry:
-        await self.begun()
+    async def next_signal(self, expected: str) -> Entry:
+        await self.expect_subscription()
         return await self.probe.next_signal(expected, within=self.within)
 
-    async def element(self, predicate: Callable[[T], object], expected: str) -> None:
-        entry = await self.signal(expected)
+    async def expect_element(self, predicate: Callable[[T], object], expected: str) -> None:
+        entry = await self.next_signal(expected)
         if entry.kind is not Kind.ON_NEXT or not predicate(cast("T", entry.value)):
             raise self.probe.unexpected(expected, entry)
 
-    async def nothing(self, turns: int, seconds: float) -> None:
-        await self.begun()
+    async def expect_nothing(self, turns: int, seconds: float) -> None:
+        await self.expect_subscription()
         await self.probe.expect_nothing(turns=turns, seconds=seconds)
 
-    async def completed(self) -> None:
-        entry = await self.signal("on_complete()")
+    async def expect_completion(self) -> None:
+        entry = await self.next_signal("on_complete()")
         if entry.kind is not Kind.ON_COMPLETE:
             raise self.probe.unexpected("on_complete()", entry)
 
-    async def failed(self, expected: Expected, match: str | None) -> None:
+    async def expect_error(self, expected: Expected, match: str | None) -> None:
         what = f"on_error({_named(expected)})"
-        entry = await self.signal(what)
+        entry = await self.next_signal(what)
         if entry.kind is not Kind.ON_ERROR or not _is(expected, cast("object", entry.value)):
             raise self.probe.unexpected(what, entry)
         if match is not None and not re.search(match, str(entry.value)):
             raise self.probe.unexpected(f"an error with {match!r} in its words", entry)
 
-    async def cancelled(self) -> None:
-        await self.nothing(0, 0)
+    async def cancel(self) -> None:
+        await self.expect_nothing(0, 0)
         self._is_cancelled = True
         self.probe.cancel()
         await pass_time(TURNS)  # signals in flight may still arrive (2.8)
         await self._read_all()
 
-    async def goes_on(self, seconds: float) -> None:
-        await self.begun()
+    async def expect_no_end(self, seconds: float) -> None:
+        await self.expect_subscription()
         if await self.probe.wait_until(lambda: self.probe.is_terminated, seconds):
             entry = next(each for each in self.probe.entries if each.kind is not Kind.ON_NEXT)
             words = f"no end was expected for {seconds:g} s, and {entry} came"
             raise UnexpectedSignal(self.probe.journal, words, entry)
         await self._read_all()
-        await self.cancelled()
+        await self.cancel()
 
     async def _read_all(self) -> None:
         while self.probe.unread:

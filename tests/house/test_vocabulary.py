@@ -68,21 +68,29 @@ BOUND: Final = {
 def test_a_method_of_flow_is_public_in_its_module(name: str) -> None:
     function = BOUND[name]
     assert function.__name__ == name
-    assert name in import_module(function.__module__).__all__
+    assert name in import_module(function.__module__).__all__, (
+        f'add "{name}" to __all__ of {function.__module__}'
+    )
 
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_an_operator_is_bound_in_flow_or_exported(name: str) -> None:
     function = OPERATORS[name]
     method = function.__name__
-    assert BOUND.get(method) is function or getattr(reactive_aio, method, None) is function
+    module = name.partition(".")[0]
+    assert BOUND.get(method) is function or getattr(reactive_aio, method, None) is function, (
+        f"add '{method}: Final = _{module}.{method}' under '# {module}' in reactive_aio/flow.py,"
+        " or export it in reactive_aio/__init__.py, or add it to NOT_FOR_USERS here"
+    )
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_source_is_exported(name: str) -> None:
     method = SOURCES[name].__name__
-    assert getattr(reactive_aio, method, None) is SOURCES[name]
-    assert method in reactive_aio.__all__
+    assert getattr(reactive_aio, method, None) is SOURCES[name], (
+        f"import {method} in reactive_aio/__init__.py, or add it to NOT_FOR_USERS here"
+    )
+    assert method in reactive_aio.__all__, f'add "{method}" to __all__ in reactive_aio/__init__.py'
 
 
 def test_exceptions_are_still_needed() -> None:
@@ -118,7 +126,7 @@ def test_the_sections_are_all_there_and_in_order(name: str) -> None:
     found = re.findall(
         rf"^({'|'.join(SECTIONS)}): \S", document(VOCABULARY[name]), flags=re.MULTILINE
     )
-    assert tuple(found) == SECTIONS
+    assert tuple(found) == SECTIONS, f"the docstring needs, in this order: {', '.join(SECTIONS)}"
 
 
 @pytest.mark.parametrize("name", VOCABULARY)
@@ -245,7 +253,10 @@ DRAWN: Final = [
 @pytest.mark.parametrize("name", VOCABULARY)
 def test_it_has_a_diagram(name: str) -> None:
     drawn = bool(diagrams(document(VOCABULARY[name])))
-    assert drawn or VOCABULARY[name].__name__ in NO_DIAGRAM
+    assert drawn or VOCABULARY[name].__name__ in NO_DIAGRAM, (
+        "the docstring needs a literal block of lanes and one line of code, as docs/testing.md"
+        " describes; or add the operator to NO_DIAGRAM here, with the reason"
+    )
 
 
 async def first_of(text: str) -> str:

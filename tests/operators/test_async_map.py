@@ -11,6 +11,7 @@ import reactive_aio as r
 from reactive_aio import Flow, Publisher
 from reactive_aio.errors import NotAnElement
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.cases import Identities
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
@@ -73,6 +74,17 @@ INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
     "map_async: unordered": lambda: endless().map_async(same, concurrency=4, ordered=False),
     "filter_async": lambda: endless().filter_async(even),
     "filter_async: ordered": lambda: endless().boundary(4).filter_async(even, concurrency=4),
+}
+
+
+async def always(_: Any) -> bool:
+    return True
+
+
+IDENTITIES: Identities = {
+    "map_async": lambda up: up.map_async(same),
+    "map_async: three at a time": lambda up: up.map_async(same, concurrency=3),
+    "filter_async": lambda up: up.filter_async(always),
 }
 
 UNORDERED = {"map_async: unordered", "filter_async: unordered"}

@@ -12,6 +12,7 @@ from reactive_aio import Flow
 from reactive_aio.errors import Overflow
 from reactive_aio.spec import Publisher
 from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
+from tests.cases import Identities
 
 Operator = Callable[[Flow[int]], Flow[int]]
 
@@ -46,6 +47,14 @@ FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
 INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
     "on_backpressure_drop": lambda: r.generate(lambda n: (n, n + 1), 0).on_backpressure_drop(),
     "on_backpressure_latest": lambda: r.generate(lambda n: (n, n + 1), 0).on_backpressure_latest(),
+}
+
+IDENTITIES: Identities = {
+    "on_backpressure_buffer": lambda up: up.on_backpressure_buffer(1000),
+}
+NO_IDENTITY = {
+    "on_backpressure_drop": "it drops elements without demand",
+    "on_backpressure_latest": "it drops elements without demand",
 }
 
 

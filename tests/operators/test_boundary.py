@@ -9,6 +9,7 @@ import pytest
 from reactive_aio import Flow, empty, from_publisher, range as flow_range
 from reactive_aio.stage import from_async, from_pull
 from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
+from tests.cases import Identities
 
 UNBOUNDED = 2**63 - 1
 
@@ -48,6 +49,14 @@ FAILING: dict[str, Callable[[], Flow[Any]]] = {
 }
 INFINITE: dict[str, Callable[[], Flow[Any]]] = {
     "boundary": lambda: flow_range(1 << 62).boundary(4),
+}
+
+IDENTITIES: Identities = {
+    "boundary": lambda up: up.boundary(2),
+    "boundary: of one": lambda up: up.boundary(1),
+    "boundary: between stages": lambda up: (
+        up.map(lambda x: x).boundary(2).filter(lambda _: True).map_async(itself)
+    ),
 }
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 
 from reactive_aio import Flow, just, range as flow_range
 from reactive_aio.testing import SubscriberProbe
+from tests.cases import Identities
 from tests.operators.ways import WAYS, Failed, Sample, collected, in_every_way
 
 SAMPLES = {
@@ -51,6 +52,11 @@ FAILING: dict[str, Callable[[], Flow[Any]]] = {
 INFINITE: dict[str, Callable[[], Flow[Any]]] = {
     "buffer": lambda: flow_range(1 << 62).buffer(3),
     "sliding_window": lambda: flow_range(1 << 62).sliding_window(3),
+}
+
+IDENTITIES: Identities = {
+    "buffer": lambda up: up.buffer(1).map(lambda chunk: chunk[0]),
+    "sliding_window": lambda up: up.sliding_window(1).map(lambda chunk: chunk[0]),
 }
 
 

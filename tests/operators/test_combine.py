@@ -12,6 +12,7 @@ import pytest
 import reactive_aio as r
 from reactive_aio import Flow, Publisher
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.cases import Identities
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
@@ -49,6 +50,13 @@ INFINITE: Mapping[str, Callable[[], Publisher[object]]] = {
     "merge": lambda: r.merge(r.generate(lambda x: (x, x + 1), 0), r.just(1)),
     "merge: asynchronous": lambda: r.merge(r.generate(lambda x: (x, x + 1), 0), slow([1])),
     "merge_with": lambda: r.generate(lambda x: (x, x + 1), 0).boundary(4).merge_with([1]),
+}
+
+IDENTITIES: Identities = {
+    "concat_with": lambda up: up.concat_with(r.empty()),
+    "concat": lambda up: r.concat(r.empty(), up),
+    "merge_with": lambda up: up.merge_with(r.empty()),
+    "merge": lambda up: r.merge(up, r.empty(), prefetch=2),
 }
 
 UNORDERED = {"merge: asynchronous", "merge: boundary", "merge_with"}

@@ -8,6 +8,7 @@ import pytest
 from reactive_aio import Flow, empty, just, never, range as flow_range
 from reactive_aio.errors import NotAnElement
 from reactive_aio.testing import SubscriberProbe
+from tests.cases import Identities
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
 SAMPLES = {
@@ -46,6 +47,11 @@ FAILING: dict[str, Callable[[], Flow[Any]]] = {
 INFINITE: dict[str, Callable[[], Flow[Any]]] = {
     "start_with": lambda: flow_range(1 << 62).start_with(1, 2),
     "default_if_empty": lambda: flow_range(1 << 62).default_if_empty(1),
+}
+
+IDENTITIES: Identities = {
+    "start_with": lambda up: up.start_with(),
+    "default_if_empty": lambda up: up.default_if_empty(-1).filter(lambda x: x != -1),
 }
 
 

@@ -13,6 +13,7 @@ import reactive_aio as r
 from reactive_aio import Flow, Publisher, RetryPolicy
 from reactive_aio.errors import NotAnElement, RetriesExhausted
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.cases import Identities
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
@@ -65,6 +66,12 @@ INFINITE: Mapping[str, Callable[[], Publisher[object]]] = {
     ),
     "on_error_return": lambda: r.generate(lambda x: (x, x + 1), 0).on_error_return(0),
     "retry": lambda: r.generate(lambda x: (x, x + 1), 0).boundary(4).retry(),
+}
+
+IDENTITIES: Identities = {
+    "on_error_resume": lambda up: up.on_error_resume(r.just(-1), only=KeyError),
+    "on_error_return": lambda up: up.on_error_return(-1, only=KeyError),
+    "retry": lambda up: up.retry(RetryPolicy(only=KeyError)),
 }
 
 

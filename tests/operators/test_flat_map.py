@@ -9,6 +9,7 @@ import pytest
 import reactive_aio as r
 from reactive_aio import Flow, Publisher
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.cases import Identities
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
@@ -47,6 +48,10 @@ FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
 INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
     "flat_map": lambda: r.generate(lambda x: (x, x + 1), 0).flat_map(lambda x: [x, x]),
     "flat_map: inner": lambda: r.just(1).flat_map(lambda _: r.generate(lambda x: (x, x + 1), 0)),
+}
+
+IDENTITIES: Identities = {
+    "flat_map": lambda up: up.flat_map(r.just),
 }
 
 UNORDERED = {"flat_map: asynchronous", "flat_map: mixed"}

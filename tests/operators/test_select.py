@@ -8,6 +8,7 @@ import pytest
 from reactive_aio import Flow, from_iterable, just, never, range as flow_range
 from reactive_aio.errors import Overflow
 from reactive_aio.testing import SubscriberProbe
+from tests.cases import Identities
 from tests.operators.ways import UNBOUNDED, WAYS, Failed, Sample, collected, in_every_way
 
 
@@ -92,6 +93,19 @@ INFINITE: dict[str, Callable[[], Flow[Any]]] = {
     "skip": lambda: flow_range(1 << 62).skip(3),
     "skip_last": lambda: flow_range(1 << 62).skip_last(3),
     "distinct_until_changed": lambda: flow_range(1 << 62).distinct_until_changed(),
+}
+
+IDENTITIES: Identities = {
+    "take": lambda up: up.take(1_000_000),
+    "take_while": lambda up: up.take_while(lambda _: True),
+    "skip": lambda up: up.skip(0),
+    "skip_while": lambda up: up.skip_while(lambda _: False),
+    "distinct": lambda up: up.distinct(),
+    "distinct_until_changed": lambda up: up.distinct_until_changed(),
+}
+NO_IDENTITY = {
+    "take_last": "no element is emitted before the end",
+    "skip_last": "the last elements are never emitted",
 }
 
 

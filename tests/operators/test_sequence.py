@@ -8,6 +8,7 @@ import pytest
 import reactive_aio as r
 from reactive_aio.spec import Publisher
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.cases import Identities
 
 OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "then": lambda n: r.range(5).then(r.range(n)),
@@ -20,6 +21,10 @@ FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
 }
 INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
     "then": lambda: r.range(2).then(r.generate(lambda n: (n, n + 1), 0)),
+}
+
+IDENTITIES: Identities = {
+    "then": lambda up: r.empty().then(up),
 }
 
 

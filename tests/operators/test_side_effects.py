@@ -22,6 +22,7 @@ from reactive_aio import (
 from reactive_aio.coerce import to_flow
 from reactive_aio.errors import IllegalDemand
 from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
+from tests.cases import Identities
 from tests.operators.ways import UNBOUNDED, WAYS, Failed, Sample, collected, in_every_way
 
 Log = list[Any]
@@ -92,6 +93,16 @@ FAILING: dict[str, Callable[[], Flow[Any]]] = {
     "do_on_error": lambda: error(Failed).do_on_error(ignore),
     "do_finally": lambda: just(1).map(fails).do_finally(ignore),
     "log": lambda: error(Failed).log("test"),
+}
+
+IDENTITIES: Identities = {
+    "do_on_next": lambda up: up.do_on_next(ignore),
+    "do_on_error": lambda up: up.do_on_error(ignore),
+    "do_on_complete": lambda up: up.do_on_complete(ignore),
+    "do_on_cancel": lambda up: up.do_on_cancel(ignore),
+    "do_on_request": lambda up: up.do_on_request(ignore),
+    "do_finally": lambda up: up.do_finally(ignore),
+    "log": lambda up: up.log(level=0),
 }
 
 

@@ -10,6 +10,7 @@ import reactive_aio as r
 from reactive_aio import Flow, Publisher
 from reactive_aio.errors import TimedOut
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.cases import Identities
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
@@ -30,6 +31,11 @@ FAILING: Mapping[str, Callable[[], Publisher[object]]] = {
 INFINITE: Mapping[str, Callable[[], Publisher[object]]] = {
     "timeout": lambda: r.generate(lambda x: (x, x + 1), 0).timeout(60),
     "buffer_timeout": lambda: r.generate(lambda x: (x, x + 1), 0).buffer_timeout(3, 60),
+}
+
+IDENTITIES: Identities = {
+    "timeout": lambda up: up.timeout(3600),
+    "buffer_timeout": lambda up: up.buffer_timeout(1, 3600).map(lambda chunk: chunk[0]),
 }
 
 

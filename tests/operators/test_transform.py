@@ -9,6 +9,7 @@ import pytest
 from reactive_aio import Flow, from_iterable, just, range as flow_range
 from reactive_aio.errors import NotAnElement
 from reactive_aio.testing import SubscriberProbe
+from tests.cases import Identities
 from tests.operators.ways import UNBOUNDED, WAYS, Failed, Sample, collected, in_every_way
 
 
@@ -85,6 +86,19 @@ INFINITE: dict[str, Callable[[], Flow[Any]]] = {
     "filter": lambda: flow_range(1 << 62).filter(lambda x: x % 2),
     "scan": lambda: flow_range(1 << 62).scan(add),
     "pairwise": lambda: flow_range(1 << 62).pairwise(),
+}
+
+IDENTITIES: Identities = {
+    "map": lambda up: up.map(lambda x: x),
+    "filter": lambda up: up.filter(lambda _: True),
+    "filter_map": lambda up: up.filter_map(lambda x: x),
+    "of_type": lambda up: up.of_type(object),
+    "scan": lambda up: up.scan(lambda _, new: new),
+    "enumerate": lambda up: up.enumerate().map(lambda pair: pair[1]),
+    "transform": lambda up: up.transform(lambda flow: flow.map(lambda x: x)),
+}
+NO_IDENTITY = {
+    "pairwise": "each element is emitted twice",
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 import reactive_aio as r
 from reactive_aio import Flow, Publisher
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.cases import Identities
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
@@ -37,6 +38,11 @@ INFINITE: Mapping[str, Callable[[], Publisher[object]]] = {
         .boundary(4)
         .zip_with(r.generate(lambda x: (x, x + 1), 0))
     ),
+}
+
+IDENTITIES: Identities = {
+    "zip": lambda up: r.zip(up, r.generate(lambda n: (n, n + 1), 0)).map(lambda pair: pair[0]),
+    "zip_with": lambda up: up.zip_with(r.range(1_000_000)).map(lambda pair: pair[0]),
 }
 
 

@@ -1,4 +1,4 @@
-"""Terminal operators that return one element: which one, how much they ask for, and none."""
+"""Terminal operators that return one element: which one, their demand, and empty flows."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -10,42 +10,47 @@ import reactive_aio as r
 from reactive_aio import Flow
 from reactive_aio.errors import EmptyFlow, TooManyElements
 from reactive_aio.testing import PublisherProbe
-from tests.sinks.test_terminal import EVERY_ROAD
+from tests.cases import Sinks
+from tests.sinks.test_terminal import EVERY_KIND
+
+SINKS: Sinks = {
+    "first": lambda flow: flow.first(default=None),
+    "last": lambda flow: flow.last(default=None),
+    "single": lambda flow: flow.single(default=None),
+    "element_at": lambda flow: flow.element_at(1_000_000, default=None),
+    "min": lambda flow: flow.min(default=None),
+    "max": lambda flow: flow.max(default=None),
+}
 
 
-@EVERY_ROAD
+@EVERY_KIND
 class TestValues:
-    async def test_first_and_last(self, road: Callable[[int], Flow[int]]) -> None:
-        assert (await road(3).first(), await road(3).last()) == (0, 2)
+    async def test_first_and_last(self, make: Callable[[int], Flow[int]]) -> None:
+        assert (await make(3).first(), await make(3).last()) == (0, 2)
 
-    async def test_single(self, road: Callable[[int], Flow[int]]) -> None:
-        assert await road(1).single() == 0
+    async def test_single(self, make: Callable[[int], Flow[int]]) -> None:
+        assert await make(1).single() == 0
         with pytest.raises(TooManyElements, match="single"):
-            await road(2).single()
+            await make(2).single()
 
-    async def test_element_at(self, road: Callable[[int], Flow[int]]) -> None:
-        assert [await road(3).element_at(x) for x in range(3)] == [0, 1, 2]
+    async def test_element_at(self, make: Callable[[int], Flow[int]]) -> None:
+        assert [await make(3).element_at(x) for x in range(3)] == [0, 1, 2]
         with pytest.raises(EmptyFlow, match=r"element_at\(3\)"):
-            await road(3).element_at(3)
+            await make(3).element_at(3)
 
-    async def test_min_and_max(self, road: Callable[[int], Flow[int]]) -> None:
-        assert (await road(5).min(), await road(5).max()) == (0, 4)
-        assert await road(5).min(key=lambda x: -x) == 4
-        assert await road(5).max(key=lambda x: x % 2) == 1
-
-    async def test_sum(self, road: Callable[[int], Flow[int]]) -> None:
-        assert await road(5).sum() == 10
-        assert await road(0).sum() == 0
-        assert await road(2).map(str).sum("") == "01"
+    async def test_min_and_max(self, make: Callable[[int], Flow[int]]) -> None:
+        assert (await make(5).min(), await make(5).max()) == (0, 4)
+        assert await make(5).min(key=lambda x: -x) == 4
+        assert await make(5).max(key=lambda x: x % 2) == 1
 
     @pytest.mark.parametrize("name", ["first", "last", "single", "min", "max"])
-    async def test_none_at_all(self, road: Callable[[int], Flow[int]], name: str) -> None:
+    async def test_an_empty_flow(self, make: Callable[[int], Flow[int]], name: str) -> None:
         with pytest.raises(EmptyFlow, match=f"{name}: .*default"):
-            await getattr(road(0), name)()
-        assert await getattr(road(0), name)(default=None) is None
+            await getattr(make(0), name)()
+        assert await getattr(make(0), name)(default=None) is None
 
-    async def test_element_at_has_a_default_too(self, road: Callable[[int], Flow[int]]) -> None:
-        assert await road(2).element_at(2, default="none") == "none"
+    async def test_element_at_has_a_default_too(self, make: Callable[[int], Flow[int]]) -> None:
+        assert await make(2).element_at(2, default="none") == "none"
 
 
 class TestDemand:
@@ -58,7 +63,7 @@ class TestDemand:
         assert foreign.cancel_count == 1
         assert await task == 7
 
-    async def test_first_of_a_filtered_flow_asks_for_one_after_another(self) -> None:
+    async def test_first_of_a_filtered_flow_requests_one_at_a_time(self) -> None:
         foreign = PublisherProbe[int]()
         flow = r.from_publisher(foreign).filter(lambda x: x > 1)
         task = asyncio.ensure_future(flow.first())
@@ -68,7 +73,7 @@ class TestDemand:
         foreign.emit(2)
         assert await task == 2
 
-    async def test_element_at_never_asks_for_more_than_it_needs(self) -> None:
+    async def test_element_at_requests_no_more_than_it_needs(self) -> None:
         foreign = PublisherProbe[int]()
         task = asyncio.ensure_future(r.from_publisher(foreign).element_at(2))
         await asyncio.sleep(0)
@@ -96,7 +101,7 @@ class TestDemand:
         assert await r.from_aiter(elements).first() == 1
         assert log == ["clean"]
 
-    async def test_cancelling_the_task_waits_for_nothing(self) -> None:
+    async def test_cancelling_the_task_cancels_upstream(self) -> None:
         foreign = PublisherProbe[int]()
         task = asyncio.ensure_future(r.from_publisher(foreign).first())
         await asyncio.sleep(0)

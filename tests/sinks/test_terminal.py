@@ -1,4 +1,4 @@
-"""Terminal operators that use all elements up: values, demand, errors, cancellation."""
+"""Terminal operators over all elements: values, demand, errors, cancellation."""
 
 import asyncio
 import time
@@ -12,6 +12,7 @@ import reactive_aio as r
 from reactive_aio import Flow
 from reactive_aio.errors import EmptyFlow, NotAnElement, TooManyElements
 from reactive_aio.testing import PublisherProbe
+from tests.cases import Sinks
 
 
 async def numbers(n: int) -> AsyncIterator[int]:
@@ -20,59 +21,81 @@ async def numbers(n: int) -> AsyncIterator[int]:
         yield x
 
 
-# The same elements by every road: pulled, over a boundary, asynchronous.
-ROADS: dict[str, Callable[[int], Flow[int]]] = {
+async def later(element: Any) -> Any:
+    return element
+
+
+SINKS: Sinks = {
+    "reduce": lambda flow: flow.reduce(lambda _, new: new, 0),
+    "to_list": lambda flow: flow.to_list(),
+    "to_dict": lambda flow: flow.to_dict(lambda x: x),
+    "count": lambda flow: flow.count(),
+    "any": lambda flow: flow.any(lambda _: False),
+    "all": lambda flow: flow.all(lambda _: True),
+    "sum": lambda flow: flow.sum(),
+    "for_each": lambda flow: flow.for_each(lambda _: None),
+    "for_each: async": lambda flow: flow.for_each(later),
+    "run": lambda flow: flow.run(),
+    "run: async": lambda flow: flow.map_async(later).run(),
+}
+
+KINDS: dict[str, Callable[[int], Flow[int]]] = {
     "pulled": lambda n: r.range(n),
     "boundary": lambda n: r.range(n).boundary(2),
     "asynchronous": lambda n: r.from_aiter(lambda: numbers(n)),
 }
-EVERY_ROAD = pytest.mark.parametrize("road", ROADS.values(), ids=ROADS.keys())
+EVERY_KIND = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS.keys())
 
 
-@EVERY_ROAD
+@EVERY_KIND
 class TestValues:
-    async def test_reduce(self, road: Callable[[int], Flow[int]]) -> None:
-        assert await road(5).reduce(lambda a, b: a + b) == 10
-        assert await road(5).reduce(lambda a, b: a + str(b), "") == "01234"
-        assert await road(0).reduce(lambda a, b: a + b, 7) == 7
+    async def test_reduce(self, make: Callable[[int], Flow[int]]) -> None:
+        assert await make(5).reduce(lambda a, b: a + b) == 10
+        assert await make(5).reduce(lambda a, b: a + str(b), "") == "01234"
+        assert await make(0).reduce(lambda a, b: a + b, 7) == 7
         with pytest.raises(EmptyFlow, match="reduce"):
-            await road(0).reduce(lambda a, b: a + b)
+            await make(0).reduce(lambda a, b: a + b)
 
-    async def test_to_list(self, road: Callable[[int], Flow[int]]) -> None:
-        assert await road(3).to_list() == [0, 1, 2]
-        assert await road(3).to_list(limit=3) == [0, 1, 2]
-        assert await road(0).to_list(limit=0) == []
+    async def test_to_list(self, make: Callable[[int], Flow[int]]) -> None:
+        assert await make(3).to_list() == [0, 1, 2]
+        assert await make(3).to_list(limit=3) == [0, 1, 2]
+        assert await make(0).to_list(limit=0) == []
         with pytest.raises(TooManyElements, match=r"limit=2 .* for_each"):
-            await road(3).to_list(limit=2)
+            await make(3).to_list(limit=2)
 
-    async def test_to_dict(self, road: Callable[[int], Flow[int]]) -> None:
-        assert await road(3).to_dict(str) == {"0": 0, "1": 1, "2": 2}
-        assert await road(4).to_dict(lambda x: x % 2, str) == {0: "2", 1: "3"}
-        assert await road(9).to_dict(lambda x: x % 2, limit=2) == {0: 8, 1: 7}
+    async def test_to_dict(self, make: Callable[[int], Flow[int]]) -> None:
+        assert await make(3).to_dict(str) == {"0": 0, "1": 1, "2": 2}
+        assert await make(4).to_dict(lambda x: x % 2, str) == {0: "2", 1: "3"}
+        assert await make(9).to_dict(lambda x: x % 2, limit=2) == {0: 8, 1: 7}
         with pytest.raises(TooManyElements, match="limit=2 keys"):
-            await road(3).to_dict(str, limit=2)
+            await make(3).to_dict(str, limit=2)
 
-    async def test_count(self, road: Callable[[int], Flow[int]]) -> None:
-        assert await road(3).count() == 3
-        assert await road(0).count() == 0
+    async def test_sum(self, make: Callable[[int], Flow[int]]) -> None:
+        assert await make(5).sum() == 10
+        assert await make(0).sum() == 0
+        assert await make(2).map(str).sum("") == "01"
 
-    async def test_any_and_all(self, road: Callable[[int], Flow[int]]) -> None:
-        assert await road(3).any()
-        assert not await road(0).any()
-        assert not await road(3).any(lambda x: x > 2)
-        assert await road(0).all()
-        assert not await road(3).all()
-        assert await road(3).all(lambda x: x < 3)
+    async def test_count(self, make: Callable[[int], Flow[int]]) -> None:
+        assert await make(3).count() == 3
+        assert await make(0).count() == 0
 
-    async def test_for_each_counts_what_it_was_called_with(
-        self, road: Callable[[int], Flow[int]]
+    async def test_any_and_all(self, make: Callable[[int], Flow[int]]) -> None:
+        assert await make(3).any()
+        assert not await make(0).any()
+        assert not await make(3).any(lambda x: x > 2)
+        assert await make(0).all()
+        assert not await make(3).all()
+        assert await make(3).all(lambda x: x < 3)
+
+    async def test_for_each_returns_the_number_of_calls(
+        self, make: Callable[[int], Flow[int]]
     ) -> None:
         seen: list[int] = []
-        assert await road(3).for_each(seen.append) == 3
+        assert await make(3).for_each(seen.append) == 3
         assert seen == [0, 1, 2]
 
     async def test_for_each_awaits_a_coroutine_function_rule_1_3(
-        self, road: Callable[[int], Flow[int]]
+        self, make: Callable[[int], Flow[int]]
     ) -> None:
         log: list[str] = []
 
@@ -81,32 +104,32 @@ class TestValues:
             await asyncio.sleep(0)
             log.append(f"end {x}")
 
-        assert await road(2).for_each(work) == 2
+        assert await make(2).for_each(work) == 2
         assert log == ["begin 0", "end 0", "begin 1", "end 1"]
 
-    async def test_run_ignores_the_elements(self, road: Callable[[int], Flow[int]]) -> None:
+    async def test_run_discards_the_elements(self, make: Callable[[int], Flow[int]]) -> None:
         seen: list[int] = []
-        await road(3).do_on_next(seen.append).run()
+        await make(3).do_on_next(seen.append).run()
         assert seen == [0, 1, 2]
 
-    async def test_the_original_exception_comes_with_the_users_frames(
-        self, road: Callable[[int], Flow[int]]
+    async def test_the_original_exception_has_the_users_frames(
+        self, make: Callable[[int], Flow[int]]
     ) -> None:
         def the_users_function(x: int) -> int:
             return 6 // (2 - x)
 
         with pytest.raises(ZeroDivisionError) as caught:
-            await road(5).map(the_users_function).to_list()
+            await make(5).map(the_users_function).to_list()
         frames = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
         assert "the_users_function" in frames
-        assert frames[0] == "test_the_original_exception_comes_with_the_users_frames"
+        assert frames[0] == "test_the_original_exception_has_the_users_frames"
         assert "map(" in caught.value.__notes__[0]
 
-    async def test_the_terminals_own_function_may_raise(
-        self, road: Callable[[int], Flow[int]]
+    async def test_an_error_of_the_function_is_raised(
+        self, make: Callable[[int], Flow[int]]
     ) -> None:
         with pytest.raises(ZeroDivisionError):
-            await road(3).for_each(lambda x: 1 // (1 - x))
+            await make(3).for_each(lambda x: 1 // (1 - x))
 
 
 class TestDemand:
@@ -115,7 +138,7 @@ class TestDemand:
         assert await r.range(9).do_on_next(seen.append).any(lambda x: x == 2)
         assert seen == [0, 1, 2]
 
-    async def test_all_is_requested_and_the_end_awaited(self) -> None:
+    async def test_count_requests_everything_and_awaits_the_end(self) -> None:
         foreign = PublisherProbe[int]()
         task = asyncio.ensure_future(r.from_publisher(foreign).count())
         await asyncio.sleep(0)
@@ -135,7 +158,7 @@ class TestDemand:
             await task
         assert foreign.cancel_count == 1
 
-    async def test_an_endless_pulled_flow_gives_the_loop_its_turns(self) -> None:
+    async def test_an_endless_pulled_flow_yields_to_the_loop(self) -> None:
         task = asyncio.ensure_future(r.generate(lambda n: (n, n + 1), 0).run())
         before = time.perf_counter()
         for _ in range(5):
@@ -145,7 +168,7 @@ class TestDemand:
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    async def test_a_limit_exceeded_cancels_upstream(self) -> None:
+    async def test_exceeding_a_limit_cancels_upstream(self) -> None:
         foreign = PublisherProbe[int]()
         task = asyncio.ensure_future(r.from_publisher(foreign).to_list(limit=1))
         await asyncio.sleep(0)
@@ -160,21 +183,21 @@ class TestArguments:
         with pytest.raises(TypeError, match="to_list: limit"):
             await r.range(3).to_list(limit=cast("Any", None))
 
-    async def test_a_coroutine_function_is_no_reducer(self) -> None:
+    async def test_a_coroutine_function_is_refused_as_a_reducer(self) -> None:
         async def add(a: int, b: int) -> int:
             return a + b
 
         with pytest.raises(TypeError, match="reduce: reducer"):
             await r.range(3).reduce(cast("Any", add))
 
-    async def test_a_function_that_returns_a_coroutine_is_told_how_to_be_written(self) -> None:
+    async def test_a_function_that_returns_a_coroutine_fails_with_the_remedy(self) -> None:
         async def work(_: int) -> None:
             """Never runs."""
 
         with pytest.raises(TypeError, match="async def"):
             await r.range(3).for_each(lambda x: work(x))
 
-    async def test_for_each_wants_a_function(self) -> None:
+    async def test_for_each_requires_a_function(self) -> None:
         with pytest.raises(TypeError, match="for_each: function"):
             await r.range(3).for_each(cast("Any", 5))
 
@@ -185,7 +208,7 @@ class TestArguments:
         with pytest.raises(NotAnElement, match="reduce"):
             await r.range(3).reduce(nothing)
 
-    async def test_a_stop_iteration_of_a_user_is_not_taken_for_the_end(self) -> None:
+    async def test_a_stop_iteration_of_a_callback_does_not_end_the_flow(self) -> None:
         def stop(_: int) -> int:
             raise StopIteration
 

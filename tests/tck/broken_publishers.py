@@ -135,7 +135,7 @@ _SUBSCRIBING = [
               "not all received the same elements in the same order"),
     _optional("spec111_sends_all_to_each_and_completes", "1.11", "never terminates",
               "no completion"),
-    _row("spec212_subscribes_once", "2.12", "subscribes twice", "on_subscribe came again"),
+    _row("spec212_subscribes_once", "2.12", "subscribes twice", "on_subscribe was called again"),
 ]  # fmt: skip
 
 _DEMAND = [

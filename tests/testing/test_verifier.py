@@ -85,6 +85,12 @@ class TestPublisherProbes:
         steps = expect(publisher).call(lambda: publisher.emit(1)).next(1)
         await steps.call(end).complete()
 
+    async def test_the_failure_of_another_probe_is_passed_on(self) -> None:
+        publisher = PublisherProbe[int]()
+        steps = expect(publisher).call(lambda: publisher.expect_cancel(within=0.001))
+        words = await failure(steps.cancel())
+        assert words.startswith("cancel() must come within 0.001 s\n\ndemand ")
+
     async def test_it_is_cancelled_after_a_failure(self) -> None:
         publisher = PublisherProbe[int]()
         await failure(expect(publisher).call(lambda: publisher.emit(1)).next(2).complete())

@@ -177,11 +177,12 @@ async def spec309_refuses_a_negative_number(context: LawContext) -> None:
     """request(-1), or less, is answered by on_error with a ValueError."""
     tried = ((-1, 0), (-1, 1), (-(2**40), 0), (-(2**70), 1))
     await context.gather(
-        *(_refuses(context, n, before) for n, before in tried), _later_request_is_no_remedy(context)
+        *(_refuses(context, n, before) for n, before in tried),
+        _still_fails_after_a_valid_request(context),
     )
 
 
-async def _later_request_is_no_remedy(context: LawContext) -> None:
+async def _still_fails_after_a_valid_request(context: LawContext) -> None:
     """A valid request immediately after an invalid one does not undo it."""
     recorder = await context.watch(await context.publisher(10))
     recorder.request(-1)

@@ -13,17 +13,17 @@ from ..scenario.recorder import UNBOUNDED, Recorder
 
 __all__ = ()
 
-Kept = tuple[object, Subscription, "weakref.ref[Recorder]"]
+CancelledOrEnded = tuple[object, Subscription, "weakref.ref[Recorder]"]
 """What the caller keeps, publisher and subscription, and the subscriber to be released."""
 POLLS: Final = 6
 """Turns of the loop before garbage is collected."""
 
 
-def _kept(publisher: object, recorder: Recorder) -> Kept:
+def _kept(publisher: object, recorder: Recorder) -> CancelledOrEnded:
     return publisher, recorder.subscription, weakref.ref(recorder)
 
 
-async def _cancelled_unused(context: LawContext, kind: type[Recorder]) -> Kept:
+async def _cancelled_unused(context: LawContext, kind: type[Recorder]) -> CancelledOrEnded:
     publisher = await context.publisher(3)
     recorder = await context.watch(publisher, kind)
     await context.settle()
@@ -31,7 +31,7 @@ async def _cancelled_unused(context: LawContext, kind: type[Recorder]) -> Kept:
     return _kept(publisher, recorder)
 
 
-async def _cancelled_idle(context: LawContext, kind: type[Recorder]) -> Kept:
+async def _cancelled_idle(context: LawContext, kind: type[Recorder]) -> CancelledOrEnded:
     publisher = await context.publisher(3)
     recorder = await context.watch(publisher, kind, 1)
     await recorder.wait_for_elements(1)
@@ -40,7 +40,7 @@ async def _cancelled_idle(context: LawContext, kind: type[Recorder]) -> Kept:
     return _kept(publisher, recorder)
 
 
-async def _cancelled_with_demand(context: LawContext, kind: type[Recorder]) -> Kept:
+async def _cancelled_with_demand(context: LawContext, kind: type[Recorder]) -> CancelledOrEnded:
     publisher = await context.publisher(3)
     recorder = await context.watch(publisher, kind)
     recorder.request(2)
@@ -48,14 +48,14 @@ async def _cancelled_with_demand(context: LawContext, kind: type[Recorder]) -> K
     return _kept(publisher, recorder)
 
 
-async def _completed(context: LawContext, kind: type[Recorder]) -> Kept:
+async def _completed(context: LawContext, kind: type[Recorder]) -> CancelledOrEnded:
     publisher = await context.publisher(1)
     recorder = await context.watch(publisher, kind, 9)
     await recorder.wait_for_end()
     return _kept(publisher, recorder)
 
 
-async def _failed(context: LawContext, kind: type[Recorder]) -> Kept:
+async def _failed(context: LawContext, kind: type[Recorder]) -> CancelledOrEnded:
     publisher = await context.create("failing_publisher")
     recorder = await context.watch(publisher, kind, UNBOUNDED)
     await recorder.wait_for_end("1.4")
@@ -68,7 +68,7 @@ async def _failed(context: LawContext, kind: type[Recorder]) -> Kept:
 
 
 async def _require_released(context: LawContext, rule: str, *uses: tuple[str, Any]) -> None:
-    kept: list[tuple[str, Kept]] = []
+    kept: list[tuple[str, CancelledOrEnded]] = []
     for kind in context.recorder_types:
         for when, use in uses:
             kept.append((when, await use(context, kind)))

@@ -154,7 +154,7 @@ async def bring_to_cancel(tested: SubscriberUnderTest) -> None:
             await tested.context.settle()
             if not tested.upstream.cancel_calls:
                 raise NotJudged("the processor continues when its subscriber cancels, as it may")
-        what = "the puppet was told to cancel, and cancel() has not come"
+        what = "the puppet was commanded to cancel, and cancel() has not come"
         await tested.upstream.wait_for_cancel("2.6", what)
         return
     for _ in range(MAX_SENT):

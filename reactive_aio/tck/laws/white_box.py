@@ -25,7 +25,7 @@ async def setup_probe_and_puppet_work(context: LawContext) -> None:
     await tested.send_element()
     await tested.command("signal_cancel")
     if context.candidate.processor is None:
-        what = "the puppet was told to cancel, and cancel() has not come"
+        what = "the puppet was commanded to cancel, and cancel() has not come"
         await tested.upstream.wait_for_cancel("2.6", what)
     tested.upstream.require(
         tested.received == 3, "2.11", f"3 elements were sent, {tested.received} received"
@@ -117,7 +117,7 @@ async def spec206_cancels_on_command(context: LawContext) -> None:
         await context.settle()
         if not tested.upstream.cancel_calls and context.candidate.processor is not None:
             raise NotJudged("the processor continues when its subscriber cancels, as it may")
-        what = "the puppet was told to cancel, and cancel() has not come"
+        what = "the puppet was commanded to cancel, and cancel() has not come"
         await tested.upstream.wait_for_cancel("2.6", what)
 
 

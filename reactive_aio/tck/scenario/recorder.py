@@ -153,7 +153,7 @@ class Recorder:
         self.journal.note(Kind.ON_SUBSCRIBE)
         self.subscriptions.append(subscription)
         if len(self.subscriptions) > 1:
-            self.record_fault("2.12", "on_subscribe came again")
+            self.record_fault("2.12", "on_subscribe was called again")
         elif self._initial:
             self.request(self._initial)
 
