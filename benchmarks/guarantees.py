@@ -1,4 +1,4 @@
-"""What does each guarantee cost? The generated loop is run with one guard cut out of its text."""
+"""What does each guarantee cost? The generated loop runs with one guard removed from its text."""
 
 import re
 from collections.abc import Callable
@@ -26,12 +26,12 @@ GUARDS = {
     "a subscriber that raises (2.13)": (RAISES, r"\1"),
     "a signal that must be awaited (1.3)": (AWAITED, ""),
     "cancel takes effect at once (1.8)": (CANCEL, ""),
-    "the loop gets its turns": (FAIR, "\n                batch = 1024"),
+    "the time slice": (FAIR, "\n                batch = 1024"),
 }
 
 
 class _Drain(TimeSlice):
-    """What the loop needs of its subscription, under unbounded demand."""
+    """The part of a subscription that the loop uses, with unbounded demand."""
 
     __slots__ = ("dead", "emitted", "limit")
 
@@ -46,14 +46,14 @@ class _Drain(TimeSlice):
 
 
 def _loop_without(*guards: str) -> Callable[..., Any]:
-    """The loop of the chain, less *guards*."""
+    """Return the loop of the chain without *guards*."""
     chain = flow_range(0).map(increment).filter(even).chain
     text = chain.compiled_loop("sync", "call").text
     for guard in guards:
         pattern, replacement = GUARDS[guard]
         text, cut = re.subn(pattern, replacement, text)
         if not cut:
-            raise LookupError(f"the loop has no such guard any more: {guard}")
+            raise LookupError(f"the loop has no such guard: {guard}")
     space: dict[str, Any] = dict.fromkeys(("DRY", "HOLD", "TURN", "WAIT"))
     space |= {"islice": islice, "no_element": no_element, "END": object()}
     space |= {"Done": Done, "SubscriberRaised": SubscriberRaised}
