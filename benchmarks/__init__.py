@@ -1,1 +1,1 @@
-"""What things cost, as ratios to the limit measured in the same run. See README.md."""
+"""Costs, as ratios to a limit measured in the same run. See README.md."""

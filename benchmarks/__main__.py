@@ -19,7 +19,7 @@ QUESTIONS = (
     "stop_and_wait",
     "guarantees",
 )
-# Not among those that run by default: they need more than the package.
+# These do not run by default, because they need more than the package.
 MORE = (
     "edge",
     "rsocket_stream",
@@ -37,7 +37,7 @@ MORE = (
 
 
 def main() -> None:
-    """Parse the arguments, run on the loop asked for."""
+    """Parse the arguments, run on the selected loop."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("questions", nargs="*", default=QUESTIONS, metavar="QUESTION",
                         help=f"of {', '.join([*QUESTIONS, *MORE])}; by default "

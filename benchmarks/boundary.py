@@ -48,12 +48,12 @@ async def limit(count: int) -> int:
 
 @question.case("boundary(256) to on_next", goal=1.5)
 async def fused(count: int) -> int:
-    return await Summing().over(flow_range(count).boundary(256))
+    return await Summing().sum_of(flow_range(count).boundary(256))
 
 
 @question.case("boundary(16) to on_next")
 async def small(count: int) -> int:
-    return await Summing().over(flow_range(count).boundary(16))
+    return await Summing().sum_of(flow_range(count).boundary(16))
 
 
 @question.case("asyncio.Queue(256)")

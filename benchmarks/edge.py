@@ -1,8 +1,8 @@
-"""What does an element cost on its way into a response, or into a socket's message?
+"""What does an element cost on its way into a response, or into a message of a socket?
 
-The server takes everything at once, so what is measured is the adapter. The limit is an ASGI app
-written by hand: 64 elements to a send, and nothing else: it asks for no demand, notices no
-disconnect, and never gives the loop a turn.
+The server accepts everything at once, so only the endpoint is measured. The limit is a hand-written
+ASGI app with 64 elements per send and nothing else: no demand, no detection of a disconnect, and no
+time for other tasks.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ ELEMENT = {"number": 1234567, "carrier": "UA", "origin": "EWR", "dest": "IAH", "
 
 
 class Server:
-    """Takes what it is sent, and counts the elements by their mark."""
+    """Receives a response, and counts the elements by a markerer in their text."""
 
-    def __init__(self, mark: bytes, *incoming: Any) -> None:
+    def __init__(self, marker: bytes, *incoming: Any) -> None:
         self.elements = 0
-        self._mark = mark
+        self._marker = marker
         self._incoming = [*incoming]
 
     async def receive(self) -> Any:
@@ -37,11 +37,11 @@ class Server:
 
     async def send(self, message: Any) -> None:
         body: bytes = message.get("body", b"")
-        self.elements += body.count(self._mark)
+        self.elements += body.count(self._marker)
 
 
-async def ask(app: Any, mark: bytes = b'"number"') -> int:
-    server = Server(mark, {"type": "http.request"})
+async def respond(app: Any, marker: bytes = b'"number"') -> int:
+    server = Server(marker, {"type": "http.request"})
     scope: dict[str, Any] = {"type": "http", "method": "GET", "headers": [], "path": "/"}
     await app(scope, server.receive, server.send)
     return server.elements
@@ -52,8 +52,8 @@ def lines(count: int) -> Iterator[str]:
         yield ENCODER.encode(ELEMENT) + "\n"
 
 
-@question.case("limit: 64 lines to a send, by hand")
-async def by_hand(count: int) -> int:
+@question.case("limit: 64 lines per send, hand-written")
+async def limit(count: int) -> int:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         chunk: list[str] = []
@@ -65,7 +65,7 @@ async def by_hand(count: int) -> int:
                 chunk.clear()
         await send({"type": "http.response.body", "body": "".join(chunk).encode()})
 
-    return await ask(app)
+    return await respond(app)
 
 
 @question.case("StreamingResponse of an async generator")
@@ -74,20 +74,20 @@ async def starlette(count: int) -> int:
         for line in lines(count):
             yield line
 
-    return await ask(StreamingResponse(generate()))
+    return await respond(StreamingResponse(generate()))
 
 
 @question.case("ndjson(flow)", goal=1.5)
 async def by_ndjson(count: int) -> int:
-    return await ask(ndjson(numbers(count).map(lambda _: ELEMENT)))
+    return await respond(ndjson(numbers(count).map(lambda _: ELEMENT)))
 
 
 @question.case("sse(flow)", goal=1.5)
 async def by_sse(count: int) -> int:
-    return await ask(sse(numbers(count).map(lambda _: ELEMENT)))
+    return await respond(sse(numbers(count).map(lambda _: ELEMENT)))
 
 
-@question.case("websocket, one message to an element")
+@question.case("websocket, one message per element")
 async def by_websocket(count: int) -> int:
     counters, done = Counters(), asyncio.Event()
     app = websocket({"all": numbers(count).map(lambda _: ELEMENT)}, counters=counters)

@@ -29,14 +29,14 @@ async def limit(count: int) -> int:
 
 @question.case("map, filter, unbounded demand", goal=1.25)
 async def unbounded(count: int) -> int:
-    return await Summing().over(flow_range(count).map(increment).filter(even))
+    return await Summing().sum_of(flow_range(count).map(increment).filter(even))
 
 
 @question.case("map, filter, request(256) in batches")
 async def batches(count: int) -> int:
-    return await Batches().over(flow_range(count).map(increment).filter(even))
+    return await Batches().sum_of(flow_range(count).map(increment).filter(even))
 
 
 @question.case("map, filter, async def on_next")
 async def coroutine(count: int) -> int:
-    return await Coroutine().over(flow_range(count).map(increment).filter(even))
+    return await Coroutine().sum_of(flow_range(count).map(increment).filter(even))

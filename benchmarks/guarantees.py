@@ -1,4 +1,4 @@
-"""What does each guarantee cost? The generated loop is run with one guard cut out of its text."""
+"""What does each guarantee cost? The generated loop runs with one guard removed from its text."""
 
 import re
 from collections.abc import Callable
@@ -18,43 +18,48 @@ question.case("limit: for loop, the same calls")(limit)
 
 NOT_NONE = r"\n *if x is None:\n *raise no_element\([^)]*\)"
 RAISES = r"try:\n *(r = on_next\(x\)|on_next\(x\))\n *except Exception as error:\n *raise .*error"
-AWAITED = r"\n *if r is not None and S\.holds\(r\): yield HOLD"
-CANCEL = r"\n *if S\.dead: return"
-FAIR = r"\n *batch = S\.next_batch_size\(batch\)\n *if S\.is_slice_over: yield TURN"
+AWAITED = r"\n *if r is not None and S\.must_await\(r\): yield AWAIT_SIGNAL"
+CANCEL = r"\n *if S\.is_stopped: return"
+FAIR = r"\n *batch = S\.next_batch_size\(batch\)\n *if S\.is_slice_over: yield SLICE_OVER"
 GUARDS = {
     "None is not an element (2.13)": (NOT_NONE, ""),
     "a subscriber that raises (2.13)": (RAISES, r"\1"),
     "a signal that must be awaited (1.3)": (AWAITED, ""),
     "cancel takes effect at once (1.8)": (CANCEL, ""),
-    "the loop gets its turns": (FAIR, "\n                batch = 1024"),
+    "the time slice": (FAIR, "\n                batch = 1024"),
 }
 
 
 class _Drain(TimeSlice):
-    """What the loop needs of its subscription, under unbounded demand."""
+    """The part of a subscription that the loop uses, with unbounded demand."""
 
-    __slots__ = ("dead", "emitted", "limit")
+    __slots__ = ("emitted", "is_stopped", "limit")
 
     def __init__(self) -> None:
         super().__init__()
-        self.dead = False
+        self.is_stopped = False
         self.limit = 2**63 - 1
         self.slice_end = float("inf")
 
-    def holds(self, signalled: object) -> bool:
-        return signalled is not None
+    def must_await(self, returned: object) -> bool:
+        return returned is not None
+
+    def is_source_spent(self) -> bool:
+        return False
 
 
 def _loop_without(*guards: str) -> Callable[..., Any]:
-    """The loop of the chain, less *guards*."""
+    """Return the loop of the chain without *guards*."""
     chain = flow_range(0).map(increment).filter(even).chain
     text = chain.compiled_loop("sync", "call").text
     for guard in guards:
         pattern, replacement = GUARDS[guard]
         text, cut = re.subn(pattern, replacement, text)
         if not cut:
-            raise LookupError(f"the loop has no such guard any more: {guard}")
-    space: dict[str, Any] = dict.fromkeys(("DRY", "HOLD", "TURN", "WAIT"))
+            raise LookupError(f"the loop has no such guard: {guard}")
+    space: dict[str, Any] = dict.fromkeys(
+        ("AWAIT_SIGNAL", "MID_ELEMENT", "NO_DEMAND", "NO_ELEMENTS", "SLICE_OVER")
+    )
     space |= {"islice": islice, "no_element": no_element, "END": object()}
     space |= {"Done": Done, "SubscriberRaised": SubscriberRaised}
     exec(text, space)

@@ -23,4 +23,4 @@ async def limit(count: int) -> int:
 
 @question.case("map_async to on_next", goal=1.4)
 async def sequential(count: int) -> int:
-    return await Summing().over(flow_range(count).map_async(double))
+    return await Summing().sum_of(flow_range(count).map_async(double))

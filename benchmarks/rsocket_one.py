@@ -7,7 +7,7 @@ question = RSocketQuestion(
     3_200,
     [
         Case("limit: raw asyncio, 32 bytes a frame", "raw", "one"),
-        Case("raw asyncio, each answer awaited by who asked", "raw", "one-awaited"),
+        Case("raw asyncio, each response awaited", "raw", "one-awaited"),
         Case("raw uvloop", "raw --uvloop", "one"),
         Case("request_response", "ours", "one", goal=0.6),
         Case("uvloop: request_response", "ours --uvloop", "one"),

@@ -8,7 +8,7 @@ question = RSocketQuestion(
     [
         Case("limit: raw asyncio, 32 bytes a frame, in batches", "raw", "many"),
         Case("raw asyncio, each answer written by itself", "raw --each", "many"),
-        Case("raw asyncio, each answer awaited by who asked", "raw", "many-awaited"),
+        Case("raw asyncio, each response awaited", "raw", "many-awaited"),
         Case("raw uvloop, in batches", "raw --uvloop", "many"),
         Case("request_response", "ours", "many", 0.5, goal=0.15),
         Case("request_response, to a coroutine function", "ours", "later", 0.5),

@@ -1,7 +1,7 @@
-"""Runs pairs of processes interleaved: one serves, one calls, over TCP on loopback.
+"""Runs pairs of processes interleaved: a server and a client, over TCP on loopback.
 
-An element costs the CPU time of the busier process, and the wall's time. Both are compared with
-the limit's of the same round: frames of raw asyncio, written in batches.
+The costs of an element are the CPU time of the busier process, and the elapsed time. Both are
+compared with the limit's of the same round: frames of raw asyncio, written in batches.
 """
 
 import asyncio
@@ -19,19 +19,19 @@ HERE: Final = Path(__file__).parent / "rsocket_ends"
 
 
 class Pairs(Protocol):
-    """A question about processes, which measures in its own way."""
+    """A question about processes, which measures by itself."""
 
     async def measure(self, *, rounds: int, scale: float) -> None: ...
     def table(self) -> str: ...
 
 
 class Missing(Exception):
-    """Why this machine cannot run an end."""
+    """This machine lacks what an end needs."""
 
 
 @cache
 def rsocket_js() -> tuple[str, str]:
-    """Node, and where rsocket-js is: what the tests talk with."""
+    """Return Node and the folder of rsocket-js, which the tests install."""
     try:
         from tests.node import packages
     except ImportError as error:
@@ -46,7 +46,7 @@ def rsocket_js() -> tuple[str, str]:
 
 
 def command(end: str) -> tuple[list[str], dict[str, str]]:
-    """How the end *end* is started: a module, perhaps with options, or ``js``."""
+    """Return the command of the end *end*: a module, with its options, or ``js``."""
     name, *options = end.split()
     if name == "js":
         node, modules = rsocket_js()
@@ -59,7 +59,7 @@ def command(end: str) -> tuple[list[str], dict[str, str]]:
 
 
 class End:
-    """A process that does what it is told, line by line."""
+    """A process that reads commands, one per line."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -78,16 +78,16 @@ class End:
         assert self._process.stdout is not None
         line = await self._process.stdout.readline()
         if not line:
-            raise RuntimeError("an end of the connection has died")
+            raise RuntimeError("an end of the connection has exited")
         return line.decode().strip()
 
-    async def order(self, order: str) -> str:
+    async def command(self, command: str) -> str:
         assert self._process.stdin is not None
-        self._process.stdin.write(f"{order}\n".encode())
+        self._process.stdin.write(f"{command}\n".encode())
         return await self.read()
 
     async def cpu(self) -> float:
-        return float(await self.order("cpu"))
+        return float(await self.command("cpu"))
 
     async def stop(self) -> None:
         if self._process.returncode is None:
@@ -97,19 +97,19 @@ class End:
 
 @dataclass(frozen=True)
 class Case:
-    """Whose ends, at what work; *share* of the elements, where they would take too long."""
+    """An end and its work, with a *share* of the elements where all would take too long."""
 
     name: str
     end: str
     work: str
     share: float = 1.0
     goal: float | None = None
-    """The ratio to the limit that its CPU time is meant to reach."""
+    """The ratio to the limit that its CPU time should reach."""
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What one element took, in microseconds: of the busier end's CPU, by the wall."""
+    """The cost of one element in microseconds: CPU time of the busier end, elapsed time."""
 
     cpu: float
     wall: float
@@ -134,9 +134,9 @@ class Pair:
     async def run(self, work: str, count: int) -> Spent:
         ends = (self._server, self._client)
         before = [await end.cpu() for end in ends]
-        came, wall = (await self._client.order(f"{work} {count}")).split()
-        if int(came) != count:
-            raise AssertionError(f"{came} elements of {count} came")
+        received, wall = (await self._client.command(f"{work} {count}")).split()
+        if int(received) != count:
+            raise AssertionError(f"{received} of {count} elements were received")
         busier = max([await end.cpu() - then for end, then in zip(ends, before, strict=True)])
         return Spent(busier / count * 1e6, float(wall) / count * 1e6)
 
@@ -152,7 +152,7 @@ class RSocketQuestion:
     spent: dict[Case, list[Spent]] = field(default_factory=dict["Case", "list[Spent]"])
 
     async def measure(self, *, rounds: int, scale: float) -> None:
-        """Run every case once a round, after one round that does not count."""
+        """Run every case once a round, after one round of warm-up."""
         async with AsyncExitStack() as stack:
             pairs: dict[str, Pair] = {}
             for case in self.cases:
@@ -163,14 +163,14 @@ class RSocketQuestion:
             for number in range(rounds + 1):
                 for case in self.cases:
                     if case.end in pairs:
-                        # A multiple of those in flight.
+                        # A multiple of the number in flight.
                         count = max(640, int(self.elements * case.share * scale) // 64 * 64)
                         spent = await pairs[case.end].run(case.work, count)
                         if number:
                             self.spent.setdefault(case, []).append(spent)
 
     def table(self) -> str:
-        """What was measured, as a Markdown table."""
+        """Return the results as a Markdown table."""
         lines = [
             f"### {self.text}",
             "",

@@ -1,4 +1,4 @@
-"""What does an element of a stream cost over RSocket, 256 of them asked for, and 192 again?"""
+"""What does an element of a stream cost over RSocket, with requests of 256, then 192?"""
 
 from .rsocket_runner import Case, RSocketQuestion
 
@@ -12,7 +12,7 @@ question = RSocketQuestion(
         Case("flow, on_next, 256 and 192", "ours", "stream", 0.5, goal=0.15),
         Case("flow.boundary(256)", "ours", "boundary", 0.5),
         Case("async for, prefetch=256", "ours", "iterate", 0.5),
-        Case("flow, everything asked for", "ours", "unbounded", 0.5),
+        Case("flow, unbounded demand", "ours", "unbounded", 0.5),
         Case("uvloop: flow, on_next, 256 and 192", "ours --uvloop", "stream", 0.5),
         Case("rsocket-js to itself", "js", "stream", 0.5),
         Case("PyPI rsocket, a synchronous publisher", "pypi", "stream", 0.05),

@@ -1,4 +1,4 @@
-"""What does a server hold for a peer that asks for 2^31-1 elements, and reads none?"""
+"""What does a server hold for a peer that requests 2^31-1 elements and reads none?"""
 
 import asyncio
 import socket
@@ -15,7 +15,7 @@ from .rsocket_runner import End, Missing
 
 MIB: Final = 1024 * 1024
 ELEMENTS: Final = 1_000_000
-"""As many as the stream has: 35 MB on the wire, a few of which the kernel takes."""
+"""The length of the stream: 35 MB on the wire, of which the kernel takes a few."""
 ROUTE: Final = write_composite([(ROUTING, write_routing("stream"))])
 MOST: Final = 120.0
 
@@ -36,7 +36,7 @@ class Unread:
     grown: dict[str, str] = field(default_factory=dict[str, str])
 
     async def measure(self, *, rounds: int, scale: float) -> None:
-        """Once: the second time, a process would find the memory that it has already."""
+        """Measure once: a second time, a process would reuse memory that it already has."""
         del rounds
         for server in self.servers:
             try:
@@ -46,7 +46,7 @@ class Unread:
 
     def table(self) -> str:
         lines = [
-            "### RSocket: 2^31-1 elements asked for, none read",
+            "### RSocket: 2^31-1 elements requested, none read",
             "",
             "| server | MiB more | goal |",
             "|---|--:|--:|",
@@ -71,7 +71,7 @@ async def _grown(server: Server, scale: float) -> float:
         end = await End.start(server.end, "serve")
         stack.push_async_callback(end.stop)
         port = int(await end.read())
-        before = int(await end.order("peak"))
+        before = int(await end.command("peak"))
         rude = stack.enter_context(socket.socket())
         rude.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
         rude.connect(("127.0.0.1", port))
@@ -80,11 +80,11 @@ async def _grown(server: Server, scale: float) -> float:
         request = RequestStream(1, MAX_31, Payload(data, server.metadata))
         rude.sendall(add_length(encode(setup)) + add_length(encode(request)))
         await _idle(end)
-        return int(await end.order("peak")) - before
+        return int(await end.command("peak")) - before
 
 
 async def _idle(end: End) -> None:
-    """Wait until *end* has nothing to do any more; but not for ever."""
+    """Wait until *end* is idle, for a limited time."""
     before, now = -1.0, 0.0
     async with asyncio.timeout(MOST):
         while now - before > 0.1:

@@ -2,8 +2,8 @@
 
 A question is a module with a `question` (a `Question`). Its first case is the limit: hand-written
 code that makes the same calls of the user's functions, and nothing else. Every case returns a
-checksum that must equal the limit's, so that none can win by doing less. Where it is not the time
-that counts, each case returns its figure instead, and the question has a `unit`.
+checksum that must equal the limit's, so that no case is fast because it does less. A question
+that does not measure time has a `unit`, and each of its cases returns its figure instead.
 """
 
 import gc
@@ -17,23 +17,23 @@ Case = Callable[[int], Awaitable[float]]
 
 @dataclass
 class Question:
-    """A question, the cases that answer it, and how many elements each handles."""
+    """A question, its cases, and the number of elements that each handles."""
 
     text: str
     elements: int
     cases: dict[str, Case] = field(default_factory=dict[str, Case])
     goals: dict[str, float] = field(default_factory=dict[str, float])
     clock: Callable[[], float] = time.process_time
-    """Where others work too (another process, a disk), the wall's: `time.perf_counter`."""
+    """`time.perf_counter` where other processes or a disk take part."""
     unit: str | None = None
-    """Of what the cases return, where they measure something else than their time."""
+    """The unit of what the cases return, if they do not measure time."""
     warm: bool = True
-    """Whether the first round does not count."""
+    """Whether the first round is a warm-up."""
     prepare: Callable[[], object] | None = None
-    """What is to be done before each round; it is not measured."""
+    """Called before each round; it is not measured."""
 
     def case(self, name: str, *, goal: float | None = None) -> Callable[[Case], Case]:
-        """Add a case; *goal* is the ratio to the limit that it is meant to reach."""
+        """Add a case; *goal* is the ratio to the limit that it should reach."""
 
         def add(function: Case) -> Case:
             self.cases[name] = function
@@ -46,7 +46,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Row:
-    """The answer of one case: the median time per element, or the median of what it returns;
+    """The result of one case: the median time per element or the median of its figures,
     and the median of the rounds' ratios to the limit."""
 
     name: str
@@ -56,7 +56,7 @@ class Row:
 
 
 async def measure(question: Question, *, rounds: int, scale: float) -> list[Row]:
-    """Run every case once a round, usually after one round that does not count."""
+    """Run every case once a round, usually after one round of warm-up."""
     count = max(1000, int(question.elements * scale))
     times: dict[str, list[float]] = {name: [] for name in question.cases}
     for number in range(rounds + question.warm):
@@ -66,13 +66,13 @@ async def measure(question: Question, *, rounds: int, scale: float) -> list[Row]
         for name, case in question.cases.items():
             gc.collect()
             before = question.clock()
-            told = await case(count)
+            returned = await case(count)
             took = (question.clock() - before) / count * 1e9
-            expected = told if expected is None else expected
-            if question.unit is None and told != expected:
-                raise AssertionError(f"{name}: checksum {told}, the limit's is {expected}")
+            expected = returned if expected is None else expected
+            if question.unit is None and returned != expected:
+                raise AssertionError(f"{name}: checksum {returned}, the limit's is {expected}")
             if number >= question.warm:
-                times[name].append(took if question.unit is None else told)
+                times[name].append(took if question.unit is None else returned)
     return _rows(question, times)
 
 
@@ -82,7 +82,7 @@ def _rows(question: Question, times: dict[str, list[float]]) -> list[Row]:
         Row(
             name,
             statistics.median(took),
-            statistics.median(mine / floor for mine, floor in zip(took, limit, strict=True)),
+            statistics.median(case / floor for case, floor in zip(took, limit, strict=True)),
             question.goals.get(name),
         )
         for name, took in times.items()
@@ -90,7 +90,7 @@ def _rows(question: Question, times: dict[str, list[float]]) -> list[Row]:
 
 
 def table(question: Question, rows: list[Row]) -> str:
-    """The rows as a Markdown table."""
+    """Return the rows as a Markdown table."""
     lines = [
         f"### {question.text}",
         "",

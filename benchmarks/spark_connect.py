@@ -1,6 +1,6 @@
-"""How fast do rows come out of a Spark job over Spark Connect? The limit is ``df.toArrow()`` there.
+"""What does a row of a Spark job cost over Spark Connect? The limit is ``df.toArrow()``.
 
-Server and driver are one JVM on this machine; rows come by gRPC over loopback.
+Server and driver are one JVM on this machine; rows are sent by gRPC over loopback.
 """
 
 from functools import cache

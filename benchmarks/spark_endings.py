@@ -1,8 +1,8 @@
-"""``python -m benchmarks.spark_endings``: how soon has everything ended behind a cancellation?
+"""``python -m benchmarks.spark_endings``: how long does a cancellation take?
 
-A task that reads a flow is cancelled while Spark computes for it. Told are the milliseconds until
-that task has ended, until no thread of the subscription is left, and until no task of Spark's
-occupies a slot any more.
+A task that reads a flow is cancelled while Spark computes for it. The results are the milliseconds
+until that task has ended, until all threads of the subscription have ended, and until no task of
+Spark's occupies a slot.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def computing(session: Any) -> Any:
 
 
 def python(session: Any) -> Any:
-    """A function in Python that sleeps."""
+    """Return a job that sleeps in a Python function."""
     from pyspark.sql.types import LongType
 
     def sleep(number: int) -> int:
@@ -54,7 +54,7 @@ TASKS: dict[str, tuple[Make, int]] = {
 
 
 class Spark:
-    """Both sessions on one JVM, and what occupies its slots."""
+    """Both sessions on one JVM, and the number of its running tasks."""
 
     def __init__(self) -> None:
         self.classic: Any = local_session("endings", cores=2, config=CONNECT)
@@ -65,7 +65,7 @@ class Spark:
         return self.remote if mode == "connect" else self.classic
 
     async def busy(self) -> int:
-        """How many tasks run."""
+        """Return the number of running tasks."""
         return await asyncio.to_thread(
             lambda: cast("int", self._store.executorList(True).apply(0).activeTasks())
         )
@@ -89,16 +89,16 @@ async def once(spark: Spark, mode: "ReadMode", make: Make) -> Times:
     task.cancel()
     await asyncio.wait([task])
     returned = time.perf_counter() - began
-    alone = 0.0
+    threads_ended = 0.0
     while True:
-        if not alone and not threads():
-            alone = time.perf_counter() - began
-        if alone and not await spark.busy():
-            return returned, alone, time.perf_counter() - began
+        if not threads_ended and not threads():
+            threads_ended = time.perf_counter() - began
+        if threads_ended and not await spark.busy():
+            return returned, threads_ended, time.perf_counter() - began
         await asyncio.sleep(0.002)
 
 
-def told(times: list[float]) -> str:
+def summary(times: list[float]) -> str:
     return f"{1000 * median(times):.1f} / {1000 * max(times):.0f}"
 
 
@@ -110,7 +110,7 @@ async def measure(spark: Spark, share: float) -> None:
         for mode in modes:
             count = max(1, round(rounds * share))
             found = [await once(spark, mode, make) for _ in range(count)]
-            cells = " | ".join(told(list(column)) for column in zip(*found, strict=True))
+            cells = " | ".join(summary(list(column)) for column in zip(*found, strict=True))
             print(f"| {name} | {mode} | {count} | {cells} |", flush=True)
 
 

@@ -1,6 +1,6 @@
-"""How long until the first row of a job of 64 partitions is there?
+"""How long does the first row of a job of 64 partitions take?
 
-The limit is what computes one partition, hands it over in pieces and blocks the loop meanwhile.
+The limit computes one partition, reads it in pieces and blocks the loop meanwhile.
 """
 
 from collections.abc import Awaitable, Callable
@@ -8,18 +8,18 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from .runner import Question
-from .spark_tables import CHUNK, by_executor, flow, numbers, tidied
+from .spark_tables import CHUNK, by_executor, clear_results, flow, numbers
 
 if TYPE_CHECKING:
     from reactive_aio.spark.rows import RowKind
 
-question = Question("The first row of a Spark job", 4_000_000, unit="ms", prepare=tidied)
+question = Question("The first row of a Spark job", 4_000_000, unit="ms", prepare=clear_results)
 
 TIMES = 5
 
 
 async def timed(count: int, first: Callable[[Any], Awaitable[float]]) -> float:
-    """Milliseconds until *first* has a row, and says when that was; what follows does not count.
+    """Return the milliseconds until *first* has a row, at the time that it returns.
 
     The shortest of a few: the machine is not the benchmark's alone.
     """
@@ -41,7 +41,7 @@ async def to_local_iterator(count: int) -> float:
     return await timed(count, first)
 
 
-@question.case("df.toLocalIterator(), in an executor, 1024 a hop")
+@question.case("df.toLocalIterator(), in an executor, 1024 per hop")
 async def in_executor(count: int) -> float:
     async def first(table: Any) -> float:
         chunks = by_executor(table)

@@ -1,7 +1,7 @@
-"""How late is everybody else while rows stream out of Spark? A heartbeat each 2 ms tells.
+"""How late are other tasks while rows are read from Spark? A heartbeat every 2 ms measures it.
 
-The figure is the lag that 99 of 100 beats do not exceed. Waiting for a processor that others
-have does not count, as far as the system tells: this is about what the program does to itself.
+The figure is the lag that 99 of 100 beats do not exceed. The time in which the thread waits for a
+processor is subtracted where the system reports it: only the program's own effect is measured.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ BEAT = 0.002
 
 
 class Clock:
-    """Seconds, without those in which this thread waited for a processor, where Linux tells."""
+    """Elapsed seconds, less those in which this thread waited for a processor (on Linux)."""
 
     def __init__(self) -> None:
         try:
@@ -35,7 +35,7 @@ class Clock:
 
 async def lag(work: Awaitable[int], count: int) -> float:
     late, clock = list[float](), Clock()
-    gc.freeze()  # as a service would: the collector need not look at all of PySpark now and then
+    gc.freeze()  # as in a service: otherwise the collector traverses all of PySpark at times
 
     async def beat() -> None:
         while True:
@@ -52,7 +52,7 @@ async def lag(work: Awaitable[int], count: int) -> float:
     return 1000 * late[int(len(late) * 0.99)]
 
 
-@question.case("limit: df.toLocalIterator(), in an executor, 1024 a hop")
+@question.case("limit: df.toLocalIterator(), in an executor, 1024 per hop")
 async def in_executor(count: int) -> float:
     async def read() -> int:
         return sum([len(chunk) async for chunk in by_executor(numbers(count // 4))])
@@ -60,7 +60,7 @@ async def in_executor(count: int) -> float:
     return await lag(read(), count // 4)
 
 
-@question.case("nothing but the heart, Spark computing")
+@question.case("only the heartbeat, while Spark computes")
 async def idle(count: int) -> float:
     def compute() -> int:
         return int(numbers(4 * count).selectExpr("max(text)", f"{count}L as n").first()[1])
@@ -75,7 +75,7 @@ def case(kind: Any, goal: float) -> Any:
     async def unbounded(count: int) -> float:
         return await lag(flow(numbers(count), kind).count(), count)
 
-    question.case(f"flow, {kind}s, asked for 1024 at a time", goal=goal)(run)
+    question.case(f"flow, {kind}s, requests of 1024", goal=goal)(run)
     question.case(f"flow, {kind}s", goal=goal)(unbounded)
 
 

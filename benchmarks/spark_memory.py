@@ -1,7 +1,7 @@
-"""How much memory does it take to read a Spark job? In a fresh process for each case (Linux).
+"""How much memory does reading a Spark job take, in a new process for each case (Linux)?
 
-The figure is how far the peak of the memory rises above what was there before, in Python's process
-and in the JVM, whose heap is bounded to 512 MB. The JVM takes what it is given before it collects.
+The figure is the increase of the peak memory, in Python's process and in the JVM, whose heap is
+limited to 512 MB. The JVM fills its heap before it collects garbage.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ for each in CASES.items():
     add(*each)
 
 
-# -- in the fresh process -------------------------------------------------------------------------
+# -- in the new process ---------------------------------------------------------------------------
 async def read(name: str, table: Any) -> int:
     match name.partition(", ")[2].partition(",")[0]:
         case "tuples":
@@ -69,7 +69,7 @@ async def read(name: str, table: Any) -> int:
 
 
 def memory(process: int | str, field: str) -> float:
-    """In MB."""
+    """Return the memory in MB."""
     for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith(field):
             return int(line.split()[1]) / 1000
@@ -83,7 +83,7 @@ def main(name: str, count: int) -> None:
     processes = ("self", spark.sparkContext._gateway.proc.pid)
     before = list[float]()
     for process in processes:
-        Path(f"/proc/{process}/clear_refs").write_text("5")  # forget the peak until now
+        Path(f"/proc/{process}/clear_refs").write_text("5")  # resets the peak
         before.append(memory(process, "VmRSS"))
     assert asyncio.run(read(name, tables.numbers(count))) == count
     peaks = [memory(process, "VmHWM") for process in processes]

@@ -1,11 +1,11 @@
-"""What does a row of a Spark job cost, from the partition to the consumer? By the wall clock.
+"""What does a row of a Spark job cost, from the partition to the consumer, in elapsed time?
 
-The rows are (long, double, string) in 64 partitions, each time of a DataFrame that was not read
-before, as a query that is asked for is planned anew. The limit, ``toArrow``, holds all of them in
-memory, and no row of it exists as a Python object.
+The rows are (long, double, string) in 64 partitions, each time of a new DataFrame, since a service
+plans each query as well. The limit, ``toArrow``, holds all of them in memory, and creates no Python
+object for a row.
 
-Spark has both cores of this machine, so what Python does for a row is added to what Spark does. In
-`spark_rows_beside` it has one, and leaves the other to Python, which reads.
+Spark uses both cores of this machine, so Python's time for a row is added to Spark's. In
+`spark_rows_beside` Spark uses one core, and Python reads on the other.
 """
 
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from time import perf_counter
 from typing import Any
 
 from .runner import Question
-from .spark_tables import CHUNK, by_executor, flow, numbers, session, size, tidied
+from .spark_tables import CHUNK, by_executor, clear_results, flow, numbers, session, size
 
 
 def rows_of(text: str, make: Callable[[], Any]) -> Question:
-    """The question, for the session that *make* returns."""
-    question = Question(text, 4_000_000, clock=perf_counter, prepare=partial(tidied, make))
+    """Return the question, for the session that *make* returns."""
+    question = Question(text, 4_000_000, clock=perf_counter, prepare=partial(clear_results, make))
 
     @question.case("limit: df.toArrow()")
     async def to_arrow(count: int) -> int:
@@ -38,7 +38,7 @@ def rows_of(text: str, make: Callable[[], Any]) -> Question:
     async def to_local_iterator(count: int) -> int:
         return sum(1 for _ in numbers(count, make).toLocalIterator())
 
-    @question.case("df.toLocalIterator(), in an executor, 1024 a hop")
+    @question.case("df.toLocalIterator(), in an executor, 1024 per hop")
     async def in_executor(count: int) -> int:
         return sum([len(chunk) async for chunk in by_executor(numbers(count, make))])
 
@@ -58,7 +58,7 @@ def rows_of(text: str, make: Callable[[], Any]) -> Question:
     async def tuples(count: int) -> int:
         return await flow(numbers(count, make), "tuple").count()
 
-    @question.case("flow, tuples, asked for 1024 at a time")
+    @question.case("flow, tuples, requests of 1024")
     async def tuples_bounded(count: int) -> int:
         return await flow(numbers(count, make), "tuple").boundary(CHUNK).count()
 

@@ -1,4 +1,4 @@
-"""What does a row cost where Spark leaves its reader a core? A service should have it so."""
+"""What does a row cost if Spark leaves a core to its reader, as a service should?"""
 
 from .spark_rows import rows_of
 from .spark_tables import session_beside

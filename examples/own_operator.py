@@ -2,12 +2,12 @@
 # requires-python = ">=3.11"
 # dependencies = ["reactive-aio"]
 # ///
-"""Write an operator of your own: the way the package writes its own.
+"""Write custom operators, as the package writes its own.
 
     python examples/own_operator.py
 
-`clip` is an inline stage: two lines, fused into the loop. `every_other` keeps state. `spelled` is
-made of other operators, with a type of its own.
+`clip` is an inline stage: two lines that are compiled into the loop. `every_other` keeps state.
+`spelled` combines other operators, and changes the type of the elements.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _EVERY_OTHER = InlineStage(
 
 
 def clip(source: rx.Flow[int], low: int, high: int) -> rx.Flow[int]:
-    """Drop what is outside *low* to *high*."""
+    """Drop numbers that are not between *low* and *high*."""
     return source.via(_CLIP, low, high)
 
 
@@ -46,13 +46,13 @@ def every_other(source: rx.Flow[int]) -> rx.Flow[int]:
 
 
 def spelled(source: rx.Flow[int]) -> rx.Flow[str]:
-    """Say numbers in words."""
+    """Spell out numbers."""
     words = ("zero", "one", "two", "three", "four", "five", "six", "seven")
     return source.filter(lambda n: n < len(words)).map(lambda n: words[n])
 
 
 async def main() -> None:
-    """Chain them, look at the loop, run it."""
+    """Combine the operators, print the flow, and run it."""
     numbers = clip(rx.range(1_000_000), 2, 7).transform(every_other).transform(spelled)
     print(numbers.explain())
     found = await numbers.to_list(limit=10)

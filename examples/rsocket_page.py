@@ -2,14 +2,14 @@
 # requires-python = ">=3.11"
 # dependencies = ["reactive-aio[websockets]", "starlette>=0.46", "uvicorn>=0.34"]
 # ///
-"""A page in a browser subscribes to a Python flow, and decides how fast it flows.
+"""A page in a browser subscribes to a Python flow, and controls its rate.
 
     python examples/rsocket_page.py [--port N]
 
-It serves http://127.0.0.1:8000 until Ctrl-C. The page speaks RSocket over WebSocket by packages of
-npm, which are installed into examples/rsocket_page/ when it runs for the first time. The prices are
-endless and cost nothing to make: that they come slowly, or not at all, is because the page asks for
-no more. When it cancels, or is closed, nothing is left of its stream here.
+It serves http://127.0.0.1:8000 until Ctrl-C. The page uses RSocket over WebSocket with packages
+from npm, which the first run installs into examples/rsocket_page/. The flow of prices is endless
+and could be fast; only the demand of the page limits its rate. When the page cancels or is closed,
+the stream ends here as well.
 """
 
 import argparse
@@ -37,41 +37,44 @@ router = Router()
 
 
 @dataclass
-class Ledger:
-    """What has happened on this side of one connection."""
+class Totals:
+    """The totals of one connection, counted in Python."""
 
-    asked: int = 0
+    requested: int = 0
     made: int = 0
     subscribed: int = 0
     cancelled: int = 0
 
 
 @router.route("prices.{symbol}")
-def prices(symbol: str, user: Ledger) -> rx.Flow[dict[str, Any]]:
-    """An endless walk of prices; one is made when it is asked for."""
-    here = Ledger()
+def prices(symbol: str, user: Totals) -> rx.Flow[dict[str, Any]]:
+    """An endless random walk of prices; each is made when it is requested."""
+    totals = Totals()
     print(f"{symbol}: subscribed", flush=True)
     user.subscribed += 1
 
-    def asked(n: int) -> None:
-        here.asked += n
-        user.asked += n
+    def requested(n: int) -> None:
+        totals.requested += n
+        user.requested += n
 
     def made(_: object) -> None:
-        here.made += 1
+        totals.made += 1
         user.made += 1
 
     def cancelled() -> None:
         user.cancelled += 1
-        print(f"{symbol}: cancelled; {here.asked} asked for, {here.made} made", flush=True)
+        print(f"{symbol}: cancelled; {totals.requested} requested, {totals.made} made", flush=True)
 
     return (
-        rx.from_iterable(walk(symbol)).do_on_next(made).do_on_request(asked).do_on_cancel(cancelled)
+        rx.from_iterable(walk(symbol))
+        .do_on_next(made)
+        .do_on_request(requested)
+        .do_on_cancel(cancelled)
     )
 
 
 def walk(symbol: str) -> Iterator[dict[str, Any]]:
-    """Prices as nobody can foretell them."""
+    """Generate a random walk of prices."""
     price = SYMBOLS.get(symbol, 100.0)
     number = 0
     while True:
@@ -80,14 +83,14 @@ def walk(symbol: str) -> Iterator[dict[str, Any]]:
         yield {"number": number, "symbol": symbol, "price": round(price, 2)}
 
 
-@router.route("ledger")
-def look(user: Ledger) -> rx.Flow[dict[str, int]]:
-    """How the books stand, a few times a second; a page that is slow misses some."""
+@router.route("totals")
+def totals(user: Totals) -> rx.Flow[dict[str, int]]:
+    """The current totals, ten times a second; a page that is slow misses some."""
     return rx.interval(0.1).map(lambda _: asdict(user))
 
 
 def bundle() -> Path:
-    """Put together what the browser loads, from page.js and the packages of npm."""
+    """Bundle page.js and its packages from npm for the browser."""
     npm = shutil.which("npm")
     if npm is None:
         raise SystemExit("npm is needed for the page: apt install nodejs npm, or see nodejs.org")
@@ -100,9 +103,9 @@ def bundle() -> Path:
 
 
 def application(files: Path) -> Starlette:
-    """The page, and what it subscribes to."""
-    # Everybody is let in, and gets books of their own: handlers see them as `user`.
-    rsocket = asgi_app(router, authenticate=lambda _: Ledger())
+    """Return the application: the page, and the flows it subscribes to."""
+    # Every client is accepted. Its totals are what handlers receive as `user`.
+    rsocket = asgi_app(router, authenticate=lambda _: Totals())
     page = StaticFiles(directory=files, html=True)
     return Starlette(routes=[WebSocketRoute("/rsocket", rsocket), Mount("/", page)])
 
@@ -110,11 +113,11 @@ def application(files: Path) -> Starlette:
 def main() -> None:
     """Serve until Ctrl-C."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--port", type=int, default=8000, help="0 for any that is free")
+    parser.add_argument("--port", type=int, default=8000, help="0 chooses a free one")
     port: int = parser.parse_args().port
     app = application(bundle())
     with socket.create_server(("127.0.0.1", port)) as listening:
-        print(f"http://127.0.0.1:{listening.getsockname()[1]}  Ctrl-C ends it", flush=True)
+        print(f"http://127.0.0.1:{listening.getsockname()[1]}  stop with Ctrl-C", flush=True)
         config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
         try:
             uvicorn.Server(config).run(sockets=[listening])

@@ -7,7 +7,7 @@
     python examples/two_sides.py
 
 Three sensors emit into a processor with `await emit`, which waits while 8 readings are held. The
-consumer takes its time, and leaves after 20: the producers are told, and nothing is left running.
+consumer is slow, and cancels after 20 readings: the producers are notified, and all tasks end.
 """
 
 import asyncio
@@ -16,15 +16,15 @@ import reactive_aio as rx
 
 
 async def sensor(name: str, readings: "rx.UnicastProcessor[str]") -> int:
-    """Emit until nobody listens any more; return how many readings were taken."""
-    taken = 0
-    while await readings.emit(f"{name}:{taken}"):
-        taken += 1
-    return taken
+    """Emit until the subscriber cancels; return the number of accepted readings."""
+    accepted = 0
+    while await readings.emit(f"{name}:{accepted}"):
+        accepted += 1
+    return accepted
 
 
 async def main() -> None:
-    """Run both sides, and check that the producers never ran ahead."""
+    """Run both sides, and check that the producers were never more than 8 ahead."""
     readings: rx.UnicastProcessor[str] = rx.UnicastProcessor(capacity=8)
     producers = [asyncio.create_task(sensor(name, readings)) for name in ("a", "b", "c")]
     seen: list[str] = []
@@ -32,10 +32,10 @@ async def main() -> None:
         async for reading in elements:
             await asyncio.sleep(0.001)  # a slow consumer
             seen.append(reading)
-    taken = sum(await asyncio.gather(*producers))
-    print(f"consumed {len(seen)}, taken in {taken}: at most 8 were held")
+    accepted = sum(await asyncio.gather(*producers))
+    print(f"consumed {len(seen)}, accepted {accepted}: at most 8 were held")
     assert len(seen) == 20
-    assert taken <= 20 + 8
+    assert accepted <= 20 + 8
 
 
 if __name__ == "__main__":

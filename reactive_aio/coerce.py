@@ -7,11 +7,17 @@ publisher, an asynchronous iterable, or an iterable.
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from ._core.compiler.inline import describe
-from ._core.upstreams.forwarding import ForwardingCoordinator
 from .errors import AlreadySubscribed
 from .spec import Publisher
-from .stage import Downstream, Fluent, from_async, from_pull, from_push
+from .stage import (
+    Downstream,
+    Fluent,
+    ForwardingCoordinator,
+    describe,
+    from_async,
+    from_pull,
+    from_push,
+)
 
 if TYPE_CHECKING:
     from .flow import Flow

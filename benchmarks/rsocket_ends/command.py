@@ -1,4 +1,4 @@
-"""The command line of an end that is written in Python."""
+"""The command line of the ends written in Python."""
 
 import argparse
 import asyncio
@@ -10,25 +10,25 @@ from typing import Any, Protocol
 
 PAYLOAD = b"twenty-six bytes of payload"[:26]
 CREDIT, REFILL = 256, 192
-AT_ONCE = 64
+IN_FLIGHT = 64
 
 Work = Callable[[int], Awaitable[int]]
 
 
 class End(Protocol):
-    """One way to serve and to call. Each kind of work returns how many elements came."""
+    """A server and a client. Each kind of work returns the number of elements received."""
 
     async def serve(self) -> int:
-        """Listen; the port."""
+        """Listen; return the port."""
         ...
 
     async def connect(self, port: int) -> dict[str, Work]:
-        """What may be asked for, by name."""
+        """Connect; return the kinds of work by name."""
         ...
 
 
 def main(end: End) -> None:
-    """Parse the arguments, run on the loop asked for."""
+    """Parse the arguments, run on the selected loop."""
     parser = argparse.ArgumentParser()
     parser.add_argument("role", choices=("serve", "call"))
     parser.add_argument("port", type=int, nargs="?", default=0)
@@ -40,49 +40,49 @@ def main(end: End) -> None:
 
         factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(_obey(end, options.role, options.port))
+        runner.run(_run_commands(end, options.role, options.port))
 
 
-async def _obey(end: End, role: str, port: int) -> None:
+async def _run_commands(end: End, role: str, port: int) -> None:
     works: dict[str, Work] = {}
     if role == "serve":
-        _say(await end.serve())
+        _print(await end.serve())
     else:
         works = await end.connect(port)
-        _say("ready")
-    orders: asyncio.Queue[str] = asyncio.Queue()
-    asyncio.get_running_loop().add_reader(0, _read, orders)
-    while order := await orders.get():
-        match order.split():
+        _print("ready")
+    commands: asyncio.Queue[str] = asyncio.Queue()
+    asyncio.get_running_loop().add_reader(0, _read, commands)
+    while command := await commands.get():
+        match command.split():
             case ["cpu"]:
-                _say(time.process_time())
+                _print(time.process_time())
             case ["peak"]:
-                _say(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+                _print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
             case [name, count]:
                 began = time.perf_counter()
-                came = await works[name](int(count))
-                _say(f"{came} {time.perf_counter() - began}")
+                received = await works[name](int(count))
+                _print(f"{received} {time.perf_counter() - began}")
             case _:
-                raise ValueError(f"what is {order!r}?")
+                raise ValueError(f"unknown command: {command!r}")
 
 
-def _read(orders: "asyncio.Queue[str]") -> None:
-    orders.put_nowait(sys.stdin.readline())
+def _read(commands: "asyncio.Queue[str]") -> None:
+    commands.put_nowait(sys.stdin.readline())
 
 
-def _say(what: object) -> None:
-    print(what, flush=True)
+def _print(value: object) -> None:
+    print(value, flush=True)
 
 
-async def at_once(count: int, ask: Callable[[], Awaitable[object]], most: int) -> int:
-    """Ask *count* times, *most* at a time."""
-    answers = 0
+async def concurrently(count: int, request: Callable[[], Awaitable[object]], limit: int) -> int:
+    """Send *count* requests, *limit* at a time."""
+    responses = 0
 
     async def worker(share: int) -> None:
-        nonlocal answers
+        nonlocal responses
         for _ in range(share):
-            await ask()
-            answers += 1
+            await request()
+            responses += 1
 
-    await asyncio.gather(*(worker(count // most) for _ in range(most)))
-    return answers
+    await asyncio.gather(*(worker(count // limit) for _ in range(limit)))
+    return responses

@@ -1,4 +1,4 @@
-"""Both ends ours, as an application would write them."""
+"""reactive_aio at both ends, used as in an application."""
 
 import asyncio
 from functools import partial
@@ -8,7 +8,7 @@ from typing import Any
 from reactive_aio import Flow, from_iterable
 from reactive_aio.rsocket import Requester, Router, connect, serve
 
-from .command import AT_ONCE, CREDIT, PAYLOAD, REFILL, Work, at_once, main
+from .command import CREDIT, IN_FLIGHT, PAYLOAD, REFILL, Work, concurrently, main
 
 routes = Router()
 
@@ -29,29 +29,29 @@ async def later(payload: bytes) -> bytes:
 
 
 class Subscriber:
-    """Asks for 256, and for 192 whenever so many have come."""
+    """Requests 256 elements, then 192 whenever as many have been received."""
 
     def __init__(self) -> None:
         self.done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self.came = 0
-        self.left = REFILL
+        self.received = 0
+        self.remaining = REFILL
 
     def on_subscribe(self, subscription: Any) -> None:
         self.subscription = subscription
         subscription.request(CREDIT)
 
     def on_next(self, element: bytes) -> None:
-        self.came += 1
-        self.left -= 1
-        if not self.left:
-            self.left = REFILL
+        self.received += 1
+        self.remaining -= 1
+        if not self.remaining:
+            self.remaining = REFILL
             self.subscription.request(REFILL)
 
     def on_error(self, error: BaseException) -> None:
         self.done.set_exception(error)
 
     def on_complete(self) -> None:
-        self.done.set_result(self.came)
+        self.done.set_result(self.received)
 
 
 class Ours:
@@ -62,15 +62,17 @@ class Ours:
 
     async def connect(self, port: int) -> dict[str, Work]:
         self.requester: Requester[bytes] = await connect(f"tcp://127.0.0.1:{port}")
-        ask = self.requester.request_response
+        request = self.requester.request_response
+        echo = partial(request, PAYLOAD, route="echo")
+        later = partial(request, PAYLOAD, route="later")
         return {
             "stream": self.stream,
             "boundary": self.boundary,
             "iterate": self.iterate,
             "unbounded": lambda count: self.flow(count).count(),
-            "many": lambda count: at_once(count, partial(ask, PAYLOAD, route="echo"), AT_ONCE),
-            "one": lambda count: at_once(count, partial(ask, PAYLOAD, route="echo"), 1),
-            "later": lambda count: at_once(count, partial(ask, PAYLOAD, route="later"), AT_ONCE),
+            "many": lambda count: concurrently(count, echo, IN_FLIGHT),
+            "one": lambda count: concurrently(count, echo, 1),
+            "later": lambda count: concurrently(count, later, IN_FLIGHT),
         }
 
     def flow(self, count: int) -> Flow[bytes]:
@@ -85,11 +87,11 @@ class Ours:
         return await self.flow(count).boundary(CREDIT).count()
 
     async def iterate(self, count: int) -> int:
-        came = 0
+        received = 0
         async with self.flow(count).stream(prefetch=CREDIT) as elements:
             async for _ in elements:
-                came += 1
-        return came
+                received += 1
+        return received
 
 
 if __name__ == "__main__":

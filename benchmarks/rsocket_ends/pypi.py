@@ -6,11 +6,11 @@ from importlib import import_module
 from itertools import repeat
 from typing import Any
 
-from .command import AT_ONCE, CREDIT, PAYLOAD, REFILL, Work, at_once, main
+from .command import CREDIT, IN_FLIGHT, PAYLOAD, REFILL, Work, concurrently, main
 
 
 def library(module: str) -> Any:
-    """A module whose types are nothing to us."""
+    """Import a module without its types."""
     return import_module(f"rsocket.{module}")
 
 
@@ -21,32 +21,32 @@ Handlers: Any = library("request_handler").BaseRequestHandler
 
 
 class Synchronous:
-    """A publisher that emits what is asked for at once, in the caller."""
+    """A publisher that emits requested elements at once, within `request`."""
 
     def __init__(self, elements: Iterator[bytes], count: int) -> None:
         self._elements = elements
-        self._left = count
+        self._remaining = count
 
     def subscribe(self, subscriber: Any) -> None:
         self._subscriber = subscriber
         subscriber.on_subscribe(self)
 
     def request(self, n: int) -> None:
-        for _ in range(min(n, self._left)):
-            self._left -= 1
-            self._subscriber.on_next(Payload(next(self._elements)), is_complete=not self._left)
+        for _ in range(min(n, self._remaining)):
+            self._remaining -= 1
+            self._subscriber.on_next(Payload(next(self._elements)), is_complete=not self._remaining)
 
     def cancel(self) -> None:
-        self._left = 0
+        self._remaining = 0
 
 
 def generated(count: int) -> Any:
-    """The same by the library's own means."""
+    """Return a publisher of the library's own."""
     generator = library("streams.stream_from_generator").StreamFromGenerator
     return generator(lambda: ((Payload(PAYLOAD), i == count - 1) for i in range(count)))
 
 
-class Serving(Handlers):  # type: ignore[misc]  # of a class that is Any
+class Serving(Handlers):  # type: ignore[misc]  # the base class is Any
     async def request_response(self, payload: Any) -> Any:
         return helpers.create_future(Payload(payload.data))
 
@@ -58,41 +58,41 @@ class Serving(Handlers):  # type: ignore[misc]  # of a class that is Any
 
 
 class Subscriber:
-    """Asks for 192 whenever so many have come; the request asked for the first 256."""
+    """Requests 192 elements whenever as many have been received, after the initial 256."""
 
     def __init__(self) -> None:
         self.done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self.came = 0
-        self.left = REFILL
+        self.received = 0
+        self.remaining = REFILL
 
     def on_subscribe(self, subscription: Any) -> None:
         self.subscription = subscription
 
     def on_next(self, element: Any, is_complete: bool = False) -> None:
         del element
-        self.came += 1
-        self.left -= 1
+        self.received += 1
+        self.remaining -= 1
         if is_complete:
             self.on_complete()
-        elif not self.left:
-            self.left = REFILL
+        elif not self.remaining:
+            self.remaining = REFILL
             self.subscription.request(REFILL)
 
     def on_error(self, error: Exception) -> None:
         self.done.set_exception(error)
 
     def on_complete(self) -> None:
-        self.done.set_result(self.came)
+        self.done.set_result(self.received)
 
 
 class PyPI:
     async def serve(self) -> int:
         server = library("rsocket_server").RSocketServer
 
-        def welcome(*streams: Any) -> None:
+        def accept(*streams: Any) -> None:
             server(TCP(*streams, read_buffer_size=65536), handler_factory=Serving)
 
-        self.listener = await asyncio.start_server(welcome, "127.0.0.1", 0)
+        self.listener = await asyncio.start_server(accept, "127.0.0.1", 0)
         return int(self.listener.sockets[0].getsockname()[1])
 
     async def connect(self, port: int) -> dict[str, Work]:
@@ -101,14 +101,14 @@ class PyPI:
         self.client = library("rsocket_client").RSocketClient(provider)
         await self.client.connect()
 
-        def ask() -> Any:
+        def request() -> Any:
             return self.client.request_response(Payload(PAYLOAD))
 
         return {
             "stream": lambda count: self.stream(b"synchronous", count),
             "generated": lambda count: self.stream(b"generated", count),
-            "many": lambda count: at_once(count, ask, AT_ONCE),
-            "one": lambda count: at_once(count, ask, 1),
+            "many": lambda count: concurrently(count, request, IN_FLIGHT),
+            "one": lambda count: concurrently(count, request, 1),
         }
 
     async def stream(self, kind: bytes, count: int) -> int:

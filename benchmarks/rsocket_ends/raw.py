@@ -1,6 +1,6 @@
-"""The limit: frames of 32 bytes behind their length over asyncio, written in batches by hand.
+"""The limit: length-prefixed frames of 32 bytes over asyncio, written in batches.
 
-No streams, no demand, no states: a stream is pushed for as long as the kernel takes it.
+There are no streams, no demand and no states: a stream is pushed as long as the kernel accepts it.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from collections import deque
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
 
-from .command import AT_ONCE, CREDIT, PAYLOAD, Work, at_once, main
+from .command import CREDIT, IN_FLIGHT, PAYLOAD, Work, concurrently, main
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ ECHO, STREAM = 0, 1
 
 
 class Frames(asyncio.Protocol):
-    """Takes frames out of what comes."""
+    """Splits received data into frames."""
 
     def __init__(self) -> None:
         self.transport: Any = None
@@ -41,10 +41,10 @@ class Frames(asyncio.Protocol):
             frames.append(data[at + 3 : stop])
             at = stop
         self.rest = data[at:]
-        self.take(frames)
+        self.process(frames)
 
-    def take(self, frames: list[bytes]) -> None:
-        """Do something with *frames*: each end has its own way."""
+    def process(self, frames: list[bytes]) -> None:
+        """Process *frames*."""
         raise NotImplementedError
 
     def send(self, frames: list[bytes]) -> None:
@@ -57,7 +57,7 @@ class Server(Frames):
         self.source: Iterator[bytes] = iter(())
         self.paused = False
 
-    def take(self, frames: list[bytes]) -> None:
+    def process(self, frames: list[bytes]) -> None:
         if frames and frames[0].startswith(b"stream"):
             self.source = repeat(FRAME, int(frames[0][6:]))
             self.push()
@@ -80,58 +80,58 @@ class Client(Frames):
     def __init__(self) -> None:
         super().__init__()
         self.done: asyncio.Future[None] | None = None
-        self.came = self.to_come = self.to_ask = 0
+        self.received = self.expected = self.unsent = 0
         self.waiting: deque[asyncio.Future[bytes]] = deque()
-        self.asked: list[bytes] = []
+        self.requests: list[bytes] = []
 
     async def stream(self, count: int) -> int:
-        self.came, self.to_come, self.to_ask = 0, count, 0
-        return await self.ask([b"stream%23d" % count])
+        self.received, self.expected, self.unsent = 0, count, 0
+        return await self.exchange([b"stream%23d" % count])
 
-    async def awaited(self, count: int, most: int) -> int:
-        """The same, but every answer is awaited by who asked."""
+    async def awaited(self, count: int, limit: int) -> int:
+        """Send requests whose callers await each response."""
         loop = asyncio.get_running_loop()
 
         def flush() -> None:
-            asked, self.asked = self.asked, []
-            self.send(asked)
+            requests, self.requests = self.requests, []
+            self.send(requests)
 
-        async def ask() -> bytes:
+        async def request() -> bytes:
             answer: asyncio.Future[bytes] = loop.create_future()
             self.waiting.append(answer)
-            if not self.asked:
+            if not self.requests:
                 loop.call_soon(flush)
-            self.asked.append(FRAME)
+            self.requests.append(FRAME)
             return await answer
 
-        return await at_once(count, ask, most)
+        return await concurrently(count, request, limit)
 
-    async def at_once(self, count: int, most: int) -> int:
-        self.came, self.to_come, self.to_ask = 0, count, count - most
-        return await self.ask([FRAME] * most)
+    async def batched(self, count: int, limit: int) -> int:
+        self.received, self.expected, self.unsent = 0, count, count - limit
+        return await self.exchange([FRAME] * limit)
 
-    async def ask(self, frames: list[bytes]) -> int:
+    async def exchange(self, frames: list[bytes]) -> int:
         self.done = asyncio.get_running_loop().create_future()
         self.send(frames)
         await self.done
-        return self.came
+        return self.received
 
-    def take(self, frames: list[bytes]) -> None:
+    def process(self, frames: list[bytes]) -> None:
         if self.waiting:
             for frame in frames:
                 self.waiting.popleft().set_result(frame)
             return
-        self.came += len(frames)
-        if self.to_ask:
-            again = min(self.to_ask, len(frames))
-            self.to_ask -= again
-            self.send(frames[:again])
-        if self.came >= self.to_come and self.done is not None:
+        self.received += len(frames)
+        if self.unsent:
+            count = min(self.unsent, len(frames))
+            self.unsent -= count
+            self.send(frames[:count])
+        if self.received >= self.expected and self.done is not None:
             self.done.set_result(None)
 
 
 class WriteEach(Server):
-    """What it costs not to batch."""
+    """A server that writes each frame separately."""
 
     def send(self, frames: list[bytes]) -> None:
         for frame in frames:
@@ -152,9 +152,9 @@ class Raw:
         _, client = await loop.create_connection(Client, "127.0.0.1", port)
         return {
             "stream": client.stream,
-            "many": lambda count: client.at_once(count, AT_ONCE),
-            "one": lambda count: client.at_once(count, 1),
-            "many-awaited": lambda count: client.awaited(count, AT_ONCE),
+            "many": lambda count: client.batched(count, IN_FLIGHT),
+            "one": lambda count: client.batched(count, 1),
+            "many-awaited": lambda count: client.awaited(count, IN_FLIGHT),
             "one-awaited": lambda count: client.awaited(count, 1),
         }
 

@@ -1,10 +1,10 @@
-// What a person sees and moves.
+// The user interface of the page.
 
 import { connect, follow, subscribe } from "./prices.js";
 
 const SYMBOLS = ["ACME", "GLOBEX", "INITECH", "HOOLI"];
-const KEPT = 240; // prices in the chart
-const LISTED = 5;
+const CHART_LENGTH = 240; // prices in the chart
+const LIST_LENGTH = 5;
 
 const $ = (id) => document.getElementById(id);
 const number = new Intl.NumberFormat("en");
@@ -14,38 +14,38 @@ let rsocket = null;
 let stream = null;
 let symbol = SYMBOLS[0];
 let made = 0;
-let madeBefore = 0; // for streams that are over
+let madeBefore = 0; // by earlier streams
 let prices = [];
 let arrivals = []; // times of the last second
 let latest = [];
 
-// -- what is done ---------------------------------------------------------------------------------
+// -- actions --------------------------------------------------------------------------------------
 function start() {
   prices = [];
   latest = [];
   arrivals = [];
   madeBefore = made;
-  stream = subscribe(rsocket, `prices.${symbol}`, rate(), { onNext: take, onEnd: ended });
-  say("subscribed");
+  stream = subscribe(rsocket, `prices.${symbol}`, rate(), { onNext: receive, onEnd });
+  setState("subscribed");
 }
 
-function take(element) {
+function receive(element) {
   prices.push(element.price);
-  if (prices.length > KEPT) prices.shift();
+  if (prices.length > CHART_LENGTH) prices.shift();
   latest.unshift(element);
-  latest.length = Math.min(latest.length, LISTED);
+  latest.length = Math.min(latest.length, LIST_LENGTH);
   arrivals.push(performance.now());
 }
 
-function ended(why) {
-  say(why === "cancelled" ? "cancelled" : `ended: ${why}`);
+function onEnd(reason) {
+  setState(reason === "cancelled" ? "cancelled" : `ended: ${reason}`);
 }
 
 function rate() {
   return Number($("rate").value);
 }
 
-function say(text) {
+function setState(text) {
   $("state").textContent = text;
   const open = stream?.open ?? false;
   $("toggle").textContent = open ? "Cancel" : "Subscribe";
@@ -56,21 +56,21 @@ function showRate() {
   const n = rate();
   $("rate-shown").textContent = `${n} / s`;
   $("hint").textContent = n
-    ? "So many prices are asked for each second, and no more are made."
-    : "Nothing is asked for, so nothing is made: the subscription waits.";
+    ? "The page requests this many prices per second, and Python makes no more."
+    : "The page requests nothing, so Python makes nothing: the subscription waits.";
   $("rate").style.setProperty("--share", `${n / 2}%`);
   if (stream) stream.rate = n;
 }
 
-// -- what is shown --------------------------------------------------------------------------------
+// -- display --------------------------------------------------------------------------------------
 function draw() {
   const now = performance.now();
   while (arrivals.length && arrivals[0] < now - 1000) arrivals.shift();
   const figures = {
-    asked: stream?.asked ?? 0,
-    // The books come ten times a second; what has arrived since was made as well.
-    made: stream ? Math.max(made - madeBefore, stream.arrived) : 0,
-    arrived: stream?.arrived ?? 0,
+    requested: stream?.requested ?? 0,
+    // The totals arrive ten times a second; prices received since then were made as well.
+    made: stream ? Math.max(made - madeBefore, stream.received) : 0,
+    received: stream?.received ?? 0,
   };
   const most = Math.max(1, ...Object.values(figures));
   for (const [name, value] of Object.entries(figures)) {
@@ -120,7 +120,7 @@ function chart() {
   const low = Math.min(...prices);
   const high = Math.max(...prices);
   const y = (price) => height * (0.92 - (0.84 * (price - low)) / (high - low || 1));
-  const x = (i) => ((width - 6 * scale) * i) / (KEPT - 1);
+  const x = (i) => ((width - 6 * scale) * i) / (CHART_LENGTH - 1);
   const accent = style.getPropertyValue("--accent");
   paint.beginPath();
   prices.forEach((price, i) => paint.lineTo(x(i), y(price)));
@@ -141,14 +141,14 @@ function chart() {
   paint.fill();
 }
 
-function grid(paint, width, height, colour) {
+function grid(paint, width, height, color) {
   paint.globalAlpha = 0.1;
-  paint.fillStyle = colour;
+  paint.fillStyle = color;
   for (let i = 1; i < 5; i += 1) paint.fillRect(0, Math.round((height * i) / 5), width, 1);
   paint.globalAlpha = 1;
 }
 
-// -- the beginning --------------------------------------------------------------------------------
+// -- start ----------------------------------------------------------------------------------------
 function choices() {
   for (const each of SYMBOLS) {
     const label = document.createElement("label");
@@ -183,9 +183,9 @@ async function main() {
   $("rate").addEventListener("input", showRate);
   $("toggle").addEventListener("click", () => (stream?.open ? stream.cancel() : start()));
   requestAnimationFrame(draw);
-  const asked = new URLSearchParams(location.search);
+  const query = new URLSearchParams(location.search);
   const here = `${location.protocol.replace("http", "ws")}//${location.host}/rsocket`;
-  const url = asked.get("server") ?? here;
+  const url = query.get("server") ?? here;
   try {
     rsocket = await connect(url);
   } catch (error) {
@@ -194,7 +194,7 @@ async function main() {
   }
   connection("open", "connected");
   rsocket.onClose(() => connection("lost", "connection lost"));
-  follow(rsocket, "ledger", (ledger) => (made = ledger.made));
+  follow(rsocket, "totals", (totals) => (made = totals.made));
 }
 
 main();

@@ -1,11 +1,11 @@
-// The page's end of the wire: rsocket-js, with a subscription that is asked for so many a second.
+// The RSocket client of the page: rsocket-js, with subscriptions that request elements at a rate.
 
 import { Buffer } from "buffer";
 import { RSocketConnector } from "rsocket-core";
 import { WebsocketClientTransport } from "rsocket-websocket-client";
 import { encodeCompositeMetadata, encodeRoute, WellKnownMimeType } from "rsocket-composite-metadata";
 
-const BEAT = 50; // milliseconds between two looks at what is owed
+const BEAT = 50; // milliseconds between two requests
 
 function payload(route) {
   const items = new Map([[WellKnownMimeType.MESSAGE_RSOCKET_ROUTING, encodeRoute(route)]]);
@@ -24,12 +24,12 @@ export function connect(url) {
   }).connect();
 }
 
-/** Subscribe to `route`, ask for `rate` elements a second, and hand each to `onNext`. */
+/** Subscribe to `route`, request `rate` elements per second, and pass each to `onNext`. */
 export function subscribe(rsocket, route, rate, { onNext, onEnd }) {
-  const here = { rate, asked: 1, arrived: 0, open: true };
+  const stream = { rate, requested: 1, received: 0, open: true };
   const subscription = rsocket.requestStream(payload(route), 1, {
     onNext({ data }, complete) {
-      here.arrived += 1;
+      stream.received += 1;
       onNext(JSON.parse(data.toString()));
       if (complete) end("complete");
     },
@@ -38,37 +38,37 @@ export function subscribe(rsocket, route, rate, { onNext, onEnd }) {
     onExtension() {},
   });
 
-  let owed = 0;
+  let due = 0;
   let last = performance.now();
   const timer = setInterval(() => {
     const now = performance.now();
-    // A tab that slept does not ask for all that it missed.
-    owed = Math.min(owed + (here.rate * (now - last)) / 1000, Math.max(here.rate, 1));
+    // A tab that was suspended does not catch up on the requests that it missed.
+    due = Math.min(due + (stream.rate * (now - last)) / 1000, Math.max(stream.rate, 1));
     last = now;
-    const n = Math.floor(owed);
-    // Who has not yet got what was asked for has nothing to gain from asking for more.
-    if (n > 0 && here.asked - here.arrived <= here.rate) {
-      owed -= n;
-      here.asked += n;
+    const n = Math.floor(due);
+    // More requests would be useless while earlier ones are outstanding.
+    if (n > 0 && stream.requested - stream.received <= stream.rate) {
+      due -= n;
+      stream.requested += n;
       subscription.request(n);
     }
   }, BEAT);
 
-  function end(why) {
-    if (!here.open) return;
-    here.open = false;
+  function end(reason) {
+    if (!stream.open) return;
+    stream.open = false;
     clearInterval(timer);
-    onEnd(why);
+    onEnd(reason);
   }
 
-  here.cancel = () => {
-    if (here.open) subscription.cancel();
+  stream.cancel = () => {
+    if (stream.open) subscription.cancel();
     end("cancelled");
   };
-  return here;
+  return stream;
 }
 
-/** Follow `route` one element after the other: the next is asked for when one has come. */
+/** Follow `route` one element at a time: each element requests the next one. */
 export function follow(rsocket, route, onNext) {
   const subscription = rsocket.requestStream(payload(route), 1, {
     onNext({ data }) {

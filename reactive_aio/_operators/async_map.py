@@ -3,11 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._core.compiler.inline import describe
-from .._core.demand import require_demand
-from .._core.queues.reorder_buffer import ReorderBuffer
-from .._core.upstreams.worker_pool import WorkerPool
-from ..stage import InlineStage, from_push
+from ..stage import InlineStage, ReorderBuffer, WorkerPool, describe, from_push, require_demand
 
 if TYPE_CHECKING:
     from ..flow import Flow

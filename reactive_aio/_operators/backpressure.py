@@ -3,17 +3,19 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._core.demand import UNBOUNDED
-from .._core.flow_subscription import FlowSubscription
-from .._core.queues.bounded_queue import (
+from ..stage import (
+    UNBOUNDED,
     BoundedQueue,
+    Coordinator,
+    Downstream,
+    FlowSubscription,
+    InnerSubscriber,
+    OutputBuffer,
     OverflowPolicy,
+    from_push,
     require_capacity,
     require_policy,
 )
-from .._core.queues.output_buffer import OutputBuffer
-from .._core.upstreams.coordinator import Coordinator, InnerSubscriber
-from ..stage import Downstream, from_push
 
 if TYPE_CHECKING:
     from ..flow import Flow

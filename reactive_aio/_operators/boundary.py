@@ -3,10 +3,14 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._core.arguments import require_int
-from .._core.flow_subscription import FlowSubscription
-from .._core.upstreams.coordinator import Coordinator, InnerSubscriber
-from ..stage import Downstream, from_push
+from ..stage import (
+    Coordinator,
+    Downstream,
+    FlowSubscription,
+    InnerSubscriber,
+    from_push,
+    require_int,
+)
 
 if TYPE_CHECKING:
     from ..flow import Flow

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._core.arguments import require_int
-from ..stage import InlineStage
+from ..stage import InlineStage, require_int
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -5,12 +5,16 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from .._core.compiler.chain_sources import Downstream
-from .._core.demand import require_demand
-from .._core.upstreams.merging import MergingCoordinator
-from .._core.upstreams.sequential import SequentialCoordinator
 from ..coerce import WINDOW, Source, to_flow
-from ..stage import from_pull, from_push, pull
+from ..stage import (
+    Downstream,
+    MergingCoordinator,
+    SequentialCoordinator,
+    from_pull,
+    from_push,
+    pull,
+    require_demand,
+)
 
 if TYPE_CHECKING:
     from ..flow import Flow

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING, TypeVar
 
-from .._core.arguments import require_element
-from ..stage import InlineStage
+from ..stage import InlineStage, require_element
 
 if TYPE_CHECKING:
     from ..flow import Flow

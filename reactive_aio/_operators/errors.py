@@ -6,19 +6,16 @@ from functools import partial
 from random import random
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar, cast
 
-from .._core.compiler.chain_sources import Downstream
-from .._core.compiler.inline import describe
-from .._core.upstreams.sequential import SequentialCoordinator
 from ..coerce import WINDOW, Source, to_flow
 from ..errors import NotAnElement, RetriesExhausted
 from ..retry import RetryPolicy
 from ..spec import Publisher
-from ..stage import from_pull, from_push, pull
+from ..stage import Downstream, SequentialCoordinator, describe, from_pull, from_push, pull
 
 if TYPE_CHECKING:
     from .._core.loop import TimerHandle
-    from .._core.upstreams.inner_subscriber import InnerSubscriber
     from ..flow import Flow
+    from ..stage import InnerSubscriber
 
 __all__ = ("on_error_resume", "on_error_return", "retry")
 

@@ -5,14 +5,18 @@ from itertools import chain, islice
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from .._core.compiler.chain_sources import Downstream, is_spent
-from .._core.compiler.inline import describe
-from .._core.demand import require_demand
-from .._core.time_slice import TimeSlice
-from .._core.upstreams.inner_subscriber import InnerSubscriber
-from .._core.upstreams.merging import MergingCoordinator
 from ..coerce import Source, to_flow
-from ..stage import from_push, pull
+from ..stage import (
+    Downstream,
+    InnerSubscriber,
+    MergingCoordinator,
+    TimeSlice,
+    describe,
+    from_push,
+    is_spent,
+    pull,
+    require_demand,
+)
 
 if TYPE_CHECKING:
     from ..flow import Flow

@@ -5,10 +5,8 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from .._core.arguments import require_int, require_sync_callable
-from .._core.compiler.inline import describe
 from ..errors import Overflow
-from ..stage import InlineStage, from_pull
+from ..stage import InlineStage, describe, from_pull, require_int, require_sync_callable
 
 if TYPE_CHECKING:
     from ..flow import Flow

@@ -2,15 +2,19 @@
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._core.compiler.inline import InlineStage, describe
-from .._core.flow_subscription import FlowSubscription
-from .._core.upstreams.forwarding import ForwardingCoordinator
 from ..coerce import WINDOW, Source, to_flow
-from ..stage import Downstream, from_push
+from ..stage import (
+    Downstream,
+    FlowSubscription,
+    ForwardingCoordinator,
+    InlineStage,
+    describe,
+    from_push,
+)
 
 if TYPE_CHECKING:
-    from .._core.upstreams.inner_subscriber import InnerSubscriber
     from ..flow import Flow
+    from ..stage import InnerSubscriber
 
 __all__ = ("then",)
 

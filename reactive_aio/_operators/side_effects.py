@@ -8,8 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from .._core.arguments import require_int, require_sync_callable
-from ..stage import InlineStage
+from ..stage import InlineStage, require_int, require_sync_callable
 
 if TYPE_CHECKING:
     from ..flow import Flow

@@ -2,16 +2,20 @@
 
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from .._core.compiler.chain_sources import Downstream
-from .._core.demand import require_demand
-from .._core.duration import Duration, to_seconds
-from .._core.queues.batch_timer import BatchTimer, TimerAction
-from .._core.upstreams.coordinator import Coordinator
-from .._core.upstreams.inner_subscriber import InnerSubscriber
-from .._core.upstreams.sequential import SequentialCoordinator
 from ..coerce import WINDOW, Source, to_flow
 from ..errors import TimedOut
-from ..stage import from_push
+from ..stage import (
+    BatchTimer,
+    Coordinator,
+    Downstream,
+    Duration,
+    InnerSubscriber,
+    SequentialCoordinator,
+    TimerAction,
+    from_push,
+    require_demand,
+    to_seconds,
+)
 
 if TYPE_CHECKING:
     from .._core.loop import TimerHandle

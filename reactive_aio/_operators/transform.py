@@ -3,8 +3,13 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
 
-from .._core.arguments import require_callable, require_element, require_int, require_sync_callable
-from ..stage import InlineStage
+from ..stage import (
+    InlineStage,
+    require_callable,
+    require_element,
+    require_int,
+    require_sync_callable,
+)
 
 if TYPE_CHECKING:
     from ..flow import Flow

@@ -5,12 +5,16 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from .._core.compiler.chain_sources import Downstream
-from .._core.demand import require_demand
-from .._core.upstreams.coordinator import Coordinator
-from .._core.upstreams.inner_subscriber import InnerSubscriber
 from ..coerce import Source, to_flow
-from ..stage import from_pull, from_push, pull
+from ..stage import (
+    Coordinator,
+    Downstream,
+    InnerSubscriber,
+    from_pull,
+    from_push,
+    pull,
+    require_demand,
+)
 
 if TYPE_CHECKING:
     from ..flow import Flow

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, cast
 
 from .._core.compiler.chain import Chain
 from .._core.compiler.loop_compiler import SLICE_OVER
-from .._core.demand import require_demand
-from .._core.flow_subscription import FlowSubscription
-from .._core.loop import Future, LoopHandle, report, yield_to_loop
+from .._core.loop import Future, report, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
-from .._core.time_slice import TimeSlice
+from ..stage import FlowSubscription, LoopHandle, TimeSlice, require_demand
 
 if TYPE_CHECKING:
     from types import TracebackType

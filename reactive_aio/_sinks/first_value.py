@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .._core.compiler.chain import Chain
 from .._core.compiler.loop_compiler import SLICE_OVER
-from .._core.demand import UNBOUNDED
-from .._core.flow_subscription import FlowSubscription
-from .._core.loop import CancelledError, Future, LoopHandle, report
+from .._core.loop import CancelledError, Future, report
 from .._core.subscription.bulk_subscriber import BulkSubscriber
+from ..stage import UNBOUNDED, FlowSubscription, LoopHandle
 from .async_iteration import ConsumerSlice
 
 if TYPE_CHECKING:

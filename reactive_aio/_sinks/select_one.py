@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, overload
 
-from .._core.arguments import require_int, require_sync_callable
-from .._core.compiler.inline import InlineStage
 from ..errors import EmptyFlow, TooManyElements
+from ..stage import InlineStage, require_int, require_sync_callable
 from .first_value import NOTHING, first_value
 
 if TYPE_CHECKING:

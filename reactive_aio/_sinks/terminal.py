@@ -4,10 +4,8 @@ from collections.abc import Callable, Hashable
 from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
-from .._core import arguments
-from .._core.arguments import require_int, require_sync_callable
-from .._core.compiler.inline import InlineStage, describe
 from ..errors import EmptyFlow, TooManyElements
+from ..stage import InlineStage, describe, require_callable, require_int, require_sync_callable
 from .first_value import NOTHING, first_value
 
 if TYPE_CHECKING:
@@ -350,7 +348,7 @@ async def for_each(source: "Fluent[T]", function: Callable[[T], object]) -> int:
     Holds: nothing.
     Rules: 1.3, 2.1
     """
-    arguments.require_callable("for_each", "function", function)
+    require_callable("for_each", "function", function)
     call = getattr(function, "__call__", None)  # noqa: B004 - an object whose __call__ is async
     if iscoroutinefunction(function) or iscoroutinefunction(call):
         stage = source.via(_EACH_ASYNC, function)

@@ -6,12 +6,10 @@ from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
-from .._core.arguments import require_callable
-from .._core.compiler.inline import describe
 from .._core.loop import QUEUE_SHUT_DOWN, Future, shield
 from ..coerce import from_async_iterable
 from ..errors import AlreadySubscribed
-from ..stage import InlineStage, from_async, from_pull
+from ..stage import InlineStage, describe, from_async, from_pull, require_callable
 
 if TYPE_CHECKING:
     from ..flow import Flow

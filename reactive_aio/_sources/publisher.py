@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from .._core.compiler.inline import describe
 from ..coerce import from_foreign
-from ..stage import Fluent
+from ..stage import Fluent, describe
 
 if TYPE_CHECKING:
     from ..flow import Flow

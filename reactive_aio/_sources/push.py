@@ -4,20 +4,22 @@ from collections.abc import Awaitable, Callable
 from inspect import isawaitable, iscoroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from .._core.compiler.inline import describe
-from .._core.flow_subscription import FlowSubscription
-from .._core.loop import CancelledError, LoopHandle, Task, wait_settled
-from .._core.queues.bounded_queue import (
+from .._core.loop import CancelledError, Task, wait_settled
+from .._core.queues.bounded_queue import Emission
+from .._core.queues.hot_emitter import HotEmitter
+from ..errors import Interrupted, NotAnElement
+from ..stage import (
     BoundedQueue,
-    Emission,
+    Downstream,
+    FlowSubscription,
+    LoopHandle,
+    OutputBuffer,
     OverflowPolicy,
+    describe,
+    from_push,
     require_capacity,
     require_policy,
 )
-from .._core.queues.hot_emitter import HotEmitter
-from .._core.queues.output_buffer import OutputBuffer
-from ..errors import Interrupted, NotAnElement
-from ..stage import Downstream, from_push
 
 if TYPE_CHECKING:
     from ..flow import Flow

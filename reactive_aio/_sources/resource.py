@@ -4,19 +4,22 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from .._core.arguments import require_sync_callable
-from .._core.compiler.inline import describe
-from .._core.flow_subscription import FlowSubscription
 from .._core.loop import CancelledError, Future, wait_settled
-from .._core.upstreams.forwarding import ForwardingCoordinator
 from ..coerce import WINDOW, Source, to_flow
 from ..errors import Interrupted
-from ..stage import Downstream, from_push
+from ..stage import (
+    Downstream,
+    FlowSubscription,
+    ForwardingCoordinator,
+    describe,
+    from_push,
+    require_sync_callable,
+)
 
 if TYPE_CHECKING:
     from .._core.loop import Task
-    from .._core.upstreams.inner_subscriber import InnerSubscriber
     from ..flow import Flow
+    from ..stage import InnerSubscriber
 
 __all__ = ("using",)
 

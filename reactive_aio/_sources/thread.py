@@ -19,12 +19,10 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, Generic, TypeGuard, TypeVar, cast
 from weakref import ref
 
-from .._core.demand import UNBOUNDED
-from .._core.flow_subscription import FlowSubscription
-from .._core.loop import Future, LoopHandle
-from ..stage import Downstream, from_push
+from ..stage import UNBOUNDED, Downstream, FlowSubscription, LoopHandle, from_push
 
 if TYPE_CHECKING:
+    from .._core.loop import Future
     from ..flow import Flow
 
 __all__ = ("Interruptible", "from_interruptible", "from_thread")

@@ -2,12 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
-from .._core.compiler.chain_sources import Downstream
-from .._core.duration import Duration, to_seconds
-from .._core.flow_subscription import FlowSubscription
-from .._core.loop import LoopHandle
 from ..errors import NotAnElement
-from ..stage import from_push
+from ..stage import Downstream, Duration, FlowSubscription, LoopHandle, from_push, to_seconds
 
 if TYPE_CHECKING:
     from .._core.loop import TimerHandle

@@ -6,12 +6,10 @@ from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Never, SupportsIndex, TypeVar, cast, overload
 
-from .._core.compiler.inline import describe
-from .._core.flow_subscription import FlowSubscription
 from .._core.subscription.subscribing import INERT
 from ..coerce import Source, from_factory, from_sync_iterable
 from ..errors import NotAnElement
-from ..stage import Downstream, InlineStage, from_pull, from_push
+from ..stage import Downstream, FlowSubscription, InlineStage, describe, from_pull, from_push
 
 if TYPE_CHECKING:
     from ..flow import Flow

@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .._core.compiler.chain import Chain
-from .._core.compiler.chain_sources import Downstream, PushSource
-from .._core.flow_subscription import FlowSubscription
-from .._core.queues.bounded_queue import (
-    DISCARDED,
+from .._core.compiler.chain_sources import PushSource
+from .._core.queues.bounded_queue import DISCARDED, Emission
+from .._core.queues.hot_emitter import HotEmitter
+from ..errors import NotAnElement
+from ..flow import Flow
+from ..spec import Subscription
+from ..stage import (
     BoundedQueue,
-    Emission,
+    Downstream,
+    FlowSubscription,
+    OutputBuffer,
     OverflowPolicy,
     require_capacity,
     require_policy,
 )
-from .._core.queues.hot_emitter import HotEmitter
-from .._core.queues.output_buffer import OutputBuffer
-from ..errors import NotAnElement
-from ..flow import Flow
-from ..spec import Subscription
 from .upstream_feed import UpstreamFeed
 
 if TYPE_CHECKING:

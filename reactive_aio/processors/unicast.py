@@ -2,11 +2,9 @@
 
 from typing import TypeVar
 
-from .._core.compiler.chain_sources import Downstream
-from .._core.flow_subscription import FlowSubscription
-from .._core.queues.bounded_queue import BoundedQueue, Emission, OverflowPolicy
-from .._core.queues.output_buffer import OutputBuffer
+from .._core.queues.bounded_queue import Emission
 from ..errors import AlreadySubscribed, Overflow
+from ..stage import BoundedQueue, Downstream, FlowSubscription, OutputBuffer, OverflowPolicy
 from .hot_processor import HotProcessor
 
 __all__ = ("UnicastProcessor",)

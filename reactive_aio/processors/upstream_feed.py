@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .._core.queues.bounded_queue import Emission
 from .._core.queues.hot_emitter import HotEmitter
-from .._core.upstreams.inner_subscriber import InnerSubscriber
+from ..stage import InnerSubscriber
 
 if TYPE_CHECKING:
-    from .._core.loop import LoopHandle
+    from ..stage import LoopHandle
 
 __all__ = ("UpstreamFeed",)
 

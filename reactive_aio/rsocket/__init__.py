@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .requester import Requester, RequestOptions
     from .responder import ResponderOptions, RouterResponder
     from .routing import Router
-    from .server import Server, loopback, serve
+    from .server import Server, ServerOptions, loopback, serve
 
 __all__ = (
     "BYTES",
@@ -82,6 +82,7 @@ __all__ = (
     "Router",
     "RouterResponder",
     "Server",
+    "ServerOptions",
     "Sessions",
     "Setup",
     "SetupRejected",
@@ -108,6 +109,7 @@ _LAZY = {
     "Router": "routing",
     "RouterResponder": "responder",
     "Server": "server",
+    "ServerOptions": "server",
     "ClientOptions": "client",
     "asgi_app": "asgi_application",
     "connect": "client",

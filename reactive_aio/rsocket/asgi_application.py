@@ -3,14 +3,11 @@
 from collections.abc import MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from .responder import ResponderOptions
-from .server import Server
+from .server import Server, ServerOptions
 from .transports.asgi import AsgiTransport, Receive, Send
 from .transports.origins import is_origin_allowed
 
 if TYPE_CHECKING:
-    from .protocol.limits import Limits
-    from .protocol.resume import Resumption
     from .routing import Router
 
 __all__ = ("AsgiApp", "asgi_app")
@@ -104,10 +101,7 @@ def asgi_app(
     router: "Router",
     *,
     origins: Sequence[str] = (),
-    limits: "Limits | None" = None,
-    resume: "Resumption | None" = None,
-    max_connections: int = 1024,
-    **options: Unpack[ResponderOptions],
+    **options: Unpack[ServerOptions],
 ) -> AsgiApp:
     """Make an ASGI application that serves *router* over WebSocket.
 
@@ -119,7 +113,4 @@ def asgi_app(
     Web pages of the same host and port may connect, and those of *origins*, such as
     ``https://shop.example``; ``*`` allows all. All other options are as in `serve`.
     """
-    server = Server(
-        router, limits=limits, resume=resume, max_connections=max_connections, **options
-    )
-    return AsgiApp(server, origins)
+    return AsgiApp(Server(router, **options), origins)

@@ -32,7 +32,7 @@ CODECS: Final[dict[str, Codec[Any]]] = {each.mime: each for each in (BYTES, TEXT
 
 
 class ResponderOptions(TypedDict, total=False):
-    """How a router is served: the options of `serve`, `loopback` and `asgi_app`."""
+    """How a router is served, by `serve`, `asgi_app`, `loopback` or `connect`."""
 
     authenticate: "Authenticate | None"
     """Called with the credentials of each client, or None, and the `ConnectingClient` if it takes

@@ -24,11 +24,22 @@ if TYPE_CHECKING:
     from .protocol.resume import Resumption
     from .routing import Router
 
-__all__ = ("Server", "loopback", "serve")
+__all__ = ("Server", "ServerOptions", "loopback", "serve")
 
 T = TypeVar("T")
 _MAX_RESUMING: Final = 64
 """The number of connections above the maximum that may be open to resume a session."""
+
+
+class ServerOptions(ResponderOptions, total=False):
+    """The options of `serve` and `asgi_app`."""
+
+    limits: Limits | None
+    """The bounds of each connection."""
+    resume: "Resumption | None"
+    """Whether, and how long, sessions outlive their transports."""
+    max_connections: int
+    """The maximum number of open connections: 1024."""
 
 
 class Server:
@@ -135,23 +146,15 @@ async def serve(
     *,
     ssl: SSLContext | None = None,
     origins: "Sequence[str]" = (),
-    limits: Limits | None = None,
-    resume: "Resumption | None" = None,
-    max_connections: int = 1024,
-    **options: Unpack[ResponderOptions],
+    **options: Unpack[ServerOptions],
 ) -> Server:
     """Listen at *uri* (``tcp://…:0`` for any free port) and serve *router*.
 
     ``tls://`` and ``wss://`` require *ssl*; a context that requires certificates verifies clients.
     Over WebSocket, web pages of the same host and port may connect, and those of *origins*, such
-    as ``https://shop.example``; ``*`` allows all. *limits* are the bounds of each connection. With
-    *resume*, clients may resume their sessions after the loss of a transport. At most
-    *max_connections* are open. All other options are in `ResponderOptions`.
+    as ``https://shop.example``; ``*`` allows all. All other options are in `ServerOptions`.
     """
-    server = Server(
-        router, limits=limits, resume=resume, max_connections=max_connections, **options
-    )
-    return await server.listen(uri, ssl, origins)
+    return await Server(router, **options).listen(uri, ssl, origins)
 
 
 class _Loopback(Requester[T]):

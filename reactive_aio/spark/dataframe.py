@@ -105,8 +105,7 @@ def from_dataframe(
     require_int(FUNCTION, "window", window, least=1)
     if batch is not None:
         require_int(FUNCTION, "batch", batch, least=1)
-    if rows == "dict":
-        require_unique_names(df.schema)
+    require_unique_names(df.schema, rows)
     on_progress = require_on_progress(FUNCTION, progress)
     chosen = choose_mode(df, mode, rows)
     connect = ConnectSession.of(df) if is_connect(df) else None

@@ -53,8 +53,7 @@ class DataFrameSource:
 
     def over(self, df: "DataFrame") -> "DataFrameSource":
         """Return the same for another DataFrame, whose columns may allow another mode."""
-        if self.kind == "dict":
-            require_unique_names(df.schema)
+        require_unique_names(df.schema, self.kind)
         return replace(self, df=df, chosen=choose_mode(df, self.mode, self.kind))
 
     def chain(self) -> Chain:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import MissingExtra, ReactiveError
 from ._internals import gateway_process, is_context_stopped, plain_error, typed_error
+from .rows import RowKind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -94,10 +95,10 @@ def require_dataframe(df: object) -> None:
         )
 
 
-def require_unique_names(schema: "StructType") -> None:
-    """Raise unless every column has a name of its own, as a dict needs it."""
+def require_unique_names(schema: "StructType", kind: RowKind) -> None:
+    """Raise if rows are to be dicts and two columns have the same name."""
     names = schema.names
-    if len(set(names)) < len(names):
+    if kind == "dict" and len(set(names)) < len(names):
         twice = next(name for position, name in enumerate(names) if name in names[:position])
         raise UnsupportedDataFrame(
             f"from_dataframe(rows='dict'): there are two columns named {twice!r}, and a dict has "

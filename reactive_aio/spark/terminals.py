@@ -133,16 +133,7 @@ async def append_table(
 ) -> WriteResult:
     """Append the elements to a table in the catalog of *spark*; it is created if it is missing.
 
-    As `write_parquet` does: in commits of *batch* elements, or of those that arrive *within* a
-    time.
-
-    Demand: *batch* elements ahead of what is written; the flow waits while Spark writes.
-    Completes: returns a `WriteResult` when the flow completes.
-    Fails: raises what the flow failed with, or Spark's error. Commits that are done stay, later
-        elements are not written; a note on the error reports how much is committed.
-    Cancels: when its task is cancelled: the running commit is undone, those before stay.
-    Holds: 2 × *batch* elements.
-    Rules: 2.1
+    Commits, demand, failures and cancellation are those of `write_parquet`.
     """
     require_int("append_table", "files", files, least=1)
 

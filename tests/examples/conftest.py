@@ -1,4 +1,4 @@
-"""What the programs are started with."""
+"""The environment of the programs."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(autouse=True, scope="module")
 def jvm_starts_quickly() -> Iterator[None]:
-    """Each program starts a JVM of its own, which does not run for long enough to be optimized."""
+    """Start JVMs without optimizations, as each program runs only for a short time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         yield

@@ -1,4 +1,4 @@
-"""The main job, run as a person runs it."""
+"""The main job, run from the command line."""
 
 import re
 import signal
@@ -33,13 +33,13 @@ BATCH = 512
 
 @dataclass
 class Ended:
-    """What a run has left."""
+    """The result of a run."""
 
     code: int
     out: str
     err: str
     peak: int = 0
-    """The most memory that the Python process has had, in MB; 0 where that cannot be told."""
+    """The peak memory of the Python process in MB; 0 where it is unknown."""
 
 
 def run(*arguments: str) -> Ended:
@@ -55,7 +55,7 @@ def run(*arguments: str) -> Ended:
 
 
 def memory(process: "subprocess.Popen[str]") -> Iterator[int]:
-    """Its peak so far, again and again, in MB."""
+    """Generate the peak memory of *process* so far, in MB."""
     status = Path(f"/proc/{process.pid}/status")
     while process.poll() is None:
         try:
@@ -68,7 +68,7 @@ def memory(process: "subprocess.Popen[str]") -> Iterator[int]:
 
 
 def rows_of(database: Path) -> list[int]:
-    """The sizes of its batches; they must add up to the rows."""
+    """Return the sizes of the batches, which must add up to the number of rows."""
     with closing(sqlite3.connect(database)) as opened:
         assert opened.execute("pragma integrity_check").fetchone() == ("ok",)
         (rows,) = opened.execute("select count(*) from flights").fetchone()
@@ -92,18 +92,18 @@ def test_it_succeeds(ended: Ended) -> None:
     assert "Traceback" not in ended.err
 
 
-def test_it_says_what_it_runs_on(ended: Ended) -> None:
+def test_it_prints_its_environment(ended: Ended) -> None:
     assert "Java " in ended.out
     assert "20,000 flights in 4 partitions" in ended.out
     assert "read as arrow: " in ended.out
 
 
-def test_it_verifies_what_it_has_written(ended: Ended, database: Path) -> None:
+def test_it_verifies_the_rows_it_wrote(ended: Ended, database: Path) -> None:
     rows = sum(rows_of(database))
     assert f"verified: the database holds the {rows:,} rows that Spark counts" in ended.out
 
 
-def test_every_row_is_there_and_has_been_enriched(ended: Ended, database: Path) -> None:
+def test_every_row_is_stored_and_enriched(ended: Ended, database: Path) -> None:
     with closing(sqlite3.connect(database)) as opened:
         found = opened.execute(
             "select count(*), count(distinct number), sum(destination = ''), sum(airline is null),"
@@ -114,7 +114,7 @@ def test_every_row_is_there_and_has_been_enriched(ended: Ended, database: Path) 
     assert found == (rows, rows, 0, 0, 0)
 
 
-def test_the_pipeline_keeps_its_bound(ended: Ended) -> None:
+def test_the_pipeline_holds_no_more_than_its_bound(ended: Ended) -> None:
     assert "bounded: buffered at most" in ended.out
 
 
@@ -136,7 +136,7 @@ def test_a_slow_database_makes_spark_wait(tmp_path: Path) -> None:
 
 
 def interrupted(database: Path) -> tuple[Ended, float]:
-    """Press Ctrl-C when some rows have been written."""
+    """Interrupt a run when some rows have been written."""
     arguments = ["--slow", "--rows", "100000", "--database", str(database)]
     process = subprocess.Popen(
         [*PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -151,7 +151,7 @@ def interrupted(database: Path) -> tuple[Ended, float]:
     return Ended(process.returncode, out, err), time.monotonic() - began
 
 
-def test_ctrl_c_leaves_whole_batches_and_says_so_in_one_line(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_whole_batches_and_reports_them_in_one_line(tmp_path: Path) -> None:
     database = tmp_path / "flights.sqlite"
     ended, took = interrupted(database)
     assert ended.code == 130
@@ -163,12 +163,12 @@ def test_ctrl_c_leaves_whole_batches_and_says_so_in_one_line(tmp_path: Path) -> 
     assert sizes
     assert set(sizes) == {BATCH}
     again = run("--rows", "2000", "--database", str(database))
-    assert again.code == 0, "what an interrupted run has left is overwritten"
+    assert again.code == 0, "the database of an interrupted run is overwritten"
     assert 1000 < sum(rows_of(database)) < 2000
 
 
 BAD = {
-    "no number": ["--rows", "many"],
+    "not a number": ["--rows", "many"],
     "too small": ["--rows", "0"],
     "negative": ["--partitions=-2"],
     "unknown": ["--fast"],
@@ -178,7 +178,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("arguments", BAD.values(), ids=BAD)
-def test_bad_arguments_get_one_line(arguments: list[str]) -> None:
+def test_invalid_arguments_are_reported_in_one_line(arguments: list[str]) -> None:
     ended = run(*arguments)
     assert ended.code == 2
     assert ended.out == ""
@@ -186,18 +186,18 @@ def test_bad_arguments_get_one_line(arguments: list[str]) -> None:
     assert ended.err.startswith("flights_ingest.py: ")
 
 
-def test_the_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
-    theirs = tmp_path / "theirs.sqlite"
-    with closing(sqlite3.connect(theirs)) as opened:
+def test_the_database_of_another_program_is_not_overwritten(tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign.sqlite"
+    with closing(sqlite3.connect(foreign)) as opened:
         opened.execute("create table flights (precious)")
-    before = theirs.read_bytes()
-    ended = run("--database", str(theirs))
+    before = foreign.read_bytes()
+    ended = run("--database", str(foreign))
     assert ended.code == 2
     assert len(ended.err.splitlines()) == 1
-    assert theirs.read_bytes() == before
+    assert foreign.read_bytes() == before
 
 
-def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_not_overwritten(tmp_path: Path) -> None:
     letter = tmp_path / "letter.txt"
     letter.write_text("Dear reader, " * 100)
     ended = run("--database", str(letter))
@@ -205,14 +205,14 @@ def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
     assert letter.read_text().startswith("Dear")
 
 
-def test_help() -> None:
+def test_help_lists_the_options() -> None:
     ended = run("--help")
     assert ended.code == 0
     for option in ("--rows", "--partitions", "--slow", "--database"):
         assert option in ended.out
 
 
-def test_beyond_the_data_the_year_repeats(tmp_path: Path) -> None:
+def test_the_year_repeats_when_more_rows_are_requested(tmp_path: Path) -> None:
     program = (
         "from pathlib import Path; import flights_data as data; import sys;"
         "data.unpack(Path(sys.argv[1]), data.YEAR + 2)"

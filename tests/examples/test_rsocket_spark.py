@@ -1,4 +1,4 @@
-"""The bridge as a service: three clients of one DataFrame, with real Spark and real processes."""
+"""A DataFrame as an RSocket route: three clients, with real Spark and real processes."""
 
 import re
 import subprocess
@@ -20,7 +20,7 @@ PROGRAM = Path(__file__).parents[2] / "examples" / "rsocket_spark.py"
 ROWS = 256
 
 
-def test_each_client_has_its_own_pace_and_who_leaves_cancels_its_job_only() -> None:
+def test_each_client_has_its_own_demand_and_a_disconnect_cancels_only_its_own_job() -> None:
     command = [sys.executable, "-W", "error", str(PROGRAM), "--rows", str(ROWS)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=170, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -38,7 +38,7 @@ def test_each_client_has_its_own_pace_and_who_leaves_cancels_its_job_only() -> N
         else:
             assert (int(rows), computed) == (ROWS, partitions)
     order = [name for name, *_ in ends]
-    assert order.index("fast") < order.index("slow"), "a slow client holds up itself alone"
+    assert order.index("fast") < order.index("slow"), "a slow client does not delay the others"
     assert f"leaver: {ROWS * 3 // 8} rows, and left" in ran.stdout
-    # Spark's own word: no job of who left runs on.
+    # Spark's own count: no job of the client that left continues.
     assert re.search(r"jobs of the leaver: \d+ succeeded, [1-9] were cancelled", ran.stdout)

@@ -1,4 +1,4 @@
-"""The service of flights, run as a person runs it, with real Spark and real clients."""
+"""The flights service, run from the command line, with real Spark and real clients."""
 
 import json
 import re
@@ -37,12 +37,12 @@ MEGABYTES = 400  # for Python; Spark's JVM is a process of its own
 
 @dataclass
 class Service:
-    """One that runs."""
+    """A running service."""
 
     process: "subprocess.Popen[str]"
     port: int
 
-    def ask(self, path: str, **headers: str) -> bytes:
+    def get(self, path: str, **headers: str) -> bytes:
         named = {name.replace("_", "-"): each for name, each in headers.items()}
         request = Request(f"http://127.0.0.1:{self.port}{path}", headers=named)
         with urlopen(request, timeout=SECONDS) as response:
@@ -50,21 +50,21 @@ class Service:
         return body
 
     def flights(self, query: str = "") -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.ask(f"/flights?{query}").splitlines() if line]
+        return [json.loads(line) for line in self.get(f"/flights?{query}").splitlines() if line]
 
     def refused(self, query: str, **headers: str) -> str:
-        """The detail of a 400."""
+        """Return the detail of a 400 response."""
         with pytest.raises(HTTPError) as refused:
-            self.ask(f"/flights?{query}", **headers)
+            self.get(f"/flights?{query}", **headers)
         assert refused.value.code == 400
         return str(json.load(refused.value)["detail"])
 
     def metrics(self) -> dict[str, int]:
-        text = self.ask("/metrics").decode()
+        text = self.get("/metrics").decode()
         return {name: int(n) for name, n in re.findall(r"^(\w[^ #]*) (-?\d+)$", text, re.M)}
 
     def connect(self, query: str = "") -> socket.socket:
-        """A client that reads when it likes; the kernel buffers little for it."""
+        """Connect a client that reads explicitly; the kernel buffers little for it."""
         client = socket.socket()
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * 1024)
         client.settimeout(SECONDS)
@@ -72,17 +72,17 @@ class Service:
         client.sendall(f"GET /flights?{query} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
         return client
 
-    def becomes(self, **wanted: int) -> dict[str, int]:
-        """Wait until the metrics are these."""
+    def wait_for(self, **expected: int) -> dict[str, int]:
+        """Wait until the metrics have the expected values."""
         found = self.metrics()
         for _ in range(400):
-            if all(found[name] == value for name, value in wanted.items()):
+            if all(found[name] == value for name, value in expected.items()):
                 return found
             found = self.metrics()
-        raise AssertionError(f"{wanted} did not come: {found}")
+        raise AssertionError(f"expected {expected}, found {found}")
 
     def peak(self) -> int:
-        """The most memory that Python has had, in MB."""
+        """Return the peak memory of Python in MB."""
         text = Path(f"/proc/{self.process.pid}/status").read_text("ascii", errors="replace")
         return int(text.partition("VmHWM:")[2].split()[0]) // 1024
 
@@ -93,14 +93,14 @@ def service() -> Iterator[Service]:
     process = subprocess.Popen(
         [sys.executable, str(PROGRAM), *options], stdout=subprocess.PIPE, text=True
     )
-    late = threading.Timer(SECONDS, process.kill)
-    late.start()
+    timer = threading.Timer(SECONDS, process.kill)
+    timer.start()
     assert process.stdout is not None
-    said = next((line for line in process.stdout if "serving on" in line), "")
-    late.cancel()
+    line = next((each for each in process.stdout if "serving on" in each), "")
+    timer.cancel()
     try:
-        assert said, "it ended before it served"
-        yield Service(process, int(said.rpartition(":")[2]))
+        assert line, "the service ended before it served"
+        yield Service(process, int(line.rpartition(":")[2]))
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
     finally:
@@ -113,7 +113,7 @@ def everything(service: Service) -> list[dict[str, Any]]:
     return service.flights()
 
 
-def test_all_flights_come_in_order(everything: list[dict[str, Any]]) -> None:
+def test_all_flights_are_sent_in_order(everything: list[dict[str, Any]]) -> None:
     numbers = [each["number"] for each in everything]
     assert 35_000 < len(numbers) < ROWS, "cancelled flights are left out"
     assert numbers == sorted(set(numbers))
@@ -128,18 +128,20 @@ def test_spark_filters_by_the_parameters(
     before = service.metrics()["spark_rows_total"]
     assert service.flights("carrier=UA&min_delay=120") == expected
     assert expected
-    assert service.metrics()["spark_rows_total"] - before == len(expected), "and Python does not"
+    assert service.metrics()["spark_rows_total"] - before == len(expected), (
+        "Spark filters, not Python"
+    )
     some = service.flights("origin=JFK&dest=LAX&n=5")
     assert len(some) == 5
     assert {(each["origin"], each["dest"]) for each in some} == {("JFK", "LAX")}
 
 
-def test_a_browser_gets_events_and_goes_on_where_it_was(
+def test_a_browser_receives_events_and_resumes_after_the_last_one(
     service: Service, everything: list[dict[str, Any]]
 ) -> None:
-    first = service.ask("/flights?carrier=B6&n=3", accept="text/event-stream").decode()
+    first = service.get("/flights?carrier=B6&n=3", accept="text/event-stream").decode()
     numbers = re.findall(r"^id: (\d+)$", first, re.M)
-    again = service.ask(
+    again = service.get(
         "/flights?carrier=B6&n=2", accept="text/event-stream", last_event_id=numbers[-1]
     ).decode()
     numbers += re.findall(r"^id: (\d+)$", again, re.M)
@@ -148,7 +150,7 @@ def test_a_browser_gets_events_and_goes_on_where_it_was(
     assert "event: complete" not in first
 
 
-def test_wrong_parameters_are_refused_with_a_reason(service: Service) -> None:
+def test_invalid_parameters_are_refused_with_a_reason(service: Service) -> None:
     assert "something like UA" in service.refused("carrier=United")
     assert "something like UA" in service.refused("carrier=%27%20or%201=1")
     assert "whole number of minutes" in service.refused("min_delay=soon")
@@ -157,31 +159,31 @@ def test_wrong_parameters_are_refused_with_a_reason(service: Service) -> None:
     assert "number of a flight" in service.refused("", last_event_id="x")
 
 
-def test_a_client_that_leaves_cancels_its_job(service: Service) -> None:
+def test_a_disconnect_cancels_the_job(service: Service) -> None:
     before = service.metrics()["flights_ended_total{how=\"cancelled\"}"]  # fmt: skip
     with service.connect() as client:
         assert client.recv(1000).startswith(b"HTTP/1.1 200")
         assert service.metrics()["flights_connections"] == 1
-    found = service.becomes(flights_connections=0, spark_active_jobs=0)
+    found = service.wait_for(flights_connections=0, spark_active_jobs=0)
     assert found['flights_ended_total{how="cancelled"}'] == before + 1
     assert (found["flights_outstanding_rows"], found["spark_outstanding_rows"]) == (0, 0)
 
 
-def test_a_job_at_work_is_cancelled(service: Service) -> None:
-    """Nothing goes to ZZZ, so Spark looks through everything; it may be done too soon to see."""
+def test_a_running_job_is_cancelled(service: Service) -> None:
+    """No flight goes to ZZZ, so Spark reads all rows; it may finish before that is observed."""
     before = service.metrics()["spark_cancelled_jobs_total"]
     for _ in range(40):
         with service.connect("dest=ZZZ"):
-            found = service.becomes(flights_connections=1)
+            found = service.wait_for(flights_connections=1)
             while found["flights_connections"] and not found["spark_active_jobs"]:
                 found = service.metrics()
-        found = service.becomes(flights_connections=0, spark_active_jobs=0)
+        found = service.wait_for(flights_connections=0, spark_active_jobs=0)
         if found["spark_cancelled_jobs_total"] > before:
             return
-    pytest.fail("no job was seen at work")
+    pytest.fail("no running job was observed")
 
 
-def test_twenty_clients_some_of_them_slow_are_served_in_little_memory(
+def test_twenty_clients_of_which_some_are_slow_take_little_memory(
     service: Service, everything: list[dict[str, Any]]
 ) -> None:
     slow = [service.connect() for _ in range(SLOW)]
@@ -194,6 +196,6 @@ def test_twenty_clients_some_of_them_slow_are_served_in_little_memory(
     assert service.metrics()["flights_connections"] == SLOW, "the slow ones wait"
     for client in slow:
         client.close()
-    service.becomes(flights_connections=0, spark_active_jobs=0)
+    service.wait_for(flights_connections=0, spark_active_jobs=0)
     if sys.platform == "linux":
         assert service.peak() < MEGABYTES

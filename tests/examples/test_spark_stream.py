@@ -1,4 +1,4 @@
-"""The streaming example, killed at the worst moment and run again."""
+"""The streaming example, killed between delivery and checkpoint, and run again."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
 
 
-def test_what_died_between_delivery_and_checkpoint_is_neither_lost_nor_repeated(
+def test_a_crash_between_delivery_and_checkpoint_neither_loses_nor_repeats_rows(
     tmp_path: Path,
 ) -> None:
     died = run("--crash", "2", "--directory", str(tmp_path))

@@ -31,9 +31,7 @@ STRINGS: Final = {"STRING", "FSTRING_MIDDLE"}
 
 NOT_YET_REWRITTEN: Final[tuple[str, ...]] = (
     "ARCHITECTURE.md",
-    "benchmarks/",
     "docs/guards.md",
-    "examples/",
     "noxfile.py",
     "reactive_aio/__init__.py",
     "reactive_aio/_core/",
@@ -54,10 +52,8 @@ NOT_YET_REWRITTEN: Final[tuple[str, ...]] = (
     "tests/asgi/",
     "tests/contract/",
     "tests/core/",
-    "tests/examples/",
     "tests/operators/",
     "tests/processors/",
-    "tests/rsocket/test_browser.py",
     "tests/rsocket/test_codec.py",
     "tests/rsocket/test_connection.py",
     "tests/rsocket/test_hostile.py",
@@ -207,10 +203,14 @@ def _line(text: str, match: re.Match[str]) -> int:
     return text.count("\n", 0, match.start()) + 1
 
 
+def is_ours(path: Path) -> bool:
+    return path.suffix in SUFFIXES and "node_modules" not in path.parts
+
+
 def files(prefixes: tuple[str, ...]) -> list[str]:
     """The sources and documents whose paths begin with one of *prefixes*."""
     found = [*ROOT.glob("*.*"), *(path for place in PLACES for path in (ROOT / place).rglob("*.*"))]
-    paths = sorted(str(path.relative_to(ROOT)) for path in found if path.suffix in SUFFIXES)
+    paths = sorted(str(path.relative_to(ROOT)) for path in found if is_ours(path))
     return [path for path in paths if path.startswith(prefixes) and path != THIS_FILE]
 
 

@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 SEPARATE = """
 import asyncio, sys
 sys.path.insert(0, "examples")
-from rsocket_page import Ledger, router
+from rsocket_page import Totals, router
 from reactive_aio.rsocket import serve
 
 @router.route("length")
@@ -37,7 +37,7 @@ async def length(payload: str):
     return len(payload)
 
 async def main():
-    authenticate = lambda _: Ledger()
+    authenticate = lambda _: Totals()
     async with await serve("ws://127.0.0.1:0/prices", router,
                            origins=sys.argv[1:], authenticate=authenticate) as server:
         print(server.uri, flush=True)
@@ -129,12 +129,13 @@ async def rests(page: Page) -> int:
     """Wait until all requested elements have arrived and the numbers stay the same."""
     await page.wait_for_function("""() => {
         const n = (id) => document.getElementById(id).textContent;
-        const now = [n("asked"), n("made"), n("arrived")].join();
-        window.looks = now === window.seen && n("asked") === n("arrived") ? window.looks + 1 : 0;
+        const now = [n("requested"), n("made"), n("received")].join();
+        const settled = n("requested") === n("received");
+        window.looks = now === window.seen && settled ? window.looks + 1 : 0;
         window.seen = now;
         return window.looks > 20;
     }""")
-    return await number(page, "arrived")
+    return await number(page, "received")
 
 
 async def test_a_user_subscribes_changes_the_rate_and_cancels(chromium: str) -> None:
@@ -148,31 +149,33 @@ async def test_a_user_subscribes_changes_the_rate_and_cancels(chromium: str) -> 
             await page.fill("#rate", "60")
             await page.click("#toggle")
             await says(served, "ACME: subscribed")
-            await reaches(page, "arrived", 100)
+            await reaches(page, "received", 100)
             picture = await page.screenshot(path=os.environ.get("PICTURE"), full_page=True)
             assert len(picture) > 20_000
 
             # The page sets the rate: at 0 nothing is produced, not even ahead.
             await page.fill("#rate", "0")
             rested = await rests(page)
-            assert await number(page, "made") == await number(page, "asked") == rested
+            assert await number(page, "made") == await number(page, "requested") == rested
 
             # Another route, at a higher rate.
             await page.click("text=GLOBEX")
-            asked, made = (await says(served, r"ACME: cancelled; (\d+) asked for, (\d+)")).groups()
-            assert int(asked) == int(made) == rested
+            requested, made = (
+                await says(served, r"ACME: cancelled; (\d+) requested, (\d+)")
+            ).groups()
+            assert int(requested) == int(made) == rested
             await says(served, "GLOBEX: subscribed")
             await page.fill("#rate", "200")
-            await reaches(page, "arrived", 300)
+            await reaches(page, "received", 300)
 
             # Cancelling reaches the publisher in Python.
             await page.click("#toggle")
-            asked, made = (
-                await says(served, r"GLOBEX: cancelled; (\d+) asked for, (\d+)")
+            requested, made = (
+                await says(served, r"GLOBEX: cancelled; (\d+) requested, (\d+)")
             ).groups()
             assert await page.inner_text("#state") == "cancelled"
-            assert 300 <= int(made) <= int(asked)
-            await shows(page, "asked", int(asked))
+            assert 300 <= int(made) <= int(requested)
+            await shows(page, "requested", int(requested))
 
             # Closing the tab does, too.
             await page.click("text=HOOLI")
@@ -198,7 +201,7 @@ async def test_the_page_may_have_another_origin_if_the_server_lists_it(chromium:
             await page.wait_for_selector("#connection[data-state=open]")
             await page.fill("#rate", "200")
             await page.click("#toggle")
-            await reaches(page, "arrived", 100)
+            await reaches(page, "received", 100)
             await page.click("#toggle")
             await says(server, "ACME: cancelled")
 

@@ -130,12 +130,12 @@ def test_the_table_answers_every_input_in_every_state() -> None:
 
 
 @pytest.mark.parametrize("state", State)
-def test_a_request_on_a_stream_that_lives_means_nothing(state: State) -> None:
+def test_a_request_on_an_open_stream_is_ignored(state: State) -> None:
     assert step(state, Input.REQUEST) == (state, Action.IGNORE)
 
 
 @pytest.mark.parametrize("state", State)
-def test_who_receives_takes_elements_and_who_sends_takes_demand(state: State) -> None:
+def test_receiving_states_accept_elements_and_sending_states_demand(state: State) -> None:
     takes = step(state, Input.NEXT).action in (Action.DELIVER, Action.FINISH)
     assert takes == (state in RECEIVING_STATES)
     ends = step(state, Input.SEND_COMPLETE).action is Action.COMPLETE_SENT

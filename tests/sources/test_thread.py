@@ -18,7 +18,7 @@ from tests.harness.leftover_checks import Context
 
 if TYPE_CHECKING:
     from reactive_aio.flow import Flow
-    from reactive_aio.testing._thread_monitor import Parkable
+    from reactive_aio.testing import Parkable
 
 
 def failing() -> Iterator[int]:

@@ -1,1 +1,1 @@
-"""What moves the bytes of a connection: sockets, byte streams of anyio, memory."""
+"""Transports: sockets, WebSockets, ASGI servers, byte streams of anyio, and memory."""

@@ -204,8 +204,7 @@ def _plan(
     require_option(function, "rows", rows, ROW_KINDS)
     require_option(function, "mode", mode, READ_MODES)
     require_option(function, "output_mode", output_mode, _OUTPUT_MODES)
-    if rows == "dict":
-        require_unique_names(df.schema)
+    require_unique_names(df.schema, rows)
     options = {} if checkpoint is None else {"checkpointLocation": fspath(checkpoint)}
     return QueryPlan(
         df=df, inherit=inherit_properties(df), name=function, kind=rows, mode=mode,
