@@ -1,20 +1,21 @@
 """Connect, make the request of the command line, and write the response."""
 
 import sys
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final
 
-from anyio import sleep
+from anyio import Event, sleep
 
 from ...errors import EmptyFlow, ReactiveError
 from ..client import connect
 from ..payloads import Codec
 from ..protocol.errors import ConnectionLost, StreamFailed
 from ..protocol.resume import Resumption
-from .batch_subscriber import BatchSubscriber
 from .terminal import Progress, read_lines, write
 
 if TYPE_CHECKING:
     from ...flow import Flow
+    from ...spec import Subscription
     from ..client import Client
     from .arguments import CommandOptions
 
@@ -84,7 +85,7 @@ async def _request(options: "CommandOptions", client: "Client[bytes]") -> None:
 async def _show(options: "CommandOptions", flow: "Flow[bytes]") -> None:
     """Write the elements as they come; request more once they are written."""
     progress = Progress(sys.stderr, shown=options.progress)
-    subscriber = BatchSubscriber(options.request_n, progress)
+    subscriber = _BatchSubscriber(options.request_n, progress)
     (flow if options.take is None else flow.take(options.take)).subscribe(subscriber)
     try:
         async for batch in subscriber.batches():
@@ -92,6 +93,63 @@ async def _show(options: "CommandOptions", flow: "Flow[bytes]") -> None:
     finally:
         subscriber.cancel()
         progress.end()
+
+
+class _BatchSubscriber:
+    """Buffers the elements that are not written yet: never more than *request_n*."""
+
+    def __init__(self, request_n: int, progress: "Progress") -> None:
+        self._request_n = request_n
+        self._progress = progress
+        self._buffer: list[bytes] = []
+        self._subscription: Subscription | None = None
+        self._is_done = False
+        self._error: BaseException | None = None
+        self._changed = Event()
+
+    async def batches(self) -> AsyncIterator[list[bytes]]:
+        """Yield the elements as they come; at the end, raise the error of a failure."""
+        while True:
+            await self._changed.wait()
+            self._changed = Event()
+            batch, self._buffer = self._buffer, []
+            if batch:
+                yield batch
+                self._progress.add_received(len(batch))
+                self._request(len(batch))
+            elif self._error is not None:
+                raise self._error
+            elif self._is_done:
+                return
+            if self._is_done:
+                self._changed.set()
+
+    def cancel(self) -> None:
+        if self._subscription is not None and not self._is_done:
+            self._is_done = True
+            self._subscription.cancel()
+
+    def _request(self, n: int) -> None:
+        if self._subscription is not None and not self._is_done:
+            self._progress.add_requested(n)
+            self._subscription.request(n)
+
+    # -- the subscriber ----------------------------------------------------------------------------
+    def on_subscribe(self, subscription: "Subscription", /) -> None:
+        self._subscription = subscription
+        self._request(self._request_n)
+
+    def on_next(self, element: bytes, /) -> None:
+        self._buffer.append(element)
+        self._changed.set()
+
+    def on_error(self, error: BaseException, /) -> None:
+        self._is_done, self._error = True, error
+        self._changed.set()
+
+    def on_complete(self) -> None:
+        self._is_done = True
+        self._changed.set()
 
 
 def _formatted(show: str, elements: "list[bytes]") -> bytes:
