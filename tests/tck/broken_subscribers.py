@@ -91,7 +91,7 @@ BROKEN_WHITE_BOXES = [
     _row("setup_probe_and_puppet_work", "2.13", "has a puppet that raises", "no strings"),
     _row("setup_probe_and_puppet_work", "2.6", "ignores the command to cancel",
          "cancel() has not come"),
-    _row("spec201_requests_on_command", "2.1", "never requests", "nothing is requested"),
+    _row("spec201_probed_requests_what_it_takes", "2.1", "never requests", "nothing is requested"),
     _row("spec202_probed_does_not_block_the_loop", "2.2", "computes in on_next",
          "on_next blocked the loop for"),
     _row("spec203_probed_calls_nothing_in_on_complete", "2.3",

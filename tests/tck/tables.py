@@ -11,7 +11,7 @@ from typing import Final
 
 from reactive_aio.tck import Law
 from reactive_aio.tck.laws import BLACK_BOX, PROCESSOR, PUBLISHER, WHITE_BOX
-from reactive_aio.tck.laws.black_box import UNTESTED_BLACK_BOX
+from reactive_aio.tck.laws.subscribers import UNTESTED_BLACK_BOX
 from reactive_aio.tck.network.laws import WIRE_LAWS
 from reactive_aio.tck.network.rules import WIRE_RULES
 from reactive_aio.tck.network.server_profile import ROUTES

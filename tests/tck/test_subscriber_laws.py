@@ -7,7 +7,7 @@ import pytest
 
 from reactive_aio.tck import Law, Outcome, check
 from reactive_aio.tck.laws import BLACK_BOX, WHITE_BOX
-from reactive_aio.tck.laws.black_box import UNTESTED_BLACK_BOX
+from reactive_aio.tck.laws.subscribers import UNTESTED_BLACK_BOX
 from tests.tck.broken_candidate import (
     PATIENT,
     BrokenCandidate,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Final
+from typing import Final, cast
 
 from ..law import Law
 from ..rules import rule_order
@@ -13,8 +13,11 @@ __all__ = ("BLACK_BOX", "LAWS", "PROCESSOR", "PUBLISHER", "WHITE_BOX")
 
 def _found() -> Iterator[Law]:
     for module in iter_modules(__path__):
-        members = vars(import_module(f"{__name__}.{module.name}")).values()
-        yield from (each for each in members if isinstance(each, Law))
+        members: dict[str, object] = vars(import_module(f"{__name__}.{module.name}"))
+        for member in members.values():
+            # A decorator may make several laws of one scenario.
+            made = cast("tuple[object, ...]", member) if isinstance(member, tuple) else (member,)
+            yield from (each for each in made if isinstance(each, Law))
 
 
 _ALL: Final = sorted(_found(), key=lambda law: (rule_order(law.rule), law.name))

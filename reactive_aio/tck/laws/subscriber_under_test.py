@@ -115,35 +115,28 @@ class SubscriberUnderTest:
             count += 1
         return count
 
-    async def expect_completion(self, rule: str) -> None:
-        """Wait until on_complete has reached the probe."""
+    async def expect_end(self, error: BaseException | None, rule: str) -> None:
+        """Wait until on_complete, or on_error with *error* itself, has reached the probe."""
         await self.upstream.require_inner_subscriber()
         probe = self.probe
-        if probe is not None:
-            what = "on_complete was sent and has not reached the probe"
-            await self.context.wait_until(
-                lambda: probe.completions or probe.errors, rule, what, self.upstream.journal
-            )
-            errors = probe.errors
+        if probe is None:
+            return
+        signal = "on_complete" if error is None else f"on_error({safe_repr(error)})"
+        await self.context.wait_until(
+            lambda: probe.completions or probe.errors,
+            rule,
+            f"{signal} was sent and has not reached the probe",
+            self.upstream.journal,
+        )
+        if error is None:
+            errors = safe_repr(probe.errors, 80)
             self.upstream.require(
-                not errors, rule, f"on_complete was sent, {safe_repr(errors, 80)} was received"
+                not probe.errors, rule, f"{signal} was sent, {errors} was received"
             )
-
-    async def expect_error(self, error: BaseException, rule: str) -> None:
-        """Wait until *error* itself has reached the probe."""
-        await self.upstream.require_inner_subscriber()
-        probe = self.probe
-        if probe is not None:
-            what = f"on_error({safe_repr(error)}) was sent and has not reached the probe"
-            await self.context.wait_until(
-                lambda: probe.completions or probe.errors, rule, what, self.upstream.journal
-            )
-            received = probe.errors[0] if probe.errors else "a completion"
-            self.upstream.require(
-                received is error,
-                rule,
-                f"on_error({safe_repr(error)}) was sent, {safe_repr(received, 80)} was received",
-            )
+            return
+        received = probe.errors[0] if probe.errors else "a completion"
+        what = f"{signal} was sent, {safe_repr(received, 80)} was received"
+        self.upstream.require(received is error, rule, what)
 
 
 async def new_black_box(

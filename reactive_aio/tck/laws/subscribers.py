@@ -1,0 +1,535 @@
+"""Laws for subscribers: as a black box, by their requests, and as a white box with a probe."""
+
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any, Final, Protocol
+
+from ...testing.safe_repr import safe_repr
+from ..law import SETUP, Law, NotJudged, law
+from ..rules import Strength
+from ..scenario.equality import all_same
+from ..scenario.heartbeat import Heartbeat
+from ..scenario.law_context import LawContext
+from ..scenario.upstream import EqualSubscription, UpstreamSubscription
+from .subscriber_steps import (
+    MAX_SENT,
+    answer_inside_request,
+    bring_to_cancel,
+    cancel_second_subscription,
+    receive_end_inside_request,
+    refuse_none,
+    require_reported,
+    terminate,
+    unusual_errors,
+)
+from .subscriber_under_test import SubscriberUnderTest, new_black_box, new_white_box
+
+__all__ = ("UNTESTED_BLACK_BOX",)
+
+UNTESTED_BLACK_BOX: Final[dict[str, str]] = {
+    "untested_spec206_blackbox_mustCallSubscriptionCancelIfItIsNoLongerValid": (
+        "only the subscriber knows when it needs no more; a white box is commanded to cancel"
+    ),
+    "untested_spec211_blackbox_mustMakeSureThatAllCallsOnItsMethodsHappenBeforeTheProcessing"
+    "OfTheRespectiveEvents": "its processing is not observed; that of a white box is",
+}
+"""Tests of the JVM's kit for which there is no law, and why."""
+
+ATTEMPTS: Final = 3
+
+
+class NewSubscriber(Protocol):
+    """Makes the subscriber of a scenario, as a black box or as a white box."""
+
+    def __call__(
+        self, kind: type[UpstreamSubscription] = ..., /
+    ) -> Awaitable[SubscriberUnderTest]: ...
+
+
+Scenario = Callable[[NewSubscriber], Coroutine[Any, Any, None]]
+
+
+def subscriber_laws(
+    rule: str, black_box_test: str, white_box_test: str, strength: Strength = Strength.MUST
+) -> Callable[[Scenario], tuple[Law, Law]]:
+    """Make two laws of a scenario: for a black box, and as ``spec…_probed_…`` for a white box.
+
+    The tests are those of the JVM's kit with the same meaning.
+    """
+
+    def decorate(scenario: Scenario) -> tuple[Law, Law]:
+        async def black_box(context: LawContext) -> None:
+            await scenario(partial(new_black_box, context))
+
+        async def white_box(context: LawContext) -> None:
+            await scenario(partial(new_white_box, context))
+
+        prefix, _, rest = scenario.__name__.partition("_")
+        black_box.__name__, white_box.__name__ = scenario.__name__, f"{prefix}_probed_{rest}"
+        black_box.__doc__ = white_box.__doc__ = scenario.__doc__
+        return (
+            law(rule, "subscriber", strength=strength, jvm=(black_box_test,))(black_box),
+            law(rule, "whitebox_subscriber", strength=strength, jvm=(white_box_test,))(white_box),
+        )
+
+    return decorate
+
+
+# -- laws for both -------------------------------------------------------------------------------
+@subscriber_laws(
+    "2.1",
+    "required_spec201_blackbox_mustSignalDemandViaSubscriptionRequest",
+    "required_spec201_mustSignalDemandViaSubscriptionRequest",
+)
+async def spec201_requests_what_it_takes(new: NewSubscriber) -> None:
+    """Elements arrive as requested, in three rounds."""
+    tested = await (await new()).start()
+    await tested.trigger_demand(3)
+    for _ in range(3):
+        await tested.send_requested()
+        await tested.context.settle()
+        if tested.upstream.cancel_calls:
+            return
+        if not tested.sendable and (tested.probe or tested.context.candidate.trigger_request):
+            await tested.trigger_demand(3)
+    await tested.upstream.on_complete()
+    await tested.expect_end(None, "2.1")
+
+
+@subscriber_laws(
+    "2.2",
+    "untested_spec202_blackbox_shouldAsynchronouslyDispatch",
+    "untested_spec202_shouldAsynchronouslyDispatch",
+    strength=Strength.SHOULD,
+)
+async def spec202_does_not_block_the_loop(new: NewSubscriber) -> None:
+    """No signal, and no task or callback that it makes, blocks the loop."""
+    with Heartbeat() as heartbeat:
+        for attempt in range(ATTEMPTS):
+            tested = await new()
+            tested.upstream.heartbeat = heartbeat
+            await tested.start()
+            await tested.trigger_demand(2)
+            await tested.send_requested(2)
+            await tested.upstream.on_complete()
+            took, signal = tested.upstream.longest_block
+            if took <= tested.context.timeouts.max_block:
+                return
+            if attempt == ATTEMPTS - 1:
+                tested.upstream.require(False, "2.2", f"{signal} blocked the loop for {took:.1f} s")
+
+
+@subscriber_laws(
+    "2.3",
+    "required_spec203_blackbox_mustNotCallMethodsOnSubscriptionOrPublisherInOnComplete",
+    "required_spec203_mustNotCallMethodsOnSubscriptionOrPublisherInOnComplete",
+)
+async def spec203_calls_nothing_in_on_complete(new: NewSubscriber) -> None:
+    """Neither on_complete nor a task or callback that it makes calls the subscription."""
+    for sent in (0, 2):
+        await terminate(await new(), None, sent, "2.3")
+
+
+@subscriber_laws(
+    "2.3",
+    "required_spec203_blackbox_mustNotCallMethodsOnSubscriptionOrPublisherInOnError",
+    "required_spec203_mustNotCallMethodsOnSubscriptionOrPublisherInOnError",
+)
+async def spec203_calls_nothing_in_on_error(new: NewSubscriber) -> None:
+    """Neither on_error nor a task or callback that it makes calls the subscription."""
+    for sent in (0, 2):
+        await terminate(await new(), RuntimeError("broken"), sent, "2.3")
+
+
+@subscriber_laws(
+    "2.4",
+    "untested_spec204_blackbox_mustConsiderTheSubscriptionAsCancelledInAfterRecieving"
+    "OnCompleteOrOnError",
+    "untested_spec204_mustConsiderTheSubscriptionAsCancelledInAfterRecievingOnCompleteOrOnError",
+)
+async def spec204_requests_nothing_after_the_end(new: NewSubscriber) -> None:
+    """After a terminal signal nothing more is requested; a cancellation is allowed."""
+    for end in (None, RuntimeError("broken")):
+        await terminate(await new(), end, 2, "2.4")
+
+
+@subscriber_laws(
+    "2.5",
+    "required_spec205_blackbox_mustCallSubscriptionCancelIfItAlreadyHasAnSubscription"
+    "AndReceivesAnotherOnSubscribeSignal",
+    "required_spec205_mustCallSubscriptionCancelIfItAlreadyHasAnSubscriptionAnd"
+    "ReceivesAnotherOnSubscribeSignal",
+)
+async def spec205_cancels_a_second_subscription(new: NewSubscriber) -> None:
+    """A second subscription is cancelled and never requested from; the first remains in use."""
+    await cancel_second_subscription(await new())
+
+
+@subscriber_laws(
+    "2.7",
+    "untested_spec207_blackbox_mustEnsureAllCallsOnItsSubscriptionTakePlaceFromThe"
+    "SameThreadOrTakeCareOfSynchronization",
+    "untested_spec207_mustEnsureAllCallsOnItsSubscriptionTakePlaceFromTheSameThreadOr"
+    "TakeCareOfSynchronization",
+)
+async def spec207_calls_one_at_a_time(new: NewSubscriber) -> None:
+    """Calls of request and cancel take a moment, and do not overlap."""
+    tested = await new()
+    tested.upstream.call_seconds = 0.001
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        await tested.start()
+        await tested.trigger_demand()
+        for _ in range(12):
+            if tested.sendable:
+                await tested.upstream.on_next()
+            await tested.context.turn()
+            if tested.probe is not None and not tested.sendable:
+                await tested.trigger_demand()
+        await tested.context.settle()
+    finally:
+        sys.setswitchinterval(before)
+
+
+@subscriber_laws(
+    "2.8",
+    "untested_spec208_blackbox_mustBePreparedToReceiveOnNextSignalsAfterHavingCalled"
+    "SubscriptionCancel",
+    "required_spec208_mustBePreparedToReceiveOnNextSignalsAfterHavingCalledSubscriptionCancel",
+)
+async def spec208_accepts_elements_after_cancel(new: NewSubscriber) -> None:
+    """Elements that arrive after it has cancelled do not make it raise."""
+    tested = await bring_to_cancel(await new())
+    for _ in range(max(0, min(3, tested.upstream.requested - tested.upstream.sent))):
+        await tested.upstream.on_next()
+    if tested.probe is not None:
+        for _ in range(2):
+            await tested.command("trigger_request", 1)
+    await tested.context.settle()
+
+
+@subscriber_laws(
+    "2.9",
+    "required_spec209_blackbox_mustBePreparedToReceiveAnOnCompleteSignalWithPrecedingRequestCall",
+    "required_spec209_mustBePreparedToReceiveAnOnCompleteSignalWithPrecedingRequestCall",
+)
+async def spec209_takes_completion_after_a_request(new: NewSubscriber) -> None:
+    """It requests, and receives on_complete instead of an element."""
+    tested = await (await new()).start()
+    await tested.trigger_demand()
+    await tested.upstream.on_complete()
+    await require_reported(tested, None, "2.9")
+
+
+@subscriber_laws(
+    "2.9",
+    "required_spec209_blackbox_mustBePreparedToReceiveAnOnCompleteSignalWithout"
+    "PrecedingRequestCall",
+    "required_spec209_mustBePreparedToReceiveAnOnCompleteSignalWithoutPrecedingRequestCall",
+)
+async def spec209_takes_completion_at_once(new: NewSubscriber) -> None:
+    """on_complete follows on_subscribe immediately."""
+    tested = await (await new()).start()
+    await tested.upstream.on_complete()
+    await require_reported(tested, None, "2.9")
+
+
+@subscriber_laws(
+    "2.10",
+    "required_spec210_blackbox_mustBePreparedToReceiveAnOnErrorSignalWithPrecedingRequestCall",
+    "required_spec210_mustBePreparedToReceiveAnOnErrorSignalWithPrecedingRequestCall",
+)
+async def spec210_takes_an_error_after_a_request(new: NewSubscriber) -> None:
+    """It requests, and receives on_error instead of an element."""
+    error = RuntimeError("broken")
+    tested = await (await new()).start()
+    await tested.trigger_demand()
+    await tested.upstream.on_error(error)
+    await require_reported(tested, error, "2.10")
+
+
+@subscriber_laws(
+    "2.10",
+    "required_spec210_blackbox_mustBePreparedToReceiveAnOnErrorSignalWithoutPrecedingRequestCall",
+    "required_spec210_mustBePreparedToReceiveAnOnErrorSignalWithoutPrecedingRequestCall",
+)
+async def spec210_takes_an_error_at_once(new: NewSubscriber) -> None:
+    """on_error follows on_subscribe immediately."""
+    error = RuntimeError("broken")
+    tested = await (await new()).start()
+    await tested.upstream.on_error(error)
+    await require_reported(tested, error, "2.10")
+
+
+@subscriber_laws(
+    "2.12",
+    "untested_spec212_blackbox_mustNotCallOnSubscribeMoreThanOnceBasedOnObjectEquality",
+    "untested_spec212_mustNotCallOnSubscribeMoreThanOnceBasedOnObjectEquality_specViolation",
+)
+async def spec212_compares_subscriptions_by_identity(new: NewSubscriber) -> None:
+    """A second subscription that equals the first is cancelled as well."""
+    await cancel_second_subscription(await new(EqualSubscription), EqualSubscription)
+    tested = await (await new()).start()
+    await tested.trigger_demand(2)
+    await tested.upstream.on_subscribe()
+    await tested.context.settle()
+    await tested.send_requested(2)
+
+
+@subscriber_laws(
+    "2.13",
+    "required_spec213_blackbox_onSubscribe_mustThrowNullPointerExceptionWhenParametersAreNull",
+    "required_spec213_onSubscribe_mustThrowNullPointerExceptionWhenParametersAreNull",
+)
+async def spec213_refuses_none_in_on_subscribe(new: NewSubscriber) -> None:
+    """on_subscribe(None) raises TypeError to the caller."""
+    tested = await new()
+    await refuse_none(tested, "on_subscribe", is_started=False)
+    if tested.probe is not None:
+        await refuse_none(await new(), "on_subscribe", is_started=True)
+
+
+@subscriber_laws(
+    "2.13",
+    "required_spec213_blackbox_onNext_mustThrowNullPointerExceptionWhenParametersAreNull",
+    "required_spec213_onNext_mustThrowNullPointerExceptionWhenParametersAreNull",
+)
+async def spec213_refuses_none_in_on_next(new: NewSubscriber) -> None:
+    """on_next(None) raises TypeError to the caller."""
+    await refuse_none(await new(), "on_next", is_started=True)
+
+
+@subscriber_laws(
+    "2.13",
+    "required_spec213_blackbox_onError_mustThrowNullPointerExceptionWhenParametersAreNull",
+    "required_spec213_onError_mustThrowNullPointerExceptionWhenParametersAreNull",
+)
+async def spec213_refuses_none_in_on_error(new: NewSubscriber) -> None:
+    """on_error(None) raises TypeError to the caller."""
+    await refuse_none(await new(), "on_error", is_started=True)
+
+
+@subscriber_laws(
+    "2.13",
+    "untested_spec213_blackbox_failingOnSignalInvocation",
+    "untested_spec213_failingOnSignalInvocation",
+)
+async def spec213_returns_normally(new: NewSubscriber) -> None:
+    """No signal raises or runs forever, whatever the error that on_error brings."""
+    for error in unusual_errors():
+        tested = await (await new()).start()
+        await tested.trigger_demand(2)
+        await tested.send_requested(2)
+        await tested.upstream.on_error(error)
+        await tested.context.turn()
+        await require_reported(tested, error, "2.13")
+
+
+@subscriber_laws(
+    "3.1",
+    "untested_spec301_blackbox_mustNotBeCalledOutsideSubscriberContext",
+    "untested_spec301_mustNotBeCalledOutsideSubscriberContext",
+)
+async def spec301_uses_its_own_subscription(new: NewSubscriber) -> None:
+    """One of two subscribers is served; it does not call the other one's subscription."""
+    one, other = await new(), await new()
+    for tested in (one, other):
+        await tested.start()
+        await tested.trigger_demand()
+    await one.context.settle()
+    before = other.upstream.request_calls, other.upstream.cancel_calls
+    await one.trigger_demand(4)
+    await one.send_requested(4)
+    if one.probe is not None and not one.upstream.cancel_calls:
+        await one.command("trigger_request", 3)
+    await one.context.settle()
+    after = other.upstream.request_calls, other.upstream.cancel_calls
+    what = "one subscriber was served, and the subscription of another one was called"
+    other.upstream.require(before == after, "3.1", what)
+
+
+@subscriber_laws(
+    "3.10",
+    "untested_spec310_blackbox_requestMaySynchronouslyCallOnNextOnSubscriber",
+    "untested_spec310_requestMaySynchronouslyCallOnNextOnSubscriber",
+    strength=Strength.MAY,
+)
+async def spec310_takes_elements_inside_request(new: NewSubscriber) -> None:
+    """A publisher may send elements before request returns; no signal raises."""
+    tested = await new()
+    upstream = tested.upstream
+
+    def send_elements() -> None:
+        while upstream.outstanding > 0 and upstream.sent < MAX_SENT:
+            upstream.signal_inside_request("on_next", upstream.next_element())
+
+    await answer_inside_request(tested, 3, send_elements)
+    probe = tested.probe
+    if probe is not None:
+        sent = upstream.sent
+        what = f"{sent} elements were sent inside of request, {len(probe.elements)} received"
+        upstream.require(len(probe.elements) <= sent, "2.11", what)
+        received = safe_repr(probe.elements, 80)
+        what = f"3 elements were requested and sent inside of request: {received}"
+        upstream.require(len(probe.elements) >= min(sent, 3), "2.11", what)
+
+
+@subscriber_laws(
+    "3.11",
+    "untested_spec311_blackbox_requestMaySynchronouslyCallOnCompleteOrOnError",
+    "untested_spec311_requestMaySynchronouslyCallOnCompleteOrOnError",
+    strength=Strength.MAY,
+)
+async def spec311_takes_the_end_inside_request(new: NewSubscriber) -> None:
+    """A publisher may send on_complete before request returns; it does not raise."""
+    await receive_end_inside_request(await new(), None)
+
+
+@subscriber_laws(
+    "3.14",
+    "untested_spec314_blackbox_cancelMayCauseThePublisherToShutdownIfNoOtherSubscriptionExists",
+    "untested_spec314_cancelMayCauseThePublisherToShutdownIfNoOtherSubscriptionExists",
+    strength=Strength.MAY,
+)
+async def spec314_takes_the_end_after_cancel(new: NewSubscriber) -> None:
+    """A publisher that shuts down after cancel() sends on_complete; no signal raises."""
+    tested = await bring_to_cancel(await new())
+    await tested.upstream.on_complete()
+    await tested.context.settle()
+
+
+@subscriber_laws(
+    "3.15",
+    "untested_spec315_blackbox_cancelMustNotThrowExceptionAndMustSignalOnError",
+    "untested_spec315_cancelMustNotThrowExceptionAndMustSignalOnError",
+)
+async def spec315_takes_an_error_after_cancel(new: NewSubscriber) -> None:
+    """cancel() fails, returns normally and reports the failure by on_error; no signal raises."""
+    tested = await bring_to_cancel(await new())
+    await tested.upstream.on_error(RuntimeError("broken"))
+    await tested.context.settle()
+
+
+@subscriber_laws(
+    "3.16",
+    "untested_spec316_blackbox_requestMustNotThrowExceptionAndMustOnErrorTheSubscriber",
+    "untested_spec316_requestMustNotThrowExceptionAndMustOnErrorTheSubscriber",
+)
+async def spec316_takes_an_error_inside_request(new: NewSubscriber) -> None:
+    """request() fails and reports it by on_error before it returns; no signal raises."""
+    await receive_end_inside_request(await new(), RuntimeError("broken"))
+
+
+# -- laws for one of them -------------------------------------------------------------------------
+@law(
+    "3.8",
+    "subscriber",
+    jvm=("untested_spec308_blackbox_requestMustRegisterGivenNumberElementsToBeProduced",),
+)
+async def spec308_takes_all_it_has_requested(context: LawContext) -> None:
+    """All requested elements arrive without a pause, and it accepts them."""
+    tested = await (await new_black_box(context)).start()
+    await tested.trigger_demand(2)
+    await context.settle()
+    for _ in range(min(tested.upstream.outstanding, MAX_SENT)):
+        if not tested.upstream.outstanding:
+            break
+        await tested.upstream.on_next()
+    await context.settle()
+
+
+@law(SETUP, "whitebox_subscriber", jvm=("required_exerciseWhiteboxHappyPath",))
+async def setup_probe_and_puppet_work(context: LawContext) -> None:
+    """Elements requested on command reach the probe, and a cancel on command goes upstream."""
+    tested = await (await new_white_box(context)).start()
+    await tested.trigger_demand(1)
+    await tested.command("trigger_request", 1)
+    await tested.send_element()
+    await tested.upstream.wait_for_demand()
+    await tested.send_element()
+    await tested.trigger_demand(1)
+    await tested.send_element()
+    await tested.command("signal_cancel")
+    if context.candidate.processor is None:
+        what = "the puppet was commanded to cancel, and cancel() has not come"
+        await tested.upstream.wait_for_cancel("2.6", what)
+    tested.upstream.require(
+        tested.received == 3, "2.11", f"3 elements were sent, {tested.received} received"
+    )
+
+
+@law(
+    "2.6",
+    "whitebox_subscriber",
+    jvm=("untested_spec206_mustCallSubscriptionCancelIfItIsNoLongerValid",),
+)
+async def spec206_cancels_on_command(context: LawContext) -> None:
+    """A subscription that is no longer needed is cancelled, with demand or without."""
+    for has_demand in (True, False):
+        tested = await (await new_white_box(context)).start()
+        if has_demand:
+            await tested.trigger_demand()
+        await tested.command("signal_cancel")
+        await context.settle()
+        if not tested.upstream.cancel_calls and context.candidate.processor is not None:
+            raise NotJudged("the processor continues when its subscriber cancels, as it may")
+        what = "the puppet was commanded to cancel, and cancel() has not come"
+        await tested.upstream.wait_for_cancel("2.6", what)
+
+
+@law(
+    "2.11",
+    "whitebox_subscriber",
+    jvm=(
+        "untested_spec211_mustMakeSureThatAllCallsOnItsMethodsHappenBeforeTheProcessing"
+        "OfTheRespectiveEvents",
+    ),
+)
+async def spec211_receives_in_order(context: LawContext) -> None:
+    """Each signal is received once, in the order in which it was sent."""
+    tested = await (await new_white_box(context)).start()
+    sent: list[object] = []
+    while len(sent) < 6:
+        await tested.trigger_demand(3)
+        for _ in range(min(3, tested.upstream.outstanding)):
+            sent += [await tested.upstream.on_next()]
+    await context.wait_until(
+        lambda: tested.received >= len(sent),
+        "2.11",
+        f"{len(sent)} elements were sent and have not all reached the probe",
+        tested.upstream.journal,
+    )
+    await tested.upstream.on_complete()
+    await tested.expect_end(None, "2.11")
+    await context.settle()
+    assert tested.probe is not None
+    received, ends = tested.probe.elements, tested.probe.completions + len(tested.probe.errors)
+    tested.upstream.require(
+        all_same(received, sent),
+        "2.11",
+        f"{safe_repr(sent, 80)} were sent, {safe_repr(received, 80)} received",
+    )
+    tested.upstream.require(
+        ends == 1, "2.11", f"one terminal signal was sent, {ends} were received"
+    )
+
+
+@law(
+    "3.8",
+    "whitebox_subscriber",
+    jvm=("required_spec308_requestMustRegisterGivenNumberElementsToBeProduced",),
+)
+async def spec308_requests_add_up(context: LawContext) -> None:
+    """Commands to request two and then three elements amount to five requested upstream."""
+    tested = await (await new_white_box(context)).start()
+    for n in (2, 3):
+        await tested.command("trigger_request", n)
+        for _ in range(n):
+            await tested.upstream.wait_for_demand("3.8")
+            await tested.send_element()
+    await context.settle()
+    tested.upstream.require(
+        tested.received == 5, "3.8", f"5 elements were sent, {tested.received} received"
+    )
