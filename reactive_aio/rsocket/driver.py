@@ -287,7 +287,7 @@ class Driver:
     def take_over(self, other: "Driver", frame: "Resume") -> bool:
         """Resume this session on the transport of *other*, which received *frame*, if possible."""
         transport, rebind = other._transport, other._rebind
-        is_same_framing = self.connection.prefixed is other.connection.prefixed
+        is_same_framing = self.connection.length_prefixed is other.connection.length_prefixed
         if transport is None or rebind is None or not is_same_framing:
             return False
         if not self.connection.resume(frame, self.loop_handle.time()):
