@@ -126,7 +126,7 @@ class FastPath:
             stream = by_id.get(stream_id)
             if type(stream) is not ExpectedResponse or stream.reassembly is not None:
                 break
-            if output.requests:  # it may precede its request
+            if stream_id in output.requests:  # a response before its request
                 output.clear(stream)
             del by_id[stream_id]
             responses.append((stream_id, data[at + _HEAD_SIZE : stop]))
@@ -171,7 +171,8 @@ class FastPath:
         size = len(data) + (HEADER if metadata is None else HEADER + 3 + len(metadata))
         # Streams begin in the order of their ids: no request precedes others that are queued.
         is_busy = output.queued_bytes >= COALESCE_LIMIT or output.ready
-        if size > self._small_frame or is_busy or not opener.is_unrestricted:
+        is_restricted = opener.close_reason or opener.received_lease is not None
+        if size > self._small_frame or is_busy or is_restricted:
             return opener.open(_RESPONSE, payload, 1)
         streams, by_id = self._open, self._by_id
         stream_id = streams.next  # as `next_id` does, nearly always without its call

@@ -70,11 +70,6 @@ class StreamOpener:
         self.granted_lease.grant(lease.requests, lease.ttl / 1000, now)
         self._machine.output.put_control(encode(lease))
 
-    @property
-    def is_unrestricted(self) -> bool:
-        """Whether this side may open a stream without a lease."""
-        return not self.close_reason and self.received_lease is None
-
     def open(
         self, model: InteractionModel, payload: PayloadTuple, n: int, *, complete: bool = False
     ) -> int:
