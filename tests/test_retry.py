@@ -1,4 +1,4 @@
-"""RetryPolicy decides: when to try again, and after how long. It is a pure function."""
+"""RetryPolicy: when to try again, and after which delay."""
 
 from datetime import timedelta
 from typing import Any

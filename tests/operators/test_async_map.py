@@ -216,7 +216,7 @@ class TestAtOnce:
         await gates.pass_(0, 1, 2)
         await turns(12)
         assert probe.elements == [0]
-        assert gates.started == [0, 1, 2, 3], "two wait, one is at work"
+        assert gates.started == [0, 1, 2, 3], "two wait, one is running"
         await gates.pass_(3)
         await turns(12)
         assert gates.started == [0, 1, 2, 3]
@@ -252,7 +252,7 @@ class TestAtOnce:
         await gates.pass_(0, 1)
         gates.open[2].set_exception(Failed())
         await turns()
-        assert probe.signals == [0], "1 waits for demand, and the error behind it"
+        assert probe.signals == [0], "1 waits for demand, and the error follows it"
         probe.request(1)
         await probe.end()
         assert probe.elements == [0, 1]

@@ -250,7 +250,7 @@ class TestEnd:
     async def test_completing_does_not_call_back(self) -> None:
         handle = EmitterHandle()
         handle.probe.request(1)
-        handle.to.on_cancel(lambda: pytest.fail("nobody cancelled"))
+        handle.to.on_cancel(lambda: pytest.fail("there was no cancellation"))
         handle.to.complete()
 
     async def test_a_callback_that_raises_is_reported(

@@ -57,7 +57,7 @@ class TestInterval:
         await asyncio.sleep(5.5)
         assert probe.signals == [0]
         probe.request(2)
-        assert probe.signals == [0, 4], "the gap tells that three were missed"
+        assert probe.signals == [0, 4], "the gap shows that three were missed"
         await asyncio.sleep(1)
         assert probe.signals == [0, 4, 5]
         probe.cancel()
