@@ -49,7 +49,7 @@ from ._core.subscription.subscribing import subscribe
 from ._core.time_slice import TimeSlice
 from ._core.upstreams.coordinator import Coordinator
 from ._core.upstreams.forwarding import ForwardingCoordinator
-from ._core.upstreams.inner_subscriber import InnerSubscriber
+from ._core.upstreams.inner_subscriber import InnerSubscriber, run_now
 from ._core.upstreams.merging import MergingCoordinator, combine_errors
 from ._core.upstreams.sequential import SequentialCoordinator
 from ._core.upstreams.worker_pool import WorkerPool
@@ -94,6 +94,7 @@ __all__ = (
     "require_int",
     "require_policy",
     "require_sync_callable",
+    "run_now",
     "to_seconds",
 )
 

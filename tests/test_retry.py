@@ -1,4 +1,4 @@
-"""RetryPolicy decides: when to try again, and after how long. It is a pure function."""
+"""RetryPolicy: when to try again, and after which delay."""
 
 from datetime import timedelta
 from typing import Any
@@ -26,7 +26,7 @@ def test_there_are_never_more_attempts_than_allowed(
 
 
 @given(DELAYS, st.floats(1, 10), DELAYS, st.floats(0, 1), ATTEMPTS, RANDOM)
-def test_a_wait_is_never_longer_than_the_maximum_nor_shorter_than_jitter_allows(
+def test_a_delay_is_between_the_jitter_and_the_maximum(
     delay: float, factor: float, maximum: float, jitter: float, attempt: int, random: float
 ) -> None:
     policy = RetryPolicy(attempts=None, delay=delay, factor=factor, maximum=maximum, jitter=jitter)
@@ -38,13 +38,15 @@ def test_a_wait_is_never_longer_than_the_maximum_nor_shorter_than_jitter_allows(
 
 
 @given(st.floats(0.001, 1000), st.floats(0, 2000), DELAYS)
-def test_no_attempt_starts_when_time_is_over(within: float, elapsed: float, delay: float) -> None:
+def test_no_attempt_starts_after_the_time_budget(
+    within: float, elapsed: float, delay: float
+) -> None:
     policy = RetryPolicy(attempts=None, within=within, delay=delay, jitter=0)
     wait = policy.decide(1, OSError(), elapsed, 0)
     assert (wait is None) == (elapsed + min(delay, 60) > within)
 
 
-def test_waits_grow_by_the_factor() -> None:
+def test_delays_grow_by_the_factor() -> None:
     policy = RetryPolicy(attempts=9, delay=timedelta(seconds=1), factor=3, maximum=20, jitter=0)
     waits = [policy.decide(attempt, OSError(), 0, 0) for attempt in range(1, 6)]
     assert waits == [1, 3, 9, 20, 20]
@@ -61,7 +63,9 @@ def test_waits_grow_by_the_factor() -> None:
         (says_try_again, OSError("no"), False),
     ],
 )
-def test_only_some_errors_are_worth_it(only: Any, error: BaseException, covered: bool) -> None:
+def test_only_covered_errors_lead_to_another_attempt(
+    only: Any, error: BaseException, covered: bool
+) -> None:
     policy = RetryPolicy(only=only)
     assert policy.covers(error) is covered
     assert (policy.decide(1, error, 0, 0) is not None) is covered
@@ -92,7 +96,7 @@ def test_arguments_of_another_kind_are_refused_by_name(arguments: dict[str, Any]
         RetryPolicy(**arguments)
 
 
-def test_an_int_is_the_number_of_attempts_without_waiting() -> None:
+def test_an_int_is_the_number_of_attempts_without_delays() -> None:
     policy = RetryPolicy.of(5)
     assert (policy.attempts, policy.backoff(4, 0)) == (5, 0)
     assert RetryPolicy.of(policy) is policy

@@ -1,1 +1,1 @@
-"""The machinery under every flow. Pure but for ``loop``, which is the one door to asyncio."""
+"""The machinery of every flow. `loop` is its only module that imports asyncio."""

@@ -1,4 +1,4 @@
-"""Checks of operators' arguments: wrong ones raise at once, where the flow is put together."""
+"""Checks of operators' arguments: a wrong one raises where the flow is assembled."""
 
 from collections.abc import Callable
 from inspect import iscoroutinefunction
@@ -22,7 +22,7 @@ def require_callable(operator: str, parameter: str, value: Callable[..., Any]) -
 def require_sync_callable(
     operator: str, parameter: str, value: Callable[..., Any], remedy: str
 ) -> None:
-    """*value* must be a ``def`` function: a coroutine would be taken for its result."""
+    """*value* must not be a coroutine function: its coroutine would become the result."""
     require_callable(operator, parameter, value)
     call = getattr(value, "__call__", None)  # noqa: B004 - an object whose __call__ is async
     if iscoroutinefunction(value) or iscoroutinefunction(call):

@@ -1,4 +1,4 @@
-"""Demand: what was requested and is not yet delivered, saturating at 2**63-1 (rule 3.17)."""
+"""Demand: elements requested and not yet delivered, saturating at 2**63-1 (rule 3.17)."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from ..errors import IllegalDemand
 __all__ = ("UNBOUNDED", "Demand", "require_demand")
 
 UNBOUNDED: Final = 2**63 - 1
-"""A demand this large is never used up: it is not counted any more."""
+"""The demand that is not counted, since it never runs out."""
 
 
 def require_demand(n: object) -> int:
@@ -18,7 +18,7 @@ def require_demand(n: object) -> int:
 
 
 class Demand:
-    """A counter of outstanding demand, for coordinators and sources; an island counts inline."""
+    """A counter of outstanding demand, for coordinators and sources."""
 
     __slots__ = ("outstanding",)
 
@@ -36,11 +36,11 @@ class Demand:
         return self.outstanding == UNBOUNDED
 
     def add(self, n: int) -> None:
-        """Count *n* more; *n* has been checked by `positive`."""
+        """Add *n*, which `require_demand` has checked."""
         self.outstanding = min(self.outstanding + n, UNBOUNDED)
 
     def take(self, at_most: int) -> int:
-        """Use up to *at_most* of it and return how much that was."""
+        """Subtract up to *at_most*; return how much was subtracted."""
         if self.outstanding == UNBOUNDED:
             return at_most
         taken = min(at_most, self.outstanding)

@@ -10,8 +10,8 @@ Duration = float | timedelta
 
 
 def to_seconds(duration: Duration, name: str, *, zero: bool = False) -> float:
-    """Return *duration* in seconds; *name* is its parameter; with *zero*, it may be 0."""
-    # What callers without a type checker may give is refused here.
+    """Return *duration* in seconds. *name* is its parameter; with *zero*, it may be 0."""
+    # Callers without a type checker may pass anything.
     value = cast("object", duration)
     if isinstance(value, timedelta):
         value = value.total_seconds()

@@ -1,7 +1,7 @@
-"""The one door to asyncio: scheduling, waking from a thread, hopping to an executor, reporting.
+"""The only module that imports asyncio: scheduling, threads, executors, sockets, error reports.
 
-A subscription belongs to the event loop on which it was made. Everything here is called on that
-loop's thread, except what is named ``…_threadsafe`` or says so.
+A subscription belongs to the event loop on which it was created. Every function here is called on
+that loop's thread, unless its name ends in ``_threadsafe`` or its docstring says otherwise.
 """
 
 import asyncio
@@ -52,24 +52,24 @@ T = TypeVar("T")
 CancelledError = asyncio.CancelledError
 _shut_down: type[Exception] | None = getattr(asyncio, "QueueShutDown", None)
 QUEUE_SHUT_DOWN: tuple[type[Exception], ...] = () if _shut_down is None else (_shut_down,)
-"""What a queue raises that was shut down, from Python 3.13 on."""
+"""What a queue raises after ``shutdown()``, which exists from Python 3.13 on."""
 
-# A task that only its own callbacks refer to may be collected while it is pending.
+# The collector may free a pending task that only its own callbacks refer to.
 _tasks: set[Task[Any]] = set()
 
 
 @coroutine
 def yield_to_loop() -> Generator[None, None, None]:
-    """Give the loop one turn."""
+    """Yield to the event loop for one turn."""
     yield
 
 
 class _Nesting(threading.local):
-    """How deep subscriptions call each other on this thread, and what waits for that to end."""
+    """How deeply calls between subscriptions are nested on this thread, and the deferred calls."""
 
     def __init__(self) -> None:
         self.depth = 0
-        self.waiting: deque[tuple[LoopHandle, Callable[..., object], tuple[object, ...]]] = deque()
+        self.deferred: deque[tuple[LoopHandle, Callable[..., object], tuple[object, ...]]] = deque()
 
 
 _DEEPEST: Final = 24  # a hundred boundaries in a row must not exhaust the stack
@@ -77,18 +77,18 @@ _nesting = _Nesting()
 
 
 class LoopHandle:
-    """What one subscription needs of the loop it was made on, and the context it was made in."""
+    """The event loop on which a subscription was created, and the context it was created in."""
 
-    __slots__ = ("context", "entered", "loop", "thread")
+    __slots__ = ("context", "event_loop", "is_entered", "thread")
 
     def __init__(self, what: str = "subscribe()") -> None:
         loop = asyncio._get_running_loop()
         if loop is None:
             raise NoRunningLoop(what)
-        self.loop: AbstractEventLoop = loop
+        self.event_loop: AbstractEventLoop = loop
         self.thread: int = get_ident()
         self.context: Context = copy_context()
-        self.entered: bool = False
+        self.is_entered: bool = False
 
     # -- scheduling -----------------------------------------------------------------------------
     @property
@@ -98,44 +98,44 @@ class LoopHandle:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the loop is closed, so that nothing can be scheduled any more."""
-        return self.loop.is_closed()
+        """Whether the loop is closed, so that nothing can be scheduled."""
+        return self.event_loop.is_closed()
 
     def run(self, work: Callable[..., object], *args: object) -> None:
-        """Run *work* now, in the subscription's context; a context cannot be entered twice."""
-        if self.entered:
+        """Run *work* now, in the subscription's context (which cannot be is_entered twice)."""
+        if self.is_entered:
             work(*args)
             return
         nesting = _nesting
-        self.entered = True
+        self.is_entered = True
         nesting.depth += 1
         try:
             self.context.run(work, *args)
         finally:
             nesting.depth -= 1
-            self.entered = False
-            if nesting.waiting and not nesting.depth:
-                _catch_up(nesting)
+            self.is_entered = False
+            if nesting.deferred and not nesting.depth:
+                _run_deferred(nesting)
 
     def run_or_defer(self, work: Callable[..., object], *args: object) -> None:
-        """The same; but deep inside others, *work* runs when the outermost has returned (3.3)."""
-        if _nesting.depth < _DEEPEST or self.entered:
+        """Like `run`; at a depth of 24 calls, *work* is deferred to the outermost one (3.3)."""
+        if _nesting.depth < _DEEPEST or self.is_entered:
             self.run(work, *args)
         else:
-            _nesting.waiting.append((self, work, args))
+            _nesting.deferred.append((self, work, args))
 
     def time(self) -> float:
-        """The loop's clock, in seconds; virtual where the loop's time is."""
-        return self.loop.time()
+        """The loop's clock, in seconds."""
+        return self.event_loop.time()
 
     def call_soon(self, callback: Callable[..., object], *args: object) -> Handle:
-        """Call back in the next turn, in the subscription's context."""
-        return self.loop.call_soon(self.run, callback, *args)
+        """Call *callback* in the next turn, in the subscription's context."""
+        return self.event_loop.call_soon(self.run, callback, *args)
 
     def call_soon_threadsafe(self, callback: Callable[..., object], *args: object) -> bool:
-        """The same from any thread; False if the loop is closed, and so nobody is left to call."""
+        """Like `call_soon`, from any thread; return False if the loop is closed."""
         try:
-            self.loop.call_soon_threadsafe(self.run, callback, *args)
+            self.event_loop.call_soon_threadsafe(self.run, callback, *args)
         except RuntimeError:
             return False
         return True
@@ -143,67 +143,67 @@ class LoopHandle:
     def call_later(
         self, seconds: float, callback: Callable[..., object], *args: object
     ) -> TimerHandle:
-        """Call back after *seconds*, in the subscription's context."""
-        return self.loop.call_later(seconds, self.run, callback, *args)
+        """Call *callback* after *seconds*, in the subscription's context."""
+        return self.event_loop.call_later(seconds, self.run, callback, *args)
 
     def create_future(self) -> Future[Any]:
-        return self.loop.create_future()
+        return self.event_loop.create_future()
 
     # -- tasks ----------------------------------------------------------------------------------
     def create_task(self, work: Coroutine[Any, Any, Any], name: str) -> Task[Any]:
-        """Start a task in a copy of the subscription's context; it is kept alive until it ends."""
-        task: Task[Any] = Task(work, loop=self.loop, name=name, context=self.context.copy())
+        """Start a task in a copy of the subscription's context, and keep it referenced."""
+        task: Task[Any] = Task(work, loop=self.event_loop, name=name, context=self.context.copy())
         _tasks.add(task)
         task.add_done_callback(_tasks.discard)
         return task
 
     def is_current_task(self, task: Task[Any] | None) -> bool:
         """Whether the caller runs in *task*."""
-        return task is not None and asyncio.current_task(self.loop) is task
+        return task is not None and asyncio.current_task(self.event_loop) is task
 
     # -- sockets --------------------------------------------------------------------------------
     def add_reader(self, connection: socket, callback: Callable[..., object]) -> None:
-        """Call back, in the subscription's context, in every turn in which it can be read."""
-        self.loop.add_reader(connection, self.run, callback)
+        """Call *callback*, in the subscription's context, in every turn with data to read."""
+        self.event_loop.add_reader(connection, self.run, callback)
 
     def remove_reader(self, connection: socket) -> None:
-        """Do so no more; to be called before the socket is closed."""
-        with suppress(RuntimeError):  # a loop that is closed watches nothing
-            self.loop.remove_reader(connection)
+        """Undo `add_reader`; call it before the socket is closed."""
+        with suppress(RuntimeError):  # the loop is closed
+            self.event_loop.remove_reader(connection)
 
     # -- threads --------------------------------------------------------------------------------
     def run_in_executor(
         self, executor: Executor | None, work: Callable[..., T], *args: object
     ) -> Future[T]:
         """Run *work* on an executor's thread, in the subscription's context."""
-        context = self.context.copy()  # one thread at a time may be in a context
-        return self.loop.run_in_executor(executor, partial(context.run, work, *args))
+        context = self.context.copy()  # only one thread at a time may enter a context
+        return self.event_loop.run_in_executor(executor, partial(context.run, work, *args))
 
     # -- reporting ------------------------------------------------------------------------------
     def report(self, message: str, error: BaseException, **details: object) -> None:
-        """Tell the loop's exception handler what nobody else can be told (rule 2.13)."""
-        self.loop.call_exception_handler({"message": message, "exception": error, **details})
+        """Call the loop's exception handler, for an error that no subscriber can receive (2.13)."""
+        self.event_loop.call_exception_handler({"message": message, "exception": error, **details})
 
 
 def report(message: str, error: BaseException) -> None:
-    """The same where there is no door: to the loop that runs, or else to the caller."""
+    """Report to the running loop's exception handler; without a running loop, raise *error*."""
     loop = asyncio._get_running_loop()
     if loop is None:
         raise error
     loop.call_exception_handler({"message": message, "exception": error})
 
 
-def _catch_up(nesting: _Nesting) -> None:
-    nesting.depth += 1  # so that nobody inside does it
+def _run_deferred(nesting: _Nesting) -> None:
+    nesting.depth += 1  # so that a nested call does not do the same
     try:
-        while nesting.waiting:
-            loop_handle, work, args = nesting.waiting.popleft()
+        while nesting.deferred:
+            loop_handle, work, args = nesting.deferred.popleft()
             loop_handle.run(work, *args)
     finally:
         nesting.depth -= 1
 
 
 async def wait_settled(*work: Awaitable[Any]) -> None:
-    """Wait until all of *work* is done, whatever its outcome, and cancel none of it."""
+    """Wait until all of *work* is done, whatever its outcome; a cancellation does not reach it."""
     if work:
         await asyncio.wait([asyncio.ensure_future(each) for each in work])

@@ -1,4 +1,4 @@
-"""SerialExecutor: the trampoline on an event loop, for signals that are plain or coroutines."""
+"""SerialExecutor: the trampoline on an event loop, for plain and coroutine signals."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,15 +16,15 @@ __all__ = ("SerialExecutor",)
 class SerialExecutor:
     """Runs signals one at a time, in the order of their submission, each to its end.
 
-    A signal is a callable with its arguments. What it returns is awaited, if it can be, before the
-    next signal starts. A signal submitted while another runs (also by that one) waits in a queue:
+    A signal is a callable with its arguments. An awaitable that it returns is awaited before the
+    next signal starts. A signal submitted while another runs, even by that one, waits in a queue:
     the depth is never more than one (rules 1.3, 3.3). `submit` may be called from any thread and
-    returns at once; on the loop's thread, with nothing under way, the signal runs inside it.
+    returns at once; on the loop's thread, if no signal is running, the signal runs inside it.
 
     *capacity* is how many signals may wait; one more raises `Overflow` in the caller. A signal that
     raises does not stop the others: its error goes to *on_error*, or else to the loop's exception
-    handler. Signals run in the context in which the executor was made, and the loop gets a turn
-    after about 2 ms of them.
+    handler. Signals run in the context in which the executor was created, and the event loop gets
+    a turn after about 2 ms of signals.
     """
 
     __slots__ = ("_loop_handle", "_on_error", "_queue", "_task", "_waiters")
@@ -50,7 +50,7 @@ class SerialExecutor:
         return len(self._queue)
 
     def submit(self, signal: Callable[..., object], /, *args: object) -> None:
-        """Run ``signal(*args)`` when all submitted before have ended."""
+        """Run ``signal(*args)`` after every signal submitted before has ended."""
         if not self._queue.offer((signal, args)):
             return
         if not self._loop_handle.is_current_thread:
@@ -66,32 +66,34 @@ class SerialExecutor:
             await waiter
 
     async def aclose(self) -> None:
-        """Drop the signals that wait, take no more, and let the one that runs come to its end."""
+        """Drop the waiting signals, accept no more, and wait for the running one to end."""
         self._queue.close()
         task = self._task
         if task is not None and not self._loop_handle.is_current_task(task):
             await wait_settled(task)
 
-    # -- the worker: plain signals here, and a task from the first one that must be awaited -------
+    # -- running: plain signals here; from the first awaitable on, in a task -----------------------
     def _run(self) -> None:
         time_slice = TimeSlice()
         time_slice.start_slice()
         while (job := self._queue.take()) is not None:
             try:
-                result = self._start(job)
+                result = self._call(job)
             except BaseException:
-                self._loop_handle.call_soon(self._run)  # nothing stops the others
+                self._loop_handle.call_soon(self._run)  # the other signals still run
                 raise
             if result is not None and isawaitable(result):
-                self._task = task = self._loop_handle.create_task(self._work(result), repr(self))
-                task.add_done_callback(partial(self._worked, result))
+                self._task = task = self._loop_handle.create_task(
+                    self._run_in_task(result), repr(self)
+                )
+                task.add_done_callback(partial(self._on_task_done, result))
                 return
             if len(self._queue) and time_slice.check_slice():
                 self._loop_handle.call_soon(self._run)
                 return
-        self._rest()
+        self._wake_waiters()
 
-    async def _work(self, result: object) -> None:
+    async def _run_in_task(self, result: object) -> None:
         time_slice = TimeSlice()
         time_slice.start_slice()
         job: Job | None
@@ -100,42 +102,44 @@ class SerialExecutor:
                 try:
                     await result
                 except Exception as error:
-                    self._failed(error)
+                    self._handle_error(error)
             if time_slice.check_slice():
                 await yield_to_loop()
                 time_slice.start_slice()
             if (job := self._queue.take()) is None:
                 break
-            result = self._start(job)
+            result = self._call(job)
         self._task = None
-        self._rest()
+        self._wake_waiters()
 
-    def _worked(self, first: object, task: Task[None]) -> None:
-        """Go on after a signal that was cancelled from outside, or that stopped the program."""
+    def _on_task_done(self, first: object, task: Task[None]) -> None:
+        """Continue after a signal that was cancelled from outside or raised a BaseException."""
         if not task.cancelled() and task.exception() is None:
             return
         if iscoroutine(first):
-            first.close()  # it has not begun if the task had not
+            first.close()  # it has not started if the task has not
         self._task = None
         if task.cancelled():
-            self._failed(Interrupted("a signal on a serial executor was cancelled from outside"))
+            self._handle_error(
+                Interrupted("a signal on a serial executor was cancelled from outside")
+            )
         self._loop_handle.run(self._run)
 
-    def _start(self, job: Job) -> object:
+    def _call(self, job: Job) -> object:
         signal, args = job
         try:
             return signal(*args)
         except Exception as error:
-            self._failed(error)
+            self._handle_error(error)
             return None
 
-    def _rest(self) -> None:
+    def _wake_waiters(self) -> None:
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _failed(self, error: Exception) -> None:
+    def _handle_error(self, error: Exception) -> None:
         if self._on_error is not None:
             try:
                 self._on_error(error)

@@ -1,7 +1,7 @@
-"""The trampoline: jobs run one at a time, in order, to their end, never nested (rules 1.3, 3.3).
+"""Trampoline: jobs run one at a time, in order, to their end, never nested (rules 1.3, 3.3).
 
-Pure: it decides who runs what, and never calls anything. Whoever offers a job and is told to run
-takes jobs until there are none; everybody else has only added to the queue.
+Pure: it decides which caller runs the jobs, and never calls anything. A caller whose `offer`
+returns True takes jobs until none is left; any other caller has only added a job to the queue.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ Job = tuple[Callable[..., object], tuple[object, ...]]
 
 
 class ExecutorState(IntEnum):
-    """Whether somebody is at work."""
+    """Whether a caller is running jobs."""
 
     IDLE = 0
     RUNNING = 1
@@ -25,7 +25,7 @@ class ExecutorState(IntEnum):
 
 
 class Trampoline:
-    """A first-in-first-out queue with at most one worker. Safe from any thread."""
+    """A first-in-first-out queue of jobs, run by at most one caller. Safe from any thread."""
 
     __slots__ = ("_jobs", "_lock", "capacity", "state")
 
@@ -39,9 +39,9 @@ class Trampoline:
         return len(self._jobs)
 
     def offer(self, job: Job) -> bool:
-        """Queue *job*; return whether the caller must see to it that the queue is run.
+        """Queue *job*; return whether the caller must run the queue.
 
-        Raises `Overflow` when *capacity* jobs are waiting. A closed trampoline takes nothing.
+        Raises `Overflow` when *capacity* jobs are waiting. A closed trampoline accepts nothing.
         """
         with self._lock:
             if self.state is ExecutorState.CLOSED:
@@ -56,7 +56,7 @@ class Trampoline:
             return True
 
     def take(self) -> Job | None:
-        """The next job for the worker; None ends its work."""
+        """Return the next job to run, or None if the caller must stop."""
         with self._lock:
             if self._jobs and self.state is ExecutorState.RUNNING:
                 return self._jobs.popleft()
@@ -65,7 +65,7 @@ class Trampoline:
             return None
 
     def close(self) -> list[Job]:
-        """Take no more jobs; return those that will not run."""
+        """Accept no more jobs; return those that will not run."""
         with self._lock:
             self.state = ExecutorState.CLOSED
             left = list(self._jobs)

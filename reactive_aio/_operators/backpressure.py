@@ -175,7 +175,7 @@ class _Backpressured(Coordinator[T]):
         self._source = source
         self._on_drop = on_drop
         self.output = OutputBuffer(
-            downstream, queue, name, room=_ignore_room, gone=self._overflowed
+            downstream, queue, name, on_room=_ignore_room, on_cancel=self._overflowed
         )
 
     # -- downstream -------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """The boundary: a queue that lets upstream and downstream run independently."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..stage import (
@@ -62,6 +61,10 @@ def boundary(source: "Flow[T]", capacity: int = 256, *, refill: float = 0.75) ->
 class _Boundary(Coordinator[T]):
     """Lends chunks downstream; lent elements count as held until they have been processed."""
 
+    # Each decision changes all state first and calls one thing, at its end, so that signals cannot
+    # overtake each other.
+    is_serialized = False
+
     def __init__(
         self, downstream: Downstream[T], source: "Flow[T]", capacity: int, mark: int
     ) -> None:
@@ -71,9 +74,6 @@ class _Boundary(Coordinator[T]):
         self._mark = mark
         self._lent = self._freed = 0
         self._is_lending = False  # a hand-over is scheduled
-        # Each decision settles its state before it calls anything, and calls one thing, at its
-        # end. So signals cannot overtake each other, and the trampoline would only cost time.
-        self.submit = _at_once
 
     def on_start(self) -> None:
         self._inner: InnerSubscriber[T] = self.subscribe_to(self._source)
@@ -118,7 +118,3 @@ class _Boundary(Coordinator[T]):
         self._lent += len(chunk)
         self.emit(chunk)
         self.end_with(self._inner)
-
-
-def _at_once(decision: Callable[..., object], *args: object) -> None:
-    decision(*args)

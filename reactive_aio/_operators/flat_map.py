@@ -110,13 +110,13 @@ class _FlatMap(MergingCoordinator[Any]):
 
     def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
         if inner is self._outer:
-            self.send()
+            self.emit_waiting()
         else:
             super().on_inner_complete(inner)
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         if inner is self._outer:
-            self.send()  # the failure follows the elements sent before it
+            self.emit_waiting()  # the failure follows the elements sent before it
         else:
             super().on_inner_error(inner, error)
 
@@ -128,29 +128,29 @@ class _FlatMap(MergingCoordinator[Any]):
         """Schedule `send` after the current work."""
         if not self._is_send_scheduled:
             self._is_send_scheduled = True
-            self.submit(self.send)
+            self.submit(self.emit_waiting)
 
-    def send(self) -> None:
+    def emit_waiting(self) -> None:
         self._is_send_scheduled = False
         self._time_slice.start_slice()
         self._ready()
         room = self.demand.outstanding
         # The order alternates, so that neither kind can starve the other.
         self._pull_first = not self._pull_first
-        chunk = self._pull(room) if self._pull_first else self.waiting(room)
+        chunk = self._pull(room) if self._pull_first else self.take_waiting(room)
         room -= len(chunk)
-        chunk += self.waiting(room) if self._pull_first else self._pull(room)
+        chunk += self.take_waiting(room) if self._pull_first else self._pull(room)
         self.emit(chunk)
         self.finish()
 
-    def halt(self, error: BaseException) -> None:
+    def stop_all(self, error: BaseException) -> None:
         self._outer.elements.clear()
-        super().halt(error)
+        super().stop_all(error)
         self._close_inner()
 
-    def account(self, inner: InnerSubscriber[Any]) -> None:
+    def record(self, inner: InnerSubscriber[Any]) -> None:
         if inner is not self._outer:
-            super().account(inner)
+            super().record(inner)
 
     def finish(self) -> None:
         outer = self._outer
@@ -161,7 +161,7 @@ class _FlatMap(MergingCoordinator[Any]):
         if outer.elements or not outer.is_done:
             return
         if outer.error is not None and not self.errors:
-            self.halt(outer.error)
+            self.stop_all(outer.error)
         super().finish()
 
     def _open(self) -> Iterator[Any] | None:
@@ -186,7 +186,7 @@ class _FlatMap(MergingCoordinator[Any]):
                     return self._inner
                 self._pending = flow
             except Exception as error:
-                self.halt(error)
+                self.stop_all(error)
         return None
 
     def _pull(self, at_most: int) -> list[Any]:
@@ -204,13 +204,13 @@ class _FlatMap(MergingCoordinator[Any]):
                     islice(self._pulled or (), piece)
                 )  # keeps the elements before an error
             except Exception as error:
-                self.halt(error)
+                self.stop_all(error)
             if len(chunk) - before < piece:
                 self._pulled = None
             self._batch = self._time_slice.next_batch_size(self._batch)
         self._reserved = 0
         if chunk:
-            self.ledger.passed(self._account, len(chunk))
+            self.accounting.add_taken(self._account, len(chunk))
         if self._time_slice.is_slice_over or (
             self._pending is not None and self._spare() >= self.prefetch
         ):
@@ -224,7 +224,7 @@ class _FlatMap(MergingCoordinator[Any]):
     def _spare(self) -> int:
         """How many more elements may be pulled, besides those that active sources may send."""
         allowed = (self._concurrency - self._active_count()) * self.prefetch
-        return allowed - self.ledger.holds(self._account) - self._reserved
+        return allowed - self.accounting.held_by(self._account) - self._reserved
 
     def _admit(self, flow: "Flow[Any]") -> bool:
         """Subscribe to a source that pushes, unless pulled elements use up its share."""

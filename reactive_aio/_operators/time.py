@@ -214,20 +214,20 @@ class _BufferTimeout(Coordinator[list[Any]]):
     def _on_timer(self) -> None:
         self._timer = None
         if not self.is_closed:
-            self._apply(self._state.rang())
+            self._apply(self._state.fired())
             self._emit_lists()
 
-    def _apply(self, clock: TimerAction) -> None:
-        if clock is not TimerAction.LEAVE and self._timer is not None:
+    def _apply(self, action: TimerAction) -> None:
+        if action is not TimerAction.KEEP and self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if clock is TimerAction.START:
+        if action is TimerAction.START:
             self._timer = self.loop_handle.call_later(self._limit, self.submit, self._on_timer)
 
     def _emit_lists(self) -> None:
-        while count := self._state.batch(self.demand.outstanding):
+        while count := self._state.batch_size(self.demand.outstanding):
             batch = self._inner.take(count)
-            self._apply(self._state.handed_over(count))
+            self._apply(self._state.emitted(count))
             self._inner.request(count)
             self.emit([batch])
         self.end_with(self._inner)

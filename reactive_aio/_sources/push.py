@@ -93,7 +93,7 @@ class Emitter(Generic[T]):
     @property
     def is_done(self) -> bool:
         """Whether the flow was completed, failed or cancelled, and accepts no more elements."""
-        return self._producer.ended
+        return self._producer.is_ended
 
     def try_emit(self, element: T) -> Emission:
         """Emit *element* now, if there is demand or room; true if it was accepted."""
@@ -149,7 +149,7 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
         self.loop_handle: LoopHandle = LoopHandle(name)
         queue: BoundedQueue[T] = BoundedQueue(capacity, overflow)
         self.output: OutputBuffer[T] = OutputBuffer(
-            downstream, queue, name, room=self._on_room, gone=self._on_cancel
+            downstream, queue, name, on_room=self._on_room, on_cancel=self._on_cancel
         )
         self.producer: HotEmitter[T] = HotEmitter(
             name, capacity, self._deliver, self._is_full, self._finish, self.loop_handle
@@ -187,7 +187,7 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
         if isawaitable(work):
             self._task = self.loop_handle.create_task(self._run(work), self.output.name)
             self._task.add_done_callback(lambda _: work.close() if iscoroutine(work) else None)
-            if self.producer.ended:
+            if self.producer.is_ended:
                 self._stop()
 
     async def _run(self, work: Awaitable[Any]) -> None:
@@ -202,7 +202,7 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
             self.producer.end()
 
     def _failed(self, error: Exception) -> None:
-        if self.producer.ended:
+        if self.producer.is_ended:
             self.loop_handle.report("an error of an emitter after the end of its flow", error)
         else:
             self.producer.end(error)
@@ -216,7 +216,7 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
         return queue.full and queue.policy in ("wait", "fail")
 
     def _on_room(self) -> None:
-        self.producer.room()
+        self.producer.on_room()
 
     def _finish(self, error: BaseException | None) -> None:
         self.output.end(error)
@@ -231,7 +231,7 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
     def _on_cancel(self, _: OutputBuffer[T]) -> None:
         self._is_cancelled = True
         self._emitter = None
-        self.producer.shut()
+        self.producer.shut_down()
         self._stop()
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
@@ -240,7 +240,7 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
     def on_cancel(self, callback: Callable[[], object]) -> None:
         if self._is_cancelled:
             self._call(callback)
-        elif not self.producer.ended:
+        elif not self.producer.is_ended:
             self._callbacks.append(callback)
 
     def _call(self, callback: Callable[[], object]) -> None:

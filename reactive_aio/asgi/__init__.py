@@ -12,7 +12,7 @@ from .javascript import javascript
 from .options import ResponseOptions
 from .problem import ClientDisconnected, PeerFailed, Refused
 from .request import HttpRequest
-from .text_protocol.peer import Peer
+from .text_protocol.streams import Peer
 from .text_protocol.websocket_endpoint import websocket
 
 __all__ = (

@@ -97,7 +97,7 @@ class HotProcessor(Flow[T]):
         self._subscriber_waiters: list[tuple[int, Future[None]]] = []
 
     def __repr__(self) -> str:
-        state = "done" if self._emitter.ended else f"{len(self._outputs())} subscribers"
+        state = "done" if self._emitter.is_ended else f"{len(self._outputs())} subscribers"
         return f"<{self._name} {state}>"
 
     # -- producing --------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ class HotProcessor(Flow[T]):
 
     async def wait_for_subscribers(self, count: int = 1) -> None:
         """Wait until there are *count* subscribers, or the processor has ended."""
-        if len(self._outputs()) < count and not self._emitter.ended:
+        if len(self._outputs()) < count and not self._emitter.is_ended:
             waiter: Future[None] = self._emitter.loop_handle.create_future()
             self._subscriber_waiters.append((count, waiter))
             await waiter
@@ -138,16 +138,16 @@ class HotProcessor(Flow[T]):
         outputs = self._outputs()
         queues = self._queues()
         dropped = sum((queue.dropped for queue in queues), self._dropped)
-        dropped[DISCARDED] += self._emitter.lost
+        dropped[DISCARDED] += self._emitter.lost_count
         return ProcessorStats(
             accepted=self._accepted,
             refused=self._refused,
             dropped={reason: count for reason, count in dropped.items() if count},
-            subscribers=sum(not output.closed for output in outputs),
+            subscribers=sum(not output.is_closed for output in outputs),
             held=max((len(queue) + queue.lent for queue in queues), default=0),
             highest=max([self._highest, *(queue.highest for queue in queues)]),
             requested=min((output.demand.outstanding for output in outputs), default=0),
-            is_done=self._emitter.ended,
+            is_done=self._emitter.is_ended,
         )
 
     def _count_refused(self, outcome: Emission) -> Emission:
@@ -176,7 +176,7 @@ class HotProcessor(Flow[T]):
         feed = self._feed
         if feed is None:
             feed = self._feed = UpstreamFeed(self._emitter, self._refill)
-            if self._emitter.ended:
+            if self._emitter.is_ended:
                 feed.inner.cancel()
             if any(output.demand for output in self._outputs()):
                 self._refill(feed)
@@ -206,7 +206,7 @@ class HotProcessor(Flow[T]):
     def _output_buffer(self, downstream: Downstream[T], queue: BoundedQueue[T]) -> OutputBuffer[T]:
         _ = self._emitter.loop_handle  # binds the processor to the running loop
         output = OutputBuffer(
-            downstream, queue, self._name, room=self._on_room, gone=self._on_cancel
+            downstream, queue, self._name, on_room=self._on_room, on_cancel=self._on_cancel
         )
         if self._is_done:
             output.end(self._error)
@@ -225,7 +225,7 @@ class HotProcessor(Flow[T]):
 
     def _on_room(self) -> None:
         """A subscriber has processed elements, or has requested more."""
-        self._emitter.room()
+        self._emitter.on_room()
         feed = self._feed
         if feed is not None:
             feed.pass_on()

@@ -72,7 +72,7 @@ class MulticastProcessor(HotProcessor[T]):
         if self._subscribers:
             self._on_room()  # it may have been the slowest
         else:
-            self._emitter.room()  # no subscriber holds the producers back now
+            self._emitter.on_room()  # no subscriber holds the producers back now
 
     def _deliver(self, element: T) -> Emission:
         subscribers = self._subscribers

@@ -70,7 +70,7 @@ class UnicastProcessor(HotProcessor[T]):
     def _on_cancel(self, output: OutputBuffer[T]) -> None:
         self._output = None
         self._is_done = True
-        self._emitter.shut()
+        self._emitter.shut_down()
         if self._feed is not None:
             self._feed.inner.cancel()
         self._release_waiters()

@@ -1,13 +1,14 @@
 """How a publisher feeds a processor, at the rate of the processor's slowest subscriber."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .._core.queues.bounded_queue import Emission
 from .._core.queues.hot_emitter import HotEmitter
-from ..stage import InnerSubscriber
+from ..stage import InnerSubscriber, run_now
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..stage import LoopHandle
 
 __all__ = ("UpstreamFeed",)
@@ -27,7 +28,7 @@ class UpstreamFeed(Generic[T]):
         self._refill = refill
         self._is_passing_on = False
         self.loop_handle: LoopHandle = emitter.loop_handle
-        self.submit: Callable[..., object] = _at_once
+        self.submit: Callable[..., object] = run_now
         self.inner: InnerSubscriber[T] = InnerSubscriber(self)
 
     def pass_on(self) -> None:
@@ -59,7 +60,3 @@ class UpstreamFeed(Generic[T]):
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         self.pass_on()
-
-
-def _at_once(decision: Callable[..., object], *args: object) -> None:
-    decision(*args)

@@ -217,7 +217,7 @@ async def connect(
 async def _dial(limit: float, address: Address, driver: Driver, ssl: SSLContext | None) -> None:
     try:
         with move_on_after(limit):
-            await dial(LoopHandle("connect()").loop, address, driver, ssl)
+            await dial(LoopHandle("connect()").event_loop, address, driver, ssl)
             return
     except OSError as error:
         raise ConnectionLost(ErrorCode.CONNECTION_ERROR, f"{address}: {error}".encode()) from error

@@ -61,6 +61,10 @@ class Transport(Protocol):
         """End now."""
         ...
 
+    def get_extra_info(self, name: str) -> Any:
+        """The information that asyncio calls *name*; None if it is not available."""
+        ...
+
 
 class Responder(Protocol):
     """An object that serves the peer's requests."""
@@ -189,8 +193,7 @@ class Driver:
 
     def get_extra_info(self, name: str) -> Any:
         """The transport's information by *name*, as in asyncio; None if it has none."""
-        get = getattr(self._transport, "get_extra_info", None)
-        return None if get is None else get(name)
+        return None if self._transport is None else self._transport.get_extra_info(name)
 
     def schedule_turn(self) -> None:
         """Schedule a turn; any number of calls lead to one."""
@@ -284,7 +287,7 @@ class Driver:
     def take_over(self, other: "Driver", frame: "Resume") -> bool:
         """Resume this session on the transport of *other*, which received *frame*, if possible."""
         transport, rebind = other._transport, other._rebind
-        is_same_framing = self.connection.prefixed is other.connection.prefixed
+        is_same_framing = self.connection.length_prefixed is other.connection.length_prefixed
         if transport is None or rebind is None or not is_same_framing:
             return False
         if not self.connection.resume(frame, self.loop_handle.time()):

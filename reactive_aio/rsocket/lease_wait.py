@@ -59,7 +59,7 @@ def when_leased(begin: "Callable[[InboundStream], None]", stream: "InboundStream
 
 
 def _has_lease(driver: "Driver") -> bool:
-    held = driver.connection.requests.held
+    held = driver.connection.received_lease
     return held is None or (held.requests > 0 and driver.loop_handle.time() < held.expires)
 
 

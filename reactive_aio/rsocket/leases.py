@@ -47,7 +47,7 @@ class LeaseGranter:
 
     def request_received(self) -> None:
         """Renew the lease if the request of the peer was the last one allowed."""
-        granted = self._driver.connection.requests.given
+        granted = self._driver.connection.granted_lease
         if granted is not None and granted.requests < 1:
             self.renew()
 

@@ -112,7 +112,7 @@ class Requester(Generic[T]):
         else:
             request = self._encode(payload, codec, route, metadata, limit)
             codec = codec or self._codec
-        response: Future[bytes] = driver.loop_handle.loop.create_future()
+        response: Future[bytes] = driver.loop_handle.event_loop.create_future()
         timer: TimerHandle | None = None
         if limit is not None:
             timer = driver.loop_handle.call_later(limit, _time_out, response, limit)

@@ -114,7 +114,7 @@ class Server:
     async def listen(self, uri: str, ssl: SSLContext | None, origins: "Sequence[str]" = ()) -> Self:
         """Listen at *uri*; see `serve`."""
         address = Address.parse(uri)
-        loop = LoopHandle("serve()").loop
+        loop = LoopHandle("serve()").event_loop
         self._listener = await listen(loop, address, self.new_driver, ssl, origins)
         self.address = bound_address(self._listener, address)
         return self

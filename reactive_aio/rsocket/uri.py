@@ -1,4 +1,4 @@
-"""Addresses: one URI names the transport, the place, the route and the initial demand.
+"""Addresses: one URI names the transport, the endpoint, the default route and the prefetch.
 
 ::
 

@@ -6,20 +6,20 @@ one such purpose; its docstring gives the purpose and the first version that has
 other module of the package touches a private attribute of PySpark. A name that is missing or has
 another shape disables only what depends on it: `missing_arrow_call` and `missing_connect_name`
 are probed before a mode is chosen, and the other functions fall back as their docstrings say.
-``tests/spark/test_internals.py`` checks each of them against the installed version.
+``tests/spark/test_internals.py`` and ``test_internals_connect.py`` check the installed version.
 """
 
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import cached_property
 from importlib import import_module
-from inspect import getattr_static, getgeneratorlocals, isgenerator, signature
+from inspect import getattr_static, getgeneratorlocals, signature
 from threading import local
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 if TYPE_CHECKING:
+    import socket
     from subprocess import Popen
 
     from pyspark import RDD, SparkContext
@@ -140,8 +140,8 @@ class JobRunner:
     """Runs jobs over chosen partitions of an RDD and has the JVM serve their results.
 
     ``PythonRDD.runJob(SparkContext, JavaRDD, ArrayList)``, since 1.0, the JVM's half of
-    ``SparkContext.runJob``; since 3.0 it returns an address, a secret and a server whose
-    ``getResult()`` raises unless everything was sent. Py4J's look-ups are made once, here.
+    ``SparkContext.runJob``; since 3.0 it returns an address, a secret and a server, which
+    has ``getResult()``. Py4J's look-ups are made once, here.
     """
 
     def __init__(self, context: "SparkContext") -> None:
@@ -161,6 +161,11 @@ class JobRunner:
         parts = served[0], served[1], served[2]  # tuple() would make a fourth call
         release(self._context, served)
         return parts
+
+    @staticmethod
+    def require_all_sent(server: Any) -> None:
+        """Raise unless *server* has sent everything that it was to serve."""
+        server.getResult()
 
 
 def arrow_schema(schema: "StructType") -> Any:
@@ -336,28 +341,39 @@ def plain_error(error: "PySparkException") -> "PySparkException":
 
 
 # -- the local iterator ---------------------------------------------------------------------------
-class LocalIteratorReader(Protocol):
-    """The object that reads partitions for the generator of ``RDD.toLocalIterator``, since 3.0."""
+class LocalIteratorReader:
+    """The object that reads partitions for the generator of ``RDD.toLocalIterator``, since 3.0.
 
-    _read_status: int
-    _serializer: Any
-    _sock: socket.socket
-    _sockfile: BinaryIO
+    Its private attributes are ``_sock``, ``_sockfile``, ``_serializer`` and ``_read_status``.
+    """
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+        self.connection: socket.socket = reader._sock
+        self.file: BinaryIO = reader._sockfile
+
+    @property
+    def is_inside_partition(self) -> bool:
+        """Whether rows of a partition have not been read; closing the generator reads them."""
+        return bool(self._reader._read_status == 1)
+
+    def set_done(self) -> None:
+        """Let PySpark believe that the last partition has been read."""
+        self._reader._read_status = 0
+
+    def wrap_serializer(self, wrap: Callable[[Any], Any]) -> None:
+        """Replace the serializer, whose ``load_stream`` reads each partition."""
+        self._reader._serializer = wrap(self._reader._serializer)
 
 
-def local_iterator_reader(rows: Iterator[Any]) -> LocalIteratorReader | None:
-    """Return the reader inside the generator *rows*, or None if it is not there.
+def local_iterator_reader(rows: Iterator[Any]) -> LocalIteratorReader:
+    """Return the reader inside the generator *rows*; raise if it is not there.
 
     It is the variable ``self`` of the generator's frame; PySpark keeps no other reference to it.
     Without it, closing *rows* unpickles the rest of the partition, which takes seconds, and the
     number of partitions read is unknown.
     """
-    if not isgenerator(rows):
-        return None
-    reader = getgeneratorlocals(rows).get("self")
-    names = ("_read_status", "_sock", "_sockfile")
-    has_all = all(hasattr(reader, name) for name in names)
-    return cast("LocalIteratorReader", reader) if has_all else None
+    return LocalIteratorReader(getgeneratorlocals(cast("Any", rows))["self"])
 
 
 # -- Spark Connect --------------------------------------------------------------------------------

@@ -36,8 +36,7 @@ __all__ = ("close_local_iterator", "from_local_iterator")
 
 DRAIN_TIMEOUT: Final = 0.25  # seconds of reading before the connection is cut
 _INT: Final = Struct("!i")
-_IN_PARTITION: Final = 1
-_DONE: Final = 0
+_STOP: Final = _INT.pack(0)  # sent instead of a request for the next partition
 _CHUNK: Final = 1 << 20
 
 
@@ -94,9 +93,9 @@ def close_local_iterator(rows: Iterator[Any]) -> None:
     """Close *rows*, quickly even inside a partition. Never raises."""
     with suppress(Exception):
         reader = local_iterator_reader(rows)
-        if reader is not None and reader._read_status == _IN_PARTITION:
+        if reader.is_inside_partition:
             _drop_partition(reader)
-            reader._read_status = _DONE  # PySpark has nothing left to drain
+            reader.set_done()
     with suppress(Exception):
         if isgenerator(rows):
             rows.close()
@@ -105,13 +104,13 @@ def close_local_iterator(rows: Iterator[Any]) -> None:
 def _drop_partition(reader: LocalIteratorReader) -> None:
     """Drop the rest of the partition and end the conversation, or cut the connection."""
     try:
-        reader._sock.settimeout(DRAIN_TIMEOUT)
-        _skip_frames(reader._sockfile, deadline=monotonic() + DRAIN_TIMEOUT)
-        reader._sockfile.write(_INT.pack(_DONE))
-        reader._sockfile.flush()
+        reader.connection.settimeout(DRAIN_TIMEOUT)
+        _skip_frames(reader.file, deadline=monotonic() + DRAIN_TIMEOUT)
+        reader.file.write(_STOP)
+        reader.file.flush()
     except (OSError, EOFError):
         with suppress(OSError):
-            reader._sock.shutdown(socket.SHUT_RDWR)
+            reader.connection.shutdown(socket.SHUT_RDWR)
 
 
 def _skip_frames(file: BinaryIO, deadline: float) -> None:
@@ -136,11 +135,11 @@ def _read_length(file: BinaryIO) -> int:
 # -- progress -------------------------------------------------------------------------------------
 def _count_partitions(rows: Iterator[Any], meter: ProgressMeter) -> bool:
     """Count the partitions and bytes of *rows*, which has not started; return whether it can."""
-    reader = local_iterator_reader(rows)
-    if reader is None or not hasattr(reader, "_serializer"):
-        return False
-    reader._serializer = _CountingSerializer(reader._serializer, meter)
-    return True
+    with suppress(Exception):
+        reader = local_iterator_reader(rows)
+        reader.wrap_serializer(lambda serializer: _CountingSerializer(serializer, meter))
+        return True
+    return False
 
 
 class _CountingSerializer:

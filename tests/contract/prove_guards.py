@@ -387,14 +387,14 @@ GUARDS: Final = (
     Guard(
         "2.5 a second subscription",
         INNER,
-        "            self._leave(subscription)  # 2.5",
+        "            self._cancel(subscription)  # 2.5",
         "            pass",
     ),
     Guard(
         "2.13 None from a foreign publisher",
         INNER,
-        "        if element is None:\n            raise self._none(",
-        "        if False:\n            raise self._none(",
+        "        if element is None:\n            raise self._fail_none(",
+        "        if False:\n            raise self._fail_none(",
     ),
     Guard(
         "1.9 a missing subscriber",

@@ -1,4 +1,4 @@
-"""The collector of batches: full or due, one timer for the oldest, never more than its size."""
+"""The timer of batches: full or due, one timer for the oldest, never more than its size."""
 
 from hypothesis import given, strategies as st
 
@@ -11,47 +11,47 @@ CHOICES = st.lists(st.tuples(st.sampled_from(["arrive", "tick", "request"]), st.
 def test_any_sequence_keeps_elements_in_batches_and_no_longer_than_the_timer(
     size: int, choices: list[tuple[str, int]]
 ) -> None:
-    collector = BatchTimer(size)
+    timer = BatchTimer(size)
     running = False
     demand = sent = out = 0
 
-    def obey(clock: TimerAction) -> None:
+    def obey(action: TimerAction) -> None:
         nonlocal running
-        if clock is not TimerAction.LEAVE:
-            assert running == (clock is TimerAction.STOP)
-            running = clock is TimerAction.START
+        if action is not TimerAction.KEEP:
+            assert running == (action is TimerAction.STOP)
+            running = action is TimerAction.START
 
     for what, count in choices:
-        if what == "arrive" and collector.held < size:
-            count = min(count, size - collector.held)
+        if what == "arrive" and timer.held < size:
+            count = min(count, size - timer.held)
             sent += count
-            obey(collector.add(count))
+            obey(timer.add(count))
         elif what == "tick" and running:
             running = False
-            obey(collector.rang())
-            assert not collector.held or not demand or collector.batch(demand)
+            obey(timer.fired())
+            assert not timer.held or not demand or timer.batch_size(demand)
         elif what == "request":
             demand += 1
-        while batch := collector.batch(demand):
+        while batch := timer.batch_size(demand):
             assert 1 <= batch <= size
             out, demand = out + batch, demand - 1
-            obey(collector.handed_over(batch))
-        assert collector.held == sent - out
+            obey(timer.emitted(batch))
+        assert timer.held == sent - out
         # What waits is either due and unasked for, or a timer runs that will make it so.
-        if 0 < collector.held < size:
+        if 0 < timer.held < size:
             assert running or not demand
-        if not collector.held:
+        if not timer.held:
             assert not running
-    obey(collector.ended())
+    obey(timer.ended())
     assert not running
-    while batch := collector.batch(1):
+    while batch := timer.batch_size(1):
         out += batch
-        obey(collector.handed_over(batch))
+        obey(timer.emitted(batch))
     assert out == sent
 
 
 def test_without_demand_there_is_no_batch() -> None:
-    collector = BatchTimer(2)
-    collector.add(2)
-    assert collector.batch(0) == 0
-    assert collector.batch(1) == 2
+    timer = BatchTimer(2)
+    timer.add(2)
+    assert timer.batch_size(0) == 0
+    assert timer.batch_size(1) == 2

@@ -1,4 +1,4 @@
-"""The ledger: nobody is ahead by more than its prefetch, nothing is lost, order is kept."""
+"""The accounting: nobody is ahead by more than its prefetch, nothing is lost, order is kept."""
 
 from hypothesis import given, strategies as st
 
@@ -15,7 +15,7 @@ class Model:
 
     def __init__(self, prefetch: int) -> None:
         self.prefetch = prefetch
-        self.ledger: MergeAccounting[int] = MergeAccounting(prefetch)
+        self.accounting: MergeAccounting[int] = MergeAccounting(prefetch)
         self.to_come = dict.fromkeys(range(3), prefetch)
         self.sent: list[int] = []
         self.taken: list[int] = []
@@ -26,28 +26,28 @@ class Model:
         if count:
             self.to_come[key] -= count
             self.sent += [key] * count
-            self.ledger.add(key, count)
+            self.accounting.add(key, count)
 
     def take(self, _: int, at_most: int) -> None:
-        portions = self.ledger.take(at_most)
+        portions = self.accounting.take(at_most)
         assert sum(count for _, count in portions) <= at_most
         self.taken += [key for key, count in portions for _ in range(count)]
-        assert self.ledger.handed == len(self.taken)
+        assert self.accounting.taken == len(self.taken)
 
     def settle(self, _: int, __: int) -> None:
-        processed = self.ledger.handed
-        touched = self.ledger.settle(processed)
+        processed = self.accounting.taken
+        touched = self.accounting.mark_processed(processed)
         assert set(touched) == set(self.taken[self.settled :])
         self.settled = processed
         for key in touched:
-            self.to_come[key] += self.ledger.refill(key)
+            self.to_come[key] += self.accounting.refill(key)
 
     def check(self) -> None:
         assert self.taken == self.sent[: len(self.taken)], "in the order of arrival"
-        assert self.ledger.waiting == len(self.sent) - len(self.taken)
+        assert self.accounting.waiting == len(self.sent) - len(self.taken)
         for key in self.to_come:
             holds = self.sent.count(key) - self.taken[: self.settled].count(key)
-            assert self.ledger.holds(key) == holds
+            assert self.accounting.held_by(key) == holds
             assert holds + self.to_come[key] <= self.prefetch
 
 
@@ -68,17 +68,17 @@ def test_nobody_starves_when_all_is_processed(prefetch: int, steps: list[Step]) 
     model.settle(0, 0)
     for key, to_come in model.to_come.items():
         assert to_come > 0
-        assert model.ledger.holds(key) == 0
+        assert model.accounting.held_by(key) == 0
 
 
 def test_what_did_not_wait_is_accounted_for_all_the_same() -> None:
-    ledger: MergeAccounting[str] = MergeAccounting(4)
-    ledger.add("a", 2)
-    assert ledger.take(1) == [("a", 1)]
-    ledger.passed("b", 3)
-    assert (ledger.holds("a"), ledger.holds("b"), ledger.waiting) == (2, 3, 1)
-    assert ledger.settle(1) == ["a"]
-    assert ledger.settle(4) == ["b"]
-    assert (ledger.holds("a"), ledger.holds("b")) == (1, 0)
-    ledger.forget("b")
-    assert ledger.refill("b") == 0
+    accounting: MergeAccounting[str] = MergeAccounting(4)
+    accounting.add("a", 2)
+    assert accounting.take(1) == [("a", 1)]
+    accounting.add_taken("b", 3)
+    assert (accounting.held_by("a"), accounting.held_by("b"), accounting.waiting) == (2, 3, 1)
+    assert accounting.mark_processed(1) == ["a"]
+    assert accounting.mark_processed(4) == ["b"]
+    assert (accounting.held_by("a"), accounting.held_by("b")) == (1, 0)
+    accounting.forget("b")
+    assert accounting.refill("b") == 0

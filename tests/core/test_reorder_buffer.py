@@ -1,4 +1,4 @@
-"""The window of concurrent work: never more than its limit, in order, and nothing is lost."""
+"""The buffer of concurrent work: never more than its limit, in order, and nothing is lost."""
 
 from hypothesis import given, strategies as st
 
@@ -11,56 +11,56 @@ CHOICES = st.lists(st.tuples(st.sampled_from(["start", "finish", "take"]), st.in
 def test_any_sequence_keeps_the_limit_and_the_order(
     limit: int, ordered: bool, open_: int, choices: list[tuple[str, int]]
 ) -> None:
-    window: ReorderBuffer[int] = ReorderBuffer(limit, ordered=ordered)
-    window.open = open_
+    buffer: ReorderBuffer[int] = ReorderBuffer(limit, ordered=ordered)
+    buffer.open_demand = open_
     running: list[int] = []
     done: set[int] = set()
     taken: list[int] = []
     for what, pick in choices:
-        if what == "start" and window.room > 0:
-            running.append(window.start())
+        if what == "start" and buffer.room > 0:
+            running.append(buffer.start())
         elif what == "finish" and running:
             ticket = running.pop(pick % len(running))
             done.add(ticket)
-            more = window.finish(ticket, ticket if ticket % 3 else None)
-            assert more == (window.room > 0)
+            more = buffer.finish(ticket, ticket if ticket % 3 else None)
+            assert more == (buffer.room > 0)
         elif what == "take":
-            taken += window.take(pick)
+            taken += buffer.take(pick)
         waiting = {t for t in done if t % 3} - set(taken)
-        assert window.running == len(running)
-        assert set(window.ready) <= waiting
+        assert buffer.running == len(running)
+        assert set(buffer.ready) <= waiting
         assert len(running) + len(waiting) <= limit + open_
         if ordered:
             assert taken == sorted(taken)
-            assert len(set(taken) | set(window.ready)) == len(taken) + len(window.ready)
+            assert len(set(taken) | set(buffer.ready)) == len(taken) + len(buffer.ready)
         else:
-            assert set(window.ready) == waiting
+            assert set(buffer.ready) == waiting
     for ticket in running:
-        window.finish(ticket, ticket if ticket % 3 else None)
+        buffer.finish(ticket, ticket if ticket % 3 else None)
         done.add(ticket)
-    taken += window.take(10**6)
+    taken += buffer.take(10**6)
     assert sorted(taken) == sorted(t for t in done if t % 3)
-    assert window.empty
+    assert buffer.is_empty
 
 
 def test_results_that_nobody_takes_leave_no_room() -> None:
-    window: ReorderBuffer[str] = ReorderBuffer(2, ordered=False)
-    first, second = window.start(), window.start()
-    assert not window.finish(first, "a")
-    assert not window.finish(second, "b")
-    window.open = 1
-    assert window.room == 1
-    assert window.take(1) == ["a"]
-    window.open = 0
-    assert window.room == 1
+    buffer: ReorderBuffer[str] = ReorderBuffer(2, ordered=False)
+    first, second = buffer.start(), buffer.start()
+    assert not buffer.finish(first, "a")
+    assert not buffer.finish(second, "b")
+    buffer.open_demand = 1
+    assert buffer.room == 1
+    assert buffer.take(1) == ["a"]
+    buffer.open_demand = 0
+    assert buffer.room == 1
 
 
 def test_behind_an_abandoned_ticket_nothing_is_ready() -> None:
-    window: ReorderBuffer[str] = ReorderBuffer(4, ordered=True)
-    tickets = [window.start() for _ in range(4)]
-    window.finish(tickets[3], "d")
-    window.abandon(tickets[2])
-    window.finish(tickets[1], "b")
-    window.finish(tickets[0], "a")
-    assert window.take(9) == ["a", "b"]
-    assert window.empty
+    buffer: ReorderBuffer[str] = ReorderBuffer(4, ordered=True)
+    tickets = [buffer.start() for _ in range(4)]
+    buffer.finish(tickets[3], "d")
+    buffer.abandon(tickets[2])
+    buffer.finish(tickets[1], "b")
+    buffer.finish(tickets[0], "a")
+    assert buffer.take(9) == ["a", "b"]
+    assert buffer.is_empty

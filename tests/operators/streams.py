@@ -1,4 +1,4 @@
-"""Asynchronous sources for tests of operators: they suspend, clean up, and say what they did."""
+"""An asynchronous source for tests of operators: it suspends, cleans up, and logs both."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -21,7 +21,7 @@ def slow(
     error: Exception | None = None,
     log: list[str] | None = None,
 ) -> Flow[T]:
-    """Emit *elements*, *every* so many seconds (a turn of the loop by default), then maybe fail.
+    """Emit *elements*, one *every* so many seconds or turn of the loop, then fail with *error*.
 
     *log* gets "opened" and "closed" for each subscription.
     """

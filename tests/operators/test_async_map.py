@@ -1,4 +1,4 @@
-"""map_async and filter_async: order, how many at once, demand, errors, cancellation, context."""
+"""map_async and filter_async: order, concurrency, demand, errors, cancellation, context."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from tests.cases import Identities
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
-NAME: ContextVar[str] = ContextVar("NAME", default="nobody")
+NAME: ContextVar[str] = ContextVar("NAME", default="unset")
 
 
 async def same(x: int) -> int:
@@ -93,7 +93,7 @@ UNORDERED = {"map_async: unordered", "filter_async: unordered"}
 @pytest.mark.parametrize("concurrency", [1, 2, 7])
 @pytest.mark.parametrize("way", WAYS)
 class TestInEveryWay:
-    async def test_results_come_in_the_order_of_their_elements(
+    async def test_results_are_emitted_in_the_order_of_their_elements(
         self, way: str, concurrency: int
     ) -> None:
         async def later_first(x: int) -> int:
@@ -106,13 +106,15 @@ class TestInEveryWay:
 
         await in_every_way(Sample(change, [1, 2, 3, 4], [10, 20, 30, 40, "|"]), way)
 
-    async def test_only_what_passes_is_passed_on(self, way: str, concurrency: int) -> None:
+    async def test_only_elements_that_satisfy_the_predicate_are_passed_on(
+        self, way: str, concurrency: int
+    ) -> None:
         def change(flow: Flow[int]) -> Flow[int]:
             return flow.filter_async(even, concurrency=concurrency)
 
         await in_every_way(Sample(change, [1, 2, 3, 4, 5], [2, 4, "|"]), way)
 
-    async def test_a_failing_function_fails_it_behind_the_results_before(
+    async def test_an_error_of_the_function_fails_the_flow_after_the_earlier_results(
         self, way: str, concurrency: int
     ) -> None:
         def change(flow: Flow[int]) -> Flow[int]:
@@ -120,7 +122,7 @@ class TestInEveryWay:
 
         await in_every_way(Sample(change, [0, 1, 2, 3], [0, 1, Failed]), way)
 
-    async def test_a_failing_source_fails_it_behind_the_results_before(
+    async def test_a_failing_source_fails_the_flow_after_the_earlier_results(
         self, way: str, concurrency: int
     ) -> None:
         def change(flow: Flow[int]) -> Flow[int]:
@@ -128,7 +130,7 @@ class TestInEveryWay:
 
         await in_every_way(Sample(change, [0, 1], [0, 1, Failed], fails=True), way)
 
-    async def test_none_is_no_result(self, way: str, concurrency: int) -> None:
+    async def test_none_is_refused_as_a_result(self, way: str, concurrency: int) -> None:
         async def nothing(_: int) -> None:
             await asyncio.sleep(0)
 
@@ -139,7 +141,7 @@ class TestInEveryWay:
 
 
 class Gates:
-    """A function whose calls end when the test says so."""
+    """A function whose calls end when the test ends them."""
 
     def __init__(self) -> None:
         self.open: dict[int, asyncio.Future[int]] = {}
@@ -172,7 +174,7 @@ def sources() -> list[Flow[int]]:
 
 @pytest.mark.parametrize("feed", [0, 1, 2], ids=["pulled", "boundary", "asynchronous"])
 class TestAtOnce:
-    async def test_as_many_are_at_work_as_allowed_and_no_more(self, feed: int) -> None:
+    async def test_as_many_sources_are_active_as_allowed(self, feed: int) -> None:
         gates = Gates()
         flow = sources()[feed].map_async(gates, concurrency=3)
         probe = SubscriberProbe[int](MANY).subscribed_to(flow)
@@ -188,7 +190,7 @@ class TestAtOnce:
         probe.cancel()
         await turns()
 
-    async def test_unordered_results_come_as_they_are_ready(self, feed: int) -> None:
+    async def test_unordered_results_are_emitted_as_they_arrive(self, feed: int) -> None:
         gates = Gates()
         flow = sources()[feed].map_async(gates, concurrency=3, ordered=False)
         probe = SubscriberProbe[int](MANY).subscribed_to(flow)
@@ -201,7 +203,7 @@ class TestAtOnce:
         await turns()
 
     @pytest.mark.parametrize("ordered", [True, False])
-    async def test_without_demand_work_and_results_are_as_many_as_allowed_together(
+    async def test_without_demand_calls_and_results_are_limited_together(
         self, feed: int, ordered: bool
     ) -> None:
         gates = Gates()
@@ -214,7 +216,7 @@ class TestAtOnce:
         await gates.pass_(0, 1, 2)
         await turns(12)
         assert probe.elements == [0]
-        assert gates.started == [0, 1, 2, 3], "two wait, one is at work"
+        assert gates.started == [0, 1, 2, 3], "two wait, one is running"
         await gates.pass_(3)
         await turns(12)
         assert gates.started == [0, 1, 2, 3]
@@ -225,9 +227,7 @@ class TestAtOnce:
         probe.cancel()
         await turns()
 
-    async def test_an_error_lets_what_comes_before_it_finish_and_cancels_the_rest(
-        self, feed: int
-    ) -> None:
+    async def test_an_error_cancels_the_calls_for_later_elements_only(self, feed: int) -> None:
         gates = Gates()
         flow = sources()[feed].map_async(gates, concurrency=4)
         probe = SubscriberProbe[int](MANY).subscribed_to(flow)
@@ -242,7 +242,7 @@ class TestAtOnce:
         assert isinstance(probe.error, Failed)
         assert "map_async" in "".join(probe.error.__notes__)
 
-    async def test_unordered_an_error_cancels_all_others_and_comes_behind_results(
+    async def test_unordered_an_error_cancels_all_others_and_follows_the_results(
         self, feed: int
     ) -> None:
         gates = Gates()
@@ -252,13 +252,13 @@ class TestAtOnce:
         await gates.pass_(0, 1)
         gates.open[2].set_exception(Failed())
         await turns()
-        assert probe.signals == [0], "1 waits for demand, and the error behind it"
+        assert probe.signals == [0], "1 waits for demand, and the error follows it"
         probe.request(1)
         await probe.end()
         assert probe.elements == [0, 1]
         assert isinstance(probe.error, Failed)
 
-    async def test_cancelling_cancels_what_is_at_work(self, feed: int) -> None:
+    async def test_cancelling_cancels_the_running_calls(self, feed: int) -> None:
         gates = Gates()
         flow = sources()[feed].map_async(gates, concurrency=3)
         probe = SubscriberProbe[int](MANY).subscribed_to(flow)
@@ -270,7 +270,7 @@ class TestAtOnce:
 
 
 class TestTasks:
-    async def test_leaving_a_stream_waits_for_the_cleanup_of_what_is_at_work(self) -> None:
+    async def test_leaving_a_stream_waits_for_the_cleanup_of_running_calls(self) -> None:
         log: list[str] = []
 
         async def work(x: int) -> int:
@@ -288,7 +288,7 @@ class TestTasks:
         assert len(asyncio.all_tasks()) == 1
 
     @pytest.mark.parametrize("concurrency", [1, 4])
-    async def test_the_subscribers_context_is_in_force(self, concurrency: int) -> None:
+    async def test_the_callback_runs_in_the_subscribers_context(self, concurrency: int) -> None:
         async def who(_: int) -> str:
             await asyncio.sleep(0)
             return NAME.get()
@@ -316,7 +316,7 @@ class TestTasks:
         assert await flow.to_list(limit=3) == [0.5, -5.0, 0.25]
 
     @pytest.mark.virtual_time
-    async def test_n_at_a_time_take_an_nth_of_the_time(self) -> None:
+    async def test_n_concurrent_calls_take_an_nth_of_the_time(self) -> None:
         async def second(x: int) -> int:
             await asyncio.sleep(1)
             return x
@@ -324,7 +324,7 @@ class TestTasks:
         assert await r.range(32).map_async(second, concurrency=8).count() == 32
         assert asyncio.get_running_loop().time() == pytest.approx(4)
 
-    async def test_an_element_costs_no_task_of_its_own(self) -> None:
+    async def test_an_element_needs_no_task(self) -> None:
         seen: set[asyncio.Task[Any] | None] = set()
 
         async def work(x: int) -> int:
@@ -335,7 +335,7 @@ class TestTasks:
         await r.range(100).map_async(work, concurrency=4).run()
         assert len(seen) == 4
 
-    async def test_the_source_is_asked_for_no_more_than_there_is_room_for(self) -> None:
+    async def test_no_more_is_requested_of_the_source_than_there_is_room_for(self) -> None:
         source, gates = PublisherProbe[int](), Gates()
         flow = r.from_publisher(source).map_async(gates, concurrency=3)
         probe = SubscriberProbe[int](MANY).subscribed_to(flow)

@@ -1,4 +1,4 @@
-"""on_backpressure_*: upstream runs free, what is held is bounded, what is dropped is told."""
+"""on_backpressure_*: unbounded upstream demand, bounded buffers, reported drops."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -59,14 +59,14 @@ NO_IDENTITY = {
 
 
 async def started(flow: Flow[int], demand: int) -> SubscriberProbe[int]:
-    """Subscribe, and let the turn pass after which upstream is asked."""
+    """Subscribe, and let the loop run until upstream has demand."""
     probe = SubscriberProbe[int](demand).subscribed_to(flow)
     await asyncio.sleep(0)
     return probe
 
 
-async def foreign_asked(foreign: PublisherProbe[int]) -> None:
-    """Let the turns pass that a terminal operator needs to subscribe and ask."""
+async def foreign_has_demand(foreign: PublisherProbe[int]) -> None:
+    """Let the loop run until a terminal operator has subscribed and requested."""
     for _ in range(5):
         await asyncio.sleep(0)
     assert foreign.requested
@@ -74,7 +74,7 @@ async def foreign_asked(foreign: PublisherProbe[int]) -> None:
 
 class TestAll:
     @EVERY
-    async def test_upstream_is_asked_for_everything_after_the_first_request(
+    async def test_everything_is_requested_of_upstream_after_the_first_request(
         self, operator: Operator
     ) -> None:
         foreign = PublisherProbe[int]()
@@ -87,7 +87,7 @@ class TestAll:
         assert foreign.cancel_count == 1
 
     @EVERY
-    async def test_what_has_demand_goes_through(self, operator: Operator) -> None:
+    async def test_elements_with_demand_are_passed_on(self, operator: Operator) -> None:
         probe = await started(operator(r.range(3)), 3)
         assert probe.signals == [0, 1, 2, "|"]
 
@@ -96,7 +96,7 @@ class TestAll:
         assert (await started(operator(r.empty()), 1)).signals == ["|"]
 
     @EVERY
-    async def test_a_failure_comes_behind_what_is_held(self, operator: Operator) -> None:
+    async def test_a_failure_follows_the_elements_held(self, operator: Operator) -> None:
         source = r.range(3).map(lambda x: 2 // (2 - x))
         probe = await started(operator(source), 1)
         probe.request(9)
@@ -123,7 +123,7 @@ class TestAll:
 
 
 class TestBuffer:
-    async def test_what_was_not_asked_for_waits(self) -> None:
+    async def test_elements_without_demand_wait(self) -> None:
         probe = await started(r.range(3).on_backpressure_buffer(3), 1)
         assert probe.signals == [0]
         probe.request(1)
@@ -138,7 +138,7 @@ class TestBuffer:
         probe.request(9)
         assert probe.signals == [0, 1, 2, 3, "|"]
 
-    async def test_one_more_fails_behind_what_is_held(self) -> None:
+    async def test_one_more_element_fails_after_the_elements_held(self) -> None:
         foreign = PublisherProbe[int]()
         probe = await started(r.from_publisher(foreign).on_backpressure_buffer(3), 1)
         foreign.emit(*range(5))
@@ -155,7 +155,7 @@ class TestBuffer:
             ("latest", [0, 4], [1, 2, 3]),
         ],
     )
-    async def test_dropped_elements_are_told(
+    async def test_on_drop_receives_the_dropped_elements(
         self, overflow: Any, left: list[int], lost: list[int]
     ) -> None:
         dropped: list[int] = []
@@ -181,7 +181,7 @@ class TestBuffer:
 
 
 class TestDrop:
-    async def test_what_was_not_asked_for_is_dropped_and_told(self) -> None:
+    async def test_elements_without_demand_are_dropped_and_reported(self) -> None:
         foreign, dropped = PublisherProbe[int](), list[int]()
         flow = r.from_publisher(foreign).on_backpressure_drop(on_drop=dropped.append)
         probe = await started(flow, 1)
@@ -214,7 +214,7 @@ class TestLatest:
         foreign.emit(4)
         assert (probe.signals, dropped) == ([0, 3, 4], [1, 2])
 
-    async def test_a_slow_subscriber_that_asks_for_everything_gets_the_freshest(self) -> None:
+    async def test_a_slow_subscriber_with_unbounded_demand_gets_the_latest(self) -> None:
         seen: list[int] = []
         foreign = PublisherProbe[int]()
 
@@ -225,7 +225,7 @@ class TestLatest:
 
         flow = r.from_publisher(foreign).on_backpressure_latest()
         task = asyncio.ensure_future(flow.for_each(slow))
-        await foreign_asked(foreign)
+        await foreign_has_demand(foreign)
         foreign.emit(*range(50))
         foreign.complete()
         await task
@@ -234,8 +234,8 @@ class TestLatest:
 
 
 @pytest.mark.parametrize("capacity", [1, 3, 10])
-async def test_nothing_is_pulled_any_more_when_it_has_overflowed(capacity: int) -> None:
-    """A batch under way is left at once: what it would still pull would be lost in silence."""
+async def test_nothing_is_pulled_after_an_overflow(capacity: int) -> None:
+    """The current batch stops at once: further elements of it would be lost silently."""
     pulled: list[int] = []
     flow = r.range(1000).do_on_next(pulled.append).on_backpressure_buffer(capacity)
     probe = SubscriberProbe[int](1).subscribed_to(flow)

@@ -1,4 +1,4 @@
-"""boundary: both sides run apart, with a known number of elements between them."""
+"""boundary: both sides run independently, with a bounded number of elements in between."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -71,7 +71,7 @@ async def turns(n: int = 10) -> None:
 async def test_no_combination_of_capacity_and_demand_stalls(
     capacity: int, first: int, then: int
 ) -> None:
-    """3.8: what was lent counts as held only until it has been consumed."""
+    """3.8: lent elements count as held only until they have been processed."""
     for made in (flow_range(40), from_async(lambda: counting(40), name="counting")):
         subscriber = SubscriberProbe[int](first).subscribed_to(made.boundary(capacity))
         await asyncio.wait_for(subscriber.wait_for_signals(first), 5)
@@ -84,7 +84,7 @@ async def test_no_combination_of_capacity_and_demand_stalls(
 
 @pytest.mark.parametrize("capacity", [1, 3, 10])
 async def test_upstream_is_never_further_ahead_than_the_capacity(capacity: int) -> None:
-    """Holds: *capacity* elements, what is lent included."""
+    """Holds: *capacity* elements, including those lent."""
     pulled = 0
 
     def numbers() -> Iterator[int]:
@@ -105,7 +105,7 @@ async def test_upstream_is_never_further_ahead_than_the_capacity(capacity: int) 
     subscriber.cancel()
 
 
-async def test_a_publisher_is_asked_for_the_capacity_and_then_for_what_was_consumed() -> None:
+async def test_the_capacity_is_requested_and_then_what_was_consumed() -> None:
     """Demand: batched (*capacity*, refill at *refill* of it)."""
     publisher = PublisherProbe[int]()
     subscriber = SubscriberProbe[int]().subscribed_to(from_publisher(publisher).boundary(4))
@@ -122,7 +122,7 @@ async def test_a_publisher_is_asked_for_the_capacity_and_then_for_what_was_consu
 
 
 async def test_an_empty_source_completes_at_once_and_one_that_cannot_open_fails() -> None:
-    """1.5, 1.4: it ends while it is being subscribed to."""
+    """1.5, 1.4: the source ends during `subscribe`."""
 
     def cannot() -> Iterator[int]:
         raise OSError("closed")

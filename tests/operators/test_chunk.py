@@ -1,4 +1,4 @@
-"""buffer sliding_window"""
+"""buffer and sliding_window."""
 
 from collections.abc import Callable
 from typing import Any
@@ -101,14 +101,14 @@ async def test_the_rest_waits_for_demand() -> None:
     assert probe.signals == [[0, 1], [2], "|"]
 
 
-async def test_every_buffer_is_a_list_of_its_own() -> None:
+async def test_every_buffer_is_a_new_list() -> None:
     one, two, *_ = await collected(flow_range(4).buffer(2), "unbounded")
     one.append("changed")
     assert two == [2, 3]
 
 
 @pytest.mark.parametrize("size", [1, 3, 7])
-async def test_no_more_is_asked_for_than_the_lists_asked_for_take(size: int) -> None:
+async def test_no_more_is_requested_than_the_requested_lists_need(size: int) -> None:
     asked: list[int] = []
     source = flow_range(100).do_on_request(asked.append).boundary(50).do_on_next(lambda _: None)
     probe = SubscriberProbe[list[int]](2).subscribed_to(source.buffer(size))
@@ -117,7 +117,7 @@ async def test_no_more_is_asked_for_than_the_lists_asked_for_take(size: int) -> 
     assert source.buffer(size).bound().total == 50 + size
 
 
-def test_what_is_held_is_said() -> None:
+def test_the_bound_counts_the_elements_held() -> None:
     assert just(1).buffer(7).bound().total == 7
     assert just(1).buffer(7, step=2).bound().total == 7
     assert just(1).sliding_window(5).bound().total == 5
@@ -132,7 +132,7 @@ WRONG: dict[str, tuple[Callable[[Flow[int]], object], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_arguments_are_refused_where_the_flow_is_put_together(name: str) -> None:
+def test_wrong_arguments_are_refused_at_assembly(name: str) -> None:
     assemble, error, message = WRONG[name]
     with pytest.raises(error, match=message):
         assemble(just(1))

@@ -1,4 +1,4 @@
-"""concat and merge: order, demand, ends, errors of one and of several, and what they hold."""
+"""concat and merge: order, demand, ends, errors of one and of several, and bounds."""
 
 # Where a Publisher is expected of a lambda, pyright does not infer the types of these calls.
 # pyright: reportUnknownLambdaType=false
@@ -64,7 +64,7 @@ UNORDERED = {"merge: asynchronous", "merge: boundary", "merge_with"}
 
 @pytest.mark.parametrize("way", WAYS)
 class TestInEveryWay:
-    async def test_concat_with_goes_on_with_the_next_source(self, way: str) -> None:
+    async def test_concat_with_continues_with_the_next_source(self, way: str) -> None:
         sample = Sample(
             lambda flow: flow.concat_with([3], slow([4, 5])), [1, 2], [1, 2, 3, 4, 5, "|"]
         )
@@ -80,13 +80,13 @@ class TestInEveryWay:
     async def test_merge_with_a_source_that_is_empty(self, way: str) -> None:
         await in_every_way(Sample(lambda flow: flow.merge_with([]), [1, 2, 3], [1, 2, 3, "|"]), way)
 
-    async def test_a_failure_comes_behind_the_elements_before_it(self, way: str) -> None:
+    async def test_a_failure_follows_the_elements_before_it(self, way: str) -> None:
         sample = Sample(lambda flow: flow.merge_with([]), [1, 2, 3], [1, 2, 3, Failed], fails=True)
         await in_every_way(sample, way)
 
 
 class TestConcat:
-    async def test_a_source_is_subscribed_to_when_the_one_before_has_completed(self) -> None:
+    async def test_a_source_is_subscribed_to_when_the_previous_one_has_completed(self) -> None:
         first, second = PublisherProbe[int](), PublisherProbe[int]()
         flow: Flow[int] = r.concat(first, second)
         probe = SubscriberProbe[int](5).subscribed_to(flow)
@@ -98,7 +98,7 @@ class TestConcat:
         second.complete()
         assert probe.signals == [1, 2, 3, "|"]
 
-    async def test_a_source_is_asked_for_no_more_than_there_is_demand_for(self) -> None:
+    async def test_no_more_is_requested_of_a_source_than_there_is_demand(self) -> None:
         source = PublisherProbe[int]()
         probe = SubscriberProbe[int]().subscribed_to(r.concat(source))
         assert not source.subscribers, "nothing starts before the first request"
@@ -111,9 +111,9 @@ class TestConcat:
         flow = r.concat(source)
         SubscriberProbe[int](MANY).subscribed_to(flow)
         assert source.requested == 256
-        assert flow.bound().total == 512  # of them 256 in the guard of a foreign publisher
+        assert flow.bound().total == 512  # including 256 of the foreign publisher
 
-    async def test_cancelling_cancels_the_source_at_work_and_starts_no_other(self) -> None:
+    async def test_cancelling_cancels_the_active_source_and_starts_no_other(self) -> None:
         first, second = PublisherProbe[int](), PublisherProbe[int]()
         flow: Flow[int] = r.concat(first, second)
         probe = SubscriberProbe[int](5).subscribed_to(flow)
@@ -128,7 +128,7 @@ class TestConcat:
         flow = r.concat(r.never().take(0), *[r.just(1)] * 10_000)
         assert await flow.count() == 10_000
 
-    async def test_synchronous_sources_are_fused_and_closed_when_left(self) -> None:
+    async def test_synchronous_sources_are_fused_and_closed_at_a_break(self) -> None:
         closed: list[str] = []
 
         class Numbers:
@@ -150,7 +150,7 @@ class TestConcat:
         empty: Flow[int] = r.concat()
         assert await empty.to_list(limit=1) == []
 
-    async def test_what_is_no_source_is_refused_at_assembly(self) -> None:
+    async def test_something_that_is_not_a_source_is_refused_at_assembly(self) -> None:
         with pytest.raises(TypeError, match=r"concat: .* cannot be read as a flow"):
             r.concat(r.just(1), "text")
 
@@ -173,13 +173,13 @@ class TestMerge:
         probe.request(2)
         assert probe.elements == ["a1", "b1", "a2", "a3"]
 
-    async def test_each_source_is_asked_for_prefetch_elements_and_again_when_they_are_processed(
+    async def test_prefetch_elements_are_requested_of_each_source_and_again_when_processed(
         self,
     ) -> None:
         a = PublisherProbe[int]()
         flow: Flow[int] = r.merge(a, r.never(), prefetch=4)
         probe = SubscriberProbe[int](2).subscribed_to(flow)
-        # A foreign publisher stands behind a guard that asks for as much.
+        # A foreign publisher receives its demand through a guard.
         assert a.requested == 4
         a.emit(1, 2, 3, 4)
         await probe.wait_for_signals(2)
@@ -189,18 +189,20 @@ class TestMerge:
         await asyncio.sleep(0)
         assert a.requested == 7, "three quarters have been processed"
 
-    async def test_a_fast_source_does_not_crowd_out_a_slow_one(self) -> None:
+    async def test_a_fast_source_does_not_starve_a_slow_one(self) -> None:
         endless = r.generate(lambda x: ("fast", x + 1), 0)
         merged = r.merge(endless.boundary(64), slow(["slow"] * 20), prefetch=8)
         first = await merged.take(2000).to_list(limit=2000)
         assert first.count("slow") == 20
 
-    async def test_synchronous_sources_take_turns(self) -> None:
+    async def test_synchronous_sources_alternate(self) -> None:
         merged = r.merge(r.generate(lambda x: (x, x + 1), 0), [7, 8, 9], prefetch=2)
         assert merged.chain.is_pullable
         assert await merged.take(8).to_list(limit=8) == [0, 1, 7, 8, 2, 3, 9, 4]
 
-    async def test_a_failure_cancels_the_others_and_comes_behind_what_has_arrived(self) -> None:
+    async def test_a_failure_cancels_the_others_and_follows_the_elements_that_have_arrived(
+        self,
+    ) -> None:
         a, b = PublisherProbe[int](), PublisherProbe[int]()
         flow: Flow[int] = r.merge(a, b)
         probe = SubscriberProbe[int](1).subscribed_to(flow)
@@ -215,7 +217,7 @@ class TestMerge:
         assert probe.elements == [1, 2]
         assert isinstance(probe.error, Failed)
 
-    async def test_sources_that_fail_in_the_same_moment_are_reported_as_a_group(self) -> None:
+    async def test_sources_that_fail_at_the_same_moment_are_reported_as_a_group(self) -> None:
         flow = r.merge(r.just(1).boundary(1), r.error(Failed("one")), r.error(Failed("two")))
         probe = SubscriberProbe[int](5).subscribed_to(flow)
         await probe.end()
@@ -223,7 +225,7 @@ class TestMerge:
         assert type(group) is ExceptionGroup
         assert list(map(str, group.exceptions)) == ["one", "two"]
 
-    async def test_a_source_that_ends_while_another_is_asked_for_more_loses_nothing(self) -> None:
+    async def test_a_source_that_ends_during_a_request_to_another_loses_nothing(self) -> None:
         class Chained(PublisherProbe[int]):
             def request(self, n: int, /) -> None:
                 super().request(n)

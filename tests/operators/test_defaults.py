@@ -1,4 +1,4 @@
-"""start_with default_if_empty"""
+"""start_with and default_if_empty."""
 
 from collections.abc import Callable
 from typing import Any
@@ -61,7 +61,7 @@ async def test_the_same_signals_in_every_way(name: str, way: str) -> None:
     await in_every_way(SAMPLES[name], way)
 
 
-async def test_what_comes_first_does_not_wait_for_the_source() -> None:
+async def test_the_first_elements_do_not_wait_for_the_source() -> None:
     probe = SubscriberProbe[object](2).subscribed_to(never().start_with("a", "b", "c"))
     assert probe.signals == ["a", "b"]
     probe.request(2)
@@ -69,7 +69,7 @@ async def test_what_comes_first_does_not_wait_for_the_source() -> None:
     probe.cancel()
 
 
-async def test_nothing_comes_before_it_is_asked_for() -> None:
+async def test_nothing_is_emitted_without_demand() -> None:
     probe = SubscriberProbe[object]().subscribed_to(empty().start_with("a"))
     assert probe.signals == []
     probe.request(1)
@@ -80,7 +80,7 @@ async def test_nothing_comes_before_it_is_asked_for() -> None:
     assert probe.signals == ["a", "|"]
 
 
-def test_none_is_no_element() -> None:
+def test_none_is_refused() -> None:
     with pytest.raises(NotAnElement, match="start_with"):
         just(1).start_with(2, None)
     with pytest.raises(NotAnElement, match="default_if_empty"):

@@ -1,4 +1,4 @@
-"""on_error_resume, on_error_return, retry: what is caught, demand carried over, when to give up."""
+"""on_error_resume, on_error_return, retry: caught errors, carried demand, giving up."""
 
 # Where a Publisher is expected of a lambda, pyright does not infer the types of these calls.
 # pyright: reportUnknownLambdaType=false
@@ -19,7 +19,7 @@ from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
 
 class Flaky:
-    """Fails behind its elements for so many attempts, then completes."""
+    """Fails after its elements for a number of attempts, then completes."""
 
     def __init__(self, failures: int, elements: range = range(2)) -> None:
         self.failures = failures
@@ -35,7 +35,7 @@ class Flaky:
 
 
 def once() -> Flow[int]:
-    """Empty, but it fails the first time."""
+    """An empty flow that fails the first time."""
     return r.from_aiter(Flaky(1, range(0)))
 
 
@@ -77,7 +77,7 @@ IDENTITIES: Identities = {
 
 @pytest.mark.parametrize("way", WAYS)
 class TestInEveryWay:
-    async def test_resume_goes_on_with_another_source(self, way: str) -> None:
+    async def test_resume_continues_with_another_source(self, way: str) -> None:
         def change(flow: Flow[int]) -> Flow[int]:
             return flow.on_error_resume([7, 8])
 
@@ -90,7 +90,7 @@ class TestInEveryWay:
 
         await in_every_way(Sample(change, [1], [1, Failed, "|"], fails=True), way)
 
-    async def test_an_error_that_is_not_meant_is_passed_on(self, way: str) -> None:
+    async def test_an_error_of_another_type_is_passed_on(self, way: str) -> None:
         def change(flow: Flow[int]) -> Flow[int]:
             return flow.on_error_resume([7], only=(KeyError, OSError))
 
@@ -102,7 +102,7 @@ class TestInEveryWay:
 
         await in_every_way(Sample(change, [1], [1, 9, "|"], fails=True), way)
 
-    async def test_retry_starts_over_and_gives_up(self, way: str) -> None:
+    async def test_retry_subscribes_again_and_gives_up(self, way: str) -> None:
         def change(flow: Flow[int]) -> Flow[int]:
             return flow.retry(1)
 
@@ -111,7 +111,7 @@ class TestInEveryWay:
 
 
 class TestResume:
-    async def test_the_demand_that_is_left_is_asked_of_the_fallback(self) -> None:
+    async def test_the_remaining_demand_is_requested_of_the_fallback(self) -> None:
         source, other = PublisherProbe[int](), PublisherProbe[int]()
         flow = r.from_publisher(source).on_error_resume(other)
         probe = SubscriberProbe[int](5).subscribed_to(flow)
@@ -149,13 +149,13 @@ class TestResume:
 
 @pytest.mark.virtual_time
 class TestRetry:
-    async def test_waits_longer_between_attempts(self) -> None:
+    async def test_the_delay_between_attempts_grows(self) -> None:
         source = Flaky(3)
         policy = RetryPolicy(attempts=4, delay=1, factor=2, jitter=0)
         assert await r.from_aiter(source).retry(policy).to_list(limit=9) == [0, 1] * 4
         assert source.attempts == pytest.approx([0, 1, 3, 7])
 
-    async def test_giving_up_tells_of_all_attempts(self) -> None:
+    async def test_giving_up_reports_all_attempts(self) -> None:
         flow = r.from_aiter(Flaky(9, range(0))).retry(3)
         probe = SubscriberProbe[int](1).subscribed_to(flow)
         await probe.end()
@@ -166,12 +166,12 @@ class TestRetry:
         assert "attempt 1: Failed(1)" in notes
         assert "attempt 3: Failed(3)" in notes
 
-    async def test_an_error_that_is_not_covered_is_passed_on_as_it_is(self) -> None:
+    async def test_an_error_that_is_not_covered_is_passed_on_unchanged(self) -> None:
         flow = r.from_aiter(Flaky(9)).retry(RetryPolicy(only=KeyError))
         probe = SubscriberProbe[int](9).subscribed_to(flow)
         assert type((await probe.end())[-1]) is Failed
 
-    async def test_the_demand_that_is_left_is_carried_over_exactly(self) -> None:
+    async def test_the_remaining_demand_is_carried_over_exactly(self) -> None:
         source = PublisherProbe[int]()
         flow = r.from_publisher(source).retry(RetryPolicy(delay=1, jitter=0))
         probe = SubscriberProbe[int](5).subscribed_to(flow)
@@ -194,14 +194,14 @@ class TestRetry:
             assert isinstance((await probe.end())[-1], RetriesExhausted)
         assert len(made) == 4
 
-    async def test_time_for_all_attempts_is_limited(self) -> None:
+    async def test_the_time_budget_limits_all_attempts(self) -> None:
         source = Flaky(99, range(0))
         policy = RetryPolicy(attempts=None, delay=1, factor=1, jitter=0, within=4.5)
         probe = SubscriberProbe[int](1).subscribed_to(r.from_aiter(source).retry(policy))
         await probe.end()
         assert source.attempts == pytest.approx([0, 1, 2, 3, 4])
 
-    async def test_reset_makes_an_element_a_new_beginning(self) -> None:
+    async def test_with_reset_an_element_resets_the_attempts(self) -> None:
         source = Flaky(6, range(1))
         flow = r.from_aiter(source).retry(RetryPolicy(attempts=2, reset=True))
         assert await flow.count() == 7

@@ -1,4 +1,4 @@
-"""flat_map: what it takes, how many at once, order, errors, demand, and what it holds."""
+"""flat_map: kinds of sources, concurrency, order, errors, demand, and bounds."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -65,7 +65,7 @@ async def twice(x: int) -> AsyncIterator[int]:
 
 @pytest.mark.parametrize("way", WAYS)
 class TestInEveryWay:
-    async def test_synchronous_sources_come_one_after_another(self, way: str) -> None:
+    async def test_synchronous_sources_are_emitted_in_sequence(self, way: str) -> None:
         change: Callable[[Flow[int]], Flow[int]] = lambda flow: flow.flat_map(lambda x: [x] * x)  # noqa: E731
         await in_every_way(Sample(change, [1, 2, 0, 3], [1, 2, 2, 3, 3, 3, "|"]), way)
 
@@ -73,34 +73,38 @@ class TestInEveryWay:
         change: Callable[[Flow[int]], Flow[int]] = lambda flow: flow.flat_map(twice, concurrency=1)  # noqa: E731
         await in_every_way(Sample(change, [1, 2, 3], [1, 1, 2, 2, 3, 3, "|"]), way)
 
-    async def test_a_failing_source_fails_it_behind_what_came_before(self, way: str) -> None:
+    async def test_a_failing_source_fails_the_flow_after_the_elements_before_it(
+        self, way: str
+    ) -> None:
         change: Callable[[Flow[int]], Flow[int]] = lambda flow: flow.flat_map(lambda x: [x, x])  # noqa: E731
         await in_every_way(Sample(change, [1, 2], [1, 1, 2, 2, Failed], fails=True), way)
 
-    async def test_a_failing_mapper_fails_it_behind_what_came_before(self, way: str) -> None:
+    async def test_an_error_of_the_mapper_fails_the_flow_after_the_elements_before_it(
+        self, way: str
+    ) -> None:
         change: Callable[[Flow[int]], Flow[int]] = lambda flow: flow.flat_map(fails_at_two)  # noqa: E731
         await in_every_way(Sample(change, [0, 1, 2, 3], [0, 0, 1, 1, Failed]), way)
 
 
 class TestConcurrency:
     @pytest.mark.parametrize("limit", [1, 2, 5])
-    async def test_never_more_are_at_work_than_allowed(self, limit: int) -> None:
-        at_work = most = 0
+    async def test_never_more_calls_run_than_allowed(self, limit: int) -> None:
+        active = most = 0
 
         async def inner(x: int) -> AsyncIterator[int]:
-            nonlocal at_work, most
-            at_work += 1
-            most = max(most, at_work)
+            nonlocal active, most
+            active += 1
+            most = max(most, active)
             for _ in range(3):
                 await asyncio.sleep(0)
                 yield x
-            at_work -= 1
+            active -= 1
 
         flow = r.range(20).flat_map(inner, concurrency=limit)
         assert await flow.count() == 60
         assert most == limit
 
-    async def test_the_source_is_asked_for_as_many_as_may_be_at_work(self) -> None:
+    async def test_as_many_elements_are_requested_as_sources_may_be_active(self) -> None:
         outer, inner = PublisherProbe[int](), [PublisherProbe[int]() for _ in range(3)]
         flow = r.from_publisher(outer).flat_map(lambda i: inner[i], concurrency=2)
         probe = SubscriberProbe[int](10).subscribed_to(flow)
@@ -122,7 +126,7 @@ class TestConcurrency:
         found = flow.filter(lambda x: x == "async").take(3)
         assert await found.to_list(limit=3) == ["async"] * 3
 
-    async def test_an_endless_source_of_nothing_leaves_the_loop_its_turns(self) -> None:
+    async def test_an_endless_source_without_elements_yields_to_the_loop(self) -> None:
         nothing: list[int] = []
         flow = r.generate(lambda x: (x, x + 1), 0).flat_map(lambda _: nothing)
         probe = SubscriberProbe[int](1).subscribed_to(flow)
@@ -145,14 +149,14 @@ class TestErrors:
         assert isinstance(probe.error, Failed)
         assert (outer.cancel_count, one.cancel_count) == (1, 1)
 
-    async def test_what_cannot_be_read_as_a_flow_fails_it_by_name(self) -> None:
+    async def test_something_that_is_not_a_source_fails_the_flow_by_name(self) -> None:
         flow = r.just(1).flat_map(lambda _: "text")
         probe = SubscriberProbe[Any](1).subscribed_to(flow)
         await probe.end()
         assert isinstance(probe.error, TypeError)
         assert "flat_map" in str(probe.error)
 
-    async def test_a_stop_iteration_of_the_mapper_is_a_failure_and_no_end(self) -> None:
+    async def test_a_stop_iteration_of_the_mapper_fails_the_flow(self) -> None:
         def mapper(_: int) -> list[int]:
             raise StopIteration
 
@@ -160,7 +164,7 @@ class TestErrors:
         await probe.end()
         assert probe.error is not None
 
-    async def test_none_in_an_iterable_is_no_element(self) -> None:
+    async def test_none_in_an_iterable_is_refused(self) -> None:
         flow = r.just(1).flat_map(lambda _: [1, None])
         probe = SubscriberProbe[Any](9).subscribed_to(flow)
         await probe.end()
@@ -192,14 +196,14 @@ class TestHolding:
         assert await flow.map_async(process).count() == 300
         assert 1 < most <= 12
 
-    async def test_a_place_that_was_reserved_in_vain_is_given_to_the_next(self) -> None:
+    async def test_an_unused_reservation_is_released(self) -> None:
         flow = r.range(6).flat_map(lambda x: slow([x]) if x % 2 else r.just(x), concurrency=2)
         probe = SubscriberProbe[int](1).subscribed_to(flow)
         await probe.wait_for_signals(1)
         probe.request(MANY)
         assert sorted((await probe.end())[:-1]) == list(range(6))
 
-    async def test_what_was_pulled_keeps_its_place_until_it_has_been_processed(self) -> None:
+    async def test_pulled_elements_count_until_they_have_been_processed(self) -> None:
         inner = PublisherProbe[int]()
         release = asyncio.Event()
 
@@ -219,7 +223,7 @@ class TestHolding:
         assert inner.requested == 4
         probe.cancel()
 
-    async def test_a_synchronous_source_is_read_only_as_it_is_asked_for(self) -> None:
+    async def test_a_synchronous_source_is_pulled_only_by_demand(self) -> None:
         read: list[int] = []
         flow = r.just(1).flat_map(lambda _: r.range(100).do_on_next(read.append))
         probe = SubscriberProbe[int](3).subscribed_to(flow)
@@ -253,13 +257,13 @@ class TestHolding:
         with pytest.raises(ValueError, match=r"3\.9"):
             r.just(1).flat_map(lambda x: [x], **{option: 0})
 
-    async def test_subscribing_again_starts_anew(self) -> None:
+    async def test_subscribing_again_starts_the_source_again(self) -> None:
         flow = r.range(3).flat_map(lambda x: [x], concurrency=2)
         for _ in range(2):
             assert (await SubscriberProbe[int](MANY).subscribed_to(flow).end()) == [0, 1, 2, "|"]
 
     @pytest.mark.parametrize("inner", INNER_OF_ONE)
-    async def test_it_completes_without_demand_when_it_is_known_that_nothing_is_left(
+    async def test_it_completes_without_demand_when_the_source_has_no_more_elements(
         self, inner: Callable[[int], Any]
     ) -> None:
         source: PublisherProbe[int] = PublisherProbe()

@@ -1,4 +1,4 @@
-"""What a flow says about itself: its bound, its islands, its trail."""
+"""Reports about a flow: its bound, its islands, its trail."""
 
 import asyncio
 from typing import Any
@@ -34,14 +34,14 @@ def test_the_bound_is_the_sum_of_the_parts() -> None:
     assert str(bound).startswith(f"holds at most {bound.total} elements (boundary(2) 2, ")
 
 
-def test_what_nothing_limits_is_named() -> None:
+def test_unbounded_parts_are_named() -> None:
     bound = numbers(9).distinct(max_keys=None).boundary(4).bound()
     assert bound.total is None
     assert [name.partition("(")[0] for name in bound.unbounded] == ["distinct"]
     assert str(bound).startswith("unbounded: distinct(")
 
 
-def test_explain_shows_islands_and_what_lies_between_them() -> None:
+def test_explain_shows_islands_and_the_queues_between_them() -> None:
     flow = numbers(3).map(str).boundary(8).filter(bool)
     assert flow.explain().splitlines() == [
         "island (one loop, pulled): range(0, 3) → map(str)",
@@ -60,7 +60,7 @@ def test_explain_draws_several_upstreams_side_by_side() -> None:
     ]
 
 
-def test_explain_says_where_a_task_is_needed() -> None:
+def test_explain_shows_where_a_task_is_needed() -> None:
     assert (
         "island (one task): range(0, 3) → map_async(double)"
         in numbers(3).map_async(double).explain()
@@ -74,14 +74,14 @@ def test_explain_says_where_a_task_is_needed() -> None:
         (numbers(3).map_async(double), "x = await mapper_1(x)"),
     ],
 )
-def test_explain_prints_the_very_loop_that_runs(flow: Flow[Any], text: str) -> None:
+def test_explain_prints_the_loop_that_runs(flow: Flow[Any], text: str) -> None:
     shown = [line.removeprefix("    ") for line in flow.explain(code=True).splitlines()]
     loop = flow.chain.compiled_loop("task" if flow.chain.awaits else "sync", "call").text
     assert text in loop
     assert set(loop.splitlines()) <= set(shown)
 
 
-async def test_an_error_says_through_which_flow_it_came_once() -> None:
+async def test_an_error_names_its_flow_once() -> None:
     flow = numbers(3).boundary(2).map(lambda n: 1 // n).boundary(4).map(str)
     probe = SubscriberProbe[str](9).subscribed_to(flow)
     await probe.end()

@@ -1,4 +1,4 @@
-"""take take_while take_last skip skip_while skip_last distinct distinct_until_changed"""
+"""The operators that pass on some elements, by position or because they are new."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -139,11 +139,11 @@ async def test_take_of_none_does_not_subscribe() -> None:
     assert not never().take(0).chain.source.upstreams
 
 
-async def test_take_of_one_more_than_there_are_completes_with_the_source() -> None:
+async def test_take_of_more_than_all_completes_with_the_source() -> None:
     assert await collected(flow_range(2).take(3), "one by one") == [0, 1, "|"]
 
 
-async def test_take_last_waits_for_demand_at_the_end_and_emits_no_more_than_that() -> None:
+async def test_take_last_emits_by_demand_at_the_end() -> None:
     probe = SubscriberProbe[int](1).subscribed_to(flow_range(40).take_last(30))
     assert probe.signals == [10]
     probe.request(28)
@@ -153,7 +153,7 @@ async def test_take_last_waits_for_demand_at_the_end_and_emits_no_more_than_that
 
 
 @pytest.mark.parametrize("requested", [1, 9, 20, 36, 37, 1000])
-async def test_elements_that_were_left_out_take_no_demand(requested: int) -> None:
+async def test_elements_left_out_use_no_demand(requested: int) -> None:
     probe = SubscriberProbe[int](requested).subscribed_to(flow_range(1000).skip(963))
     assert len(probe.elements) == min(requested, 37)
 
@@ -165,19 +165,19 @@ async def test_too_many_keys_name_the_remedy() -> None:
     assert "distinct_until_changed" in str(error)
 
 
-async def test_what_cannot_be_hashed_names_the_remedy() -> None:
+async def test_an_unhashable_element_fails_with_the_remedy() -> None:
     [error] = await collected(just({"a": 1}).distinct(), "unbounded")
     assert "dict" in str(error)
     assert "key" in str(error)
 
 
-async def test_any_number_of_keys_is_allowed_when_asked_for() -> None:
+async def test_any_number_of_keys_is_allowed_with_max_keys_none() -> None:
     flow = flow_range(20_000).distinct(max_keys=None)
     assert len(await collected(flow, "unbounded")) == 20_001
     assert flow.bound().unbounded
 
 
-def test_what_is_held_is_said() -> None:
+def test_the_bound_counts_the_elements_held() -> None:
     flow = just(1)
     assert flow.take(2).take_while(bool).skip(2).skip_while(bool).bound().total == 0
     assert flow.take_last(3).bound().total == 3
@@ -187,7 +187,7 @@ def test_what_is_held_is_said() -> None:
     assert flow.distinct_until_changed().bound().total == 1
 
 
-async def test_what_is_held_is_let_go_of_with_the_subscription() -> None:
+async def test_elements_held_are_released_with_the_subscription() -> None:
     probe = SubscriberProbe[int](UNBOUNDED).subscribed_to(flow_range(9).take_last(3))
     assert probe.is_completed
 
@@ -213,7 +213,7 @@ WRONG: dict[str, tuple[Callable[[Flow[int]], object], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_arguments_are_refused_where_the_flow_is_put_together(name: str) -> None:
+def test_wrong_arguments_are_refused_at_assembly(name: str) -> None:
     assemble, error, message = WRONG[name]
     with pytest.raises(error, match=message):
         assemble(just(1))

@@ -1,4 +1,4 @@
-"""then: the elements are ignored, the end is not."""
+"""then: elements are discarded, ends are not."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -43,7 +43,7 @@ class TestThen:
         second.complete()
         assert probe.signals == ["a", "|"]
 
-    async def test_a_source_that_fails_has_no_successor(self) -> None:
+    async def test_a_successor_does_not_follow_a_failure(self) -> None:
         second = PublisherProbe[str]()
         flow = r.range(3).map(lambda x: 1 // x).then(second)
         probe = SubscriberProbe[str](1).subscribed_to(flow)
@@ -51,7 +51,7 @@ class TestThen:
         assert second.subscribers == []
 
     @pytest.mark.parametrize("stage", [0, 1])
-    async def test_cancel_reaches_the_one_under_way(self, stage: int) -> None:
+    async def test_cancel_reaches_the_active_source(self, stage: int) -> None:
         publishers = PublisherProbe[int](), PublisherProbe[int]()
         flow = r.from_publisher(publishers[0]).then(publishers[1])
         probe = SubscriberProbe[int](1).subscribed_to(flow)
@@ -60,6 +60,6 @@ class TestThen:
         probe.cancel()
         assert publishers[stage].cancel_count == 1
 
-    def test_what_cannot_be_read_as_a_flow_is_refused_at_once(self) -> None:
+    def test_something_that_is_not_a_source_is_refused_at_once(self) -> None:
         with pytest.raises(TypeError, match="then: 5"):
             r.range(3).then(cast("Any", 5))

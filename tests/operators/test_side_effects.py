@@ -1,4 +1,4 @@
-"""do_on_next do_on_error do_on_complete do_on_cancel do_on_request do_finally log"""
+"""The operators that call functions with the signals that pass."""
 
 import asyncio
 import gc
@@ -33,11 +33,11 @@ def fails(*_: object) -> None:
 
 
 def ignore(*_: object) -> None:
-    """A callback that only looks."""
+    """A callback without an effect."""
 
 
 async def coroutine_function(*_: object) -> None:
-    """What a callback must not be."""
+    """An invalid callback."""
 
 
 LOOKS: dict[str, Callable[[Flow[Any]], Flow[Any]]] = {
@@ -120,7 +120,7 @@ async def test_the_same_signals_in_every_way(name: str, way: str) -> None:
 
 
 def watched(flow: Flow[Any], log: Log, name: str) -> Flow[Any]:
-    """Write down all that happens at one place."""
+    """Log every signal at one place."""
     return (
         flow.do_on_complete(lambda: log.append(f"{name} complete"))
         .do_on_error(lambda error: log.append(f"{name} error {type(error).__name__}"))
@@ -131,7 +131,7 @@ def watched(flow: Flow[Any], log: Log, name: str) -> Flow[Any]:
 
 # -- what happens at a place -----------------------------------------------------------------------
 @pytest.mark.parametrize("way", WAYS)
-async def test_each_place_sees_what_happens_there(way: str) -> None:
+async def test_each_callback_receives_the_signals_at_its_place(way: str) -> None:
     log: Log = []
 
     def change(flow: Flow[int]) -> Flow[int]:
@@ -144,7 +144,7 @@ async def test_each_place_sees_what_happens_there(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_above_the_stage_that_fails_it_is_a_cancellation(way: str) -> None:
+async def test_upstream_of_a_stage_that_fails_the_flow_is_cancelled(way: str) -> None:
     log: Log = []
 
     def change(flow: Flow[int]) -> Flow[int]:
@@ -156,7 +156,7 @@ async def test_above_the_stage_that_fails_it_is_a_cancellation(way: str) -> None
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_below_the_source_that_fails_it_is_an_error(way: str) -> None:
+async def test_downstream_of_a_source_that_fails_is_an_error(way: str) -> None:
     log: Log = []
     sample = Sample(lambda f: watched(f, log, "below"), [1], [1, Failed], fails=True)
     await in_every_way(sample, way)
@@ -188,7 +188,7 @@ async def numbers() -> AsyncIterator[int]:
 
 
 class Cancels(SubscriberProbe[Any]):
-    """Cancels from within on_next."""
+    """Cancels inside on_next."""
 
     def on_next(self, element: Any, /) -> None:
         super().on_next(element)
@@ -216,7 +216,7 @@ async def test_a_subscriber_that_raises_has_cancelled(expects_loop_errors: Log) 
     assert "2.13" in context["message"]
 
 
-async def test_a_request_against_rule_3_9_cancels_what_is_above() -> None:
+async def test_a_request_against_rule_3_9_cancels_upstream() -> None:
     log: Log = []
     probe = SubscriberProbe[int]().subscribed_to(watched(flow_range(9), log, ""))
     probe.request(0)
@@ -257,7 +257,7 @@ async def test_a_source_that_completes_at_once() -> None:
 
 # -- leaving async for -----------------------------------------------------------------------------
 @pytest.mark.parametrize("pushed", [False, True])
-async def test_break_is_seen_before_the_next_statement_runs(pushed: bool) -> None:
+async def test_callbacks_for_a_break_run_before_the_next_statement(pushed: bool) -> None:
     log: Log = []
     source = flow_range(9).boundary(2) if pushed else flow_range(9)
     async for _ in watched(source, log, ""):
@@ -307,7 +307,7 @@ async def test_leaving_a_stream_cancels() -> None:
     assert log == [" cancelled", " cancel"]
 
 
-async def test_an_asynchronous_subscriber_is_done_with_its_element_first() -> None:
+async def test_an_asynchronous_subscriber_finishes_its_element_first() -> None:
     log: Log = []
 
     class Slow(AsyncSubscriberProbe[int]):
@@ -329,7 +329,7 @@ async def test_do_finally_comes_before_the_terminal_signal(asking: str) -> None:
     assert log == ["completed", "completed"]
 
 
-async def test_a_completion_goes_down_and_a_cancellation_up() -> None:
+async def test_a_completion_passes_downstream_and_a_cancellation_upstream() -> None:
     log: Log = []
     flow = flow_range(3).do_finally(lambda _: log.append("upper"))
     flow = flow.map(str).do_finally(lambda _: log.append("lower"))  # type: ignore[assignment]
@@ -338,7 +338,7 @@ async def test_a_completion_goes_down_and_a_cancellation_up() -> None:
     assert log == ["upper", "lower", "lower", "upper"]
 
 
-async def test_a_stage_that_still_emits_at_the_end_comes_first() -> None:
+async def test_elements_emitted_at_the_end_by_a_stage_come_first() -> None:
     log: Log = []
     flow = flow_range(3).do_finally(lambda _: log.append("upper")).buffer(2)
     flow = flow.do_on_next(log.append).do_finally(lambda _: log.append("lower"))
@@ -357,7 +357,7 @@ async def test_cancelled_while_the_rest_waits_for_demand() -> None:
     assert log[2:] == ["below cancelled", "below cancel"]
 
 
-async def test_each_subscription_is_told_of_its_own_end() -> None:
+async def test_each_subscription_reports_its_own_end() -> None:
     log: Log = []
     flow = flow_range(3).do_finally(log.append)
     one = SubscriberProbe[int](1).subscribed_to(flow)
@@ -380,7 +380,7 @@ async def test_callbacks_run_in_the_context_of_the_subscriber() -> None:
 
 
 # -- callbacks that raise --------------------------------------------------------------------------
-async def test_a_callback_that_raises_at_completion_fails_what_is_below() -> None:
+async def test_an_error_of_a_callback_at_completion_fails_the_flow_downstream() -> None:
     log: Log = []
     flow = watched(watched(just(1), log, "above").do_on_complete(fails), log, "below")
     signals = await collected(flow, "unbounded")
@@ -390,7 +390,7 @@ async def test_a_callback_that_raises_at_completion_fails_what_is_below() -> Non
 
 
 @pytest.mark.parametrize("asking", ["unbounded", "coroutines", "async for"])
-async def test_a_callback_that_raises_at_an_error_keeps_the_error_as_its_context(
+async def test_an_error_of_a_callback_at_a_failure_has_the_failure_as_its_context(
     asking: str,
 ) -> None:
     log: Log = []
@@ -402,7 +402,7 @@ async def test_a_callback_that_raises_at_an_error_keeps_the_error_as_its_context
 
 
 @pytest.mark.parametrize("way", ["cancel", "break", "take"])
-async def test_a_callback_that_raises_at_a_cancellation_is_reported(
+async def test_an_error_of_a_callback_at_a_cancellation_is_reported(
     way: str, expects_loop_errors: Log
 ) -> None:
     log: Log = []
@@ -420,7 +420,7 @@ async def test_a_callback_that_raises_at_a_cancellation_is_reported(
     assert isinstance(context["exception"], Failed)
 
 
-async def test_a_callback_that_raises_at_a_request_fails_the_flow() -> None:
+async def test_an_error_of_a_callback_at_a_request_fails_the_flow() -> None:
     log: Log = []
     flow = watched(watched(flow_range(9), log, "above").do_on_request(fails), log, "below")
     probe = SubscriberProbe[int](1).subscribed_to(flow)
@@ -428,7 +428,7 @@ async def test_a_callback_that_raises_at_a_request_fails_the_flow() -> None:
     assert log == ["above cancelled", "above cancel", "below error Failed", "below failed"]
 
 
-async def test_the_error_that_is_told_is_the_one_that_the_subscriber_gets() -> None:
+async def test_the_callback_receives_the_error_of_the_subscriber() -> None:
     def stray(_: int) -> int:
         raise StopIteration
 
@@ -440,7 +440,7 @@ async def test_the_error_that_is_told_is_the_one_that_the_subscriber_gets() -> N
 
 
 # -- requests --------------------------------------------------------------------------------------
-async def test_each_request_is_seen_before_it_takes_effect() -> None:
+async def test_each_request_is_reported_before_it_takes_effect() -> None:
     log: Log = []
     flow = flow_range(9).do_on_request(lambda n: log.append(f"request({n})")).do_on_next(log.append)
     probe = SubscriberProbe[int](2).subscribed_to(flow)
@@ -451,7 +451,7 @@ async def test_each_request_is_seen_before_it_takes_effect() -> None:
     assert len(log) == 5
 
 
-async def test_requests_are_seen_from_below_upwards_and_on_both_sides_of_a_boundary() -> None:
+async def test_requests_are_reported_upwards_and_on_both_sides_of_a_boundary() -> None:
     log: Log = []
     flow = flow_range(4).do_on_request(lambda n: log.append(("source", n))).boundary(3)
     flow = flow.do_on_request(lambda n: log.append(("upper", n)))
@@ -497,7 +497,7 @@ async def test_log_writes_each_signal(caplog: pytest.LogCaptureFixture) -> None:
 
 
 # -- what it costs, and what is refused ------------------------------------------------------------
-def test_a_chain_without_them_has_no_trace_of_them() -> None:
+def test_a_chain_without_side_effects_has_no_code_for_them() -> None:
     plain = flow_range(3).map(str).filter(bool)
     loop = plain.chain.compiled_loop("sync", "call")
     assert loop.end_hooks is None
@@ -508,7 +508,7 @@ def test_a_chain_without_them_has_no_trace_of_them() -> None:
     assert plain.bound().total == plain.do_finally(ignore).do_on_request(ignore).bound().total == 0
 
 
-def test_looking_costs_nothing_per_element() -> None:
+def test_callbacks_for_the_end_cost_nothing_per_element() -> None:
     def body(flow: Flow[Any]) -> list[str]:
         text = flow.chain.compiled_loop("sync", "call").text
         start = text.index("for x in islice(src, size):")
@@ -532,8 +532,8 @@ def test_a_level_is_a_number() -> None:
         just(1).log(level="INFO")  # type: ignore[arg-type]
 
 
-async def test_any_error_of_upstream_passes_as_it_is() -> None:
-    """A StopIteration too: raised by a function it would look like an end, signalled it is none."""
+async def test_any_error_of_upstream_is_passed_on_unchanged() -> None:
+    """Even a StopIteration: as a signal it is an error, not an end."""
     source: PublisherProbe[int] = PublisherProbe()
     stray = StopIteration("signalled")
     told: list[BaseException] = []

@@ -1,4 +1,4 @@
-"""timeout and buffer_timeout: when time runs, what happens when it is over, and demand."""
+"""timeout and buffer_timeout: when time runs, what happens after it, and demand."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -45,21 +45,21 @@ def now() -> float:
 
 @pytest.mark.parametrize("way", WAYS)
 class TestInEveryWay:
-    async def test_timeout_passes_on_what_comes_in_time(self, way: str) -> None:
+    async def test_timeout_passes_on_elements_in_time(self, way: str) -> None:
         def change(flow: Flow[int]) -> Flow[int]:
             return flow.timeout(60)
 
         await in_every_way(Sample(change, [1, 2, 3], [1, 2, 3, "|"]), way)
         await in_every_way(Sample(change, [1, 2], [1, 2, Failed], fails=True), way)
 
-    async def test_buffer_timeout_makes_full_lists_and_a_last_one(self, way: str) -> None:
+    async def test_buffer_timeout_emits_full_lists_and_a_last_one(self, way: str) -> None:
         def change(flow: Flow[int]) -> Flow[list[int]]:
             return flow.buffer_timeout(2, 60)
 
         await in_every_way(Sample(change, [1, 2, 3], [[1, 2], [3], "|"]), way)
         await in_every_way(Sample(change, [], ["|"]), way)
 
-    async def test_a_failure_comes_behind_the_last_list(self, way: str) -> None:
+    async def test_a_failure_follows_the_last_list(self, way: str) -> None:
         def change(flow: Flow[int]) -> Flow[list[int]]:
             return flow.buffer_timeout(2, 60)
 
@@ -115,7 +115,7 @@ class TestTimeout:
         await probe.end()
         assert now() == pytest.approx(ends)
 
-    async def test_the_fallback_gets_the_demand_that_is_left_and_no_limit(self) -> None:
+    async def test_the_fallback_gets_the_remaining_demand_and_no_limit(self) -> None:
         log: list[str] = []
         source = slow([1, 2], every=3, log=log)
         flow = source.timeout(2, first=4, fallback=slow([7, 8], every=50))

@@ -1,4 +1,4 @@
-"""map filter filter_map of_type scan enumerate pairwise transform"""
+"""The operators that map elements, or leave them out."""
 
 from collections.abc import Callable
 from operator import add
@@ -117,12 +117,12 @@ async def test_cancelled_half_way_it_is_silent(name: str) -> None:
     assert len(probe.signals) == 2
 
 
-async def test_map_tells_of_filter_map_when_it_gets_none() -> None:
+async def test_map_names_filter_map_when_the_mapper_returns_none() -> None:
     [error] = await collected(just(2).map(odd_or_none), "unbounded")
     assert "filter_map" in str(error)
 
 
-async def test_a_seed_is_emitted_before_anything_is_asked_of_the_source() -> None:
+async def test_a_seed_is_emitted_before_anything_is_requested_of_the_source() -> None:
     asked: list[int] = []
     flow = flow_range(3).do_on_request(asked.append).boundary(2).scan(add, seed=10)
     probe = SubscriberProbe[int](1).subscribed_to(flow)
@@ -132,17 +132,17 @@ async def test_a_seed_is_emitted_before_anything_is_asked_of_the_source() -> Non
     assert await probe.end() == [10, 10, 11, 13, "|"]
 
 
-async def test_each_subscription_scans_and_numbers_anew() -> None:
+async def test_each_subscription_scans_and_numbers_from_the_start() -> None:
     flow = flow_range(3).scan(add).enumerate()
     first = await collected(flow, "unbounded")
     assert first == await collected(flow, "async for") == [(0, 0), (1, 1), (2, 3), "|"]
 
 
-def test_transform_returns_whatever_the_function_returns() -> None:
+def test_transform_returns_the_result_of_the_function() -> None:
     assert just(1).transform(lambda flow: flow.bound().total) == 0
 
 
-def test_what_is_held_is_said() -> None:
+def test_the_bound_counts_the_elements_held() -> None:
     flow = just(1)
     assert flow.map(str).filter(bool).enumerate().of_type(int).bound().total == 0
     assert flow.scan(add).bound().total == 1
@@ -163,7 +163,7 @@ WRONG: dict[str, tuple[Callable[[Flow[int]], object], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_arguments_are_refused_where_the_flow_is_put_together(name: str) -> None:
+def test_wrong_arguments_are_refused_at_assembly(name: str) -> None:
     assemble, error, message = WRONG[name]
     with pytest.raises(error, match=message):
         assemble(just(1))

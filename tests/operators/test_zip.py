@@ -1,4 +1,4 @@
-"""zip: pairs, ends, strictness, errors, demand, and what it holds."""
+"""zip: pairs, ends, strictness, errors, demand, and bounds."""
 
 # Where a Publisher is expected of a lambda, pyright does not infer the types of these calls.
 # pyright: reportUnknownLambdaType=false
@@ -52,7 +52,7 @@ class TestInEveryWay:
         change: Callable[[Flow[Any]], Flow[Any]] = lambda flow: flow.zip_with([1, 2])  # noqa: E731
         await in_every_way(Sample(change, ["a", "b", "c"], [("a", 1), ("b", 2), "|"]), way)
 
-    async def test_a_failure_comes_behind_the_pairs_before_it(self, way: str) -> None:
+    async def test_a_failure_follows_the_pairs_before_it(self, way: str) -> None:
         change: Callable[[Flow[Any]], Flow[Any]] = lambda flow: flow.zip_with([1, 2, 3])  # noqa: E731
         await in_every_way(Sample(change, ["a"], [("a", 1), Failed], fails=True), way)
 
@@ -87,7 +87,7 @@ async def test_an_empty_source_ends_it_at_once() -> None:
     assert b.cancel_count == 1
 
 
-async def test_each_source_is_asked_for_the_demand_within_the_bound() -> None:
+async def test_the_demand_is_requested_of_each_source_within_the_bound() -> None:
     a, b = PublisherProbe[int](), PublisherProbe[int]()
     flow = r.zip(a, b, prefetch=4)
     probe = SubscriberProbe[tuple[int, int]](3).subscribed_to(flow)
@@ -121,7 +121,7 @@ async def test_never_holds_more_than_its_bound() -> None:
     assert 2 < most <= 6
 
 
-async def test_synchronous_sources_are_fused_and_closed_when_left() -> None:
+async def test_synchronous_sources_are_fused_and_closed_at_a_break() -> None:
     closed: list[str] = []
 
     class Numbers:

@@ -1,7 +1,7 @@
-"""Every way to run an operator: where its elements come from, and how its subscriber asks.
+"""Every way to run an operator: each kind of source with each kind of demand.
 
-A test module of synchronous operators describes what they do as samples, and runs each sample in
-each way; that the contract is kept is what the conformance laws look at.
+A test module describes its operators by samples, and runs each sample in each way. The laws of the
+conformance tests check the contract of signals.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ UNBOUNDED = 2**63 - 1
 
 
 class Failed(Exception):
-    """What sources and functions of the tests raise."""
+    """The error of sources and functions of the tests."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What *change* makes of a flow of *given*: the signals *expected*.
+    """*change* makes a flow with the signals *expected* out of a flow of the elements *given*.
 
-    With *fails*, the source fails behind *given*; then the last of *expected* is ``Failed``.
+    With *fails*, the source fails after *given*; then the last of *expected* is ``Failed``.
     """
 
     change: Callable[[Flow[Any]], Flow[Any]]
@@ -37,7 +37,7 @@ class Sample:
 
 
 class _Given:
-    """An iterable that is no sequence, for any number of subscriptions."""
+    """An iterable, not a sequence, for any number of subscriptions."""
 
     def __init__(self, sample: Sample) -> None:
         self._sample = sample
@@ -54,9 +54,9 @@ async def _awaited(sample: Sample) -> AsyncIterator[Any]:
         yield element
 
 
-def source(sample: Sample, feed: str) -> Flow[Any]:
-    """A flow of what the sample is given."""
-    match feed:
+def source(sample: Sample, kind: str) -> Flow[Any]:
+    """A flow of the elements that the sample is given."""
+    match kind:
         case "list" if not sample.fails:
             return from_iterable(sample.given)
         case "list" | "generator":
@@ -67,9 +67,9 @@ def source(sample: Sample, feed: str) -> Flow[Any]:
             return to_flow(_awaited(sample))
 
 
-async def collected(flow: Flow[Any], asking: str) -> list[Any]:
+async def collected(flow: Flow[Any], demand: str) -> list[Any]:
     """All signals of *flow*."""
-    match asking:
+    match demand:
         case "unbounded":
             probe = SubscriberProbe[Any](UNBOUNDED)
         case "one by one":
@@ -93,16 +93,16 @@ async def _iterated(flow: Flow[Any]) -> list[Any]:
     return [*out, "|"]
 
 
-FEEDS = ("list", "generator", "boundary", "async iterator")
-ASKING = ("unbounded", "one by one", "coroutines", "async for")
-WAYS = [f"{feed}, {asking}" for feed, asking in product(FEEDS, ASKING)]
+SOURCES = ("list", "generator", "boundary", "async iterator")
+DEMANDS = ("unbounded", "one by one", "coroutines", "async for")
+WAYS = [f"{kind}, {demand}" for kind, demand in product(SOURCES, DEMANDS)]
 
 
 async def in_every_way(sample: Sample, way: str) -> None:
-    """Judge *sample*: the signals expected, for two subscriptions of one flow (it is cold)."""
-    feed, _, asking = way.partition(", ")
-    flow = sample.change(source(sample, feed))
-    for _again in range(1 if feed == "async iterator" else 2):
-        found = await collected(flow, asking)
+    """Check the signals of *sample*, for two subscriptions of one flow, which is cold."""
+    kind, _, demand = way.partition(", ")
+    flow = sample.change(source(sample, kind))
+    for _ in range(1 if kind == "async iterator" else 2):
+        found = await collected(flow, demand)
         assert found[:-1] == sample.expected[:-1], flow
         assert found[-1] == sample.expected[-1] or type(found[-1]) is sample.expected[-1], flow

@@ -134,12 +134,12 @@ def react(connection: Connection, events: list[Event], now: float) -> None:
 
 
 def check(connection: Connection) -> None:
-    exchanges = connection.exchanges
+    exchanges = connection.streams
     assert 0 <= connection.queued_bytes <= MOST_WAITING, connection.queued_bytes
-    assert 0 <= exchanges.partials.size <= LIMITS.max_partial + LIMITS.max_frame
-    assert 0 <= exchanges.partials.count <= LIMITS.max_partials + 1
-    assert exchanges.streams.theirs <= LIMITS.max_streams
-    assert len(exchanges.streams.live) <= LIMITS.max_streams + 3
+    assert 0 <= exchanges.reassemblies.size <= LIMITS.max_partial + LIMITS.max_frame
+    assert 0 <= exchanges.reassemblies.count <= LIMITS.max_partials + 1
+    assert exchanges.open.remote_count <= LIMITS.max_streams
+    assert len(exchanges.open.by_id) <= LIMITS.max_streams + 3
 
 
 # -- how inputs change -----------------------------------------------------------------------------

@@ -124,10 +124,10 @@ def test_the_quick_way_writes_the_same(payload: Payload, n: int, complete: bool)
     channel = RequestChannel(n, n, payload, complete=complete)
     assert encode_payload(n, 0x1C00 | bits, payload, n) == encode(channel)
     assert encode_payload(n, 0x1000, payload) == encode(RequestResponse(n, payload))
-    assert encode_payload(n, 0x1000, payload, prefixed=True) == add_length(
+    assert encode_payload(n, 0x1000, payload, length_prefixed=True) == add_length(
         encode_payload(n, 0x1000, payload)
     )
-    assert encode_payload(n, 0x1800, payload, n, prefixed=True) == add_length(
+    assert encode_payload(n, 0x1800, payload, n, length_prefixed=True) == add_length(
         encode_payload(n, 0x1800, payload, n)
     )
 

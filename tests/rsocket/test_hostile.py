@@ -81,7 +81,7 @@ def ignores(connection: Connection, events: list[Event]) -> None:
 
 def alive(connection: Connection) -> bool:
     """Whether requests are served: a keepalive is answered, and all is as it was."""
-    connection.receive(wire(KeepAlive(True, data=b"?")), connection.exchanges.now)
+    connection.receive(wire(KeepAlive(True, data=b"?")), connection.streams.now)
     return KeepAlive(False, data=b"?") in sent(connection)
 
 
@@ -238,7 +238,7 @@ def test_what_makes_no_frame_closes(data: bytes) -> None:
 def test_so_does_a_frame_that_is_too_long_whether_it_has_come_or_not() -> None:
     connection = server(limits=Limits(max_frame=100))
     closes(connection, connection.receive(b"\0\0\x65", 0.0), ErrorCode.CONNECTION_ERROR)
-    connection = server(limits=Limits(max_frame=100), prefixed=True)
+    connection = server(limits=Limits(max_frame=100), length_prefixed=True)
     asking = client(limits=Limits(max_frame=30))
     stream_id = asking.request_stream(Payload(), 9)
     asking.receive(wire(KeepAlive(False), PayloadFrame(stream_id)), 0.0)
@@ -248,7 +248,7 @@ def test_so_does_a_frame_that_is_too_long_whether_it_has_come_or_not() -> None:
 
 
 def test_a_message_is_a_frame_and_as_long_at_most() -> None:
-    connection = Connection(None, 0.0, prefixed=False)
+    connection = Connection(None, 0.0, length_prefixed=False)
     one(connection.receive_frame(encode(Setup()), 0.0), SetupReceived)
     connection.accept(0.0)
     events = connection.receive_frame(encode(RequestResponse(1, Payload(b"x"))), 0.0)
@@ -257,7 +257,7 @@ def test_a_message_is_a_frame_and_as_long_at_most() -> None:
     assert one(events, Closed).code == ErrorCode.CONNECTION_ERROR
     assert len(connection.frames_to_send()) == 1
     limits = Limits(max_setup=50)
-    connection = Connection(None, 0.0, prefixed=False, limits=limits)
+    connection = Connection(None, 0.0, length_prefixed=False, limits=limits)
     events = connection.receive_frame(bytes(51), 0.0)
     assert one(events, Closed).code == ErrorCode.INVALID_SETUP
 
@@ -407,10 +407,10 @@ def test_credit_saturates() -> None:
     connection = server()
     connection.receive(wire(RequestStream(1, 2**31 - 1)), 0.0)
     connection.receive(wire(*[RequestN(1, 2**31 - 1)] * 300), 0.0)
-    stream = connection.exchanges.streams.live[1]
-    stream.credit += 2**63 - 2**40
+    stream = connection.streams.open.by_id[1]
+    stream.peer_demand += 2**63 - 2**40
     connection.receive(wire(*[RequestN(1, 2**31 - 1)] * 600), 0.0)
-    assert stream.credit == 2**63 - 1
+    assert stream.peer_demand == 2**63 - 1
 
 
 # -- more than was asked for -----------------------------------------------------------------------
@@ -453,7 +453,7 @@ def test_a_response_is_complete_said_or_not() -> None:
     stream_id = connection.request_response(Payload())
     events = connection.receive(wire(PayloadFrame(stream_id, Payload(b"x"))), 0.0)
     assert events == [elements(stream_id, [Payload(b"x")], complete=True)]
-    assert not connection.exchanges.streams.live
+    assert not connection.streams.open.by_id
 
 
 # -- fragments -------------------------------------------------------------------------------------
@@ -474,7 +474,7 @@ SMALL = Limits(max_payload=100, max_partial=250, max_partials=3, max_empty_fragm
 def test_a_request_that_never_ends_is_invalid_and_a_second_one_closes(frames: list[Frame]) -> None:
     connection = server(limits=SMALL)
     refuses(connection, connection.receive(wire(*frames), 0.0), 1, ErrorCode.INVALID)
-    assert connection.exchanges.partials.size == 0
+    assert connection.streams.reassemblies.size == 0
     closes(connection, connection.receive(wire(*frames), 0.0), ErrorCode.CONNECTION_ERROR)
 
 
@@ -482,14 +482,14 @@ def test_too_many_that_are_half_open_are_refused() -> None:
     connection = server(limits=SMALL)
     half = [RequestResponse(2 * n + 1, Payload(b"x"), follows=True) for n in range(4)]
     refuses(connection, connection.receive(wire(*half), 0.0), 7, ErrorCode.INVALID)
-    assert connection.exchanges.partials.count == 3
+    assert connection.streams.reassemblies.count == 3
 
 
 def test_all_of_them_together_are_bounded() -> None:
     connection = server(limits=SMALL)
     half = [RequestResponse(2 * n + 1, Payload(bytes(90)), follows=True) for n in range(3)]
     refuses(connection, connection.receive(wire(*half), 0.0), 5, ErrorCode.INVALID)
-    assert connection.exchanges.partials.size == 180
+    assert connection.streams.reassemblies.size == 180
 
 
 def test_an_answer_that_never_ends_is_cancelled() -> None:
@@ -499,7 +499,7 @@ def test_an_answer_that_never_ends_is_cancelled() -> None:
     events = connection.receive(wire(fragment(stream_id, 60), fragment(stream_id, 60)), 0.0)
     assert one(events, Failed).local
     assert sent(connection) == [Cancel(stream_id)]
-    assert connection.exchanges.partials.size == 0
+    assert connection.streams.reassemblies.size == 0
 
 
 def test_fragments_that_nobody_asked_for_are_not_kept() -> None:
@@ -507,7 +507,7 @@ def test_fragments_that_nobody_asked_for_are_not_kept() -> None:
     connection.receive(wire(RequestChannel(1, 5)), 0.0)
     events = connection.receive(wire(fragment(1, 60)), 0.0)
     assert one(events, Failed).local
-    assert connection.exchanges.partials.count == 0
+    assert connection.streams.reassemblies.count == 0
 
 
 # -- errors of the peer ----------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def long_way(connection: Connection) -> Connection:
         del data
         return at
 
-    vars(connection._lane)["read"] = read
+    vars(connection._fast_path)["read"] = read
     return connection
 
 
@@ -86,8 +86,8 @@ def test_the_fast_lane_takes_in_what_the_long_way_takes_in(
     assert fast.phase is slow.phase
     live = [
         {
-            key: (each.state, each.wire, each.granted)
-            for key, each in ends.exchanges.streams.live.items()
+            key: (each.state, each.inbound_credit, each.outbound_credit)
+            for key, each in ends.streams.open.by_id.items()
         }
         for ends in (fast, slow)
     ]
@@ -101,7 +101,7 @@ def test_what_comes_by_the_thousand_takes_the_fast_lane() -> None:
         RequestResponse(3, Payload(b"y", b"m")),
     ]
     data = b"".join(map(wire, frames))
-    assert connection._lane.read(data, 0) == len(data)
+    assert connection._fast_path.read(data, 0) == len(data)
 
 
 @pytest.mark.parametrize(
@@ -114,10 +114,10 @@ def test_what_comes_by_the_thousand_takes_the_fast_lane() -> None:
     ],
 )
 def test_what_asks_for_thought_is_left_to_the_long_way(frame: Frame) -> None:
-    assert server()._lane.read(wire(frame), 0) == 0
+    assert server()._fast_path.read(wire(frame), 0) == 0
 
 
 def test_elements_beyond_demand_leave_the_fast_lane() -> None:
     connection = asking(client())
     data = wire(PayloadFrame(3, Payload(b"x"))) * 5
-    assert connection._lane.read(data, 0) == len(data) // 5 * 4
+    assert connection._fast_path.read(data, 0) == len(data) // 5 * 4

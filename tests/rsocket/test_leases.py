@@ -125,7 +125,7 @@ async def test_a_request_without_a_lease_is_rejected() -> None:
     async with loopback(
         router, codec=JSON, client=WANTED, leases=lambda _: just(Lease(1, ttl=100))
     ) as requester:
-        held = requester._driver.connection.requests.held
+        held = requester._driver.connection.received_lease
         assert held is not None
         await requester.request_response(route="one")
         held.grant(5, 100, requester._driver.loop_handle.time())  # the client assumes a lease

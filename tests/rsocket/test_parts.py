@@ -32,7 +32,7 @@ def opened(streams: Streams) -> Stream:
 def test_ids_go_up_by_two(client: bool, ids: list[int]) -> None:
     streams = Streams(client=client)
     assert [opened(streams).id for _ in ids] == ids
-    assert all(streams.mine(each) and not streams.mine(each + 1) for each in ids)
+    assert all(streams.is_local_id(each) and not streams.is_local_id(each + 1) for each in ids)
 
 
 def test_ids_begin_again_and_pass_over_those_in_use() -> None:
@@ -45,7 +45,7 @@ def test_ids_begin_again_and_pass_over_those_in_use() -> None:
     assert streams.remove(fourth)
     assert not streams.remove(fourth)
     assert streams.next_id() == 7
-    assert streams.live == {1: first, 5: third}
+    assert streams.by_id == {1: first, 5: third}
 
 
 # -- leases ----------------------------------------------------------------------------------------
@@ -98,23 +98,23 @@ def test_who_was_late_itself_listens_a_second_more() -> None:
 # -- floods ----------------------------------------------------------------------------------------
 def test_a_thousand_useless_frames_a_second_are_too_many() -> None:
     flood = UselessFrameLimit(1000)
-    assert not any(flood.useless(0.0) for _ in range(1000))
-    assert flood.useless(0.0)
-    assert not any(flood.useless(1.0 + number / 900) for number in range(5000))
+    assert not any(flood.exceeded_by_one(0.0) for _ in range(1000))
+    assert flood.exceeded_by_one(0.0)
+    assert not any(flood.exceeded_by_one(1.0 + number / 900) for number in range(5000))
 
 
 def test_useful_ones_make_up_for_them() -> None:
     flood = UselessFrameLimit(10)
     for _ in range(1000):
-        assert not flood.useless(0.0)
+        assert not flood.exceeded_by_one(0.0)
         flood.useful()
 
 
 def test_what_is_under_way_is_forgiven() -> None:
     flood = UselessFrameLimit(10)
-    flood.allow(100)
-    assert not any(flood.useless(0.0) for _ in range(110))
-    assert flood.useless(0.0)
+    flood.expect(100)
+    assert not any(flood.exceeded_by_one(0.0) for _ in range(110))
+    assert flood.exceeded_by_one(0.0)
 
 
 # -- resuming --------------------------------------------------------------------------------------

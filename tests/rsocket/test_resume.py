@@ -66,12 +66,12 @@ def test_positions_count_the_frames_of_streams_without_their_length() -> None:
     asking.tick(20.0)
     [frame] = sent(asking)
     assert frame == KeepAlive(True, 0)
-    assert asking.exchanges.out.store is not None
-    assert asking.exchanges.out.store.sent == 7
+    assert asking.streams.output.resume_buffer is not None
+    assert asking.streams.output.resume_buffer.sent == 7
     answering.receive(wire(KeepAlive(True, 0)), 0.0)
     assert sent(answering) == [KeepAlive(False, 7)]
     asking.receive(wire(KeepAlive(False, 7)), 0.0)
-    assert asking.exchanges.out.store.frames() == []
+    assert asking.streams.output.resume_buffer.frames() == []
 
 
 @pytest.mark.parametrize("arrived", [0, 1, 2])
@@ -98,8 +98,8 @@ def test_what_was_lost_is_sent_again_and_what_arrived_is_not(arrived: int) -> No
     assert got == [b"0", b"1", b"2", b"3"]
     assert answering.flush(1.0)[-1] == Resumed()
     carry(asking, answering, 1.0)
-    assert not asking.exchanges.streams.live
-    assert not answering.exchanges.streams.live
+    assert not asking.streams.open.by_id
+    assert not answering.streams.open.by_id
 
 
 def test_requests_and_answers_that_were_lost_are_sent_again() -> None:

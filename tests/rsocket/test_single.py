@@ -28,7 +28,7 @@ def test_a_request_that_is_cancelled_before_it_left_never_was() -> None:
         connection.cancel(connection.request_response(payload))
     assert sent(connection) == []
     assert connection.queued_bytes == 0
-    assert not connection.exchanges.streams.live
+    assert not connection.streams.open.by_id
 
 
 def test_a_request_that_has_left_is_cancelled_by_a_frame() -> None:
@@ -98,8 +98,8 @@ def test_an_answer_that_nobody_wants_any_more_stays_here() -> None:
         assert not connection.respond(stream_id, b"y")
     assert sent(connection) == []
     assert connection.queued_bytes == 0
-    assert not connection.exchanges.streams.live
-    assert connection.exchanges.streams.theirs == 0
+    assert not connection.streams.open.by_id
+    assert connection.streams.open.remote_count == 0
 
 
 def test_whoever_was_answered_is_known_no_more() -> None:
@@ -111,8 +111,8 @@ def test_whoever_was_answered_is_known_no_more() -> None:
     assert sent(connection) == [
         PayloadFrame(stream_id, Payload(b"y"), next=True, complete=True) for stream_id in ids
     ]
-    assert not connection.exchanges.streams.live
-    assert connection.exchanges.streams.theirs == 0
+    assert not connection.streams.open.by_id
+    assert connection.streams.open.remote_count == 0
 
 
 def test_a_stream_keeps_its_turn_among_answers_without_end() -> None:
@@ -152,4 +152,4 @@ def test_what_comes_of_an_answer_is_what_comes_of_sending_it() -> None:
         assert fast[1].respond(1, data)
         assert slow[1].send(1, Payload(data))
         assert sent(fast[1]) == sent(slow[1])
-        assert fast[1].exchanges.streams.theirs == slow[1].exchanges.streams.theirs == 0
+        assert fast[1].streams.open.remote_count == slow[1].streams.open.remote_count == 0

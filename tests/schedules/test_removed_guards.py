@@ -78,7 +78,7 @@ def test_a_drain_that_does_not_check_demand_after_it_is_idle(monkeypatch: Broken
     def not_ready(_: object) -> bool:
         return False
 
-    monkeypatch.setattr(Island, "_ready", not_ready)
+    monkeypatch.setattr(Island, "_is_ready", not_ready)
     assert len(found(requested_twice).order.split()) == 1
 
 

@@ -1,4 +1,4 @@
-"""Asynchronous iterables, awaitables and queues: what is awaited, when, how often, and its end."""
+"""Asynchronous iterables, awaitables and queues: demand, subscriptions, cleanup, ends."""
 
 import asyncio
 import sys
@@ -118,7 +118,7 @@ class TestFromAiter:
             await flow.to_list()
 
     @pytest.mark.parametrize("wrong", [5, [1], "abc"])
-    def test_what_is_not_asynchronous_is_refused(self, wrong: Any) -> None:
+    def test_a_synchronous_iterable_is_refused(self, wrong: Any) -> None:
         with pytest.raises(TypeError, match="from_aiter: source"):
             r.from_aiter(wrong)
 
@@ -162,7 +162,7 @@ class TestFromAwaitable:
         assert await stayer.end() == [5, "|"]
         assert await flow.single() == 5
 
-    async def test_cancel_cancels_what_is_awaited(self) -> None:
+    async def test_cancel_cancels_the_awaitable(self) -> None:
         log: list[str] = []
 
         async def work() -> int:
@@ -185,7 +185,7 @@ class TestFromAwaitable:
         with pytest.raises(NotAnElement, match="from_awaitable produced None"):
             await r.from_awaitable(lambda: asyncio.sleep(0)).run()
 
-    def test_what_cannot_be_awaited_is_refused(self) -> None:
+    def test_something_that_is_not_awaitable_is_refused(self) -> None:
         with pytest.raises(TypeError, match="from_awaitable: source"):
             r.from_awaitable(cast("Any", 5))
 
@@ -195,7 +195,7 @@ class TestFromQueue:
         end = object()
         assert await r.from_queue(filled(1, 2, end, 3), end=end).to_list() == [1, 2]
 
-    async def test_elements_are_taken_only_as_they_are_asked_for(self) -> None:
+    async def test_elements_are_taken_only_by_demand(self) -> None:
         queue = filled(1, 2, 3)
         probe = SubscriberProbe[int](2).subscribed_to(r.from_queue(queue))
         await probe.wait_for_signals(2)

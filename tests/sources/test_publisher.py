@@ -1,4 +1,4 @@
-"""Foreign publishers: what they do wrong becomes an error that names its rule."""
+"""Foreign publishers: a violation becomes an error that names its rule."""
 
 from collections.abc import Callable, Mapping
 from threading import Thread, get_ident
@@ -13,7 +13,7 @@ from reactive_aio.testing import PublisherProbe, SubscriberProbe
 
 
 class Foreign:
-    """A publisher of somebody else, made of a function that drives the subscriber."""
+    """A foreign publisher, made of a function that drives the subscriber."""
 
     def __init__(self, act: Callable[[Any], None]) -> None:
         self.act = act
@@ -31,7 +31,7 @@ class Foreign:
 
 
 class Wrapped:
-    """Somebody else's publisher that behaves."""
+    """A foreign publisher that conforms."""
 
     def __init__(self, inner: Publisher[Any]) -> None:
         self.inner = inner
@@ -60,12 +60,12 @@ def probe_of(act: Callable[[Any], None], demand: int = 5) -> tuple[SubscriberPro
 
 
 class TestDoor:
-    async def test_a_flow_is_returned_as_it_is(self) -> None:
+    async def test_a_flow_is_returned_unchanged(self) -> None:
         flow = r.range(3)
         assert r.from_publisher(flow) is flow
 
     @pytest.mark.parametrize("wrong", [None, 5, "abc", [1]])
-    def test_what_has_no_subscribe_is_refused(self, wrong: Any) -> None:
+    def test_something_without_subscribe_is_refused(self, wrong: Any) -> None:
         with pytest.raises(TypeError, match=r"from_publisher: .* not a publisher"):
             r.from_publisher(wrong)
 
@@ -79,7 +79,7 @@ class TestDoor:
         probe.cancel()
         assert foreign.cancel_count == 1
 
-    async def test_unbounded_demand_is_asked_for_in_windows(self) -> None:
+    async def test_unbounded_demand_is_requested_in_windows(self) -> None:
         foreign = PublisherProbe[int]()
         flow = r.from_publisher(foreign)
         probe = SubscriberProbe[int](2**63).subscribed_to(flow)
@@ -88,7 +88,7 @@ class TestDoor:
         assert len(await probe.wait_for_signals(256)) == 256
         assert foreign.requested > 256
 
-    async def test_the_end_comes_behind_the_elements(self) -> None:
+    async def test_the_end_follows_the_elements(self) -> None:
         foreign = PublisherProbe[int]()
         probe = SubscriberProbe[int](3).subscribed_to(r.from_publisher(foreign))
         foreign.emit(1)
@@ -119,7 +119,7 @@ class Rude:
         raise OSError("request")
 
     def cancel(self) -> None:
-        """Fine."""
+        """Succeeds."""
 
 
 def rude(s: Any) -> None:
@@ -143,7 +143,7 @@ class TestMisbehaviour:
             (no_exception, "2.13"),
         ],
     )
-    async def test_a_broken_rule_fails_the_flow_by_its_name(
+    async def test_a_violated_rule_fails_the_flow_by_its_name(
         self, act: Callable[[Any], None], rule: str
     ) -> None:
         probe, _ = probe_of(act)
@@ -192,7 +192,7 @@ class TestMisbehaviour:
         probe, _ = probe_of(refuse)
         assert isinstance(probe.error, OSError)
 
-    async def test_a_coroutine_function_is_no_subscribe_rule_1_9(self) -> None:
+    async def test_a_coroutine_function_is_refused_as_subscribe_rule_1_9(self) -> None:
         class Wrong:
             async def subscribe(self, _: Any, /) -> None:
                 """Never runs."""
@@ -211,7 +211,7 @@ class TestMisbehaviour:
         probe.cancel()
         assert "3.15" in expects_loop_errors[0]["message"]
 
-    async def test_one_subscriber_s_trouble_is_not_another_s(self) -> None:
+    async def test_the_failure_of_one_subscription_does_not_affect_another(self) -> None:
         foreign = PublisherProbe[int]()
         flow = r.from_publisher(foreign)
         good = SubscriberProbe[int](5).subscribed_to(flow)
@@ -222,7 +222,7 @@ class TestMisbehaviour:
 
 
 class TestThreads:
-    async def test_signals_of_another_thread_are_brought_to_the_loop(self) -> None:
+    async def test_signals_of_another_thread_are_moved_to_the_loop(self) -> None:
         here, seen = get_ident(), set[int]()
 
         def from_thread(subscriber: Any) -> None:
@@ -251,10 +251,10 @@ class TestThreads:
 
 
 class TestReading:
-    """`to_flow`, by which operators take whatever the user has."""
+    """`to_flow`, with which operators accept any kind of source."""
 
     @pytest.mark.parametrize("wrong", ["abc", b"abc", 5, None, print])
-    def test_what_is_no_source_is_refused_with_a_remedy(self, wrong: Any) -> None:
+    def test_something_that_is_not_a_source_is_refused_with_a_remedy(self, wrong: Any) -> None:
         from reactive_aio.coerce import to_flow
 
         with pytest.raises(TypeError, match=r"merge: .* cannot be read as a flow[;,] "):

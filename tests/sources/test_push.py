@@ -1,4 +1,4 @@
-"""create: an emitter at the mercy of demand, its policies, its end, its threads."""
+"""create: the emitter, demand, overflow policies, ends, threads."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -63,8 +63,8 @@ FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
 INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {"create": endless}
 
 
-class Kept:
-    """Keeps the emitter of a flow, to emit by hand."""
+class EmitterHandle:
+    """Keeps the emitter of a flow, so that the test can emit."""
 
     def __init__(self, **options: Any) -> None:
         self.emitters: list[Emitter[int]] = []
@@ -78,50 +78,50 @@ class Kept:
 
 class TestDemand:
     async def test_the_function_is_called_with_the_first_request(self) -> None:
-        kept = Kept()
-        assert kept.emitters == []
-        kept.probe.request(1)
-        kept.probe.request(1)
-        assert len(kept.emitters) == 1
-        assert kept.to.requested == 2
+        handle = EmitterHandle()
+        assert handle.emitters == []
+        handle.probe.request(1)
+        handle.probe.request(1)
+        assert len(handle.emitters) == 1
+        assert handle.to.requested == 2
 
-    async def test_what_has_demand_arrives_in_the_call(self) -> None:
-        kept = Kept()
-        kept.probe.request(1)
-        assert kept.to.try_emit(1) is Emission.ACCEPTED
-        assert kept.probe.signals == [1]
-        assert kept.to.try_emit(2)
-        assert kept.probe.signals == [1]
-        kept.probe.request(1)
-        assert kept.probe.signals == [1, 2]
+    async def test_an_element_with_demand_arrives_in_the_call(self) -> None:
+        handle = EmitterHandle()
+        handle.probe.request(1)
+        assert handle.to.try_emit(1) is Emission.ACCEPTED
+        assert handle.probe.signals == [1]
+        assert handle.to.try_emit(2)
+        assert handle.probe.signals == [1]
+        handle.probe.request(1)
+        assert handle.probe.signals == [1, 2]
 
     async def test_emit_waits_for_room_first_come_first_served(self) -> None:
-        kept = Kept(capacity=1)
-        kept.probe.request(1)
-        assert await kept.to.emit(0)
-        assert await kept.to.emit(1)
-        waiting = [asyncio.ensure_future(kept.to.emit(x)) for x in (2, 3)]
+        handle = EmitterHandle(capacity=1)
+        handle.probe.request(1)
+        assert await handle.to.emit(0)
+        assert await handle.to.emit(1)
+        waiting = [asyncio.ensure_future(handle.to.emit(x)) for x in (2, 3)]
         await asyncio.sleep(0)
         assert not any(task.done() for task in waiting)
-        kept.probe.request(9)
+        handle.probe.request(9)
         assert await asyncio.gather(*waiting) == [Emission.ACCEPTED] * 2
-        assert kept.probe.signals == [0, 1, 2, 3]
+        assert handle.probe.signals == [0, 1, 2, 3]
 
-    async def test_a_cancelled_waiter_passes_its_turn_on(self) -> None:
-        kept = Kept(capacity=1)
-        kept.probe.request(1)
-        await kept.to.emit(0)
-        await kept.to.emit(1)
-        first, second = (asyncio.ensure_future(kept.to.emit(x)) for x in (2, 3))
+    async def test_a_cancelled_waiter_lets_the_next_one_emit(self) -> None:
+        handle = EmitterHandle(capacity=1)
+        handle.probe.request(1)
+        await handle.to.emit(0)
+        await handle.to.emit(1)
+        first, second = (asyncio.ensure_future(handle.to.emit(x)) for x in (2, 3))
         await asyncio.sleep(0)
-        kept.probe.request(2)
+        handle.probe.request(2)
         first.cancel()
         assert await second
-        assert kept.probe.signals == [0, 1, 3]
+        assert handle.probe.signals == [0, 1, 3]
 
-    async def test_an_emitter_that_never_waits_does_not_hold_the_loop_up(self) -> None:
-        kept = Kept()
-        kept.probe.request(2**63)
+    async def test_an_emitter_that_never_waits_yields_to_the_loop(self) -> None:
+        handle = EmitterHandle()
+        handle.probe.request(2**63)
         turns = 0
 
         async def count() -> None:
@@ -132,7 +132,7 @@ class TestDemand:
 
         task = asyncio.ensure_future(count())
         for x in range(1, 20_000):
-            await kept.to.emit(x)
+            await handle.to.emit(x)
         task.cancel()
         assert turns > 1
 
@@ -159,34 +159,34 @@ class TestOverflow:
         ],
     )
     async def test_each_policy(self, overflow: str, outcomes: list[str], left: list[int]) -> None:
-        kept = Kept(capacity=1, overflow=overflow)
-        kept.probe.request(1)
-        kept.to.try_emit(0)
-        assert [kept.to.try_emit(x).name for x in (1, 2)] == outcomes
-        kept.probe.request(9)
-        kept.to.complete()
-        assert kept.probe.signals == [*left, "|"]
+        handle = EmitterHandle(capacity=1, overflow=overflow)
+        handle.probe.request(1)
+        handle.to.try_emit(0)
+        assert [handle.to.try_emit(x).name for x in (1, 2)] == outcomes
+        handle.probe.request(9)
+        handle.to.complete()
+        assert handle.probe.signals == [*left, "|"]
 
-    async def test_fail_ends_behind_what_is_held_and_tells_the_emitter(self) -> None:
-        kept = Kept(capacity=1)
-        kept.probe.request(1)
+    async def test_overflow_fails_after_the_elements_held_and_ends_the_emitter(self) -> None:
+        handle = EmitterHandle(capacity=1)
+        handle.probe.request(1)
         told: list[str] = []
-        kept.to.on_cancel(lambda: told.append("gone"))
-        outcomes = [kept.to.try_emit(x).name for x in range(4)]
+        handle.to.on_cancel(lambda: told.append("gone"))
+        outcomes = [handle.to.try_emit(x).name for x in range(4)]
         assert outcomes == ["ACCEPTED", "ACCEPTED", "OVERFLOWED", "ENDED"]
         assert told == ["gone"]
-        assert kept.probe.signals == [0]
-        kept.probe.request(1)
-        assert kept.probe.elements == [0, 1]
-        assert isinstance(kept.probe.error, Overflow)
+        assert handle.probe.signals == [0]
+        handle.probe.request(1)
+        assert handle.probe.elements == [0, 1]
+        assert isinstance(handle.probe.error, Overflow)
 
     async def test_latest_gives_a_slow_subscriber_the_newest(self) -> None:
-        kept = Kept(overflow="latest")
-        kept.probe.request(1)
+        handle = EmitterHandle(overflow="latest")
+        handle.probe.request(1)
         for x in range(9):
-            assert kept.to.try_emit(x)
-        kept.probe.request(5)
-        assert kept.probe.signals == [0, 8]
+            assert handle.to.try_emit(x)
+        handle.probe.request(5)
+        assert handle.probe.signals == [0, 8]
 
     @pytest.mark.parametrize(("name", "value"), [("capacity", 0), ("overflow", "drop")])
     def test_bad_arguments_are_refused_at_once(self, name: str, value: object) -> None:
@@ -198,33 +198,33 @@ class TestOverflow:
             r.create(cast("Any", [1]))
 
     async def test_none_is_refused_in_the_call_rule_2_13(self) -> None:
-        kept = Kept()
-        kept.probe.request(1)
+        handle = EmitterHandle()
+        handle.probe.request(1)
         with pytest.raises(NotAnElement):
-            kept.to.try_emit(cast("Any", None))
+            handle.to.try_emit(cast("Any", None))
         with pytest.raises(NotAnElement):
-            kept.to.fail(cast("Any", None))
+            handle.to.fail(cast("Any", None))
 
 
 class TestEnd:
-    async def test_completion_waits_behind_what_is_held(self) -> None:
-        kept = Kept()
-        kept.probe.request(1)
-        kept.to.try_emit(1)
-        kept.to.try_emit(2)
-        kept.to.complete()
-        assert kept.to.try_emit(3) is Emission.ENDED
-        assert kept.probe.signals == [1]
-        kept.probe.request(1)
-        assert kept.probe.signals == [1, 2, "|"]
+    async def test_completion_follows_the_elements_held(self) -> None:
+        handle = EmitterHandle()
+        handle.probe.request(1)
+        handle.to.try_emit(1)
+        handle.to.try_emit(2)
+        handle.to.complete()
+        assert handle.to.try_emit(3) is Emission.ENDED
+        assert handle.probe.signals == [1]
+        handle.probe.request(1)
+        assert handle.probe.signals == [1, 2, "|"]
 
     async def test_the_first_end_counts_rule_1_7(self) -> None:
-        kept = Kept()
-        kept.probe.request(1)
-        kept.to.complete()
-        kept.to.fail(OSError())
-        kept.to.complete()
-        assert kept.probe.signals == ["|"]
+        handle = EmitterHandle()
+        handle.probe.request(1)
+        handle.to.complete()
+        handle.to.fail(OSError())
+        handle.to.complete()
+        assert handle.probe.signals == ["|"]
 
     async def test_a_function_that_raises_fails_the_flow_rule_1_4(self) -> None:
         def emit(to: Emitter[int]) -> None:
@@ -236,30 +236,30 @@ class TestEnd:
         assert isinstance(probe.error, OSError)
 
     async def test_cancelling_calls_back_and_ends_the_emitter_rule_3_12(self) -> None:
-        kept = Kept()
-        kept.probe.request(1)
+        handle = EmitterHandle()
+        handle.probe.request(1)
         told: list[int] = []
-        kept.to.on_cancel(lambda: told.append(1))
-        kept.probe.cancel()
-        kept.probe.cancel()
-        kept.to.on_cancel(lambda: told.append(2))
+        handle.to.on_cancel(lambda: told.append(1))
+        handle.probe.cancel()
+        handle.probe.cancel()
+        handle.to.on_cancel(lambda: told.append(2))
         assert told == [1, 2]
-        assert kept.to.is_done
-        assert kept.to.try_emit(1) is await kept.to.emit(1) is Emission.ENDED
+        assert handle.to.is_done
+        assert handle.to.try_emit(1) is await handle.to.emit(1) is Emission.ENDED
 
     async def test_completing_does_not_call_back(self) -> None:
-        kept = Kept()
-        kept.probe.request(1)
-        kept.to.on_cancel(lambda: pytest.fail("nobody cancelled"))
-        kept.to.complete()
+        handle = EmitterHandle()
+        handle.probe.request(1)
+        handle.to.on_cancel(lambda: pytest.fail("there was no cancellation"))
+        handle.to.complete()
 
     async def test_a_callback_that_raises_is_reported(
         self, expects_loop_errors: list[dict[str, Any]]
     ) -> None:
-        kept = Kept()
-        kept.probe.request(1)
-        kept.to.on_cancel(lambda: 1 // 0)
-        kept.probe.cancel()
+        handle = EmitterHandle()
+        handle.probe.request(1)
+        handle.to.on_cancel(lambda: 1 // 0)
+        handle.probe.cancel()
         assert isinstance(expects_loop_errors[0]["exception"], ZeroDivisionError)
 
     async def test_aclose_waits_for_the_cleanup_of_a_coroutine_function(self) -> None:
@@ -278,17 +278,17 @@ class TestEnd:
                 break
         assert log == ["clean"]
 
-    async def test_who_waits_for_room_is_told_that_it_has_ended(self) -> None:
-        kept = Kept(capacity=1)
-        kept.probe.request(1)
-        await kept.to.emit(0)
-        await kept.to.emit(1)
-        task = asyncio.ensure_future(kept.to.emit(2))
+    async def test_a_waiting_emit_returns_when_the_flow_ends(self) -> None:
+        handle = EmitterHandle(capacity=1)
+        handle.probe.request(1)
+        await handle.to.emit(0)
+        await handle.to.emit(1)
+        task = asyncio.ensure_future(handle.to.emit(2))
         await asyncio.sleep(0)
-        kept.probe.cancel()
+        handle.probe.cancel()
         assert await task is Emission.ENDED
 
-    async def test_each_subscription_has_an_emitter_of_its_own(self) -> None:
+    async def test_each_subscription_has_its_own_emitter(self) -> None:
         flow = cast("r.Flow[int]", counted(3))
         assert [await flow.to_list() for _ in range(2)] == [[0, 1, 2]] * 2
 
@@ -307,12 +307,12 @@ class TestThreads:
         assert await r.create(emit, capacity=4, overflow="wait").to_list() == list(range(100))
 
     async def test_no_more_than_the_capacity_wait_for_the_loop(self) -> None:
-        kept = Kept(capacity=2)
-        kept.probe.request(9)
+        handle = EmitterHandle(capacity=2)
+        handle.probe.request(9)
         outcomes: list[Emission] = []
-        thread = Thread(target=lambda: outcomes.extend(map(kept.to.emit_threadsafe, range(4))))
+        thread = Thread(target=lambda: outcomes.extend(map(handle.to.emit_threadsafe, range(4))))
         thread.start()
         thread.join()
         assert [outcome.name for outcome in outcomes] == ["ACCEPTED"] * 2 + ["REFUSED"] * 2
-        kept.to.complete()
-        assert kept.probe.signals == [0, 1, "|"]
+        handle.to.complete()
+        assert handle.probe.signals == [0, 1, "|"]

@@ -1,4 +1,4 @@
-"""using: the resource is released exactly once, whatever happens, and before the end is told."""
+"""using: the resource is released exactly once, and before the terminal signal."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
@@ -13,7 +13,7 @@ from reactive_aio.testing import SubscriberProbe
 
 
 class Resource:
-    """A context manager of either kind that writes down what happens to it."""
+    """A context manager of either kind that logs its calls."""
 
     def __init__(self) -> None:
         self.log: list[str] = []
@@ -70,14 +70,16 @@ class TestLife:
         SubscriberProbe[int]().subscribed_to(flow).cancel()
         assert resource.log == []
 
-    async def test_it_is_left_before_completion_is_told(self, kind: str) -> None:
+    async def test_it_is_exited_before_the_completion(self, kind: str) -> None:
         resource = Resource()
         flow = r.using(resource.of(kind), lambda n: r.range(n))
         told = flow.do_on_complete(lambda: resource.log.append("told"))
         assert await told.to_list() == [0, 1, 2]
         assert resource.log == ["enter", "exit", "told"]
 
-    async def test_it_sees_the_failure_and_is_left_before_that_is_told(self, kind: str) -> None:
+    async def test_it_receives_the_failure_and_is_exited_before_the_error_signal(
+        self, kind: str
+    ) -> None:
         resource = Resource()
         flow = r.using(resource.of(kind), lambda _: r.error(OSError("no")))
         with pytest.raises(OSError, match="no"):
@@ -102,7 +104,7 @@ class TestLife:
                 break
         assert resource.log == ["enter", "exit"]
 
-    async def test_the_flow_made_cleans_up_before_it(self, kind: str) -> None:
+    async def test_the_source_cleans_up_before_the_resource(self, kind: str) -> None:
         resource = Resource()
 
         async def elements() -> AsyncIterator[int]:
@@ -137,13 +139,13 @@ class TestLife:
 
 
 class TestErrors:
-    async def test_a_manager_that_swallows_the_error_completes_the_flow(self) -> None:
+    async def test_a_manager_that_suppresses_the_error_completes_the_flow(self) -> None:
         from contextlib import suppress
 
         flow = r.using(lambda: suppress(OSError), lambda _: r.error(OSError("no")))
         assert await flow.to_list() == []
 
-    async def test_what_leaving_raises_fails_the_flow(self) -> None:
+    async def test_an_error_of_the_exit_fails_the_flow(self) -> None:
         @contextmanager
         def brittle() -> Generator[int]:
             yield 1
@@ -153,7 +155,7 @@ class TestErrors:
         assert probe.elements == [1]
         assert isinstance(probe.error, OSError)
 
-    async def test_what_leaving_raises_after_a_cancellation_is_reported(
+    async def test_an_error_of_the_exit_after_a_cancellation_is_reported(
         self, expects_loop_errors: list[dict[str, Any]]
     ) -> None:
         @contextmanager
@@ -194,10 +196,10 @@ class TestErrors:
         await cast("Any", probe.subscription).aclose()
         assert log == ["begin", "end"]
 
-    async def test_something_else_is_no_resource(self) -> None:
+    async def test_something_else_is_refused_as_a_resource(self) -> None:
         with pytest.raises(TypeError, match="not a context manager"):
             await r.using(cast("Any", lambda: 5), lambda _: [1]).run()
 
-    def test_functions_are_wanted(self) -> None:
+    def test_arguments_must_be_functions(self) -> None:
         with pytest.raises(TypeError, match="using: resource"):
             r.using(cast("Any", 5), lambda _: [1])

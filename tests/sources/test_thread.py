@@ -106,7 +106,7 @@ async def test_each_subscription_iterates_the_iterable() -> None:
         assert await SubscriberProbe[int](9).subscribed_to(flow).end() == [0, 1, 2, "|"]
 
 
-async def test_two_subscriptions_have_a_thread_each() -> None:
+async def test_each_subscription_has_its_own_thread() -> None:
     steps = Steps(5)
     probes = [SubscriberProbe[int](2).subscribed_to(from_thread(steps)) for _ in range(2)]
     for probe in probes:
@@ -405,7 +405,7 @@ async def test_a_thread_without_demand_does_not_hold_a_virtual_clock() -> None:
 
 
 class TestState:
-    """The state that the loop and the thread share: what each of them decides by it."""
+    """The state that the loop and the thread share: and the decisions of each."""
 
     def test_demand_is_what_was_requested_and_not_pulled(self) -> None:
         state = _PullState[int]()

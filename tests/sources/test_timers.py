@@ -1,4 +1,4 @@
-"""interval and timer: when they tick, and what becomes of ticks that nobody has asked for."""
+"""interval and timer: when they tick, and ticks without demand."""
 
 import asyncio
 import time
@@ -57,12 +57,12 @@ class TestInterval:
         await asyncio.sleep(5.5)
         assert probe.signals == [0]
         probe.request(2)
-        assert probe.signals == [0, 4], "the gap tells that three were missed"
+        assert probe.signals == [0, 4], "the gap shows that three were missed"
         await asyncio.sleep(1)
         assert probe.signals == [0, 4, 5]
         probe.cancel()
 
-    async def test_or_is_dropped(self) -> None:
+    async def test_a_tick_without_demand_may_be_dropped(self) -> None:
         flow = r.interval(1, overflow="drop_newest")
         probe = SubscriberProbe[int](1).subscribed_to(flow)
         await asyncio.sleep(5.5)
@@ -91,7 +91,7 @@ class TestInterval:
         await asyncio.sleep(10)
         assert probe.signals == [0]
 
-    def test_holds_the_tick_that_waits(self) -> None:
+    def test_the_bound_counts_the_waiting_tick(self) -> None:
         assert r.interval(1).bound().total == 1
         assert r.interval(1, overflow="drop_newest").bound().total == 0
 
@@ -105,7 +105,7 @@ class TestInterval:
             r.interval(1, overflow="fail")  # type: ignore[arg-type]
 
 
-async def test_ticks_that_a_busy_loop_missed_count_as_one() -> None:
+async def test_ticks_delayed_by_a_busy_loop_count_as_one() -> None:
     probe = SubscriberProbe[int](MANY).subscribed_to(r.interval(0.005))
     await probe.wait_for_signals(1)
     until = time.perf_counter() + 0.03

@@ -1,4 +1,4 @@
-"""Sources of values at hand: what they emit, when they end, and how often they can be used."""
+"""Sources of given values: their elements, ends and subscriptions."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -69,7 +69,7 @@ class TestJust:
         probe = SubscriberProbe[str](2).subscribed_to(r.just("a", "b"))
         assert probe.signals == ["a", "b", "|"]
 
-    async def test_elements_come_as_they_are_requested_rule_1_1(self) -> None:
+    async def test_elements_arrive_by_demand_rule_1_1(self) -> None:
         probe = SubscriberProbe[int]().subscribed_to(r.just(1, 2, 3))
         assert probe.signals == []
         probe.request(2)
@@ -90,7 +90,7 @@ class TestEmptyNeverError:
     async def test_empty_completes_without_demand(self) -> None:
         assert SubscriberProbe[Any]().subscribed_to(r.empty()).signals == ["|"]
 
-    async def test_never_says_nothing(self) -> None:
+    async def test_never_is_silent(self) -> None:
         probe = SubscriberProbe[Any](5).subscribed_to(r.never())
         assert probe.signals == []
         probe.cancel()
@@ -106,7 +106,7 @@ class TestEmptyNeverError:
         assert isinstance(first, OSError)
         assert first is not second
 
-    async def test_a_shared_error_does_not_gather_tracebacks(self) -> None:
+    async def test_a_shared_error_does_not_collect_tracebacks(self) -> None:
         error = OSError("no")
         flow = r.error(error)
         lengths: list[int] = []
@@ -118,11 +118,11 @@ class TestEmptyNeverError:
             lengths.append(length)
         assert len(set(lengths)) == 1
 
-    async def test_what_makes_no_exception_is_a_type_error(self) -> None:
+    async def test_a_factory_without_an_exception_is_a_type_error(self) -> None:
         probe = SubscriberProbe[Any]().subscribed_to(r.error(lambda: 5))  # type: ignore[arg-type, return-value]  # pyright: ignore[reportArgumentType]
         assert isinstance(probe.error, TypeError)
 
-    def test_error_wants_an_exception(self) -> None:
+    def test_error_requires_an_exception(self) -> None:
         with pytest.raises(TypeError, match="cause"):
             r.error("no")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
@@ -141,7 +141,7 @@ class TestDefer:
         assert await flow.to_list() == [2]
 
     @pytest.mark.parametrize("kind", ["iterable", "publisher", "asynchronous"])
-    async def test_it_may_make_whatever_can_be_read_as_a_flow(self, kind: str) -> None:
+    async def test_it_may_return_any_source(self, kind: str) -> None:
         class Foreign:
             def subscribe(self, subscriber: Any, /) -> None:
                 r.range(3).subscribe(subscriber)
@@ -168,7 +168,7 @@ class TestDefer:
         assert inner.requested == 5
         assert probe.signals == [1, 2]
 
-    async def test_cancel_reaches_what_was_made(self) -> None:
+    async def test_cancel_reaches_the_source_made(self) -> None:
         inner = PublisherProbe[int]()
         SubscriberProbe[int](1).subscribed_to(r.defer(lambda: inner)).cancel()
         assert inner.cancel_count == 1
@@ -181,7 +181,7 @@ class TestDefer:
 
 
 class TestFromIterable:
-    async def test_each_subscription_iterates_anew(self) -> None:
+    async def test_each_subscription_iterates_the_source(self) -> None:
         flow = r.from_iterable([1, 2])
         assert [await flow.to_list() for _ in range(2)] == [[1, 2], [1, 2]]
 
@@ -215,7 +215,7 @@ class TestFromIterable:
         assert probe.elements == [1]
         assert isinstance(probe.error, NotAnElement)
 
-    def test_what_cannot_be_iterated_is_refused(self) -> None:
+    def test_something_that_is_not_iterable_is_refused(self) -> None:
         with pytest.raises(TypeError, match="from_iterable: 5"):
             r.from_iterable(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
@@ -274,7 +274,7 @@ class TestGenerate:
         probe = SubscriberProbe[Any](1).subscribed_to(r.generate(lambda _: 5, 0))  # type: ignore[arg-type, return-value]  # pyright: ignore[reportArgumentType]
         assert "(element, state) or None" in str(probe.error)
 
-    def test_what_cannot_be_called_is_refused(self) -> None:
+    def test_something_that_is_not_callable_is_refused(self) -> None:
         with pytest.raises(TypeError, match="step"):
             r.generate([1], 0)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 

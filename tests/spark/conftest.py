@@ -25,6 +25,8 @@ FAST = {
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.connect.grpc.binding.port": "0",
+    # On a busy machine, a Python worker needs more than 15 s to start.
+    "spark.python.authenticate.socketTimeout": "60s",
 }
 
 

@@ -23,7 +23,7 @@ TIMEOUTS = Timeouts(response=60.0, stall=30.0, law=120.0)
 QUIET = 0.1
 
 
-def bridge(session: "SparkSession", mode: "ReadMode") -> Candidate:
+def candidate(session: "SparkSession", mode: "ReadMode") -> Candidate:
     """The laws call these on their loop, where making a DataFrame blocks for a moment."""
 
     def of_length(n: int) -> "Flow[Any]":
@@ -75,6 +75,6 @@ MORE = [("rows", "asyncio"), *[("arrow", name) for name in REAL[:-1]]]
     ],
 )
 def test_from_dataframe_conforms(session: "SparkSession", loop: Loop, mode: "ReadMode") -> None:
-    report = check(replace(bridge(session, mode), **loop), timeouts=TIMEOUTS)
+    report = check(replace(candidate(session, mode), **loop), timeouts=TIMEOUTS)
     assert not report.having(Outcome.FAIL), str(report)
     assert report.having(Outcome.PASS)

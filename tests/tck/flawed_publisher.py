@@ -18,7 +18,7 @@ TOO_LONG = 0.06  # seconds: more than the `max_block` of the tests
 
 
 def compute() -> None:
-    # CPU time: on a busy machine the heartbeat hardly counts a short span of wall-clock time.
+    # Processor time: on a busy machine, a part of the other time is not counted against it.
     until = time.thread_time() + TOO_LONG
     while time.thread_time() < until:
         pass

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 ROOT: Final = Path(__file__).parents[2]
 LAW: Final = "spec109_subscribes_first"
 NEXT: Final = "spec109_rejects_none_as_subscriber"
-QUICK: Final = ("--timeout", "0.3", "--stall", "0.5", "--law-timeout", "2")
+QUICK: Final = ("--timeout", "0.3", "--stall", "1", "--law-timeout", "2")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What type checkers make of sources, combinations and terminals. Nothing here runs."""
+"""The types that checkers infer for sources, combinations and terminals; only read, not run."""
 
 from collections.abc import AsyncIterator
 from typing import assert_type

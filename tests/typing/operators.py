@@ -1,4 +1,4 @@
-"""What type checkers make of the synchronous operators. Nothing here runs: it is only read."""
+"""The types that checkers infer for the synchronous operators; only read, not run."""
 
 import operator
 from collections.abc import AsyncIterable, AsyncIterator

@@ -1,4 +1,4 @@
-"""What type checkers make of requesters and codecs. Nothing here runs."""
+"""The types that checkers infer for requesters and codecs; only read, not run."""
 
 from dataclasses import dataclass
 from typing import Any, assert_type

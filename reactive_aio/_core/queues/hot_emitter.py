@@ -1,4 +1,4 @@
-"""Gate: where elements are emitted by hand: at once, awaiting room, or from another thread."""
+"""HotEmitter: the producers' side of a hot source: emit at once, await room, or from a thread."""
 
 from collections import deque
 from collections.abc import Callable
@@ -14,86 +14,74 @@ __all__ = ("HotEmitter",)
 
 T = TypeVar("T")
 
-_LOOK: Final = 64  # emissions between two looks at the clock
+_EMISSIONS_PER_CLOCK_READ: Final = 64
 
 
 class HotEmitter(Generic[T]):
     """The producers' side of a hot source.
 
-    *deliver* takes one element on the loop's thread and tells what became of it; *full* tells
-    whether who can wait had better do so; *finish* ends the source. *capacity* is how many elements
-    from other threads may wait for the loop. Whoever makes room behind the gate calls `room`.
+    *deliver* takes one element on the loop's thread and returns the outcome; *is_full* returns
+    whether a producer that can wait should wait; *finish* ends the source. *capacity* is how many
+    elements from other threads may wait for the loop. When the source has room again, it calls
+    `on_room`.
     """
 
-    __slots__ = (
-        "_collecting",
-        "_deliver",
-        "_error",
-        "_finish",
-        "_finished",
-        "_full",
-        "_looks",
-        "_loop_handle",
-        "_mailbox",
-        "_name",
-        "_time_slice",
-        "_waiters",
-        "ended",
-        "lost",
-    )  # fmt: skip
+    __slots__ = ("_deliver", "_emission_count", "_error", "_finish", "_is_collecting",
+                 "_is_finished", "_is_full", "_loop_handle", "_mailbox", "_name", "_time_slice",
+                 "_waiters", "is_ended", "lost_count")  # fmt: skip
 
     def __init__(
         self,
         name: str,
         capacity: int,
         deliver: Callable[[T], Emission],
-        full: Callable[[], bool],
+        is_full: Callable[[], bool],
         finish: Callable[[BaseException | None], object],
         loop_handle: LoopHandle | None = None,
     ) -> None:
         self._name = name
         self._deliver = deliver
-        self._full = full
+        self._is_full = is_full
         self._finish = finish
         self._loop_handle = loop_handle
         self._mailbox: ThreadMailbox[T] = ThreadMailbox(capacity)
         self._waiters: deque[Future[None]] = deque()
         self._error: BaseException | None = None
-        self._collecting = False
-        self._finished = False
-        self._looks = 0
+        self._is_collecting = False
+        self._is_finished = False
+        self._emission_count = 0
         self._time_slice = TimeSlice()
-        self.ended: bool = False
-        self.lost: int = 0
-        """Elements from other threads that had been accepted when the source was shut."""
+        self.is_ended: bool = False
+        self.lost_count: int = 0
+        """Elements accepted from other threads that were still waiting at `shut_down`."""
 
     @property
     def loop_handle(self) -> LoopHandle:
-        """The loop it belongs to: the one on which it is used first."""
+        """The loop that it belongs to: the one on which it is used first."""
         if self._loop_handle is None:
             self._loop_handle = LoopHandle(self._name)
         return self._loop_handle
 
     # -- emitting ---------------------------------------------------------------------------------
     def try_emit(self, element: T) -> Emission:
-        """On the loop's thread: emit now, or say why not."""
-        self._check(element)
+        """Emit on the loop's thread, at once; the outcome says whether it was accepted."""
+        self._require_element(element)
         if self._mailbox:
-            self._collect()  # they were here before
-        return self._pass(element)
+            self._collect()  # these elements were emitted earlier
+        return self._emit_now(element)
 
-    def _pass(self, element: T) -> Emission:
-        return Emission.ENDED if self.ended else self._deliver(element)
+    def _emit_now(self, element: T) -> Emission:
+        return Emission.ENDED if self.is_ended else self._deliver(element)
 
     async def emit(self, element: T) -> Emission:
-        """The same, but wait while there is no room; first come, first served."""
-        self._check(element)
-        waits = not self.ended and (self._crowded() or self._waiters)
-        outcome = await self._wait(element) if waits else self._pass(element)
-        # A producer must not be able to hold the loop up by awaiting what never waits.
-        self._looks += 1
-        if self._looks >= _LOOK or outcome is Emission.ENDED:
-            self._looks = 0
+        """Emit on the loop's thread; wait while there is no room, first come, first served."""
+        self._require_element(element)
+        must_wait = not self.is_ended and (self._has_no_room() or self._waiters)
+        outcome = await self._wait(element) if must_wait else self._emit_now(element)
+        # A producer whose emissions never wait must not block the loop.
+        self._emission_count += 1
+        if self._emission_count >= _EMISSIONS_PER_CLOCK_READ or outcome is Emission.ENDED:
+            self._emission_count = 0
             if outcome is Emission.ENDED or self._time_slice.check_slice():
                 await yield_to_loop()
                 self._time_slice.start_slice()
@@ -104,68 +92,65 @@ class HotEmitter(Generic[T]):
         self._waiters.append(waiter)
         try:
             await waiter
-            while not self.ended and self._crowded():  # somebody else was quicker
+            while not self.is_ended and self._has_no_room():  # another producer took the room
                 waiter = self._waiters[0] = self.loop_handle.create_future()
                 await waiter
-            return self._pass(element)
+            return self._emit_now(element)
         finally:
             self._waiters.remove(waiter)
             self._wake_first()
 
-    def _crowded(self) -> bool:
-        """Whether there is no room, after those of other threads that were here before.
-
-        Who has been told that there is some may use it at once, but not come back here first.
-        """
+    def _has_no_room(self) -> bool:
+        """Whether there is no room, once the earlier elements of other threads are delivered."""
         if self._mailbox:
             self._collect()
-        return self._full()
+        return self._is_full()
 
     def emit_threadsafe(self, element: T) -> Emission:
-        """From any thread: leave the element for the loop, if fewer than *capacity* wait there."""
-        self._check(element)
+        """Emit from any thread: leave the element for the loop, unless *capacity* wait there."""
+        self._require_element(element)
         loop_handle = self.loop_handle
-        outcome, wake = self._mailbox.put(element)
-        if wake:
+        outcome, must_wake = self._mailbox.put(element)
+        if must_wake:
             loop_handle.call_soon_threadsafe(self._collect)
         return outcome
 
-    def _check(self, element: T) -> None:
+    def _require_element(self, element: T) -> None:
         if element is None:
             raise NotAnElement(f"{self._name} got None, which is not an element")
 
     # -- ending: from any thread ------------------------------------------------------------------
     def end(self, error: BaseException | None = None) -> None:
-        """Take nothing more in, and end behind what was accepted. The first end counts."""
+        """Accept nothing more, and end after the accepted elements. Only the first end counts."""
         if not self.loop_handle.is_current_thread:
             self.loop_handle.call_soon_threadsafe(self.end, error)
-        elif not self.ended:
-            self.ended, self._error = True, error
+        elif not self.is_ended:
+            self.is_ended, self._error = True, error
             self._mailbox.close()
             self._collect()
 
-    def shut(self) -> None:
-        """Nobody wants elements any more: drop those that wait, and let go of who waits."""
-        self.ended = True
-        if not self._finished:
-            self._finished = True
-            # The element that is just being delivered is still there, but not lost.
-            self.lost += self._mailbox.discard() - self._collecting
-        self._release()
+    def shut_down(self) -> None:
+        """The last subscriber has cancelled: discard waiting elements, and release producers."""
+        self.is_ended = True
+        if not self._is_finished:
+            self._is_finished = True
+            # The element that is being delivered is still in the mailbox, but not lost.
+            self.lost_count += self._mailbox.discard() - self._is_collecting
+        self._wake_all()
 
-    def _over(self) -> None:
-        self._finished = True
-        self._release()
+    def _finish_now(self) -> None:
+        self._is_finished = True
+        self._wake_all()
         error, self._error = self._error, None
         self._finish(error)
 
-    def _release(self) -> None:
+    def _wake_all(self) -> None:
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
-    # -- behind the gate --------------------------------------------------------------------------
-    def room(self) -> None:
+    # -- called by the source ---------------------------------------------------------------------
+    def on_room(self) -> None:
         """There is room again."""
         if self._mailbox:
             self._collect()
@@ -176,17 +161,17 @@ class HotEmitter(Generic[T]):
             self._waiters[0].set_result(None)
 
     def _collect(self) -> None:
-        """Take in what other threads have left; if that was the last, end."""
-        if self._collecting:
-            return  # a subscriber that is being served emits something itself
-        self._collecting = True
+        """Deliver the elements of other threads; after the last one, end if that is due."""
+        if self._is_collecting:
+            return  # a subscriber emits from inside on_next
+        self._is_collecting = True
         try:
             mailbox = self._mailbox
             while mailbox and self._deliver(mailbox.first()) is not Emission.REFUSED:
-                if self._finished:
-                    return  # what waited was discarded while the element was delivered
+                if self._is_finished:
+                    return  # the other elements were discarded during the delivery
                 mailbox.remove_first()
         finally:
-            self._collecting = False
-        if self.ended and not mailbox and not self._finished:
-            self._over()
+            self._is_collecting = False
+        if self.is_ended and not mailbox and not self._is_finished:
+            self._finish_now()

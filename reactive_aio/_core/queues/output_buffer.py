@@ -1,8 +1,8 @@
-"""Outlet: a bounded queue in front of one island, for sources that emit when they please.
+"""OutputBuffer: a bounded queue in front of one island, for sources that emit without demand.
 
-What has demand goes through at once; the rest waits in the queue, whose policy decides when it is
-full. An end waits behind the elements held. An asynchronous subscriber that asks for everything
-does not make its island a second queue: what it has not processed counts against the bound.
+An element for which there is demand passes at once; others wait in the queue, whose policy decides
+when it is full. The end follows the elements held. An asynchronous subscriber with unbounded demand
+does not turn its island into a second queue: elements that it has not processed count as held.
 """
 
 from collections.abc import Callable
@@ -23,20 +23,20 @@ _PASSED: Final[Decision[Any]] = Decision(Emission.ACCEPTED)
 
 
 class OutputBuffer(FlowSubscription, Generic[T]):
-    """The subscription that an island sees, and the end at which a source offers elements.
+    """The subscription that an island holds, and the end at which a source offers elements.
 
-    *room* is called when elements have been processed, or more are wanted; *gone* when nothing is
-    wanted any more: the subscriber has cancelled, or the queue has overflowed.
+    *on_room* is called when elements have been processed or requested; *on_cancel* when no more
+    elements are accepted: the subscriber has cancelled, or the queue has overflowed.
     """
 
     __slots__ = (
         "_downstream",
         "_error",
-        "_gone",
-        "_room",
-        "closed",
+        "_on_cancel",
+        "_on_room",
         "demand",
-        "ended",
+        "is_closed",
+        "is_ended",
         "name",
         "queue",
     )
@@ -47,25 +47,25 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         queue: BoundedQueue[T],
         name: str,
         *,
-        room: Callable[[], object],
-        gone: Callable[["OutputBuffer[T]"], object],
+        on_room: Callable[[], object],
+        on_cancel: Callable[["OutputBuffer[T]"], object],
     ) -> None:
         self._downstream = downstream
-        self._room = room
-        self._gone = gone
+        self._on_room = on_room
+        self._on_cancel = on_cancel
         self._error: BaseException | None = None
         self.queue: BoundedQueue[T] = queue
         self.name: str = name
         self.demand: Demand = Demand()
-        self.ended: bool = False
-        """Nothing more is taken in; what is held may still go out."""
-        self.closed: bool = False
-        """The island has been told the end, or has cancelled."""
+        self.is_ended: bool = False
+        """No more elements are accepted; those held may still be delivered."""
+        self.is_closed: bool = False
+        """The end was sent to the island, or the island has cancelled."""
 
-    # -- for the source -------------------------------------------------------------------------
+    # -- called by the source ---------------------------------------------------------------------
     def offer(self, element: T) -> Decision[T]:
-        """Hand *element* over, or let the queue decide."""
-        if self.ended:
+        """Push *element*, or let the queue decide."""
+        if self.is_ended:
             return _ENDED
         if self.demand.outstanding and self.queue.passes():
             self.demand.take(1)
@@ -74,8 +74,8 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         return self.put(element)
 
     def put(self, element: T) -> Decision[T]:
-        """Let the queue decide; to be followed by `flush`."""
-        if self.ended:
+        """Let the queue decide about *element*; call `flush` afterwards."""
+        if self.is_ended:
             return _ENDED
         decision = self.queue.offer(element)
         if decision.outcome is Emission.OVERFLOWED:
@@ -84,46 +84,45 @@ class OutputBuffer(FlowSubscription, Generic[T]):
 
     def _overflow(self) -> None:
         self.end(Overflow(self.name, self.queue.capacity))
-        self._gone(self)
+        self._on_cancel(self)
 
     def end(self, error: BaseException | None = None) -> None:
-        """Take nothing more in; complete or fail behind what is held."""
-        if not self.ended:
-            self.ended = True
+        """Accept no more elements; complete or fail after those held."""
+        if not self.is_ended:
+            self.is_ended = True
             self._error = error
             self._finish()
 
     def flush(self) -> None:
-        """Hand over what there is demand for."""
+        """Push the elements for which there is demand."""
         queue, demand = self.queue, self.demand
-        if queue and demand.outstanding and not self.closed:
+        if queue and demand.outstanding and not self.is_closed:
             chunk = queue.take(demand.outstanding)
             demand.take(len(chunk))
             self._downstream.push(chunk)
             self._finish()
 
     def _finish(self) -> None:
-        if self.ended and not self.closed and not self.queue:
-            self.closed = True
+        if self.is_ended and not self.is_closed and not self.queue:
+            self.is_closed = True
             self.queue.settle()
             if self._error is None:
                 self._downstream.complete()
             else:
                 self._downstream.fail(self._error)
 
-    # -- the subscription that the island sees ----------------------------------------------------
+    # -- the subscription that the island holds ---------------------------------------------------
     def request(self, n: int, /) -> None:
         self.demand.add(n)
         self.processed()
 
     def processed(self) -> None:
-        """All that was handed over has been processed."""
         self.queue.settle()
         self.flush()
-        self._room()
+        self._on_room()
 
     def cancel(self) -> None:
-        if not self.closed:
-            self.ended = self.closed = True
+        if not self.is_closed:
+            self.is_ended = self.is_closed = True
             self.queue.discard()
-            self._gone(self)
+            self._on_cancel(self)

@@ -1,4 +1,4 @@
-"""Window: how far concurrent work may run ahead of what has been asked for. Pure."""
+"""ReorderBuffer: results of concurrent work, in order, and how far the work may run ahead. Pure."""
 
 from collections import deque
 from typing import Generic, TypeVar
@@ -9,54 +9,55 @@ R = TypeVar("R")
 
 
 class ReorderBuffer(Generic[R]):
-    """Tickets for work in progress, and its results until somebody takes them.
+    """Tickets for work in progress, and its results until they are taken.
 
-    Work in progress and results that wait are *limit* together at the most; results that may be
-    handed over at once (`open` of them) do not count, as they are as good as gone. With *ordered*,
-    results are ready in the order of their tickets; one that must wait for an earlier one counts.
+    Work in progress and waiting results are at most *limit* together. Results that may be emitted
+    at once (`open_demand` of them) do not count. If *ordered*, results are ready in the order of
+    their tickets; a result that waits for an earlier one counts.
     """
 
-    __slots__ = ("_early", "_next", "_tickets", "limit", "open", "ordered", "ready", "running")
+    __slots__ = ("_early", "_next", "_tickets", "is_ordered", "limit", "open_demand", "ready",
+                 "running")  # fmt: skip
 
     def __init__(self, limit: int, *, ordered: bool) -> None:
         self.limit = limit
-        self.ordered = ordered
-        self._tickets = 0  # issued
+        self.is_ordered = ordered
+        self._tickets = 0  # issued in total
         self._next = 0  # the ticket whose result is ready next
         self._early: dict[int, R | None] = {}
         self.running = 0
         """How many tickets have no result yet."""
         self.ready: deque[R] = deque()
         """Results that can be taken."""
-        self.open = 0
-        """How many results may be handed over at once; whoever drives this sets it."""
+        self.open_demand = 0
+        """How many results may be emitted at once; set by the owner."""
 
     @property
     def room(self) -> int:
         """How many more tickets may be issued now."""
-        beyond = len(self.ready) - self.open
-        return self.limit - self.running - len(self._early) - (beyond if beyond > 0 else 0)
+        excess = len(self.ready) - self.open_demand
+        return self.limit - self.running - len(self._early) - (excess if excess > 0 else 0)
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether no work is in progress and no result is left."""
         return not (self.running or self._early or self.ready)
 
     def start(self) -> int:
-        """Begin one piece of work: its ticket."""
+        """Start one piece of work; return its ticket."""
         self.running += 1
         ticket = self._tickets
         self._tickets = ticket + 1
         return ticket
 
     def finish(self, ticket: int, result: R | None) -> bool:
-        """The work of *ticket* is done; a *result* of None is nothing to hand over.
+        """The work of *ticket* has ended; with a *result* of None, nothing is emitted for it.
 
-        Returns whether another ticket may be issued now.
+        Return whether another ticket may be issued now.
         """
         self.running -= 1
         ready = self.ready
-        if self.ordered and ticket != self._next:
+        if self.is_ordered and ticket != self._next:
             self._early[ticket] = result
         else:
             self._next = ticket + 1
@@ -64,15 +65,15 @@ class ReorderBuffer(Generic[R]):
                 ready.append(result)
             if self._early:
                 self._advance()
-        beyond = len(ready) - self.open
-        return self.limit - self.running - len(self._early) > (beyond if beyond > 0 else 0)
+        excess = len(ready) - self.open_demand
+        return self.limit - self.running - len(self._early) > (excess if excess > 0 else 0)
 
     def abandon(self, ticket: int) -> None:
-        """The work of *ticket* failed or was cancelled; nothing behind it will be ready."""
+        """The work of *ticket* failed or was cancelled; no later result will be ready."""
         self.running -= 1
-        if self.ordered:
-            for late in [each for each in self._early if each > ticket]:
-                del self._early[late]
+        if self.is_ordered:
+            for later in [each for each in self._early if each > ticket]:
+                del self._early[later]
 
     def _advance(self) -> None:
         early = self._early

@@ -1,4 +1,4 @@
-"""A mailbox: a bounded queue between any number of threads and the loop. Pure, but for its lock."""
+"""ThreadMailbox: a bounded queue from any number of threads to the loop. Pure, except its lock."""
 
 from collections import deque
 from threading import Lock
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class ThreadMailbox(Generic[T]):
-    """Threads put, the loop looks and takes. Who fills an empty one must wake the loop."""
+    """Threads `put`; the loop reads and removes. If it was empty, `put` wakes the loop."""
 
     __slots__ = ("_closed", "_held", "_lock", "capacity")
 
@@ -26,7 +26,7 @@ class ThreadMailbox(Generic[T]):
         return len(self._held)
 
     def put(self, element: T) -> tuple[Emission, bool]:
-        """Return what became of *element*, and whether the loop must be woken."""
+        """Return the outcome for *element*, and whether the loop must be woken."""
         with self._lock:
             if self._closed:
                 return Emission.ENDED, False
@@ -36,21 +36,21 @@ class ThreadMailbox(Generic[T]):
             return Emission.ACCEPTED, len(self._held) == 1
 
     def first(self) -> T:
-        """The element to take next."""
+        """The oldest element."""
         return self._held[0]
 
     def remove_first(self) -> None:
-        """Take it."""
+        """Remove the oldest element."""
         with self._lock:
             self._held.popleft()
 
     def close(self) -> None:
-        """Take no more in."""
+        """Accept no more elements."""
         with self._lock:
             self._closed = True
 
     def discard(self) -> int:
-        """Drop what is here, and take no more in; return how many were dropped."""
+        """Drop the elements held and accept no more; return how many were dropped."""
         with self._lock:
             self._closed = True
             count = len(self._held)

@@ -2,12 +2,11 @@
 
 A coordinator is the upstream of one island: it receives the island's demand and cancellation, and
 pushes elements to its `Downstream`. Each of its own upstreams is an `InnerSubscriber`, which holds
-the guards of a subscriber and a buffer of the elements not yet passed on. An operator overrides the
-methods under "decisions"; they run one at a time, on the loop, in the subscriber's context, through
-one `SerialExecutor`.
+the guards of a subscriber and the elements not yet passed on. An operator overrides the methods
+under "decisions"; they run one at a time, on the loop, in the subscriber's context.
 """
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from ...spec import Publisher
 from ..compiler.chain_sources import Downstream
@@ -15,12 +14,12 @@ from ..demand import Demand
 from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
 from ..serial_executor import SerialExecutor
-from .inner_subscriber import InnerSubscriber
+from .inner_subscriber import InnerSubscriber, run_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("Coordinator", "InnerSubscriber")
+__all__ = ("Coordinator",)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -29,61 +28,68 @@ R = TypeVar("R")
 class Coordinator(FlowSubscription, Generic[R]):
     """The base of all coordinators; a subclass overrides the methods under "decisions"."""
 
+    is_serialized: ClassVar[bool] = True
+    """Whether decisions go through a `SerialExecutor`. A subclass may say False if each of its
+    decisions changes all state first and calls at most one other object, at its end."""
+
     def __init__(self, downstream: Downstream[R]) -> None:
         self.downstream = downstream
         self.loop_handle = LoopHandle()
         self.demand = Demand()
-        """Downstream's demand that has not been met yet."""
+        """The demand of downstream that has not been met yet."""
         self.inners: dict[InnerSubscriber[Any], None] = {}
-        self.serial = SerialExecutor(
-            capacity=None, loop_handle=self.loop_handle, on_error=self._broken
+        self.submit: Callable[..., object] = (
+            SerialExecutor(
+                capacity=None, loop_handle=self.loop_handle, on_error=self._on_decision_error
+            ).submit
+            if self.is_serialized
+            else run_now
         )
-        self.submit: Callable[..., object] = self.serial.submit
         self.is_closed = False
         self.emitted = 0
-        """How many elements were handed over since the beginning."""
+        """How many elements were pushed in total."""
         self.processed_count = 0
-        """How many of those have been processed downstream, as far as it has told."""
+        """How many of those downstream has processed, as far as it has reported."""
         self._started = False
-        self._leaving: list[InnerSubscriber[Any]] = []  # whose cleanup may not be over
+        self._closing: list[InnerSubscriber[Any]] = []  # their cleanup may still be running
 
-    # -- decisions: what a subclass says ----------------------------------------------------------
+    # -- decisions: overridden by a subclass ------------------------------------------------------
     def on_start(self) -> None:
-        """The first demand has come: subscribe to what must be subscribed to."""
+        """The first demand has arrived: subscribe to the upstreams."""
 
     def on_demand(self) -> None:
-        """`demand` has grown; all that was handed over has been processed."""
+        """`demand` has grown; everything emitted so far has been processed."""
 
     def on_processed(self) -> None:
-        """`settled` has grown to all that was handed over, without new demand."""
+        """`processed_count` has grown to `emitted`, without new demand."""
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
-        """*arm* holds elements."""
+        """*inner* holds elements."""
 
     def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
-        """*arm* has completed; it may still hold elements."""
+        """*inner* has completed; it may still hold elements."""
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
-        """*arm* has failed. By default so does the whole."""
+        """*inner* has failed. By default, the whole operator fails."""
         self.fail(error)
 
     def on_stop(self) -> None:
-        """The whole has ended or was cancelled: let timers and the like go."""
+        """The operator has ended or was cancelled: release timers and other resources."""
 
     def on_arrival(self, inner: InnerSubscriber[Any]) -> None:
-        """*arm* got elements, right now: by default, decide at once.
+        """*inner* has just received elements. By default, `on_elements` runs at once.
 
-        One that would rather wait for more of them sets ``arm.told`` and looks at it soon.
+        To collect more elements first, set ``inner.is_notified`` and read ``inner`` soon.
         """
         self.submit(self.on_elements, inner)
 
-    # -- acts: what a subclass does ---------------------------------------------------------------
+    # -- acts: called by a subclass ---------------------------------------------------------------
     def subscribe_to(
         self, publisher: Publisher[T], *, request: int = 0, tag: Any = None
     ) -> InnerSubscriber[T]:
-        """Subscribe to one more upstream, requesting *request* elements of it."""
+        """Subscribe to one more upstream, and request *request* elements from it."""
         inner: InnerSubscriber[T] = InnerSubscriber(self, tag)
-        if self.is_closed:  # by an upstream subscribed to a moment ago
+        if self.is_closed:  # by an upstream subscribed to just before
             inner.is_done = True
             return inner
         self.inners[inner] = None
@@ -92,27 +98,27 @@ class Coordinator(FlowSubscription, Generic[R]):
         return inner.subscribe(publisher)
 
     def release(self, inner: InnerSubscriber[Any]) -> None:
-        """Forget an arm, cancelling it unless it has ended."""
+        """Remove an upstream, and cancel it unless it is done."""
         self.inners.pop(inner, None)
         inner.cancel()
         if not inner.is_clean:
-            self._leaving = [*(each for each in self._leaving if not each.is_clean), inner]
+            self._closing = [*(each for each in self._closing if not each.is_clean), inner]
 
     def emit(self, elements: list[R]) -> None:
-        """Hand *elements* over; no more than `demand` allows."""
+        """Push *elements* downstream; no more than `demand` allows."""
         if elements and not self.is_closed:
             self.demand.take(len(elements))
             self.emitted += len(elements)
             self.downstream.push(elements)
 
     def complete(self) -> None:
-        """Complete downstream, and cancel every arm."""
+        """Complete downstream, and cancel every upstream."""
         if not self.is_closed:
             self._close()
             self.downstream.complete()
 
     def fail(self, error: BaseException) -> None:
-        """Fail downstream, and cancel every arm."""
+        """Fail downstream, and cancel every upstream."""
         if self.is_closed:
             self.loop_handle.report("an error after the end of a flow", error)
         else:
@@ -120,14 +126,14 @@ class Coordinator(FlowSubscription, Generic[R]):
             self.downstream.fail(error)
 
     def end_with(self, inner: InnerSubscriber[Any]) -> None:
-        """End as *arm* did, if it has ended and holds nothing any more."""
+        """End as *inner* did, once it is done and holds no elements."""
         if inner.is_done and not inner.elements and not self.is_closed:
             if inner.error is None:
                 self.complete()
             else:
                 self.fail(inner.error)
 
-    # -- the subscription that the island sees ----------------------------------------------------
+    # -- the subscription that the island holds ---------------------------------------------------
     def request(self, n: int, /) -> None:
         if not self.is_closed:
             self.processed_count = self.emitted
@@ -135,7 +141,6 @@ class Coordinator(FlowSubscription, Generic[R]):
             self.submit(self._on_demand)
 
     def processed(self) -> None:
-        """All that was handed over has been processed; the demand stays as it is."""
         if self.processed_count < self.emitted and not self.is_closed:
             self.processed_count = self.emitted
             self.submit(self.on_processed)
@@ -153,8 +158,8 @@ class Coordinator(FlowSubscription, Generic[R]):
     async def aclose(self) -> None:
         """Cancel, and wait until every upstream has cleaned up."""
         self._close()
-        while self._leaving:
-            await self._leaving.pop().aclose()
+        while self._closing:
+            await self._closing.pop().aclose()
 
     def _close(self) -> None:
         if self.is_closed:
@@ -162,11 +167,11 @@ class Coordinator(FlowSubscription, Generic[R]):
         self.is_closed = True
         inners = list(self.inners)
         self.inners.clear()
-        self._leaving += inners
+        self._closing += inners
         for inner in inners:
             inner.cancel()
         self.on_stop()
 
-    def _broken(self, error: Exception) -> None:
-        """A decision raised, mostly because a function of the user did: the flow fails (1.4)."""
+    def _on_decision_error(self, error: Exception) -> None:
+        """A decision raised, usually because a function of the user did: the flow fails (1.4)."""
         self.fail(error)

@@ -1,9 +1,10 @@
-"""Relay: the coordinator with one upstream; demand goes up and elements go down as they are."""
+"""ForwardingCoordinator: one upstream; demand travels up and elements travel down unchanged."""
 
 from typing import Any, TypeVar
 
 from ...spec import Publisher
-from .coordinator import Coordinator, InnerSubscriber
+from .coordinator import Coordinator
+from .inner_subscriber import InnerSubscriber
 
 __all__ = ("ForwardingCoordinator",)
 
@@ -11,12 +12,12 @@ T = TypeVar("T")
 
 
 class ForwardingCoordinator(Coordinator[T]):
-    """Stands between a flow and a publisher that is known, or trusted, only at subscription."""
+    """Stands between a flow and a publisher that exists, or is trusted, only at subscription."""
 
     upstream: InnerSubscriber[T] | None = None
 
     def attach(self, publisher: Publisher[T]) -> "ForwardingCoordinator[T]":
-        """Subscribe to *publisher*, and ask it for what is outstanding."""
+        """Subscribe to *publisher*, and request the outstanding demand from it."""
         self.upstream = self.subscribe_to(publisher)
         self.on_demand()
         return self

@@ -1,7 +1,7 @@
-"""Arms: one upstream each of whoever draws from other publishers, with the guards of a subscriber.
+"""InnerSubscriber: one upstream of an operator, a sink or a processor, with a subscriber's guards.
 
-The publisher may be foreign, and is not trusted: what it does wrong fails the arm with an error
-that names the rule, cancels the publisher, and reaches nobody else.
+The publisher may be foreign, and is not trusted: a broken rule cancels the publisher and fails this
+upstream with an error that names the rule.
 """
 
 from inspect import iscoroutine
@@ -17,79 +17,73 @@ from ..subscription.bulk_subscriber import BulkSubscriber
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("InnerSubscriber", "Owner")
+__all__ = ("InnerSubscriber", "Owner", "run_now")
 
 T = TypeVar("T")
 
 
 class Owner(Protocol):
-    """Whom an arm tells what has happened."""
+    """What owns inner subscribers, and is notified by them."""
 
     loop_handle: LoopHandle
     submit: "Callable[..., object]"
-    """Has a decision made: called with one of the methods below and its arguments."""
+    """Runs one of the methods below with its arguments, at once or after those that run now."""
 
     def on_arrival(self, inner: "InnerSubscriber[Any]") -> None:
-        """*arm* has got elements."""
+        """*inner* has received elements; called at once, not through `submit`."""
         ...
 
     def on_inner_complete(self, inner: "InnerSubscriber[Any]") -> None:
-        """*arm* has completed; it may still hold elements."""
+        """*inner* has completed; it may still hold elements."""
         ...
 
     def on_inner_error(self, inner: "InnerSubscriber[Any]", error: BaseException) -> None:
-        """*arm* has failed; it may still hold elements."""
+        """*inner* has failed; it may still hold elements."""
         ...
 
 
-class InnerSubscriber(BulkSubscriber, Generic[T]):
-    """One upstream. What it has requested bounds what it holds.
+def run_now(decision: "Callable[..., object]", *args: object) -> None:
+    """A `submit` for an owner whose decisions change all state before they call anything."""
+    decision(*args)
 
-    An arm either subscribes to a publisher itself (`subscribe`), or is subscribed by anybody, as
-    the inner end of a processor.
+
+class InnerSubscriber(BulkSubscriber, Generic[T]):
+    """One upstream. It holds at most what it has requested.
+
+    It either subscribes to a publisher itself (`subscribe`), or is the subscriber that a processor
+    exposes to any publisher.
     """
 
-    __slots__ = (
-        "_own",
-        "_owner",
-        "_subscription",
-        "append",
-        "elements",
-        "error",
-        "is_cancelled",
-        "is_done",
-        "is_notified",
-        "outstanding",
-        "tag",
-    )  # fmt: skip
+    __slots__ = ("_owner", "_subscribed", "_subscription", "append", "elements", "error",
+                 "is_cancelled", "is_done", "is_notified", "outstanding", "tag")  # fmt: skip
 
     def __init__(self, owner: Owner, tag: Any = None) -> None:
         self._owner = owner
-        self._own = False  # whether it subscribed by itself, so that one publisher may signal
+        self._subscribed = False  # it called subscribe() itself, so only one publisher may signal
         self._subscription: Subscription | None = None
         self.tag: Any = tag
-        """The owner's own note about this arm."""
+        """A note of the owner about this upstream."""
         self.is_notified: bool = False
-        """Whether the owner knows of elements already and will look by itself."""
+        """Whether the owner is going to read `elements` without another `on_arrival`."""
         self.elements: list[T] = []
         self.append: Callable[[Any], None] = self.elements.append
         self.outstanding: int = 0
         """Requested, and not yet taken out of `elements`."""
         self.is_done: bool = False
-        """No more signals: it completed, failed, or was cancelled."""
+        """No more signals follow: it completed, failed or was cancelled."""
         self.is_cancelled: bool = False
-        """It was cancelled: its cleanup may take a while."""
+        """It was cancelled; its cleanup may still be running."""
         self.error: BaseException | None = None
-        """What it failed with."""
+        """The error that it failed with."""
 
     def __repr__(self) -> str:
-        state = "ended" if self.is_done else f"{self.outstanding} outstanding"
-        return f"<Arm {self.tag!r} {state}, holds {len(self.elements)}>"
+        state = "done" if self.is_done else f"{self.outstanding} outstanding"
+        return f"<InnerSubscriber {self.tag!r} {state}, holds {len(self.elements)}>"
 
-    # -- for the owner ---------------------------------------------------------------------------
+    # -- called by the owner ----------------------------------------------------------------------
     def subscribe(self, publisher: Publisher[T]) -> "InnerSubscriber[T]":
-        """Subscribe to *publisher*; one that raises there has failed (1.9)."""
-        self._own = True
+        """Subscribe to *publisher*; one that raises in ``subscribe`` has failed (1.9)."""
+        self._subscribed = True
         try:
             returned: object = cast("Any", publisher).subscribe(self)
         except Exception as error:
@@ -97,19 +91,19 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         else:
             if iscoroutine(returned):
                 returned.close()
-                self._violated("1.9", "subscribe() is a coroutine function, not a plain one")
+                self._fail_rule("1.9", "subscribe() is a coroutine function, not a plain one")
         return self
 
     def request(self, n: int) -> None:
-        """Ask for *n* more."""
+        """Request *n* more elements."""
         if self.is_done:
             return
         self.outstanding = min(self.outstanding + n, UNBOUNDED)
         if self._subscription is not None:
-            self._ask(self._subscription, n)
+            self._request(self._subscription, n)
 
     def take(self, at_most: int) -> list[T]:
-        """Take up to *at_most* of the elements it holds."""
+        """Take up to *at_most* of the elements held."""
         taken = self.elements[:at_most]
         del self.elements[:at_most]
         if self.outstanding < UNBOUNDED:
@@ -117,19 +111,19 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         return taken
 
     def cancel(self) -> None:
-        """Cancel it; what it holds is discarded and nothing more is heard of it."""
+        """Cancel, and discard the elements held."""
         self.elements.clear()
         self.stop()
 
     def stop(self) -> None:
-        """Cancel it, but keep what it has sent."""
+        """Cancel, and keep the elements held."""
         if not self.is_done:
             self.is_done = self.is_cancelled = True
-            self._leave(self._subscription)
+            self._cancel(self._subscription)
 
     @property
     def is_clean(self) -> bool:
-        """Whether there is no cleanup to wait for (any more)."""
+        """Whether `aclose` would return at once."""
         subscription = self._subscription
         return (
             not self.is_cancelled
@@ -138,20 +132,20 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         )
 
     async def aclose(self) -> None:
-        """Cancel it and wait for its cleanup."""
+        """Cancel, and wait until the upstream has cleaned up."""
         self.cancel()
         subscription = self._subscription
         if isinstance(subscription, FlowSubscription):
             await subscription.aclose()
 
-    # -- what may go wrong with a subscription ---------------------------------------------------
-    def _ask(self, subscription: Subscription, n: int) -> None:
+    # -- guards against a foreign subscription ----------------------------------------------------
+    def _request(self, subscription: Subscription, n: int) -> None:
         try:
             subscription.request(n)
         except Exception as error:
-            self._violated("3.16", f"request({n}) raised {error!r}", error)
+            self._fail_rule("3.16", f"request({n}) raised {error!r}", error)
 
-    def _leave(self, subscription: Subscription | None) -> None:
+    def _cancel(self, subscription: Subscription | None) -> None:
         try:
             if subscription is not None:
                 subscription.cancel()
@@ -160,46 +154,46 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
                 "rule 3.15 violated: cancel() raised", error, rule="3.15"
             )
 
-    def _violated(self, rule: str, what: str, cause: Exception | None = None) -> None:
+    def _fail_rule(self, rule: str, what: str, cause: Exception | None = None) -> None:
         error = RuleViolation(rule, f"{what}; the publisher has been cancelled")
         error.__cause__ = cause
-        self._misbehaved(error)
+        self._fail(error)
 
-    def _none(self, what: str) -> NotAnElement:
-        """None in a signal: its sender gets the error raised, and so does downstream (2.13)."""
+    def _fail_none(self, what: str) -> NotAnElement:
+        """None in a signal: the sender raises the error, and downstream receives it (2.13)."""
         error = NotAnElement(what)
-        self._misbehaved(error)
+        self._fail(error)
         return error
 
-    def _misbehaved(self, error: ReactiveError) -> None:
+    def _fail(self, error: ReactiveError) -> None:
         if not self._owner.loop_handle.is_current_thread:
-            self._owner.loop_handle.call_soon_threadsafe(self._misbehaved, error)
+            self._owner.loop_handle.call_soon_threadsafe(self._fail, error)
         elif not self.is_done:
-            self._leave(self._subscription)
+            self._cancel(self._subscription)
             self.on_error(error)
 
-    # -- the subscriber --------------------------------------------------------------------------
+    # -- the subscriber ---------------------------------------------------------------------------
     def on_subscribe(self, subscription: Subscription) -> None:
         if cast("object", subscription) is None:
-            raise self._none("on_subscribe(None): a subscription is needed")
+            raise self._fail_none("on_subscribe(None): a subscription is needed")
         if not self._owner.loop_handle.is_current_thread:
             self._owner.loop_handle.call_soon_threadsafe(self.on_subscribe, subscription)
         elif self.is_done:
-            self._leave(subscription)
+            self._cancel(subscription)
         elif self._subscription is not None:
-            self._leave(subscription)  # 2.5
-            if self._own:  # nobody could tell whose elements come from now on
-                self._violated("2.12", "the publisher called on_subscribe a second time")
+            self._cancel(subscription)  # 2.5
+            if self._subscribed:  # from now on, the sender of an element would be unknown
+                self._fail_rule("2.12", "the publisher called on_subscribe a second time")
         elif not (_has(subscription, "request") and _has(subscription, "cancel")):
-            self._violated("1.9", f"{subscription!r} has not got request() and cancel()")
+            self._fail_rule("1.9", f"{subscription!r} has not got request() and cancel()")
         else:
             self._subscription = subscription
             if self.outstanding:
-                self._ask(subscription, self.outstanding)
+                self._request(subscription, self.outstanding)
 
     def on_next(self, element: T) -> None:
         if element is None:
-            raise self._none("on_next(None): None is not an element")
+            raise self._fail_none("on_next(None): None is not an element")
         if not self._owner.loop_handle.is_current_thread:
             self._owner.loop_handle.call_soon_threadsafe(self.on_next, element)
         elif self.is_done:
@@ -208,9 +202,9 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
             self.elements.append(element)
             self.flush()
         elif self._subscription is None:
-            self._violated("1.9", "the publisher sent an element before on_subscribe")
+            self._fail_rule("1.9", "the publisher sent an element before on_subscribe")
         else:
-            self._violated("1.1", "the publisher sent more elements than were requested")
+            self._fail_rule("1.1", "the publisher sent more elements than were requested")
 
     @property
     def container(self) -> list[T] | None:
@@ -222,7 +216,7 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
 
     def on_error(self, error: BaseException) -> None:
         if cast("object", error) is None:
-            raise self._none("on_error(None): an exception is needed")
+            raise self._fail_none("on_error(None): an exception is needed")
         if not self._owner.loop_handle.is_current_thread:
             self._owner.loop_handle.call_soon_threadsafe(self.on_error, error)
         elif not self.is_done:
@@ -237,7 +231,7 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         elif self.is_done:
             pass
         elif self._subscription is None:
-            self._violated("1.9", "the publisher completed before on_subscribe")
+            self._fail_rule("1.9", "the publisher completed before on_subscribe")
         else:
             self.is_done = True
             self._owner.submit(self._owner.on_inner_complete, self)

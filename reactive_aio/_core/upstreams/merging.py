@@ -1,4 +1,4 @@
-"""Joining: several upstreams at once, into one way down, in the order of arrival."""
+"""MergingCoordinator: several upstreams at once, merged in the order of arrival."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 from ...spec import Publisher
 from ..compiler.chain_sources import Downstream
 from ..queues.merge_accounting import MergeAccounting
-from .coordinator import Coordinator, InnerSubscriber
+from .coordinator import Coordinator
+from .inner_subscriber import InnerSubscriber
 
 __all__ = ("MergingCoordinator", "combine_errors")
 
@@ -14,114 +15,115 @@ T = TypeVar("T")
 
 
 def combine_errors(errors: Sequence[BaseException]) -> BaseException:
-    """One error as it is, several as a group."""
+    """Return a single error unchanged, several as a group."""
     if len(errors) == 1:
         return errors[0]
     return BaseExceptionGroup(f"{len(errors)} sources failed", errors)
 
 
 class MergingCoordinator(Coordinator[T]):
-    """Lets each upstream be *prefetch* elements ahead of what downstream has processed.
+    """Lets each upstream run *prefetch* elements ahead of what downstream has processed.
 
-    The first failure stops all upstreams; what they had sent is delivered, then the flow fails.
+    The first failure stops all upstreams; the elements they have sent are delivered, then the flow
+    fails.
     """
 
     def __init__(self, downstream: Downstream[T], prefetch: int) -> None:
         super().__init__(downstream)
         self.prefetch = prefetch
-        self.ledger: MergeAccounting[InnerSubscriber[Any]] = MergeAccounting(prefetch)
-        self._fresh: list[InnerSubscriber[Any]] = []
-        self.live = 0
+        self.accounting: MergeAccounting[InnerSubscriber[Any]] = MergeAccounting(prefetch)
+        self._arrived: list[InnerSubscriber[Any]] = []
+        self.live_count = 0
         """How many upstreams have not ended."""
         self.errors: list[BaseException] = []
 
     # -- acts -------------------------------------------------------------------------------------
     def join(self, publisher: Publisher[Any]) -> None:
-        """Take one more upstream in. Its tag counts what the ledger knows of its elements."""
-        self.live += 1
+        """Subscribe to one more upstream. Its tag counts the elements recorded in `accounting`."""
+        self.live_count += 1
         self.subscribe_to(publisher, request=self.prefetch, tag=0)
 
-    def account(self, inner: InnerSubscriber[Any]) -> None:
-        """Enter into the ledger what *arm* has sent."""
+    def record(self, inner: InnerSubscriber[Any]) -> None:
+        """Record the elements that *inner* has received since the last call."""
         if (new := len(inner.elements) - inner.tag) > 0:
             inner.tag += new
-            self.ledger.add(inner, new)
+            self.accounting.add(inner, new)
 
-    def halt(self, error: BaseException) -> None:
-        """Something failed: stop all upstreams; `finish` fails behind what they have sent."""
+    def stop_all(self, error: BaseException) -> None:
+        """An upstream failed: stop all of them; the flow fails after the elements they sent."""
         self.errors.append(error)
         for inner in self.inners:
             if inner.error is not None and inner.error not in self.errors:
-                self.errors.append(inner.error)  # it has failed as well, and waits to be heard
+                self.errors.append(inner.error)  # it has failed as well; its signal is still queued
             inner.stop()
-            self.account(inner)
+            self.record(inner)
 
-    def waiting(self, at_most: int) -> list[T]:
+    def take_waiting(self, at_most: int) -> list[T]:
         """Take up to *at_most* of the elements that wait."""
         chunk: list[T] = []
-        for inner, count in self.ledger.take(at_most):
+        for inner, count in self.accounting.take(at_most):
             inner.tag -= count
             chunk += inner.take(count)
         return chunk
 
-    def send(self) -> None:
-        """Hand over what waits, as far as there is demand; end if that was all."""
-        self.emit(self.waiting(self.demand.outstanding))
+    def emit_waiting(self) -> None:
+        """Emit what waits, within demand, and end if nothing more can arrive."""
+        self.emit(self.take_waiting(self.demand.outstanding))
         self.finish()
 
     def finish(self) -> None:
-        """End, if nothing waits and nothing can come."""
-        if self.is_closed or self.ledger.waiting:
+        """End, if no element waits and none can arrive."""
+        if self.is_closed or self.accounting.waiting:
             return
         if self.errors:
             self.fail(combine_errors(self.errors))
-        elif not self.live:
+        elif not self.live_count:
             self.complete()
 
-    def settle(self) -> None:
-        """Ask those upstreams for more whose elements have been processed."""
-        for inner in self.ledger.settle(self.processed_count):
+    def refill(self) -> None:
+        """Request more from the upstreams whose elements have been processed."""
+        for inner in self.accounting.mark_processed(self.processed_count):
             if inner.is_done:
-                self.reap(inner)
-            elif refill := self.ledger.refill(inner):
-                inner.request(refill)
+                self.release_if_empty(inner)
+            elif n := self.accounting.refill(inner):
+                inner.request(n)
 
-    def reap(self, inner: InnerSubscriber[Any]) -> None:
-        """Forget an upstream that has ended, once nothing of it is held."""
-        # It may have ended without having been heard: then it has elements that are not accounted.
-        if not inner.elements and not self.ledger.holds(inner):
-            self.ledger.forget(inner)
+    def release_if_empty(self, inner: InnerSubscriber[Any]) -> None:
+        """Release an upstream that is done, once none of its elements is held."""
+        # Its last elements may not be recorded yet.
+        if not inner.elements and not self.accounting.held_by(inner):
+            self.accounting.forget(inner)
             self.release(inner)
 
     # -- decisions --------------------------------------------------------------------------------
     def on_demand(self) -> None:
-        self.settle()
-        self.send()
+        self.refill()
+        self.emit_waiting()
 
     def on_processed(self) -> None:
         self.on_demand()
 
     def on_arrival(self, inner: InnerSubscriber[Any]) -> None:
-        """Wait for the end of this turn of the loop: more may come, also from the others."""
+        """Wait for the end of this turn of the loop: more elements may arrive in it."""
         inner.is_notified = True
-        if not self._fresh:
-            self.loop_handle.call_soon(self.submit, self._arrived)
-        self._fresh.append(inner)
+        if not self._arrived:
+            self.loop_handle.call_soon(self.submit, self._on_arrived)
+        self._arrived.append(inner)
 
-    def _arrived(self) -> None:
-        fresh, self._fresh = self._fresh, []
-        for inner in fresh:
+    def _on_arrived(self) -> None:
+        arrived, self._arrived = self._arrived, []
+        for inner in arrived:
             inner.is_notified = False
-            self.account(inner)
-        self.send()
+            self.record(inner)
+        self.emit_waiting()
 
     def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
-        self.live -= 1
-        self.account(inner)
-        self.reap(inner)
-        self.send()
+        self.live_count -= 1
+        self.record(inner)
+        self.release_if_empty(inner)
+        self.emit_waiting()
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         if not self.is_closed and error not in self.errors:
-            self.halt(error)
-        self.send()
+            self.stop_all(error)
+        self.emit_waiting()

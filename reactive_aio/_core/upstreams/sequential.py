@@ -1,10 +1,11 @@
-"""Switching: one upstream after another, with the demand carried over from each to the next."""
+"""SequentialCoordinator: one upstream after another; each takes over the remaining demand."""
 
 from abc import abstractmethod
 from typing import Any, TypeVar
 
 from ...spec import Publisher
-from .coordinator import Coordinator, InnerSubscriber
+from .coordinator import Coordinator
+from .inner_subscriber import InnerSubscriber
 
 __all__ = ("SequentialCoordinator",)
 
@@ -12,10 +13,10 @@ T = TypeVar("T")
 
 
 class SequentialCoordinator(Coordinator[T]):
-    """Has one upstream at a time, and asks it for exactly what downstream still waits for.
+    """Has one upstream at a time, and requests from it exactly what downstream still needs.
 
-    An upstream never holds more than is asked for, so that whatever it has sent is handed on
-    before its end is looked at. `next_after` then says what follows.
+    An upstream never holds more than that, so all its elements are emitted before its end is
+    handled. Then `next_after` decides what follows.
     """
 
     active: InnerSubscriber[T] | None = None
@@ -29,7 +30,7 @@ class SequentialCoordinator(Coordinator[T]):
         self.end(error)
 
     def switch(self, publisher: Publisher[T]) -> None:
-        """Let *publisher* go on, where the one before ended or is cancelled."""
+        """Continue with *publisher*; the upstream before it has ended or is cancelled."""
         if self.active is not None:
             self.release(self.active)
         self.active = self.subscribe_to(publisher, request=self.demand.outstanding)

@@ -1,7 +1,7 @@
-"""Workers: a coroutine function applied to several elements at once, by tasks that stay."""
+"""WorkerPool: a coroutine function applied to several elements at once, by reused tasks."""
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...errors import Interrupted
@@ -18,58 +18,59 @@ if TYPE_CHECKING:
 
 __all__ = ("WorkerPool",)
 
-_PARK: Final = object()  # nothing to do for now
-_LEAVE: Final = object()  # nothing to do any more
+_WAIT: Final = object()  # no element for now
+_STOP: Final = object()  # no element will follow
 
 
-class _Seat:
-    """One worker: its task, the ticket it works on or did last, and whether it is sent away."""
+class _Worker:
+    """One task of the pool, and the ticket of its current or last element."""
 
-    __slots__ = ("dismissed", "task", "ticket")
+    __slots__ = ("is_cancelled", "task", "ticket")
 
     def __init__(self) -> None:
         self.task: Task[Any] | None = None
         self.ticket = -1
-        self.dismissed = False
+        self.is_cancelled = False
 
-    def dismiss(self) -> None:
-        self.dismissed = True
+    def cancel(self) -> None:
+        self.is_cancelled = True
         if self.task is not None:
             self.task.cancel()
 
 
 class WorkerPool(Coordinator[Any]):
-    """As many tasks as may be busy at the same time, each taking element after element.
+    """As many tasks as may run at the same time, each taking element after element.
 
-    What awaiting ``apply(element)`` gives is the result; with *keeps*, it is the verdict whether to
-    keep the element. How far the tasks may run ahead is decided by `Window`. A source that is
-    synchronous is pulled by the tasks themselves; any other is an arm, asked for as many elements
-    as there is room for.
+    The result of awaiting ``apply(element)`` is emitted; with *keeps_element*, it decides whether
+    the element itself is. `ReorderBuffer` decides how far the tasks may run ahead. The tasks pull
+    a synchronous source themselves; any other is an upstream, which receives requests for as many
+    elements as there is room for.
     """
+
+    # Each decision changes all state before it calls anything.
+    is_serialized = False
 
     def __init__(
         self,
         downstream: Downstream[Any],
         source: "Fluent[Any]",
         apply: Callable[[Any], Awaitable[Any]],
-        keeps: bool,
-        window: ReorderBuffer[Any],
+        keeps_element: bool,
+        buffer: ReorderBuffer[Any],
     ) -> None:
         super().__init__(downstream)
         self._source = source
         self._apply = apply
-        self._keeps = keeps
-        self._window = window
-        self._seats: dict[Task[Any], _Seat] = {}
-        self._parked: deque[Future[Any]] = deque()
+        self._keeps_element = keeps_element
+        self._buffer = buffer
+        self._workers: dict[Task[Any], _Worker] = {}
+        self._waiting: deque[Future[Any]] = deque()
         self._elements: Iterator[Any] | None = None
         self._inner: InnerSubscriber[Any] | None = None
-        self._proceed: Callable[[bool], Any] = self._pull
-        # Each decision here settles its state before it calls anybody: no queue is needed.
-        self.submit = _at_once
-        self._over = False  # no element will be started any more
-        self._told = False  # a hand-over is on its way
-        self._error: BaseException | None = None  # of the source
+        self._next_element: Callable[[bool], Any] = self._pull
+        self._is_over = False  # no more elements are started
+        self._is_emission_scheduled = False
+        self._source_error: BaseException | None = None
         self._errors: dict[int, BaseException] = {}  # of the function, by ticket
 
     # -- decisions --------------------------------------------------------------------------------
@@ -80,181 +81,176 @@ class WorkerPool(Coordinator[Any]):
             except Exception as error:
                 self.fail(error)
         else:
-            self._proceed = self._take
+            self._next_element = self._take
             self._inner = self.subscribe_to(self._source)
 
     def on_demand(self) -> None:
-        self._hand_over()
+        self._emit_ready()
 
     def on_processed(self) -> None:
-        if self._window.ready and not self._told:
-            self._hand_over()
+        if self._buffer.ready and not self._is_emission_scheduled:
+            self._emit_ready()
         else:
-            self._window.open = self._prompt()
-            self._staff()
+            self._buffer.open_demand = self._open_demand()
+            self._schedule()
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
-        self._staff()
+        self._schedule()
 
     def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
-        self._staff()
-        self._end()
+        self._schedule()
+        self._end_if_done()
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
-        self._error = error
+        self._source_error = error
         self.on_inner_complete(inner)
 
     def on_stop(self) -> None:
-        self._over = True
-        for seat in self._seats.values():
-            seat.dismiss()
-        elements: Any = self._elements
-        self._elements = None
-        if hasattr(elements, "close"):
+        self._is_over = True
+        for worker in self._workers.values():
+            worker.cancel()
+        elements, self._elements = self._elements, None
+        if isinstance(elements, Generator):
             try:
                 elements.close()
             except ValueError:
-                pass  # it is running, and has just cancelled the flow; the last reference closes it
+                pass  # it is running, and cancelled the flow itself; the last reference closes it
 
     async def aclose(self) -> None:
-        tasks = [task for task in self._seats if not self.loop_handle.is_current_task(task)]
+        tasks = [task for task in self._workers if not self.loop_handle.is_current_task(task)]
         await super().aclose()
         await wait_settled(*tasks)
 
     # -- acts -------------------------------------------------------------------------------------
-    def _hand_over(self) -> None:
-        """Deliver what is ready and asked for, and put the workers to work on what follows."""
-        self._told = False
-        if self._window.ready:
-            self.emit(self._window.take(self._prompt()))
-        self._window.open = self._prompt()
-        self._staff()
-        if self._over:
-            self._end()
+    def _emit_ready(self) -> None:
+        """Emit the results that are ready and requested, and start work on the next elements."""
+        self._is_emission_scheduled = False
+        if self._buffer.ready:
+            self.emit(self._buffer.take(self._open_demand()))
+        self._buffer.open_demand = self._open_demand()
+        self._schedule()
+        if self._is_over:
+            self._end_if_done()
 
-    def _prompt(self) -> int:
+    def _open_demand(self) -> int:
         """How many results downstream takes at once."""
-        return min(
-            self.demand.outstanding, self._window.limit - (self.emitted - self.processed_count)
-        )
+        unprocessed = self.emitted - self.processed_count
+        return min(self.demand.outstanding, self._buffer.limit - unprocessed)
 
-    def _staff(self) -> None:
-        """Wake or hire a worker for each element that can be started."""
+    def _schedule(self) -> None:
+        """Wake or start a worker for each element that can be started."""
         if self.is_closed:
             return
-        inner, window = self._inner, self._window
+        inner, buffer = self._inner, self._buffer
         if inner is None:
-            if len(self._seats) == window.limit and not self._parked:
-                return  # everybody is at work
-            wanted = 0 if self._over else window.room
+            if len(self._workers) == buffer.limit and not self._waiting:
+                return  # every worker is busy
+            wanted = 0 if self._is_over else buffer.room
         else:
-            if not self._over and (missing := window.room - inner.outstanding) > 0:
+            if not self._is_over and (missing := buffer.room - inner.outstanding) > 0:
                 inner.request(missing)
             wanted = len(inner.elements)
-            self._over = self._over or (inner.is_done and not wanted)
-        if self._over:
-            wanted = len(self._parked)
-        while wanted > 0 and self._parked:
+            self._is_over = self._is_over or (inner.is_done and not wanted)
+        if self._is_over:
+            wanted = len(self._waiting)
+        while wanted > 0 and self._waiting:
             wanted -= 1
-            parked = self._parked.popleft()
-            if not parked.done():
-                parked.set_result(None)
-        while wanted > 0 and not self._over and len(self._seats) < window.limit:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+        while wanted > 0 and not self._is_over and len(self._workers) < buffer.limit:
             wanted -= 1
-            self._hire()
+            self._start_worker()
 
-    def _hire(self) -> None:
-        seat = _Seat()
-        seat.task = task = self.loop_handle.create_task(self._work(seat), "a worker")
-        self._seats[task] = seat
-        task.add_done_callback(self._left)
+    def _start_worker(self) -> None:
+        worker = _Worker()
+        worker.task = task = self.loop_handle.create_task(self._work(worker), "a worker")
+        self._workers[task] = worker
+        task.add_done_callback(self._on_worker_done)
 
-    def _left(self, task: Task[Any]) -> None:
-        del self._seats[task]
+    def _on_worker_done(self, task: Task[Any]) -> None:
+        del self._workers[task]
         if not self.is_closed:
-            self.submit(self._end)
+            self._end_if_done()
 
-    def _end(self) -> None:
-        """End when all work is done and all results are delivered."""
-        if self.is_closed or not self._over or self._seats or self._window.ready:
+    def _end_if_done(self) -> None:
+        """End when no worker is left and every result is emitted."""
+        if self.is_closed or not self._is_over or self._workers or self._buffer.ready:
             return
         if self._errors:
             self.fail(combine_errors([self._errors[ticket] for ticket in sorted(self._errors)]))
-        elif self._error is not None:
-            self.fail(self._error)
+        elif self._source_error is not None:
+            self.fail(self._source_error)
         else:
             self.complete()
 
     # -- a worker ---------------------------------------------------------------------------------
-    async def _work(self, seat: _Seat) -> None:
-        window, apply, keeps, proceed = self._window, self._apply, self._keeps, self._proceed
+    async def _work(self, worker: _Worker) -> None:
+        buffer, apply, keeps_element = self._buffer, self._apply, self._keeps_element
+        next_element = self._next_element
         ticket = -1
         try:
-            x = proceed(window.room > 0)
-            while x is not _LEAVE:
-                if x is _PARK:
-                    parked = self.loop_handle.create_future()
-                    self._parked.append(parked)
-                    await parked
-                    x = proceed(window.room > 0)
+            x = next_element(buffer.room > 0)
+            while x is not _STOP:
+                if x is _WAIT:
+                    waiter = self.loop_handle.create_future()
+                    self._waiting.append(waiter)
+                    await waiter
+                    x = next_element(buffer.room > 0)
                     continue
-                seat.ticket = ticket = window.start()
+                worker.ticket = ticket = buffer.start()
                 result = await apply(x)
-                if keeps:
+                if keeps_element:
                     result = x if result else None
                 elif result is None:
                     raise no_element("map_async")
-                room = window.finish(ticket, result)
+                has_room = buffer.finish(ticket, result)
                 ticket = -1
-                if not self._told:
-                    self._told = True
-                    self.loop_handle.call_soon(self._hand_over)
-                x = proceed(room)
+                if not self._is_emission_scheduled:
+                    self._is_emission_scheduled = True
+                    self.loop_handle.call_soon(self._emit_ready)
+                x = next_element(has_room)
         except CancelledError:
-            if not seat.dismissed:
-                self._failed(ticket, Interrupted("a worker was cancelled from outside"))
+            if not worker.is_cancelled:
+                self._fail_ticket(ticket, Interrupted("a worker was cancelled from outside"))
             elif ticket >= 0:
-                window.abandon(ticket)
+                buffer.abandon(ticket)
             raise
         except Exception as error:
-            self._failed(ticket, error)
+            self._fail_ticket(ticket, error)
 
-    def _pull(self, room: bool) -> Any:
-        """The next element of a synchronous source, or what to do instead."""
-        if self._over:
-            return _LEAVE
-        if not room:
-            return _PARK
+    def _pull(self, has_room: bool) -> Any:
+        """The next element of a synchronous source, or `_WAIT` or `_STOP`."""
+        if self._is_over:
+            return _STOP
+        if not has_room:
+            return _WAIT
         try:
-            element = next(cast("Iterator[Any]", self._elements), _LEAVE)
+            element = next(cast("Iterator[Any]", self._elements), _STOP)
         except Exception as error:
-            self._error, element = error, _LEAVE
-        if element is _LEAVE:
-            self._over = True
-            self.submit(self._staff)
+            self._source_error, element = error, _STOP
+        if element is _STOP:
+            self._is_over = True
+            self._schedule()
         return element
 
-    def _take(self, room: bool) -> Any:
-        """The next element of an arm, which holds none without room, or what to do instead."""
+    def _take(self, has_room: bool) -> Any:
+        """The next element of an upstream, which holds none without room, or `_WAIT` or `_STOP`."""
         inner = cast("InnerSubscriber[Any]", self._inner)
         if self._errors or (inner.is_done and not inner.elements):
-            return _LEAVE
-        return inner.take(1)[0] if inner.elements else _PARK
+            return _STOP
+        return inner.take(1)[0] if inner.elements else _WAIT
 
-    def _failed(self, ticket: int, error: BaseException) -> None:
-        """The function failed: stop all work but that on earlier elements, where order counts."""
+    def _fail_ticket(self, ticket: int, error: BaseException) -> None:
+        """The function failed: cancel all work, except on earlier elements if order matters."""
         if ticket >= 0:
-            self._window.abandon(ticket)
+            self._buffer.abandon(ticket)
         self._errors[ticket] = error
-        self._over = True
+        self._is_over = True
         if self._inner is not None:
             self._inner.cancel()
-        for task, seat in self._seats.items():
-            earlier = self._window.ordered and 0 <= seat.ticket < ticket
-            if not earlier and not self.loop_handle.is_current_task(task):
-                seat.dismiss()
-        self.submit(self._staff)
-
-
-def _at_once(decision: Callable[..., object], *args: object) -> None:
-    decision(*args)
+        for task, worker in self._workers.items():
+            is_earlier = self._buffer.is_ordered and 0 <= worker.ticket < ticket
+            if not is_earlier and not self.loop_handle.is_current_task(task):
+                worker.cancel()
+        self._schedule()

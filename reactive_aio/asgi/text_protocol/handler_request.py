@@ -13,7 +13,7 @@ from ...rsocket.protocol.errors import (
 )
 from ..problem import Problem
 from ..request import HttpRequest
-from .peer import Peer
+from .streams import Peer
 
 if TYPE_CHECKING:
     from ...flow import Flow

@@ -22,15 +22,12 @@ from .messages import (
     parse_demand,
     parse_message,
 )
-from .peer import Peer, PeerSubscription
-from .socket_subscriber import SocketSubscriber
+from .streams import Peer, PeerSubscription, SocketSubscriber, Stream
 
 __all__ = ("SocketConfig", "StreamMultiplexer")
 
 _MAX_ANSWERS: Final = 64
 _FLUSH_TIMEOUT: Final = 5.0  # how long a client may take to read why its socket is closed
-
-Stream = SocketSubscriber | PeerSubscription
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

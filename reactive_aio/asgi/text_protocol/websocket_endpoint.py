@@ -17,7 +17,7 @@ from ..request import HttpRequest, Receive, Scope, Send, parse_count
 from ..responses import complete_lifespan, send_problem
 from .messages import MAX_SAFE_INTEGER, Message
 from .multiplexer import SocketConfig, StreamMultiplexer
-from .peer import Peer
+from .streams import Peer
 
 if TYPE_CHECKING:
     from ...flow import Flow

@@ -1,11 +1,421 @@
-"""Frames to bytes and back: what RSocket 1.0 says of layout, and nothing of what frames lead to.
+"""Frames to bytes and back: the layout of RSocket 1.0, and nothing of what frames lead to.
 
-`decode` takes a whole frame without its length, copies what it keeps, and either returns a frame,
-or None for one that its sender allows to be passed over, or raises `ProtocolError`. `encode` is its
-inverse; what does not fit its field is a `ValueError`.
+`decode` takes a whole frame without its length and copies what it keeps. It returns a frame, or
+None for a malformed one whose sender allows it to be ignored, or raises `ProtocolError`. Reserved
+bits are masked; unknown flags, and bytes after a complete frame, are ignored. `encode` is the
+inverse; a value that does not fit its field is a `ValueError`. `encode_payload` does the same for
+requests and elements, which are sent by the thousand.
 """
 
-from .decoding import HEADER, decode, decode_body, header
-from .encoding import add_length, encode, encode_payload
+from collections.abc import Callable
+from struct import Struct, error as StructError
+from typing import Any, Final, cast
+
+from .errors import ProtocolError
+from .frames import (
+    MAX_31,
+    MAX_63,
+    MAX_FRAME,
+    Cancel,
+    Error,
+    ErrorCode,
+    Ext,
+    Frame,
+    FrameType,
+    KeepAlive,
+    Lease,
+    MetadataPush,
+    Payload,
+    PayloadFrame,
+    PayloadTuple,
+    RequestChannel,
+    RequestFnf,
+    RequestN,
+    RequestResponse,
+    RequestStream,
+    Resume,
+    ResumeOk,
+    Setup,
+)
 
 __all__ = ("HEADER", "add_length", "decode", "decode_body", "encode", "encode_payload", "header")
+
+HEADER: Final = 6
+"""The size of every frame's header: stream id, type and flags."""
+
+# Half the time of calling Payload.
+_new: Final = cast(
+    "Callable[[type[Payload], tuple[bytes, bytes | None]], Payload]",
+    tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
+)
+_HEADER: Final = Struct(">IH")
+_U16: Final = Struct(">H")
+_U32: Final = Struct(">I")
+_U64: Final = Struct(">Q")
+_SETUP: Final = Struct(">HHII")
+_LEASE: Final = Struct(">II")
+_POSITIONS: Final = Struct(">QQ")
+_PREFIXED_HEADER: Final = Struct(">BHIH").pack
+
+IGNORE, METADATA, FOLLOWS, COMPLETE, NEXT = 0x200, 0x100, 0x80, 0x40, 0x20
+RESUME = RESPOND = FOLLOWS
+LEASE = COMPLETE
+
+
+# -- bytes to frames -------------------------------------------------------------------------------
+def header(frame: bytes | memoryview) -> tuple[int, int, int]:
+    """Stream id, type and flags of *frame*."""
+    if len(frame) < HEADER:
+        raise ProtocolError(f"a frame of {len(frame)} bytes is shorter than its header")
+    stream_id, bits = _HEADER.unpack_from(frame)
+    return stream_id & MAX_31, bits >> 10, bits & 0x3FF
+
+
+def decode(frame: bytes | memoryview) -> Frame | None:
+    """Read one *frame*, given without its length."""
+    return decode_body(*header(frame), bytes(frame))
+
+
+def decode_body(stream_id: int, kind: int, flags: int, frame: bytes) -> Frame | None:
+    """Read a *frame* whose `header` has been read."""
+    reader = _READERS.get(kind)
+    try:
+        if reader is None:
+            raise ProtocolError(f"a frame of the unknown type 0x{kind:02X}")
+        return reader(stream_id, flags, frame[HEADER:])
+    except StructError:
+        problem = f"a {FrameType(kind).name} frame of {len(frame)} bytes is cut short"
+    except ProtocolError as error:
+        if kind == FrameType.SETUP or not flags & IGNORE:
+            raise
+        problem = str(error)
+    if kind == FrameType.SETUP:
+        raise ProtocolError(problem, ErrorCode.INVALID_SETUP)
+    if flags & IGNORE:
+        return None
+    raise ProtocolError(problem)
+
+
+def _payload(flags: int, body: bytes) -> Payload:
+    if not flags & METADATA:
+        return _new(Payload, (body, None))
+    length = _u24(body)
+    end = 3 + length
+    if end > len(body):
+        raise ProtocolError(f"metadata of {length} bytes in what is left of a frame: {len(body)}")
+    return _new(Payload, (body[end:], body[3:end]))
+
+
+def _u24(body: bytes) -> int:
+    if len(body) < 3:
+        raise ProtocolError("the frame ends where the length of its metadata should be")
+    return body[0] << 16 | body[1] << 8 | body[2]
+
+
+def _setup(stream_id: int, flags: int, body: bytes) -> Setup:
+    del stream_id
+    major, minor, keepalive, lifetime = _SETUP.unpack_from(body)
+    rest = body[_SETUP.size :]
+    token = None
+    if flags & RESUME:
+        token, rest = _token(rest)
+    metadata_mime, rest = _mime(rest)
+    data_mime, rest = _mime(rest)
+    try:
+        payload = _payload(flags, rest)
+    except ProtocolError as error:
+        raise ProtocolError(f"SETUP: {error}", ErrorCode.INVALID_SETUP) from None
+    setup = Setup(
+        keepalive & MAX_31,
+        lifetime & MAX_31,
+        metadata_mime,
+        data_mime,
+        payload,
+        token,
+        bool(flags & LEASE),
+        (major, minor),
+    )
+    if not setup.keepalive or not setup.lifetime:
+        message = "SETUP: keepalive interval and lifetime must be greater than zero"
+        raise ProtocolError(message, ErrorCode.INVALID_SETUP)
+    return setup
+
+
+def _token(body: bytes) -> tuple[bytes, bytes]:
+    (length,) = _U16.unpack_from(body)
+    end = 2 + length
+    if end > len(body):
+        message = f"a token of {length} bytes does not fit its frame"
+        raise ProtocolError(message, ErrorCode.INVALID_SETUP)
+    return body[2:end], body[end:]
+
+
+def _mime(body: bytes) -> tuple[str, bytes]:
+    end = 1 + body[0] if body else 1
+    if end > len(body):
+        raise ProtocolError("SETUP ends within a MIME type", ErrorCode.INVALID_SETUP)
+    try:
+        return str(body[1:end], "ascii"), body[end:]
+    except UnicodeDecodeError:
+        message = "SETUP: a MIME type that is not ASCII"
+        raise ProtocolError(message, ErrorCode.INVALID_SETUP) from None
+
+
+def _lease(stream_id: int, flags: int, body: bytes) -> Lease:
+    del stream_id
+    ttl, requests = _LEASE.unpack_from(body)
+    metadata = body[8:] if flags & METADATA else None
+    return Lease(ttl & MAX_31, requests & MAX_31, metadata)
+
+
+def _keepalive(stream_id: int, flags: int, body: bytes) -> KeepAlive:
+    del stream_id
+    (position,) = _U64.unpack_from(body)
+    return KeepAlive(bool(flags & RESPOND), position & MAX_63, body[8:])
+
+
+def _request_response(stream_id: int, flags: int, body: bytes) -> RequestResponse:
+    return RequestResponse(stream_id, _payload(flags, body), bool(flags & FOLLOWS))
+
+
+def _request_fnf(stream_id: int, flags: int, body: bytes) -> RequestFnf:
+    return RequestFnf(stream_id, _payload(flags, body), bool(flags & FOLLOWS))
+
+
+def _request_stream(stream_id: int, flags: int, body: bytes) -> RequestStream:
+    (n,) = _U32.unpack_from(body)
+    return RequestStream(stream_id, n & MAX_31, _payload(flags, body[4:]), bool(flags & FOLLOWS))
+
+
+def _request_channel(stream_id: int, flags: int, body: bytes) -> RequestChannel:
+    (n,) = _U32.unpack_from(body)
+    payload = _payload(flags, body[4:])
+    follows, complete = bool(flags & FOLLOWS), bool(flags & COMPLETE)
+    return RequestChannel(stream_id, n & MAX_31, payload, follows, complete)
+
+
+def _request_n(stream_id: int, flags: int, body: bytes) -> RequestN:
+    del flags
+    return RequestN(stream_id, _U32.unpack_from(body)[0] & MAX_31)
+
+
+def _cancel(stream_id: int, flags: int, body: bytes) -> Cancel:
+    del flags, body
+    return Cancel(stream_id)
+
+
+def _payload_frame(stream_id: int, flags: int, body: bytes) -> PayloadFrame:
+    complete = bool(flags & COMPLETE)
+    follows = bool(flags & FOLLOWS) and not complete
+    return PayloadFrame(stream_id, _payload(flags, body), bool(flags & NEXT), complete, follows)
+
+
+def _error(stream_id: int, flags: int, body: bytes) -> Error:
+    del flags
+    return Error(stream_id, _U32.unpack_from(body)[0], body[4:])
+
+
+def _metadata_push(stream_id: int, flags: int, body: bytes) -> MetadataPush:
+    del stream_id, flags
+    return MetadataPush(body)
+
+
+def _resume(stream_id: int, flags: int, body: bytes) -> Resume:
+    del stream_id, flags
+    (major, minor) = _U16.unpack_from(body)[0], _U16.unpack_from(body, 2)[0]
+    token, rest = _token(body[4:])
+    received, first = _POSITIONS.unpack_from(rest)
+    return Resume(token, received & MAX_63, first & MAX_63, (major, minor))
+
+
+def _resume_ok(stream_id: int, flags: int, body: bytes) -> ResumeOk:
+    del stream_id, flags
+    return ResumeOk(_U64.unpack_from(body)[0] & MAX_63)
+
+
+def _ext(stream_id: int, flags: int, body: bytes) -> Ext:
+    (extended,) = _U32.unpack_from(body)
+    ignore, metadata = bool(flags & IGNORE), bool(flags & METADATA)
+    return Ext(stream_id, extended & MAX_31, body[4:], ignore, metadata)
+
+
+_READERS: Final[dict[int, Callable[[int, int, bytes], Frame]]] = {
+    FrameType.SETUP: _setup,
+    FrameType.LEASE: _lease,
+    FrameType.KEEPALIVE: _keepalive,
+    FrameType.REQUEST_RESPONSE: _request_response,
+    FrameType.REQUEST_FNF: _request_fnf,
+    FrameType.REQUEST_STREAM: _request_stream,
+    FrameType.REQUEST_CHANNEL: _request_channel,
+    FrameType.REQUEST_N: _request_n,
+    FrameType.CANCEL: _cancel,
+    FrameType.PAYLOAD: _payload_frame,
+    FrameType.ERROR: _error,
+    FrameType.METADATA_PUSH: _metadata_push,
+    FrameType.RESUME: _resume,
+    FrameType.RESUME_OK: _resume_ok,
+    FrameType.EXT: _ext,
+}
+
+
+# -- frames to bytes -------------------------------------------------------------------------------
+def encode(frame: Frame) -> bytes:
+    """Write *frame*, without its length; `ValueError` for what cannot be written."""
+    kind, write = _WRITERS[type(frame)]
+    stream_id, flags, body = write(frame)
+    if not 0 <= stream_id <= MAX_31:
+        raise ValueError(f"stream id {stream_id} does not fit 31 bits")
+    encoded = _HEADER.pack(stream_id, kind << 10 | flags) + body
+    if len(encoded) > MAX_FRAME:
+        raise ValueError(f"a frame of {len(encoded)} bytes: more than {MAX_FRAME}; fragment it")
+    return encoded
+
+
+def add_length(frame: bytes) -> bytes:
+    """*frame* after its length, for transports without messages."""
+    return len(frame).to_bytes(3, "big") + frame
+
+
+def _number(name: str, value: int, most: int, least: int = 0) -> int:
+    if not least <= value <= most:
+        raise ValueError(f"{name} must be from {least} to {most}, not {value}")
+    return value
+
+
+def _sized(name: str, value: bytes, width: int) -> bytes:
+    _number(f"length of the {name}", len(value), (1 << 8 * width) - 1)
+    return len(value).to_bytes(width, "big") + value
+
+
+def _body(payload: Payload) -> tuple[int, bytes]:
+    data, metadata = payload
+    if metadata is None:
+        return 0, data
+    return METADATA, _sized("metadata", metadata, 3) + data
+
+
+def _put_setup(frame: Setup) -> tuple[int, int, bytes]:
+    flags, body = _body(frame.payload)
+    times = (
+        _number("keepalive", frame.keepalive, MAX_31, 1),
+        _number("lifetime", frame.lifetime, MAX_31, 1),
+    )
+    parts = [_SETUP.pack(*frame.version, *times)]
+    if frame.token is not None:
+        flags |= RESUME
+        parts.append(_sized("token", frame.token, 2))
+    parts += [
+        _sized("MIME type", name.encode("ascii"), 1)
+        for name in (frame.metadata_mime, frame.data_mime)
+    ]
+    return 0, flags | (LEASE if frame.lease else 0), b"".join([*parts, body])
+
+
+def _put_lease(frame: Lease) -> tuple[int, int, bytes]:
+    numbers = _LEASE.pack(
+        _number("ttl", frame.ttl, MAX_31), _number("requests", frame.requests, MAX_31)
+    )
+    if frame.metadata is None:
+        return 0, 0, numbers
+    return 0, METADATA, numbers + frame.metadata
+
+
+def _put_keepalive(frame: KeepAlive) -> tuple[int, int, bytes]:
+    position = _U64.pack(_number("position", frame.position, MAX_63))
+    return 0, RESPOND if frame.respond else 0, position + frame.data
+
+
+def _put_request(frame: RequestResponse | RequestFnf) -> tuple[int, int, bytes]:
+    flags, body = _body(frame.payload)
+    return frame.stream_id, flags | (FOLLOWS if frame.follows else 0), body
+
+
+def _put_request_stream(frame: RequestStream) -> tuple[int, int, bytes]:
+    flags, body = _body(frame.payload)
+    n = _U32.pack(_number("n", frame.n, MAX_31, 1))
+    return frame.stream_id, flags | (FOLLOWS if frame.follows else 0), n + body
+
+
+def _put_request_channel(frame: RequestChannel) -> tuple[int, int, bytes]:
+    flags, body = _body(frame.payload)
+    n = _U32.pack(_number("n", frame.n, MAX_31, 1))
+    flags |= (FOLLOWS if frame.follows else 0) | (COMPLETE if frame.complete else 0)
+    return frame.stream_id, flags, n + body
+
+
+def _put_request_n(frame: RequestN) -> tuple[int, int, bytes]:
+    return frame.stream_id, 0, _U32.pack(_number("n", frame.n, MAX_31, 1))
+
+
+def _put_cancel(frame: Cancel) -> tuple[int, int, bytes]:
+    return frame.stream_id, 0, b""
+
+
+def _put_payload_frame(frame: PayloadFrame) -> tuple[int, int, bytes]:
+    flags, body = _body(frame.payload)
+    flags |= (FOLLOWS if frame.follows else 0) | (COMPLETE if frame.complete else 0)
+    return frame.stream_id, flags | (NEXT if frame.next else 0), body
+
+
+def _put_error(frame: Error) -> tuple[int, int, bytes]:
+    return frame.stream_id, 0, _U32.pack(_number("code", frame.code, 2**32 - 1)) + frame.data
+
+
+def _put_metadata_push(frame: MetadataPush) -> tuple[int, int, bytes]:
+    return 0, METADATA, frame.metadata
+
+
+def _put_resume(frame: Resume) -> tuple[int, int, bytes]:
+    positions = _POSITIONS.pack(
+        _number("last_received", frame.last_received, MAX_63),
+        _number("first_available", frame.first_available, MAX_63),
+    )
+    version = b"".join(_U16.pack(number) for number in frame.version)
+    return 0, 0, version + _sized("token", frame.token, 2) + positions
+
+
+def _put_resume_ok(frame: ResumeOk) -> tuple[int, int, bytes]:
+    return 0, 0, _U64.pack(_number("last_received", frame.last_received, MAX_63))
+
+
+def _put_ext(frame: Ext) -> tuple[int, int, bytes]:
+    flags = (IGNORE if frame.ignore else 0) | (METADATA if frame.metadata else 0)
+    extended = _number("extended_type", frame.extended_type, MAX_31)
+    return frame.stream_id, flags, _U32.pack(extended) + frame.data
+
+
+_WRITERS: Final[dict[type[Any], tuple[FrameType, Callable[[Any], tuple[int, int, bytes]]]]] = {
+    Setup: (FrameType.SETUP, _put_setup),
+    Lease: (FrameType.LEASE, _put_lease),
+    KeepAlive: (FrameType.KEEPALIVE, _put_keepalive),
+    RequestResponse: (FrameType.REQUEST_RESPONSE, _put_request),
+    RequestFnf: (FrameType.REQUEST_FNF, _put_request),
+    RequestStream: (FrameType.REQUEST_STREAM, _put_request_stream),
+    RequestChannel: (FrameType.REQUEST_CHANNEL, _put_request_channel),
+    RequestN: (FrameType.REQUEST_N, _put_request_n),
+    Cancel: (FrameType.CANCEL, _put_cancel),
+    PayloadFrame: (FrameType.PAYLOAD, _put_payload_frame),
+    Error: (FrameType.ERROR, _put_error),
+    MetadataPush: (FrameType.METADATA_PUSH, _put_metadata_push),
+    Resume: (FrameType.RESUME, _put_resume),
+    ResumeOk: (FrameType.RESUME_OK, _put_resume_ok),
+    Ext: (FrameType.EXT, _put_ext),
+}
+
+
+def encode_payload(
+    stream_id: int, bits: int, payload: PayloadTuple, n: int = 0, *, length_prefixed: bool = False
+) -> bytes:
+    """Write a request (with *n* if it has one) or an element, whose fields are known to fit.
+
+    *bits* are its type and its flags but for METADATA; *length_prefixed*: after its length.
+    """
+    data, metadata = payload
+    head = _U32.pack(n) if n else b""
+    if metadata is not None:
+        bits |= METADATA
+        head += len(metadata).to_bytes(3, "big") + metadata
+    if not length_prefixed:
+        return _HEADER.pack(stream_id, bits) + head + data
+    size = len(head) + len(data) + _HEADER.size
+    return _PREFIXED_HEADER(size >> 16, size & 0xFFFF, stream_id, bits) + head + data

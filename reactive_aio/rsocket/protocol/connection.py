@@ -1,50 +1,85 @@
-"""A connection without a transport: bytes and deadlines in, bytes and events out.
+"""One end of a connection, without a transport: bytes and deadlines in, bytes and events out.
 
-Whoever drives it owns the socket and the clock::
+A driver owns the socket and the clock::
 
-    events = connection.receive(data, now)      # or receive_frame, where messages are kept apart
+    events = connection.receive(data, now)      # or receive_frame, for transports with messages
     ... act on each event ...                   # commands: request, send, complete, fail, cancel …
     events = connection.flush(now)              # the end of a turn: demand that may be passed on
     data = connection.data_to_send()            # or frames_to_send
     deadline = connection.next_deadline()       # then: connection.tick(now)
 
-Nothing that a peer sends raises an exception: it becomes an event, an answer, or the end. What
-raises is this side's own mistake. *now* is any clock in seconds that never goes back.
+Nothing that a peer sends raises an exception: it becomes an event, an answer, or the end. An
+exception reports a mistake of this side. *now* is any monotonic clock in seconds.
+
+A connection is made of a `FrameReader` (bytes in), a `StreamMachine` (streams, and bytes out), a
+`StreamOpener` (which streams may begin), a `ConnectionState` (everything on stream 0), and the
+`FastPath`, which does the work of all four for the most common frames.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..._core.demand import require_demand
-from .codec import encode
-from .connection_state import Phase
+from .codec import decode, decode_body, encode, header
+from .connection_state import ConnectionState, Phase
+from .errors import ProtocolError
 from .events import Event
-from .frame_reader import Intake
+from .fast_path import FastPath
+from .frame_reader import FrameReader
 from .frames import (
+    Cancel,
     Error,
     ErrorCode,
     Ext,
+    FrameType,
+    KeepAlive,
     Lease,
     MetadataPush,
+    PayloadFrame,
     PayloadTuple,
+    RequestChannel,
+    RequestFnf,
+    RequestN,
+    RequestResponse,
+    RequestStream,
     Resume,
+    ResumeOk,
     Setup,
 )
+from .lease import Allowance
 from .limits import Limits
 from .resume import Resumption
+from .stream_machine import StreamMachine
+from .stream_opening import StreamOpener
 from .stream_states import InteractionModel, State
 
 if TYPE_CHECKING:
-    from .streams import Stream
+    from collections.abc import Callable
 
 __all__ = ("Connection",)
 
-# To look up a member of an enum takes five times as long as to look up a global.
+# Looking up a member of an enum takes five times as long as looking up a global.
+_START: Final = Phase.START
+_DECIDING: Final = Phase.DECIDING
 _OPEN: Final = Phase.OPEN
-_CLOSING: Final = Phase.CLOSING
+_RESUMING: Final = Phase.RESUMING
 _CLOSED: Final = Phase.CLOSED
 
+_CONNECTION_FRAMES: Final = frozenset(
+    {
+        FrameType.SETUP,
+        FrameType.LEASE,
+        FrameType.KEEPALIVE,
+        FrameType.METADATA_PUSH,
+        FrameType.RESUME,
+        FrameType.RESUME_OK,
+    }
+)
+"""Frames that are valid on stream 0 only. All others count towards positions."""
+_RESUME_ANSWERS: Final = frozenset({FrameType.RESUME_OK, FrameType.ERROR})
+_NOT_READING: Final = frozenset({Phase.DECIDING, Phase.SUSPENDED, Phase.CLOSING, Phase.CLOSED})
 
-class Connection(Intake):
+
+class Connection:
     """One RSocket connection, of a client or a server. It belongs to one thread."""
 
     def __init__(
@@ -53,286 +88,394 @@ class Connection(Intake):
         now: float,
         *,
         limits: Limits | None = None,
-        prefixed: bool = True,
+        length_prefixed: bool = True,
         lease: bool = False,
         resumption: Resumption | None = None,
         extensions: frozenset[int] = frozenset(),
     ) -> None:
-        """A client's connection if there is a *setup*, else a server's.
+        """Make a client's connection if there is a *setup*, else a server's.
 
-        *prefixed*: frames stand behind their length, as on TCP. *lease*, *resumption*: whether
-        a server takes clients that want the one or the other; for a client, *resumption* asks for
-        it. *extensions*: types of EXT frames that the application understands.
+        *length_prefixed*: each frame follows its length, as on TCP. *lease*, *resumption*: whether
+        a server accepts clients that use leases, or resume; for a client, *resumption* requests it.
+        *extensions*: types of EXT frames that the application understands.
         """
-        super().__init__(
+        limits = limits or Limits()
+        is_client = setup is not None
+        self.limits: Limits = limits
+        self.streams: StreamMachine = StreamMachine(
+            limits, client=is_client, length_prefixed=length_prefixed
+        )
+        self._opener = StreamOpener(self.streams)
+        max_frame = limits.max_frame if is_client else limits.max_setup
+        self._reader = FrameReader(max_frame, limits.frame_timeout)
+        self._fast_path = FastPath(self.streams, self._opener)
+        self._zero_requests = 0
+        self._state = ConnectionState(
+            self.streams,
+            self._opener,
+            self._reader,
             setup,
             now,
-            limits=limits or Limits(),
-            prefixed=prefixed,
-            lease=lease,
+            allow_leases=lease,
             resumption=resumption,
             extensions=extensions,
         )
+        self._handlers: dict[type[Any], Callable[[Any], None]] = {
+            PayloadFrame: self.streams.on_payload,
+            RequestResponse: self._opener.on_request,
+            RequestStream: self._opener.on_request,
+            RequestFnf: self._opener.on_request,
+            RequestChannel: self._opener.on_request,
+            RequestN: self._on_request_n,
+            Cancel: self.streams.on_cancel,
+            Error: self._on_error,
+            KeepAlive: self._state.on_keepalive,
+            Lease: self._state.on_lease,
+            MetadataPush: self._state.on_metadata_push,
+            Ext: self._state.on_ext,
+            Setup: self._state.on_setup,
+            Resume: self._state.on_resume,
+            ResumeOk: self._state.on_resume_ok,
+        }
 
     def __repr__(self) -> str:
         side = "client" if self.is_client else "server"
-        streams = len(self.exchanges.streams.live)
-        return f"<Connection {side} {self.phase.name} streams={streams} queued={self.queued_bytes}>"
+        count, queued = len(self.streams.open.by_id), self.queued_bytes
+        return f"<Connection {side} {self.phase.name} streams={count} queued={queued}>"
 
-    # -- a server's choice -------------------------------------------------------------------------
-    def accept(self, now: float) -> None:
-        """Let in the client that `SetupAsked`; what it has sent since is taken in now."""
-        if self.phase is not Phase.DECIDING or self.setup is None:
-            raise RuntimeError("there is no SETUP to accept")
-        self.exchanges.now = now
-        self._begin(self.setup, now)
-        self._open_wide()
-        self._guard(self._read)
-
-    def reject(self, reason: str = "", code: int | None = None) -> None:
-        """Refuse a client's SETUP or RESUME; nothing it sends is served."""
-        if self.phase is not Phase.DECIDING:
-            raise RuntimeError("there is no SETUP or RESUME to reject")
-        if code is None:
-            code = ErrorCode.REJECTED_RESUME if self.setup is None else ErrorCode.REJECTED_SETUP
-        self.fail(code, reason)
-
-    def detach(self) -> list[bytes]:
-        """Leave the transport to the session that a RESUME asked for: what was read behind it.
-
-        That session gets it by `receive` (or `receive_frame`, one by one) after `resume`.
-        """
-        if self.phase is not Phase.DECIDING or self.setup is not None:
-            raise RuntimeError("only a connection that asked to RESUME can be handed over")
-        rest = [self._splitter.rest(), *self._early]
-        self.close_now()
-        self._forget_input()
-        return [each for each in rest if each]
-
-    # -- this side's requests ----------------------------------------------------------------------
-    def request_response(self, payload: PayloadTuple) -> int:
-        """Ask for one element. All requests return the id of their stream."""
-        return self.requests.ask_one(payload)
-
-    def fire_and_forget(self, payload: PayloadTuple) -> int:
-        return self.requests.begin(InteractionModel.FNF, payload, 1, self.exchanges.now, False)
-
-    def request_stream(self, payload: PayloadTuple, n: int) -> int:
-        """Ask for a stream, and for its first *n* elements."""
-        return self.requests.begin(
-            InteractionModel.STREAM, payload, require_demand(n), self.exchanges.now, False
-        )
-
-    def request_channel(self, payload: PayloadTuple, n: int, *, complete: bool = False) -> int:
-        """Open a channel with its first element, and ask for *n*."""
-        now = self.exchanges.now
-        return self.requests.begin(
-            InteractionModel.CHANNEL, payload, require_demand(n), now, complete
-        )
-
-    def metadata_push(self, metadata: bytes) -> None:
-        if self.requests.closed:
-            return
-        self.exchanges.out.control(encode(MetadataPush(metadata)))
-
-    def send_extension(self, frame: Ext) -> None:
-        """Send a frame of an extension."""
-        if not self.requests.closed:
-            self.exchanges.out.control(encode(frame))
-
-    # -- streams -----------------------------------------------------------------------------------
-    def request(self, stream_id: int, n: int) -> None:
-        """Ask for *n* more elements. Requests add up until something is sent."""
-        self.exchanges.request(stream_id, n)
-
-    def cancel(self, stream_id: int) -> bool:
-        """Want no more of a stream; nothing is sent on it after that.
-
-        A requester ends the stream by it; on a channel, a responder stops what comes in.
-        """
-        return self.exchanges.cancel(stream_id)
-
-    def send(self, stream_id: int, payload: PayloadTuple, *, complete: bool = False) -> bool:
-        """Send an element, one of those `Demanded`, or the answer; False if nobody wants it."""
-        return self.exchanges.send(stream_id, payload, complete=complete)
-
-    def respond(self, stream_id: int, data: bytes) -> bool:
-        """The same for the one element that a request asked for, if it has no metadata."""
-        return self.exchanges.answer(stream_id, data)
-
-    def send_all(self, stream_id: int, elements: list[bytes]) -> bool:
-        """The same for elements that have no metadata, all at once."""
-        return self.exchanges.send_all(stream_id, elements)
-
-    def complete(self, stream_id: int) -> bool:
-        """What goes out on a stream is complete."""
-        return self.exchanges.complete(stream_id)
-
-    def fail_stream(self, stream_id: int, code: int, data: bytes = b"") -> bool:
-        """End a stream by an error, behind what has been sent on it."""
-        return self.exchanges.fail(stream_id, code, data)
-
-    # -- leases ------------------------------------------------------------------------------------
-    def grant_lease(self, requests: int, ttl: int, metadata: bytes | None = None) -> None:
-        """Allow the peer *requests* requests within *ttl* milliseconds; this replaces the last."""
-        self.requests.lease(Lease(ttl, requests, metadata), self.exchanges.now)
-
-    # -- out ---------------------------------------------------------------------------------------
+    # -- the state ---------------------------------------------------------------------------------
     @property
-    def prefixed(self) -> bool:
-        """Whether frames stand behind their length; else each is a message."""
-        return self.exchanges.out.prefixed
+    def is_client(self) -> bool:
+        return self._state.is_client
 
     @property
-    def queued_bytes(self) -> int:
-        """How many bytes wait to be sent."""
-        return self.exchanges.out.queued
+    def phase(self) -> Phase:
+        return self._state.phase
 
     @property
-    def is_idle(self) -> bool:
-        """Whether it is open, and has nothing to say, to the peer or to the application."""
-        each = self.exchanges
-        busy = each.out.queued or each.events or each.asking or each.waiting or self.draining
-        return not busy and self.phase is _OPEN
+    def setup(self) -> Setup | None:
+        """The client's SETUP, once it has been sent or received."""
+        return self._state.setup
 
     @property
-    def has_single_stream(self) -> bool:
-        """Whether there is one stream, and nothing else to be sent than what is said on it."""
-        exchanges = self.exchanges
-        return len(exchanges.streams.live) == 1 and self.phase is _OPEN
+    def length_prefixed(self) -> bool:
+        """Whether each frame follows its length; else each is a message."""
+        return self.streams.output.length_prefixed
 
     @property
-    def has_output(self) -> bool:
-        """Whether there is something to send, or demand to be turned into frames."""
-        if self.exchanges.out.queued or self.exchanges.asking:
-            return self.phase is not Phase.RESUMING  # then, everything waits for the answer
-        return False
+    def is_awaiting_accept(self) -> bool:
+        """Whether nothing should be read from the transport until `accept` or `reject`."""
+        return self._state.phase is _DECIDING
 
-    @property
-    def has_final_output(self) -> bool:
-        """Whether something waits to be sent that is whole, and that nobody would answer."""
-        exchanges = self.exchanges
-        if not exchanges.out.queued:
-            return False
-        return exchanges.out.talks or any(
-            stream.state is State.FLUSHING for stream in exchanges.streams.live.values()
-        )
-
-    def flush(self, now: float) -> list[Event]:
-        """End a turn: pass on the peer's demand as far as there is room; what has happened."""
-        self.exchanges.now = now
-        if self.exchanges.waiting and self.phase is _OPEN:
-            self.exchanges.grant()
-        return self._events()
-
-    def data_to_send(self, at_most: int = 64 * 1024) -> bytes:
-        """Take out bytes to be sent: all that wait, or a little more than *at_most*."""
-        return b"".join(self.frames_to_send(at_most))
-
-    def frames_to_send(self, at_most: int = 64 * 1024) -> list[bytes]:
-        """The same, frame by frame."""
-        out = self.exchanges.out
-        if self.phase is _OPEN:
-            if not (out.queued or self.exchanges.asking):
-                return []
-        else:
-            if self.phase in (Phase.SUSPENDED, Phase.CLOSED):
-                return []
-            if self.phase is Phase.RESUMING:
-                return out.take_control()
-        if self.exchanges.asking:
-            self.exchanges.ask_peer()
-        flushed: list[Stream] = []
-        answered: list[int] = []
-        frames = out.drain(at_most, flushed, answered)
-        if flushed:
-            self.exchanges.flushed(flushed)
-        if answered:
-            self.exchanges.answered(answered)
-        if self.phase is _CLOSING and not out:
-            self.close_now()
-        return frames
-
-    # -- time --------------------------------------------------------------------------------------
-    def next_deadline(self) -> float | None:
-        """When `tick` is wanted, if nothing happens before."""
-        soonest = self._deadline
-        if self._half is not None and (soonest is None or self._half < soonest):
-            soonest = self._half
-        if self._timer is not None:
-            next_ = self._timer.next_deadline()
-            if soonest is None or next_ < soonest:
-                soonest = next_
-        return soonest
-
-    def tick(self, now: float) -> list[Event]:
-        """Time has passed."""
-        self.exchanges.now = now
-        if self._deadline is not None and now >= self._deadline:
-            self._too_late()
-        elif self._half is not None and now >= self._half:
-            self.fail(ErrorCode.CONNECTION_ERROR, "the rest of a frame did not come in time")
-        elif self._timer is not None and self._timer.is_expired(now):
-            self.fail(ErrorCode.CONNECTION_ERROR, "no sign of life from the peer")
-        elif self._timer is not None and self._timer.is_due(now):
-            self.exchanges.out.control(encode(self.keepalive(True)))
-        return self._events()
-
-    def _too_late(self) -> None:
-        if self.phase is Phase.START:
-            self.fail(ErrorCode.INVALID_SETUP, "no SETUP came in time")
-        else:
-            message = b"the session was not resumed in time"
-            self.end(ErrorCode.CONNECTION_ERROR, message, local=True)
-
-    # -- the end -----------------------------------------------------------------------------------
     @property
     def is_confirmed(self) -> bool:
-        """Whether the peer has said anything that means that it is there."""
-        return self._confirmed
+        """Whether a frame of the peer has proved that it knows of the connection."""
+        return self._state.is_confirmed
 
     @property
     def is_suspended(self) -> bool:
         """Whether it has no transport, and waits for another."""
-        return self.phase is Phase.SUSPENDED
+        return self._state.phase is Phase.SUSPENDED
 
     @property
     def is_closed(self) -> bool:
         """Whether nothing is left to send or to expect: the transport can be closed."""
-        return self.phase is _CLOSED
+        return self._state.phase is _CLOSED
+
+    # -- in ----------------------------------------------------------------------------------------
+    def receive(self, data: bytes, now: float) -> list[Event]:
+        """Take in bytes, cut anywhere."""
+        state = self._state
+        state.note_activity(now)
+        if data and state.is_receiving:
+            splitter, taken = self._reader.splitter, 0
+            if state.has_only_streams and not splitter.held and len(data) <= splitter.limit:
+                taken = self._fast_path.read(data, 0)
+            if taken < len(data):
+                splitter.feed(data)
+                splitter.position += taken
+                self._read()
+        return self._take_events()
+
+    def receive_frame(self, frame: bytes, now: float) -> list[Event]:
+        """Take in a message, which is a frame."""
+        self._state.note_activity(now)
+        if self._state.is_receiving:
+            self._reader.feed_message(frame)
+            self._read()
+        return self._take_events()
+
+    def note_activity(self, now: float) -> None:
+        """The peer has sent something that is not a frame yet: it is alive."""
+        self._state.note_activity(now)
+
+    def _read(self) -> None:
+        """Take in all whole frames, and end the connection if one breaks a rule."""
+        try:
+            self._read_frames()
+        except ProtocolError as error:
+            code = error.code
+            if self._state.phase is _START and code == ErrorCode.CONNECTION_ERROR:
+                code = ErrorCode.INVALID_SETUP
+            self.fail(code, str(error))
+        if self.streams.output.backlog > self.limits.max_backlog:
+            self._state.end(ErrorCode.CONNECTION_ERROR, b"the peer does not read", local=True)
+
+    def _read_frames(self) -> None:
+        state, reader = self._state, self._reader
+        begin = reader.splitter.position
+        while state.phase not in _NOT_READING:
+            frame = self._next_frame()
+            if frame is None:
+                break
+            self._handle(frame)
+        if reader.held_bytes > self.limits.max_early and self.is_awaiting_accept:
+            raise ProtocolError("too much before the SETUP was answered")
+        reader.update_deadline(self.streams.now, begin, is_paused=self.is_awaiting_accept)
+
+    def _next_frame(self) -> bytes | None:
+        message = self._reader.next_message()
+        if message is not None:
+            return message
+        splitter = self._reader.splitter
+        if self._state.has_only_streams and splitter.held <= splitter.limit:
+            splitter.position = self._fast_path.read(splitter.data, splitter.position)
+        return splitter.next()
+
+    def _handle(self, frame: bytes) -> None:
+        state = self._state
+        if state.phase is _START:
+            state.check_first_frame(frame)
+            state.on_first_frame(decode(frame))
+            return
+        stream_id, kind, flags = header(frame)
+        if state.phase is _RESUMING and (stream_id or kind not in _RESUME_ANSWERS):
+            raise ProtocolError("neither RESUME_OK nor an error in answer to RESUME")
+        if stream_id and kind in _CONNECTION_FRAMES:
+            self.streams.count_useless()
+            return
+        if stream_id:
+            state.count_received(len(frame))
+        decoded = decode_body(stream_id, kind, flags, frame)
+        if decoded is None:
+            self.streams.count_useless()
+            return
+        if not isinstance(decoded, Error):
+            state.is_confirmed = True
+        self._handlers[type(decoded)](decoded)
+
+    def _on_request_n(self, frame: RequestN) -> None:
+        if frame.n:
+            self.streams.on_request_n(frame)
+            return
+        self.streams.count_useless()
+        self._zero_requests += 1
+        if self._zero_requests > self.limits.max_zero_requests:
+            raise ProtocolError("requests for 0 elements, again and again")
+
+    def _on_error(self, frame: Error) -> None:
+        if frame.stream_id:
+            self.streams.on_error(frame)
+        else:
+            self._state.on_error(frame)
+
+    def _take_events(self) -> list[Event]:
+        if self._state.is_draining:
+            self._state.end_when_drained()
+        events = self.streams.events
+        if not events:
+            return []
+        self.streams.events = []
+        return events
+
+    # -- a server's decision -----------------------------------------------------------------------
+    def accept(self, now: float) -> None:
+        """Accept the client of `SetupReceived`; what it has sent since is taken in now."""
+        self._state.accept(now)
+        self._read()
+
+    def reject(self, reason: str = "", code: int | None = None) -> None:
+        """Reject a client's SETUP or RESUME; nothing it sends is served."""
+        self._state.reject(reason, code)
+
+    def detach(self) -> list[bytes]:
+        """Leave the transport to the session that a RESUME named; what was read after the RESUME.
+
+        That session takes it in by `receive` (or `receive_frame`, one by one) after `resume`.
+        """
+        return self._state.detach()
+
+    # -- this side's requests ----------------------------------------------------------------------
+    def request_response(self, payload: PayloadTuple) -> int:
+        """Request one element. All requests return the id of their stream."""
+        return self._fast_path.request_response(payload)
+
+    def fire_and_forget(self, payload: PayloadTuple) -> int:
+        return self._opener.open(InteractionModel.FNF, payload, 1)
+
+    def request_stream(self, payload: PayloadTuple, n: int) -> int:
+        """Request a stream, and its first *n* elements."""
+        return self._opener.open(InteractionModel.STREAM, payload, require_demand(n))
+
+    def request_channel(self, payload: PayloadTuple, n: int, *, complete: bool = False) -> int:
+        """Open a channel with its first element, and request *n*."""
+        model = InteractionModel.CHANNEL
+        return self._opener.open(model, payload, require_demand(n), complete=complete)
+
+    def metadata_push(self, metadata: bytes) -> None:
+        if not self._opener.close_reason:
+            self.streams.output.put_control(encode(MetadataPush(metadata)))
+
+    def send_extension(self, frame: Ext) -> None:
+        if not self._opener.close_reason:
+            self.streams.output.put_control(encode(frame))
+
+    # -- streams -----------------------------------------------------------------------------------
+    def request(self, stream_id: int, n: int) -> None:
+        """Request *n* more elements. Requests add up until output is taken."""
+        self.streams.request(stream_id, n)
+
+    def cancel(self, stream_id: int) -> bool:
+        """Cancel a stream; nothing is sent on it after that.
+
+        A requester ends the stream by it; on a channel, a responder stops what it receives.
+        """
+        return self.streams.cancel(stream_id)
+
+    def send(self, stream_id: int, payload: PayloadTuple, *, complete: bool = False) -> bool:
+        """Send an element that was requested, or a response; False if the peer cancelled."""
+        return self.streams.send(stream_id, payload, complete=complete)
+
+    def respond(self, stream_id: int, data: bytes) -> bool:
+        """Send a response without metadata."""
+        return self._fast_path.respond(stream_id, data)
+
+    def send_all(self, stream_id: int, elements: list[bytes]) -> bool:
+        """Send elements without metadata."""
+        return self._fast_path.send_all(stream_id, elements)
+
+    def complete(self, stream_id: int) -> bool:
+        """Complete what is sent on a stream."""
+        return self.streams.complete(stream_id)
+
+    def fail_stream(self, stream_id: int, code: int, data: bytes = b"") -> bool:
+        """End a stream with an error, after the elements already sent."""
+        return self.streams.fail(stream_id, code, data)
+
+    # -- leases ------------------------------------------------------------------------------------
+    @property
+    def received_lease(self) -> Allowance | None:
+        """The lease of the peer for requests of this side; None if they need none."""
+        return self._opener.received_lease
+
+    @property
+    def granted_lease(self) -> Allowance | None:
+        """The lease of this side for requests of the peer; None if they need none."""
+        return self._opener.granted_lease
+
+    def grant_lease(self, requests: int, ttl: int, metadata: bytes | None = None) -> None:
+        """Allow the peer *requests* requests within *ttl* milliseconds; this replaces the last."""
+        self._opener.grant_lease(Lease(ttl, requests, metadata), self.streams.now)
+
+    # -- out ---------------------------------------------------------------------------------------
+    @property
+    def queued_bytes(self) -> int:
+        """The output queued, in bytes."""
+        return self.streams.output.queued_bytes
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is open, without output, events or demand to pass on."""
+        streams = self.streams
+        is_busy = (
+            streams.output.queued_bytes
+            or streams.events
+            or streams.has_unsent_demand
+            or streams.has_ungranted_demand
+        )
+        return not is_busy and self._state.phase is _OPEN and not self._state.is_draining
+
+    @property
+    def has_single_stream(self) -> bool:
+        """Whether it is open with one stream."""
+        return len(self.streams.open.by_id) == 1 and self._state.phase is _OPEN
+
+    @property
+    def has_output(self) -> bool:
+        """Whether there is something to send, or demand to make frames of."""
+        has_output = self.streams.output.queued_bytes or self.streams.has_unsent_demand
+        return bool(has_output) and self._state.phase is not _RESUMING
+
+    @property
+    def has_final_output(self) -> bool:
+        """Whether complete output is queued that no answer would confirm."""
+        output, streams = self.streams.output, self.streams.open.by_id.values()
+        is_flushing = any(stream.state is State.FLUSHING for stream in streams)
+        return bool(output) and (output.has_control or is_flushing)
+
+    def flush(self, now: float) -> list[Event]:
+        """End a turn: pass on the peer's demand as far as there is room; the events so far."""
+        self.streams.now = now
+        if self.streams.has_ungranted_demand and self._state.phase is _OPEN:
+            self.streams.grant_demand()
+        return self._take_events()
+
+    def data_to_send(self, at_most: int = 64 * 1024) -> bytes:
+        """Take output: all of it, or a little more than *at_most* bytes."""
+        return b"".join(self.frames_to_send(at_most))
+
+    def frames_to_send(self, at_most: int = 64 * 1024) -> list[bytes]:
+        """The same, frame by frame."""
+        streams, phase = self.streams, self._state.phase
+        if phase is _OPEN:
+            if not (streams.output.queued_bytes or streams.has_unsent_demand):
+                return []
+            return streams.take_output(at_most)
+        if phase in (Phase.SUSPENDED, Phase.CLOSED):
+            return []
+        if phase is _RESUMING:
+            return streams.output.take_control()
+        frames = streams.take_output(at_most)
+        self._state.close_when_sent()
+        return frames
+
+    # -- time --------------------------------------------------------------------------------------
+    def next_deadline(self) -> float | None:
+        """When `tick` is due, if nothing happens before."""
+        return self._state.next_deadline()
+
+    def tick(self, now: float) -> list[Event]:
+        """Act on deadlines that have passed."""
+        self._state.tick(now)
+        return self._take_events()
+
+    # -- the end -----------------------------------------------------------------------------------
+    def fail(self, code: int, message: str) -> None:
+        """Send an ERROR on stream 0, and close."""
+        self._state.fail(code, message)
 
     def close(self, message: str = "") -> None:
-        """End it now; streams that are open fail."""
-        busy = bool(self.exchanges.streams.live)
-        self.fail(ErrorCode.CONNECTION_ERROR if busy else ErrorCode.CONNECTION_CLOSE, message)
+        """Close now; open streams fail."""
+        is_busy = bool(self.streams.open.by_id)
+        code = ErrorCode.CONNECTION_ERROR if is_busy else ErrorCode.CONNECTION_CLOSE
+        self.fail(code, message)
 
     def close_gracefully(self, message: str = "") -> None:
-        """Open no more streams, and close when those that are open have ended."""
-        if self.draining or self.phase >= Phase.CLOSING:
-            return
-        self.draining = self.closing_here = True
-        self.requests.closed = "the connection is closing"
-        data = message.encode()[: self.limits.mtu - 10]
-        self.exchanges.out.control(encode(Error(0, ErrorCode.CONNECTION_CLOSE, data)))
+        """Open no more streams, and close when the open ones have ended."""
+        self._state.drain(message)
 
     def transport_lost(self, now: float, reason: str = "the transport was closed") -> list[Event]:
         """The transport has ended. A session that may be resumed is `Suspended`."""
-        self._forget_input()
-        if not self.suspend(now):
-            self.end(ErrorCode.CONNECTION_ERROR, reason.encode(), local=False)
-            self.exchanges.out.forget()
-            self.close_now()
-        return self._events()
+        self._state.lose_transport(now, reason)
+        return self._take_events()
 
     def transport_replaced(self, now: float) -> None:
-        """A client has a new transport for a session that was suspended: RESUME is on its way."""
-        self.exchanges.now = now
-        self.ask_to_resume()
+        """A client has a new transport for a suspended session: RESUME is sent."""
+        self._state.request_resume(now)
 
     def resume(self, frame: Resume, now: float) -> bool:
-        """A server's session goes on, on the transport that brought *frame*; False if it cannot.
+        """Resume a server's session on the transport that received *frame*; False if impossible.
 
-        Then the connection that asked must `reject` it, and the session has ended.
+        Then the connection that received it must `reject` it, and the session has ended.
         """
-        self._forget_input()  # half a frame of the old transport, if that was not known to be lost
-        return self.take_over(frame, now)
+        return self._state.resume(frame, now)

@@ -1,20 +1,20 @@
-"""The life of a connection: setup, stream 0, the end of a transport, the end of it all.
+"""The life of a connection: setup, frames of stream 0, resuming and the end.
 
 ::
 
     client                                    server
-      OPEN ── SETUP is on its way               START ── SETUP ──▶ ASKED ── accept ──▶ OPEN
-      OPEN ◀── RESUME_OK ── RESUMING            START ── RESUME ─▶ ASKED ── hand over (CLOSED)
+      OPEN ── SETUP is sent first               START ── SETUP ──▶ DECIDING ── accept ──▶ OPEN
+      OPEN ◀── RESUME_OK ── RESUMING            START ── RESUME ─▶ DECIDING ── detach ──▶ CLOSED
     both
-      OPEN ── transport lost ──▶ SUSPENDED (if it may resume) or CLOSED
-      any ── error, close ──▶ CLOSING ── all sent ──▶ CLOSED
+      OPEN ── transport lost ──▶ SUSPENDED (if it may be resumed) or CLOSED
+      any ── error, close ──▶ CLOSING ── all output taken ──▶ CLOSED
 """
 
 from dataclasses import replace
 from enum import IntEnum
 from secrets import token_bytes
 from struct import Struct
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from .codec import encode, header
 from .errors import ProtocolError
@@ -29,32 +29,34 @@ from .events import (
     SetupReceived,
     Suspended,
 )
+from .frame_reader import FrameReader
 from .frames import (
     VERSION,
     Error,
     ErrorCode,
     Ext,
+    Frame,
     FrameType,
     KeepAlive,
     Lease,
     MetadataPush,
-    RequestN,
     Resume,
     ResumeOk,
     Setup,
 )
 from .keepalive import KeepAliveTimer
-from .lease import Allowance
-from .limits import Limits
 from .resume import ResumeBuffer, Resumption
 from .stream_machine import StreamMachine
 from .stream_opening import StreamOpener
 
+if TYPE_CHECKING:
+    from .limits import Limits
+
 __all__ = ("ConnectionState", "Phase")
 
 _VERSION: Final = Struct(">HH").unpack_from
-_RESUMES: Final = frozenset({VERSION, (0, 1)})
-"""rsocket-js says in SETUP 1.0 and in RESUME 0.1, of one and the same session."""
+_RESUME_VERSIONS: Final = frozenset({VERSION, (0, 1)})
+"""rsocket-js says 1.0 in SETUP and 0.1 in RESUME, of one session."""
 _SETUP_ERRORS: Final = frozenset(
     {
         ErrorCode.INVALID_SETUP,
@@ -66,7 +68,7 @@ _SETUP_ERRORS: Final = frozenset(
 
 
 class Phase(IntEnum):
-    """How far a connection has come."""
+    """The phases of a connection, in their order."""
 
     START = 0
     DECIDING = 1
@@ -77,67 +79,82 @@ class Phase(IntEnum):
     CLOSED = 6
 
 
+# Looking up a member of an enum takes five times as long as looking up a global.
+_OPEN: Final = Phase.OPEN
+
+
 class ConnectionState:
-    """What outlives a frame. `Connection` adds what drives it."""
+    """The phase of a connection, what its SETUP agreed on, and its deadlines."""
 
     def __init__(
         self,
+        machine: StreamMachine,
+        opener: StreamOpener,
+        reader: FrameReader,
         setup: Setup | None,
         now: float,
         *,
-        limits: Limits,
-        prefixed: bool,
-        lease: bool,
+        allow_leases: bool,
         resumption: Resumption | None,
         extensions: frozenset[int],
     ) -> None:
         self.is_client: bool = setup is not None
-        self.limits: Limits = limits
         self.phase: Phase = Phase.START
-        self.draining: bool = False
-        self.closing_here: bool = False
-        """Whether draining was this side's wish."""
-        self.exchanges: StreamMachine = StreamMachine(
-            limits, client=self.is_client, prefixed=prefixed
-        )
-        self.requests: StreamOpener = StreamOpener(self.exchanges)
         self.setup: Setup | None = None
-        self._lease = lease
+        self.is_confirmed: bool = False
+        """Whether a frame of the peer has proved that it knows of the connection."""
+        self.is_draining: bool = False
+        """Whether the connection closes when its streams have ended."""
+        self._machine = machine
+        self._opener = opener
+        self._reader = reader
+        self._output = machine.output
+        self._limits: Limits = machine.limits
+        self._allow_leases = allow_leases
         self._resumption = resumption
         self._extensions = extensions
-        self._confirmed = False
-        self._store: ResumeBuffer | None = None
-        self._timer: KeepAliveTimer | None = None
-        self._deadline: float | None = now + limits.setup_timeout
-        self._zeros = 0
+        self._drains_by_own_will = False
+        self._resume_buffer: ResumeBuffer | None = None
+        self._keepalive_timer: KeepAliveTimer | None = None
+        self._deadline: float | None = now + self._limits.setup_timeout
         if setup is not None:
             if resumption is not None and setup.token is None:
                 setup = replace(setup, token=token_bytes(16))
-            self.exchanges.out.control(encode(setup))
-            self._begin(setup, now)
+            self._output.put_control(encode(setup))
+            self._open(setup, now)
+
+    @property
+    def has_only_streams(self) -> bool:
+        """Whether only streams are left to consider: the fast path may read."""
+        return self.is_confirmed and self._resume_buffer is None and self.phase is _OPEN
+
+    @property
+    def is_receiving(self) -> bool:
+        """Whether bytes of the transport are still taken in."""
+        return self.phase < Phase.CLOSING and self.phase is not Phase.SUSPENDED
 
     # -- setup -------------------------------------------------------------------------------------
-    def _begin(self, setup: Setup, now: float) -> None:
-        """The connection is open, by the terms of *setup*."""
+    def _open(self, setup: Setup, now: float) -> None:
         self.setup = setup
         self.phase = Phase.OPEN
         self._deadline = None
         if setup.lease:
-            self.requests.held, self.requests.given = Allowance(), Allowance()
+            self._opener.require_leases()
         if setup.token is not None and self._resumption is not None:
-            self._store = self.exchanges.out.store = ResumeBuffer(self._resumption.max_store)
-        self._restart(now)
+            self._resume_buffer = ResumeBuffer(self._resumption.max_store)
+            self._output.resume_buffer = self._resume_buffer
+        self._restart_keepalive(now)
 
-    def _restart(self, now: float) -> None:
+    def _restart_keepalive(self, now: float) -> None:
         if self.setup is not None:
             lifetime = self.setup.lifetime / 1000
             if not self.is_client:
-                lifetime = min(lifetime, self.limits.max_lifetime)
+                lifetime = min(lifetime, self._limits.max_lifetime)
             interval = self.setup.keepalive / 1000 if self.is_client else None
-            self._timer = KeepAliveTimer(now, lifetime, interval)
+            self._keepalive_timer = KeepAliveTimer(now, lifetime, interval)
 
-    def first_frame(self, frame: bytes) -> None:
-        """A server's first: it must be SETUP or RESUME."""
+    def check_first_frame(self, frame: bytes) -> None:
+        """Check that a client's first frame is SETUP or RESUME, in a known version."""
         stream_id, kind, _ = header(frame)
         if kind not in (FrameType.SETUP, FrameType.RESUME) or stream_id:
             raise ProtocolError("the first frame is neither SETUP nor RESUME")
@@ -147,180 +164,254 @@ class ConnectionState:
         if kind == FrameType.SETUP and version != VERSION:
             code = ErrorCode.UNSUPPORTED_SETUP
             raise ProtocolError("only version 1.0 is spoken here", code)
-        if kind == FrameType.RESUME and version not in _RESUMES:
+        if kind == FrameType.RESUME and version not in _RESUME_VERSIONS:
             code = ErrorCode.REJECTED_RESUME
             raise ProtocolError("only version 1.0 is spoken here", code)
 
-    def asked(self, frame: Any) -> None:
-        """SETUP or RESUME has come: whether it is let in, the application decides."""
+    def on_first_frame(self, frame: Frame | None) -> None:
+        """Let the application decide on SETUP or RESUME."""
         if isinstance(frame, Resume):
             if self._resumption is None:
                 message = "sessions are not resumed here"
                 raise ProtocolError(message, ErrorCode.REJECTED_RESUME)
-            self.exchanges.events.append(ResumeReceived(frame))
+            self._machine.events.append(ResumeReceived(frame))
         elif isinstance(frame, Setup):
             if frame.token is not None and self._resumption is None:
                 message = "sessions are not resumed here"
                 raise ProtocolError(message, ErrorCode.REJECTED_SETUP)
-            if frame.lease and not self._lease:
+            if frame.lease and not self._allow_leases:
                 raise ProtocolError("no leases are given here", ErrorCode.UNSUPPORTED_SETUP)
             self.setup = frame
-            self.exchanges.events.append(SetupReceived(frame))
+            self._machine.events.append(SetupReceived(frame))
         self._deadline = None
         self.phase = Phase.DECIDING
 
-    # -- stream 0 ----------------------------------------------------------------------------------
-    def on_setup(self, frame: Setup) -> None:
-        del frame
-        self.exchanges.useless()
+    def accept(self, now: float) -> None:
+        if self.phase is not Phase.DECIDING or self.setup is None:
+            raise RuntimeError("there is no SETUP to accept")
+        self._machine.now = now
+        self._open(self.setup, now)
+        self.is_confirmed = True
+        self._reader.max_frame = self._limits.max_frame
 
-    def on_resume(self, frame: Resume) -> None:
-        del frame
+    def reject(self, reason: str, code: int | None) -> None:
+        if self.phase is not Phase.DECIDING:
+            raise RuntimeError("there is no SETUP or RESUME to reject")
+        if code is None:
+            code = ErrorCode.REJECTED_RESUME if self.setup is None else ErrorCode.REJECTED_SETUP
+        self.fail(code, reason)
+
+    def detach(self) -> list[bytes]:
+        if self.phase is not Phase.DECIDING or self.setup is not None:
+            raise RuntimeError("only a connection that asked to RESUME can be handed over")
+        unread = self._reader.rest()
+        self.phase = Phase.CLOSED
+        return unread
+
+    # -- frames of stream 0 ------------------------------------------------------------------------
+    def count_received(self, size: int) -> None:
+        """Count a frame of a stream, of *size* bytes, towards the position received."""
+        if self._resume_buffer is not None:
+            self._resume_buffer.received += size
+
+    def on_setup(self, _: Setup) -> None:
+        self._machine.count_useless()
+
+    def on_resume(self, _: Resume) -> None:
         if not self.is_client:
             raise ProtocolError("RESUME on a connection that is set up")
-        self.exchanges.useless()
+        self._machine.count_useless()
 
     def on_lease(self, frame: Lease) -> None:
-        if self.requests.held is None:
-            self.exchanges.useless()
+        lease = self._opener.received_lease
+        if lease is None:
+            self._machine.count_useless()
             return
-        self.requests.held.grant(frame.requests, frame.ttl / 1000, self.exchanges.now)
-        self.exchanges.events.append(LeaseReceived(frame))
+        lease.grant(frame.requests, frame.ttl / 1000, self._machine.now)
+        self._machine.events.append(LeaseReceived(frame))
 
     def on_keepalive(self, frame: KeepAlive) -> None:
-        self.exchanges.useless()
-        if self._store is not None:
-            self._store.acknowledge(frame.position)
+        self._machine.count_useless()
+        if self._resume_buffer is not None:
+            self._resume_buffer.acknowledge(frame.position)
         if frame.respond:
-            self.exchanges.out.control(encode(self.keepalive(False, frame.data)))
+            self._send_keepalive(False, frame.data)
 
-    def keepalive(self, respond: bool, data: bytes = b"") -> KeepAlive:
-        return KeepAlive(respond, self._store.received if self._store else 0, data)
+    def _send_keepalive(self, respond: bool, data: bytes = b"") -> None:
+        buffer = self._resume_buffer
+        frame = KeepAlive(respond, buffer.received if buffer else 0, data)
+        self._output.put_control(encode(frame))
 
     def on_metadata_push(self, frame: MetadataPush) -> None:
-        self.exchanges.useless()
-        self.exchanges.events.append(MetadataReceived(frame.metadata))
+        self._machine.count_useless()
+        self._machine.events.append(MetadataReceived(frame.metadata))
 
     def on_ext(self, frame: Ext) -> None:
         if frame.extended_type in self._extensions:
-            self.exchanges.events.append(ExtensionReceived(frame))
+            self._machine.events.append(ExtensionReceived(frame))
         elif frame.ignore:
-            self.exchanges.useless()
+            self._machine.count_useless()
         else:
             raise ProtocolError(f"an unknown extension: 0x{frame.extended_type:X}")
 
-    def on_request_n(self, frame: RequestN) -> None:
-        if frame.n:
-            self.exchanges.on_request_n(frame)
-            return
-        self.exchanges.useless()
-        self._zeros += 1
-        if self._zeros > self.limits.max_zero_requests:
-            raise ProtocolError("requests for 0 elements, again and again")
-
     def on_error(self, frame: Error) -> None:
-        if frame.stream_id:
-            self.exchanges.on_error(frame)
-        elif frame.code in _SETUP_ERRORS:
-            if self.is_client and (not self._confirmed or self.phase is Phase.RESUMING):
+        """An ERROR on stream 0."""
+        if frame.code in _SETUP_ERRORS:
+            is_answer = not self.is_confirmed or self.phase is Phase.RESUMING
+            if self.is_client and is_answer:
                 self.end(frame.code, frame.data, local=False)
             else:
-                self.exchanges.useless()
+                self._machine.count_useless()
         elif frame.code == ErrorCode.CONNECTION_ERROR:
             self.end(frame.code, frame.data, local=False)
-        elif frame.code == ErrorCode.CONNECTION_CLOSE and not self.draining:
-            self.draining = True
-            self.requests.closed = "the peer is closing the connection"
-            self.exchanges.events.append(Draining(frame.data))
+        elif frame.code == ErrorCode.CONNECTION_CLOSE and not self.is_draining:
+            self.is_draining = True
+            self._opener.close_reason = "the peer is closing the connection"
+            self._machine.events.append(Draining(frame.data))
         else:
-            self.exchanges.useless()
+            self._machine.count_useless()
+
+    # -- time --------------------------------------------------------------------------------------
+    def note_activity(self, now: float) -> None:
+        """The peer has sent something: it is alive."""
+        self._machine.now = now
+        if self._keepalive_timer is not None:
+            self._keepalive_timer.reset(now)
+
+    def next_deadline(self) -> float | None:
+        soonest, read_deadline = self._deadline, self._reader.deadline
+        if read_deadline is not None and (soonest is None or read_deadline < soonest):
+            soonest = read_deadline
+        if self._keepalive_timer is not None:
+            keepalive = self._keepalive_timer.next_deadline()
+            if soonest is None or keepalive < soonest:
+                soonest = keepalive
+        return soonest
+
+    def tick(self, now: float) -> None:
+        """Act on deadlines that have passed."""
+        self._machine.now = now
+        deadline, timer = self._reader.deadline, self._keepalive_timer
+        if self._deadline is not None and now >= self._deadline:
+            if self.phase is Phase.START:
+                self.fail(ErrorCode.INVALID_SETUP, "no SETUP came in time")
+            else:
+                message = b"the session was not resumed in time"
+                self.end(ErrorCode.CONNECTION_ERROR, message, local=True)
+        elif deadline is not None and now >= deadline:
+            self.fail(ErrorCode.CONNECTION_ERROR, "the rest of a frame did not come in time")
+        elif timer is not None and timer.is_expired(now):
+            self.fail(ErrorCode.CONNECTION_ERROR, "no sign of life from the peer")
+        elif timer is not None and timer.is_due(now):
+            self._send_keepalive(True)
 
     # -- the end -----------------------------------------------------------------------------------
     def end(self, code: int, data: bytes, *, local: bool, last: bytes | None = None) -> None:
-        """It is over, at once but for the *last* frame."""
+        """End the connection now, except for sending the *last* frame."""
         if self.phase >= Phase.CLOSING:
             return
         if self.phase is Phase.SUSPENDED:
-            last = None  # there is no transport to take it
+            last = None  # there is no transport to send it
         self.phase = Phase.CLOSING
-        self._deadline = self._timer = None
-        self.requests.closed = "the connection is closed"
-        self.exchanges.end_all(code, data, local=local)
+        self._deadline = self._keepalive_timer = None
+        self._opener.close_reason = "the connection is closed"
+        self._machine.end_all(code, data, local=local)
         if last is not None:
-            self.exchanges.out.control(last)
-        self.exchanges.events.append(Closed(code, data, local))
-        if not self.exchanges.out:
+            self._output.put_control(last)
+        self._machine.events.append(Closed(code, data, local))
+        if not self._output:
             self.phase = Phase.CLOSED
+        self._reader.clear()
 
     def fail(self, code: int, message: str) -> None:
-        """Tell the peer what is wrong, and close."""
-        data = message.encode()[: self.limits.mtu - 10]
+        """Send an ERROR on stream 0, and close."""
+        data = message.encode()[: self._limits.mtu - 10]
         self.end(code, data, local=True, last=encode(Error(0, code, data)))
 
-    def close_now(self) -> None:
-        """Nothing more is sent, nothing more is heard."""
-        self.phase = Phase.CLOSED
+    def close_when_sent(self) -> None:
+        """Finish closing if no output is left."""
+        if self.phase is Phase.CLOSING and not self._output:
+            self.phase = Phase.CLOSED
 
-    def drained(self) -> bool:
-        """Whether a connection that is to be closed has nothing left to do."""
-        return self.draining and not self.exchanges.streams.live and not self.exchanges.out
+    def drain(self, message: str) -> None:
+        """Announce the end; it comes when the open streams have ended."""
+        if self.is_draining or self.phase >= Phase.CLOSING:
+            return
+        self.is_draining = self._drains_by_own_will = True
+        self._opener.close_reason = "the connection is closing"
+        data = message.encode()[: self._limits.mtu - 10]
+        self._output.put_control(encode(Error(0, ErrorCode.CONNECTION_CLOSE, data)))
+
+    def end_when_drained(self) -> None:
+        """End an announced end if no stream and no output is left."""
+        if self.is_draining and not self._machine.open.by_id and not self._output:
+            self.end(ErrorCode.CONNECTION_CLOSE, b"", local=self._drains_by_own_will)
 
     # -- resuming ----------------------------------------------------------------------------------
-    def suspend(self, now: float) -> bool:
-        """The transport is gone; whether the session may outlive it."""
-        if self._store is None or self._resumption is None or self.phase > Phase.RESUMING:
+    def lose_transport(self, now: float, reason: str) -> None:
+        """The transport has ended: suspend the session if it may be resumed, else end."""
+        self._reader.clear()
+        if not self._suspend(now):
+            self.end(ErrorCode.CONNECTION_ERROR, reason.encode(), local=False)
+            self._output.drop_all()
+            self.phase = Phase.CLOSED
+
+    def _suspend(self, now: float) -> bool:
+        if self._resume_buffer is None or self._resumption is None or self.phase > Phase.RESUMING:
             return False
         if self.phase is not Phase.SUSPENDED:
-            self.exchanges.out.lose()
-            self.exchanges.events.append(Suspended())
+            self._output.drop_transport_frames()
+            self._machine.events.append(Suspended())
         if self.phase is Phase.OPEN:
             self._deadline = now + self._resumption.timeout
         self.phase = Phase.SUSPENDED
-        self._timer = None
+        self._keepalive_timer = None
         return True
 
-    def ask_to_resume(self) -> None:
-        """A client has a new transport."""
-        store = self._store
-        if self.phase is not Phase.SUSPENDED or store is None or self.setup is None:
+    def request_resume(self, now: float) -> None:
+        """A client has a new transport: send RESUME."""
+        self._machine.now = now
+        buffer = self._resume_buffer
+        if self.phase is not Phase.SUSPENDED or buffer is None or self.setup is None:
             raise RuntimeError("only a client's session that is suspended can be resumed")
-        self.exchanges.out.lose()  # of what was said meanwhile, only streams outlive the transport
+        self._output.drop_transport_frames()  # queued while there was no transport
         if self.setup.token is not None:
-            frame = Resume(self.setup.token, store.received, store.first)
-            self.exchanges.out.control(encode(frame))
+            frame = Resume(self.setup.token, buffer.received, buffer.first)
+            self._output.put_control(encode(frame))
         self.phase = Phase.RESUMING
 
     def on_resume_ok(self, frame: ResumeOk) -> None:
-        store = self._store
-        if self.phase is not Phase.RESUMING or store is None:
-            self.exchanges.useless()
-        elif store.can_resume(frame.last_received):
-            self._go_on(store, frame.last_received)
+        buffer = self._resume_buffer
+        if self.phase is not Phase.RESUMING or buffer is None:
+            self._machine.count_useless()
+        elif buffer.can_resume(frame.last_received):
+            self._resume(buffer, frame.last_received)
         else:
             raise ProtocolError(f"position {frame.last_received} is not kept any more")
 
-    def take_over(self, frame: Resume, now: float) -> bool:
-        """A server's session goes on, on the transport that brought *frame*, if it can."""
-        store = self._store
-        if store is None or self.phase not in (Phase.OPEN, Phase.SUSPENDED):
+    def resume(self, frame: Resume, now: float) -> bool:
+        """Resume a server's session on the transport that received *frame*, if possible."""
+        self._reader.clear()  # part of a frame of the old transport, if its loss is not known yet
+        buffer = self._resume_buffer
+        if buffer is None or self.phase not in (Phase.OPEN, Phase.SUSPENDED):
             return False
-        self.exchanges.now = now
-        known = store.can_resume(frame.last_received)
-        if not known or frame.first_available > store.received:
+        self._machine.now = now
+        is_kept = buffer.can_resume(frame.last_received)
+        if not is_kept or frame.first_available > buffer.received:
             self.end(ErrorCode.REJECTED_RESUME, b"the position is not kept", local=True)
             return False
-        self.suspend(now)
-        self.exchanges.out.lose()
-        self.exchanges.out.control(encode(ResumeOk(store.received)))
-        self._go_on(store, frame.last_received)
+        self._suspend(now)
+        self._output.drop_transport_frames()
+        self._output.put_control(encode(ResumeOk(buffer.received)))
+        self._resume(buffer, frame.last_received)
         return True
 
-    def _go_on(self, store: ResumeBuffer, position: int) -> None:
-        store.acknowledge(position)
-        self.exchanges.out.replay(store.frames())
+    def _resume(self, buffer: ResumeBuffer, position: int) -> None:
+        buffer.acknowledge(position)
+        self._output.replay(buffer.frames())
         self.phase = Phase.OPEN
         self._deadline = None
-        if self.requests.held is not None:  # leases do not outlive a transport
-            self.requests.held, self.requests.given = Allowance(), Allowance()
-        self._restart(self.exchanges.now)
-        self.exchanges.events.append(Resumed())
+        if self._opener.received_lease is not None:  # leases do not outlive a transport
+            self._opener.require_leases()
+        self._restart_keepalive(self._machine.now)
+        self._machine.events.append(Resumed())

@@ -1,129 +1,233 @@
-"""The fast lane: frames that ask for no thought, taken in straight from the bytes.
+"""The fast path: frames that need no decision, between bytes and batches.
 
-These are elements without metadata, the answers to requests for one element, and such requests.
-All others, and whatever is not as it should be, are left to `Intake`, which knows what to answer.
+Most frames of a busy connection are of three kinds: an element, a request for one element, and the
+response to such a request. They are whole, have one state to be in, and lead to one state, so that
+the table is not asked. This module reads and writes them without making an object for each frame:
+
+- in: `read` goes through received bytes while it finds such frames, and turns each run of them into
+  one event, `Elements`, `ResponseRequests` or `Responses`. It stops at the first frame of any other
+  kind, at one that is cut short, and at one that breaks a rule. The frame reader and the stream
+  machine take that frame, and then this module continues.
+- out: `send_all` queues many elements of a stream at once. `request_response` and `respond` queue
+  their frames apart from the streams' own (`OutboundQueue.requests`, `.responses`), where they are
+  all sent at once, while little is queued. Anything else (fragments, metadata of elements, frames
+  without a length, leases, much output queued) goes through the opener and the machine.
+
+The streams it opens are of two classes, `ExpectedResponse` and `OwedResponse`, whose attributes are
+those of their class until the machine changes them: a request makes one small object on each side.
+The application's layer keeps the batches together. A `StreamRegistry` completes all futures of
+`Responses`, a `RequestService` answers all of `ResponseRequests` by what it knows of their
+metadata, and an `OutboundStream` sends what its publisher produced in one turn.
+
+What the fast path does is what the machine would do, with fewer steps; tests compare both.
 """
 
 from struct import Struct
 from typing import Final
 
-from .books import TOP_UP_LEVEL
+from .codec import HEADER, encode_payload
 from .events import ResponseRequests, Responses
-from .frames import MAX_31
-from .stream_machine import StreamMachine
+from .frames import MAX_31, PayloadTuple
+from .outbound_queue import COALESCE_LIMIT
+from .stream_machine import TOP_UP_LEVEL, StreamMachine
 from .stream_opening import StreamOpener
-from .stream_states import InteractionModel
-from .streams import ExpectedResponse, OwedResponse, Stream
+from .stream_states import InteractionModel, State
+from .streams import STREAM_ID_STEP, ExpectedResponse, OwedResponse, Stream
 
 __all__ = ("FastPath",)
 
-# To look up a member of an enum takes five times as long as to look up a global.
+# Looking up a member of an enum takes five times as long as looking up a global.
 _RESPONSE: Final = InteractionModel.RESPONSE
+_FLUSHING: Final = State.FLUSHING
 
-_FIRST: Final = Struct(">BHIH").unpack_from
-_BEFORE: Final = 9
-"""The length of a frame, and its header."""
+_HEAD: Final = Struct(">BHIH").unpack_from
+"""Length (of three bytes), stream id, type and flags."""
+_HEAD_SIZE: Final = 9
+_METADATA: Final = 0x100
 _COMPLETE: Final = 0x40
-_ELEMENT: Final = 0x0A << 10 | 0x20
-_LAST: Final = _ELEMENT | _COMPLETE
-_REQUEST: Final = 0x04 << 10
-_WITH_METADATA: Final = _REQUEST | 0x100
+_ELEMENT_BITS: Final = 0x0A << 10 | 0x20
+_LAST_BITS: Final = _ELEMENT_BITS | _COMPLETE
+_REQUEST_BITS: Final = _RESPONSE << 10
+_REQUEST_BITS_WITH_METADATA: Final = _REQUEST_BITS | _METADATA
+
+_PREFIXED_HEADER: Final = Struct(">xHIH").pack
+_HEADER: Final = Struct(">IH").pack
+_REQUEST_HEAD: Final = Struct(">xHIHxH").pack
+"""What precedes the metadata of a small frame: its length, stream id, bits, the metadata's length.
+"""
+_new: Final = object.__new__  # ExpectedResponse(id) takes half as long again
 
 
 class FastPath:
-    """Reads for one connection, while it is open and keeps no positions."""
+    """The fast path of one connection, in both directions."""
 
-    def __init__(self, exchanges: StreamMachine, requests: StreamOpener) -> None:
-        self._exchanges = exchanges
-        self._requests = requests
-        self._live = exchanges.streams.live
+    def __init__(self, machine: StreamMachine, opener: StreamOpener) -> None:
+        self._machine = machine
+        self._opener = opener
+        self._output = machine.output
+        self._open = machine.open
+        self._by_id = machine.open.by_id
+        self._small_frame = machine.small_frame
 
+    # -- in ----------------------------------------------------------------------------------------
     def read(self, data: bytes, at: int) -> int:
-        """Take in what can be from *at* on; where something else begins."""
+        """Read frames from *at* on; where the first other frame begins.
+
+        To be called only while the connection is open and counts no positions.
+        """
         end = len(data)
-        while at + _BEFORE <= end:
-            high, low, stream_id, bits = _FIRST(data, at)
-            if not at + _BEFORE <= at + 3 + (high << 16 | low) <= end:
+        while at + _HEAD_SIZE <= end:
+            high, low, stream_id, bits = _HEAD(data, at)
+            if not at + _HEAD_SIZE <= at + 3 + (high << 16 | low) <= end:
                 break
-            begun = at
-            if bits in (_REQUEST, _WITH_METADATA):
+            begin = at
+            if bits in (_REQUEST_BITS, _REQUEST_BITS_WITH_METADATA):
                 at = self._read_requests(data, at)
-            elif (bits | _COMPLETE) == _LAST:
-                stream = self._live.get(stream_id)
-                if stream is None or not stream.wire or stream.partial is not None:
+            elif (bits | _COMPLETE) == _LAST_BITS:
+                stream = self._by_id.get(stream_id)
+                if stream is None or not stream.inbound_credit or stream.reassembly is not None:
                     break
                 if type(stream) is ExpectedResponse:
-                    at = self._read_answers(data, at)
-                elif bits == _ELEMENT and stream.model is not _RESPONSE:
+                    at = self._read_responses(data, at)
+                elif bits == _ELEMENT_BITS and stream.model is not _RESPONSE:
                     at = self._read_elements(data, at, stream)
-            if at == begun:
+            if at == begin:
                 break
         return at
 
     def _read_elements(self, data: bytes, at: int, stream: Stream) -> int:
-        """Take in elements of *stream*, one at least."""
-        end, stream_id, exchanges = len(data), stream.id, self._exchanges
-        append = exchanges.run(stream_id).data.append
-        credit = left = stream.wire
-        while left and at + _BEFORE <= end:
-            high, low, other, bits = _FIRST(data, at)
+        """Read elements of *stream*, at least one."""
+        end, stream_id, machine = len(data), stream.id, self._machine
+        append = machine.elements_event(stream_id).data.append
+        before = credit = stream.inbound_credit
+        while credit and at + _HEAD_SIZE <= end:
+            high, low, other_id, bits = _HEAD(data, at)
             stop = at + 3 + (high << 16 | low)
-            if bits != _ELEMENT or other != stream_id or not at + _BEFORE <= stop <= end:
+            if bits != _ELEMENT_BITS or other_id != stream_id or not at + _HEAD_SIZE <= stop <= end:
                 break
-            append(data[at + _BEFORE : stop])
+            append(data[at + _HEAD_SIZE : stop])
             at = stop
-            left -= 1
-        stream.wire = left
-        exchanges.flood.useful(credit - left)
-        if stream.wanted and left < TOP_UP_LEVEL:
-            exchanges.ask(stream)
+            credit -= 1
+        stream.inbound_credit = credit
+        machine.useless_frames.useful(before - credit)
+        if stream.unsent_demand and credit < TOP_UP_LEVEL:
+            machine.schedule_request(stream)
         return at
 
-    def _read_answers(self, data: bytes, at: int) -> int:
-        """Take in responses; on their streams nothing comes after them."""
-        end, live, out = len(data), self._live, self._exchanges.out
-        answers: list[tuple[int, bytes]] = []
-        while at + _BEFORE <= end:
-            high, low, stream_id, bits = _FIRST(data, at)
+    def _read_responses(self, data: bytes, at: int) -> int:
+        """Read responses, each of which ends its stream."""
+        end, by_id, output = len(data), self._by_id, self._output
+        responses: list[tuple[int, bytes]] = []
+        while at + _HEAD_SIZE <= end:
+            high, low, stream_id, bits = _HEAD(data, at)
             stop = at + 3 + (high << 16 | low)
-            if (bits | _COMPLETE) != _LAST or not at + _BEFORE <= stop <= end:
+            if (bits | _COMPLETE) != _LAST_BITS or not at + _HEAD_SIZE <= stop <= end:
                 break
-            stream = live.get(stream_id)
-            if type(stream) is not ExpectedResponse or stream.partial is not None:
+            stream = by_id.get(stream_id)
+            if type(stream) is not ExpectedResponse or stream.reassembly is not None:
                 break
-            if out.asks:  # it may be an answer before the question
-                out.clear(stream)
-            del live[stream_id]
-            answers.append((stream_id, data[at + _BEFORE : stop]))
+            if stream_id in output.requests:  # a response before its request
+                output.clear(stream)
+            del by_id[stream_id]
+            responses.append((stream_id, data[at + _HEAD_SIZE : stop]))
             at = stop
-        self._exchanges.events.append(Responses(answers))
-        self._exchanges.flood.useful(len(answers))
+        self._machine.events.append(Responses(responses))
+        self._machine.useless_frames.useful(len(responses))
         return at
 
     def _read_requests(self, data: bytes, at: int) -> int:
-        """Take in requests for one element."""
-        end, live, exchanges = len(data), self._live, self._exchanges
-        streams = exchanges.streams
-        questions: list[tuple[int, bytes, bytes | None]] = []
-        room = self._requests.room()
-        while room and at + _BEFORE <= end:
-            high, low, stream_id, bits = _FIRST(data, at)
-            begin, stop = at + _BEFORE, at + 3 + (high << 16 | low)
+        """Read requests for one element."""
+        end, streams, by_id = len(data), self._open, self._by_id
+        requests: list[tuple[int, bytes, bytes | None]] = []
+        room = self._opener.room()
+        while room and at + _HEAD_SIZE <= end:
+            high, low, stream_id, bits = _HEAD(data, at)
+            begin, stop = at + _HEAD_SIZE, at + 3 + (high << 16 | low)
             metadata = None
-            if bits == _WITH_METADATA:
+            if bits == _REQUEST_BITS_WITH_METADATA:
                 size = int.from_bytes(data[begin : begin + 3], "big")
                 metadata = data[begin + 3 : begin + 3 + size]
                 begin += 3 + size
-            elif bits != _REQUEST:
+            elif bits != _REQUEST_BITS:
                 break
-            strange = stream_id in live or streams.mine(stream_id) or not 0 < stream_id <= MAX_31
-            if strange or not begin <= stop <= end:
+            if stream_id in by_id or streams.is_local_id(stream_id) or not 0 < stream_id <= MAX_31:
                 break
-            live[stream_id] = OwedResponse(stream_id)
-            questions.append((stream_id, data[begin:stop], metadata))
+            if not begin <= stop <= end:
+                break
+            by_id[stream_id] = OwedResponse(stream_id)
+            requests.append((stream_id, data[begin:stop], metadata))
             at = stop
             room -= 1
-        if questions:
-            streams.theirs += len(questions)
-            exchanges.events.append(ResponseRequests(questions))
+        if requests:
+            streams.remote_count += len(requests)
+            self._machine.events.append(ResponseRequests(requests))
         return at
+
+    # -- out ---------------------------------------------------------------------------------------
+    def request_response(self, payload: PayloadTuple) -> int:
+        """Open a stream for one element; its id."""
+        output, opener = self._output, self._opener
+        data, metadata = payload
+        size = len(data) + (HEADER if metadata is None else HEADER + 3 + len(metadata))
+        # Streams begin in the order of their ids: no request precedes others that are queued.
+        is_busy = output.queued_bytes >= COALESCE_LIMIT or output.ready
+        is_restricted = opener.close_reason or opener.received_lease is not None
+        if size > self._small_frame or is_busy or is_restricted:
+            return opener.open(_RESPONSE, payload, 1)
+        streams, by_id = self._open, self._by_id
+        stream_id = streams.next  # as `next_id` does, nearly always without its call
+        if stream_id <= streams.last_id - STREAM_ID_STEP and stream_id not in by_id:
+            streams.next = stream_id + STREAM_ID_STEP
+        else:
+            stream_id = streams.next_id()
+        by_id[stream_id] = stream = _new(ExpectedResponse)
+        stream.id = stream_id
+        prefixed = output.length_prefixed
+        if metadata is None or not prefixed:
+            frame = encode_payload(stream_id, _REQUEST_BITS, payload, length_prefixed=prefixed)
+        else:
+            head = _REQUEST_HEAD(size, stream_id, _REQUEST_BITS_WITH_METADATA, len(metadata))
+            frame = head + metadata + data
+        output.requests[stream_id] = frame
+        output.queued_bytes += len(frame)
+        return stream_id
+
+    def respond(self, stream_id: int, data: bytes) -> bool:
+        """Send the one element of a response; False if the peer no longer receives."""
+        stream = self._by_id.get(stream_id)
+        output = self._output
+        size = len(data) + HEADER
+        is_busy = size > self._small_frame or output.queued_bytes >= COALESCE_LIMIT
+        is_plain = type(stream) is OwedResponse and stream.outbound_credit
+        if is_busy or stream is None or not is_plain or not output.length_prefixed:
+            return self._machine.send(stream_id, (data, None))
+        stream.outbound_credit = 0
+        stream.state = _FLUSHING
+        output.responses[stream_id] = _PREFIXED_HEADER(size, stream_id, _LAST_BITS) + data
+        output.queued_bytes += size + 3
+        return True
+
+    def send_all(self, stream_id: int, elements: list[bytes]) -> bool:
+        """Send elements without metadata; False if the peer no longer receives."""
+        machine = self._machine
+        stream = self._by_id.get(stream_id)
+        if stream is None or not machine.may_send(stream, len(elements)):
+            return False
+        sizes = list(map(len, elements))
+        largest = HEADER + max(sizes, default=0)
+        if largest > self._small_frame or stream.model is _RESPONSE:
+            return all(machine.send(stream_id, (each, None)) for each in elements)
+        stream.outbound_credit -= len(elements)
+        if self._output.length_prefixed:
+            frames = [
+                _PREFIXED_HEADER(size + HEADER, stream_id, _ELEMENT_BITS) + data
+                for size, data in zip(sizes, elements, strict=True)
+            ]
+            head_size = HEADER + 3
+        else:
+            head = _HEADER(stream_id, _ELEMENT_BITS)
+            frames = [head + data for data in elements]
+            head_size = HEADER
+        self._output.put_all(stream, frames, sum(sizes) + head_size * len(sizes))
+        machine.account_for_sent(stream, largest)
+        return True

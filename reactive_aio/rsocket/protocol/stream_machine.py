@@ -1,20 +1,27 @@
-"""What happens to streams: the frames of the peer and the commands of this side, by the table.
+"""The streams of one connection: frames of the peer and commands of this side, by the table.
 
-`states.TABLE` decides; this acts: it changes the books (demand, fragments, leases), queues frames
-and adds events. Nothing here looks at a clock or calls anybody.
+`stream_states.TABLE` decides; this acts: it accounts for demand and fragments, queues frames and
+adds events. Nothing here reads a clock or calls the application.
+
+Demand is counted twice. What the application requests becomes one REQUEST_N for each stream when
+output is taken. What the peer requests is passed on in small portions, and only while little output
+is queued: a peer that requests everything and reads nothing costs little.
 """
 
+from collections import deque
+from dataclasses import replace
 from struct import Struct
 from typing import Final
 
 from ..._core.demand import UNBOUNDED, require_demand
 from ...errors import RuleViolation
-from .books import TOP_UP_LEVEL, Books
-from .codec import HEADER, encode
+from .codec import HEADER, decode, encode, encode_payload
 from .errors import ProtocolError
-from .events import Cancelled, Completed, Elements, Failed, RequestReceived
+from .events import Cancelled, Completed, DemandReceived, Elements, Event, Failed, RequestReceived
+from .fragmentation import Fragmentable, Reassemblies, fragments
 from .frames import (
     EMPTY_PAYLOAD,
+    MAX_31,
     Cancel,
     Error,
     ErrorCode,
@@ -23,7 +30,8 @@ from .frames import (
     PayloadTuple,
     RequestN,
 )
-from .outbound_queue import COALESCE_LIMIT
+from .limits import Limits
+from .outbound_queue import OutboundQueue
 from .stream_states import (
     RECEIVING_STATES,
     RESPONDER_STATES,
@@ -34,309 +42,449 @@ from .stream_states import (
     InteractionModel,
     State,
 )
-from .streams import OwedResponse, Stream
+from .streams import Stream, Streams
+from .useless_frame_limit import UselessFrameLimit
 
-__all__ = ("StreamMachine",)
+__all__ = ("TOP_UP_LEVEL", "StreamMachine")
 
-# To look up a member of an enum takes five times as long as to look up a global.
+TOP_UP_LEVEL: Final = MAX_31 // 2
+"""Demand beyond 31 bits is topped up when no more credit than this is left."""
+
+# Looking up a member of an enum takes five times as long as looking up a global.
 _RESPONSE: Final = InteractionModel.RESPONSE
 _CHANNEL: Final = InteractionModel.CHANNEL
 _FNF: Final = InteractionModel.FNF
-_ELEMENT_IN: Final = Input.NEXT
-_LAST_ELEMENT: Final = Input.LAST
+_NEXT: Final = Input.NEXT
+_LAST: Final = Input.LAST
 _SEND_COMPLETE: Final = Input.SEND_COMPLETE
 _IGNORE: Final = Action.IGNORE
 _FINISH: Final = Action.FINISH
-_GATHER: Final = State.RESPONDER_REASSEMBLY
-_FLUSH: Final = State.FLUSHING
+_REASSEMBLY: Final = State.RESPONDER_REASSEMBLY
+_FLUSHING: Final = State.FLUSHING
+_CLOSED: Final = State.CLOSED
 
-_PREFIXED: Final = Struct(">xHIH").pack
-_PLAIN: Final = Struct(">IH").pack
-_NEXT: Final = 0x0A << 10 | 0x20
-_LAST: Final = _NEXT | 0x40
-_CUT_SHORT: Final = b"the requester cancelled the channel"
+_PREFIXED_HEADER: Final = Struct(">xHIH").pack
+_HEADER: Final = Struct(">IH").pack
+_ELEMENT_BITS: Final = 0x0A << 10 | 0x20
+_LAST_BITS: Final = _ELEMENT_BITS | 0x40
+_COMPLETE_BITS: Final = _LAST_BITS & ~0x20
+_CHANNEL_CANCELLED: Final = b"the requester cancelled the channel"
 
 
-class StreamMachine(Books):
-    """All streams of one connection, and what both sides do to them."""
+class StreamMachine:
+    """All streams of one connection: their states, their demand, their output and their events."""
 
-    # -- this side's will --------------------------------------------------------------------------
+    def __init__(self, limits: Limits, *, client: bool, length_prefixed: bool) -> None:
+        self.limits: Limits = limits
+        self.now: float = 0.0
+        self.events: list[Event] = []
+        self.open: Streams = Streams(client=client)
+        self.output: OutboundQueue = OutboundQueue(limits, length_prefixed=length_prefixed)
+        self.reassemblies: Reassemblies = Reassemblies(limits)
+        self.useless_frames: UselessFrameLimit = UselessFrameLimit(limits.max_useless)
+        self.small_frame: int = min(limits.mtu, 0xFFFF)
+        """The length up to which a frame needs neither fragments nor a three-byte length."""
+        self.initial_mean_size: int = max(limits.watermark // 16, 1)
+        self._low_credit = limits.chunk >> 2
+        self._requesting: list[Stream] = []
+        self._awaiting_grant: deque[Stream] = deque()
+        self._oversized_payloads = 0
+
+    # -- commands of this side ---------------------------------------------------------------------
     def request(self, stream_id: int, n: int) -> None:
-        """Ask for *n* more elements; they are put on the wire when next something is sent."""
+        """Request *n* more elements; sent when output is next taken."""
         require_demand(n)
-        stream = self.streams.live.get(stream_id)
+        stream = self.open.by_id.get(stream_id)
         if stream is None or stream.state not in RECEIVING_STATES or stream.model is _RESPONSE:
             return
-        if stream.first is not None:
-            first, stream.first = stream.first, None
-            if stream.last:
-                self.finish(stream, _LAST_ELEMENT, first)
+        if stream.first_element is not None:
+            first, stream.first_element = stream.first_element, None
+            if stream.is_first_last:
+                self._finish(stream, _LAST, first)
                 return
-            self.run(stream_id).add(first)
+            self.elements_event(stream_id).add(first)
             n -= 1
-        stream.wanted = min(stream.wanted + n, UNBOUNDED)
-        self.ask(stream)
+        stream.unsent_demand = min(stream.unsent_demand + n, UNBOUNDED)
+        self.schedule_request(stream)
 
     def send(self, stream_id: int, payload: PayloadTuple, *, complete: bool = False) -> bool:
-        """Send an element; False if nobody wants it any more."""
-        stream = self.streams.live.get(stream_id)
-        if stream is None:
+        """Send an element; False if the peer no longer receives."""
+        stream = self.open.by_id.get(stream_id)
+        if stream is None or not self.may_send(stream, 1):
             return False
-        if stream.granted < 1:
-            return self._unasked(stream)
-        stream.granted -= 1
-        bits = _LAST if complete or stream.model is _RESPONSE else _NEXT
+        stream.outbound_credit -= 1
+        bits = _LAST_BITS if complete or stream.model is _RESPONSE else _ELEMENT_BITS
         data, metadata = payload
         size = len(data) + HEADER
-        if metadata is not None or size > self.small:
-            size = self.put(stream, bits, payload)
-        elif self.out.prefixed:
-            self.out.put(stream, _PREFIXED(size, stream_id, bits) + data)
+        if metadata is not None or size > self.small_frame:
+            size = self.put_payload(stream, bits, payload)
+        elif self.output.length_prefixed:
+            self.output.put(stream, _PREFIXED_HEADER(size, stream_id, bits) + data)
         else:
-            self.out.put(stream, _PLAIN(stream_id, bits) + data)
-        if stream.model is _RESPONSE:  # no books to be settled: that was all
+            self.output.put(stream, _HEADER(stream_id, bits) + data)
+        if stream.model is _RESPONSE:  # no demand to account for: the response was the last
             stream.state = TABLE[stream.state, _SEND_COMPLETE].state
-        elif bits == _LAST:
-            self.flood.useful()
-            self.move(stream, _SEND_COMPLETE)
+        elif bits == _LAST_BITS:
+            self.useless_frames.useful()
+            self._move(stream, _SEND_COMPLETE)
         else:
-            self._sent(stream, size)
+            self.account_for_sent(stream, size)
         return True
 
-    def answer(self, stream_id: int, data: bytes) -> bool:
-        """Send the one element that is owed: what `send` does, but faster."""
-        stream = self.streams.live.get(stream_id)
-        out = self.out
-        size = len(data) + HEADER
-        slow = size > self.small or out.queued >= COALESCE_LIMIT or not out.prefixed
-        if slow or type(stream) is not OwedResponse or not stream.granted:
-            return self.send(stream_id, (data, None))
-        stream.granted = 0
-        stream.state = _FLUSH
-        out.answers[stream_id] = _PREFIXED(size, stream_id, _LAST) + data
-        out.queued += size + 3
-        return True
-
-    def _sent(self, stream: Stream, size: int) -> None:
-        """Elements of up to *size* bytes have been queued: see what that means for demand."""
-        if size > stream.mean:
-            stream.mean = size
-        if stream.granted <= self.low and stream.credit:
-            self.wait(stream)
-
-    def send_all(self, stream_id: int, elements: list[bytes]) -> bool:
-        """Send elements that have no metadata: what `send` does for each, but faster."""
-        stream = self.streams.live.get(stream_id)
-        if stream is None:
-            return False
-        if stream.granted < len(elements):
-            return self._unasked(stream)
-        sizes = list(map(len, elements))
-        most = max(sizes, default=0)
-        if most + HEADER > self.small or stream.model is _RESPONSE:
-            return all(self.send(stream_id, (each, None)) for each in elements)
-        stream.granted -= len(elements)
-        if self.out.prefixed:
-            frames = [
-                _PREFIXED(size + HEADER, stream_id, _NEXT) + data
-                for size, data in zip(sizes, elements, strict=True)
-            ]
-        else:
-            head = _PLAIN(stream_id, _NEXT)
-            frames = [head + data for data in elements]
-        self.out.put_all(stream, frames, sum(sizes) + self.overhead * len(sizes))
-        self._sent(stream, most + HEADER)
-        return True
-
-    def _unasked(self, stream: Stream) -> bool:
+    def may_send(self, stream: Stream, count: int) -> bool:
+        """Whether the peer still receives; raises if it has not requested *count* elements."""
+        if stream.outbound_credit >= count:
+            return True
         if stream.state not in SENDING_STATES:
             return False
         raise RuleViolation("1.1", f"an element on {stream!r} that was not requested")
 
+    def account_for_sent(self, stream: Stream, size: int) -> None:
+        """Elements of up to *size* bytes have been queued: more demand may be passed on."""
+        if size > stream.mean_size:
+            stream.mean_size = size
+        if stream.outbound_credit <= self._low_credit and stream.peer_demand:
+            self._schedule_grant(stream)
+
     def complete(self, stream_id: int) -> bool:
-        """What goes out on a stream is complete; False if nobody wants to know."""
-        stream = self.streams.live.get(stream_id)
+        """Complete what is sent on a stream; False if the peer no longer receives."""
+        stream = self.open.by_id.get(stream_id)
         if stream is None or TABLE[stream.state, _SEND_COMPLETE].action is _IGNORE:
             return False
-        self.put(stream, _LAST & ~0x20, EMPTY_PAYLOAD)
-        self.move(stream, _SEND_COMPLETE)
+        self.put_payload(stream, _COMPLETE_BITS, EMPTY_PAYLOAD)
+        self._move(stream, _SEND_COMPLETE)
         return True
 
     def fail(self, stream_id: int, code: int, data: bytes) -> bool:
-        """End a stream by an error, behind the elements before it."""
-        stream = self.streams.live.get(stream_id)
+        """End a stream with an error, after the elements already sent."""
+        stream = self.open.by_id.get(stream_id)
         if stream is None or TABLE[stream.state, Input.SEND_ERROR].action is _IGNORE:
             return False
-        receiving = stream.state in RECEIVING_STATES
-        self.out.put(stream, self.out.wrap(encode(self.error(stream_id, code, data))))
-        self.move(stream, Input.SEND_ERROR)
-        if receiving:
+        is_receiving = stream.state in RECEIVING_STATES
+        self.output.put(stream, self.output.wrap(encode(self._error(stream_id, code, data))))
+        self._move(stream, Input.SEND_ERROR)
+        if is_receiving:
             self.events.append(Failed(stream_id, code, data, local=True))
         return True
 
     def cancel(self, stream_id: int) -> bool:
-        """Want no more. A requester ends the whole stream by that, its own elements included."""
-        stream = self.streams.live.get(stream_id)
+        """Cancel what is received. A requester ends the whole stream by that, output included."""
+        stream = self.open.by_id.get(stream_id)
         if stream is None or TABLE[stream.state, Input.SEND_CANCEL].action is _IGNORE:
             return False
-        sending = stream.mine and stream.state in SENDING_STATES
-        self.flood.allow(stream.wire + 2)
-        if stream.started and stream_id not in self.out.asks:
-            self.out.signal(encode(Cancel(stream_id)))
-        self.move(stream, Input.SEND_CANCEL)
-        if sending:
+        stops_sending = stream.is_local and stream.state in SENDING_STATES
+        self.useless_frames.expect(stream.inbound_credit + 2)
+        if stream.is_started and stream_id not in self.output.requests:
+            self.output.put_signal(encode(Cancel(stream_id)))
+        self._move(stream, Input.SEND_CANCEL)
+        if stops_sending:
             self.events.append(Cancelled(stream_id))
         return True
 
-    # -- the peer's --------------------------------------------------------------------------------
+    # -- frames of the peer ------------------------------------------------------------------------
     def on_payload(self, frame: PayloadFrame) -> None:
-        stream = self.streams.live.get(frame.stream_id)
-        if stream is None or TABLE[stream.state, _ELEMENT_IN].action is _IGNORE:
-            self.useless()
+        stream = self.open.by_id.get(frame.stream_id)
+        if stream is None or TABLE[stream.state, _NEXT].action is _IGNORE:
+            self.count_useless()
             return
-        payload, next_, complete = frame.payload, frame.next, frame.complete
-        if (next_ or frame.follows) and not stream.wire and stream.partial is None:
+        payload, has_element, complete = frame.payload, frame.next, frame.complete
+        is_payload = has_element or frame.follows
+        if is_payload and not stream.inbound_credit and stream.reassembly is None:
             self._refuse(stream, b"more elements than were requested")
             return
-        if frame.follows or stream.partial is not None:
-            whole = self._gather(stream, frame)
+        if frame.follows or stream.reassembly is not None:
+            whole = self._reassemble(stream, frame)
             if whole is None:
                 return
-            payload, next_, complete = whole
-            if stream.state is _GATHER:
-                self.open(stream, payload, complete)
+            payload, has_element, complete = whole
+            if stream.state is _REASSEMBLY:
+                self.open_remote(stream, payload, complete)
                 return
-        if not (next_ or complete):
-            self.useless()
-        elif stream.first is not None and not next_:
-            stream.last = True  # when the first element has been asked for
-        elif not next_:
-            self.finish(stream, Input.COMPLETE, None)
-        elif complete:
-            self.finish(stream, _LAST_ELEMENT, payload)
+        if not (has_element or complete):
+            self.count_useless()
+        elif stream.first_element is not None and not has_element:
+            stream.is_first_last = True  # it is delivered once the first element is requested
+        elif not has_element:
+            self._finish(stream, Input.COMPLETE, None)
+        elif complete or TABLE[stream.state, _NEXT].action is _FINISH:
+            self._finish(stream, _LAST, payload)
         else:
-            self.deliver(stream, payload)
+            self._deliver(stream, payload)
 
-    def gather(self, stream: Stream, payload: Payload, follows: bool) -> bool:
-        """Add a fragment; False if that was too much, and the stream has been refused."""
-        if stream.partial is None:
-            stream.partial = self.partials.begin()
+    def add_fragment(self, stream: Stream, payload: Payload, follows: bool) -> bool:
+        """Add a fragment; False if it exceeds a limit, and the stream has been refused."""
+        if stream.reassembly is None:
+            stream.reassembly = self.reassemblies.begin()
         try:
-            self.partials.add(stream.partial, payload, follows)
+            self.reassemblies.add(stream.reassembly, payload, follows)
         except ProtocolError as error:
             self._refuse(stream, str(error).encode())
-            if self.refused_again():
+            self._oversized_payloads += 1
+            if self._oversized_payloads > 1:
                 raise
             return False
         return True
 
-    def _gather(self, stream: Stream, frame: PayloadFrame) -> tuple[Payload, bool, bool] | None:
-        if not self.gather(stream, frame.payload, frame.follows):
+    def _reassemble(self, stream: Stream, frame: PayloadFrame) -> tuple[Payload, bool, bool] | None:
+        """The whole payload, whether it is an element, and whether it is the last one."""
+        if not self.add_fragment(stream, frame.payload, frame.follows):
             return None
-        partial = stream.partial
-        if partial is None:
+        reassembly = stream.reassembly
+        if reassembly is None:
             return None
-        partial.next |= frame.next
-        partial.complete |= frame.complete
+        reassembly.next |= frame.next
+        reassembly.complete |= frame.complete
         if frame.follows:
             return None
-        self.let_go(stream)
-        return partial.whole(), partial.next, partial.complete
+        self._end_reassembly(stream)
+        return reassembly.whole(), reassembly.next, reassembly.complete
 
-    def deliver(self, stream: Stream, payload: Payload) -> None:
-        """An element has come."""
-        state, action = TABLE[stream.state, _ELEMENT_IN]
-        if action is _FINISH:
-            self.finish(stream, _LAST_ELEMENT, payload)
-            return
-        del state
-        stream.wire -= 1
-        self.flood.useful()
-        self.run(stream.id).add(payload)
-        if stream.wanted and stream.wire < TOP_UP_LEVEL:
-            self.ask(stream)
+    def _deliver(self, stream: Stream, payload: Payload) -> None:
+        stream.inbound_credit -= 1
+        self.useless_frames.useful()
+        self.elements_event(stream.id).add(payload)
+        if stream.unsent_demand and stream.inbound_credit < TOP_UP_LEVEL:
+            self.schedule_request(stream)
 
-    def run(self, stream_id: int) -> Elements:
-        """Where the next elements of a stream go: together with those that came just before."""
+    def elements_event(self, stream_id: int) -> Elements:
+        """The event for the next elements of a stream: the last one if it is of that stream."""
         events = self.events
         if events:
             last = events[-1]
             if type(last) is Elements and last.stream_id == stream_id and not last.complete:
                 return last
-        started = Elements(stream_id, [])
-        events.append(started)
-        return started
+        event = Elements(stream_id, [])
+        events.append(event)
+        return event
 
-    def finish(self, stream: Stream, input_: Input, payload: Payload | None) -> None:
-        self.flood.useful()
+    def _finish(self, stream: Stream, input_: Input, payload: Payload | None) -> None:
+        self.useless_frames.useful()
         if payload is None:
             self.events.append(Completed(stream.id))
         else:
-            elements = self.run(stream.id)
+            elements = self.elements_event(stream.id)
             elements.add(payload)
             elements.complete = True
-        self.move(stream, input_)
+        self._move(stream, input_)
 
     def on_request_n(self, frame: RequestN) -> None:
-        stream = self.streams.live.get(frame.stream_id)
-        if stream is None or not self.move(stream, Input.REQUEST_N):
-            self.useless()
+        stream = self.open.by_id.get(frame.stream_id)
+        if stream is None or not self._move(stream, Input.REQUEST_N):
+            self.count_useless()
             return
-        stream.credit = min(stream.credit + frame.n, UNBOUNDED)
-        if stream.state in SENDING_STATES and stream.granted <= self.low:
-            self.wait(stream)
+        stream.peer_demand = min(stream.peer_demand + frame.n, UNBOUNDED)
+        if stream.state in SENDING_STATES and stream.outbound_credit <= self._low_credit:
+            self._schedule_grant(stream)
 
     def on_cancel(self, frame: Cancel) -> None:
-        stream = self.streams.live.get(frame.stream_id)
-        if stream is None or not self._ended(stream, Input.CANCEL, ErrorCode.CANCELED, _CUT_SHORT):
-            self.useless()
+        stream = self.open.by_id.get(frame.stream_id)
+        code, data = ErrorCode.CANCELED, _CHANNEL_CANCELLED
+        if stream is None or not self._end_by_peer(stream, Input.CANCEL, code, data):
+            self.count_useless()
 
     def on_error(self, frame: Error) -> None:
-        stream = self.streams.live.get(frame.stream_id)
-        if stream is None or not self._ended(stream, Input.ERROR, frame.code, frame.data):
-            self.useless()
+        stream = self.open.by_id.get(frame.stream_id)
+        if stream is None or not self._end_by_peer(stream, Input.ERROR, frame.code, frame.data):
+            self.count_useless()
 
-    def _ended(self, stream: Stream, input_: Input, code: int, data: bytes) -> bool:
-        """The peer ended the stream, or its half of it; False if that means nothing."""
-        if not (stream.mine or stream.size or stream.id in self.out.answers):
-            self.useless()  # opening and ending streams without end is no use either
-        action = self.move(stream, input_)
+    def _end_by_peer(self, stream: Stream, input_: Input, code: int, data: bytes) -> bool:
+        """End the stream, or one direction of it; False if that has no effect."""
+        has_output = stream.queued_bytes or stream.id in self.output.responses
+        if not (stream.is_local or has_output):
+            self.count_useless()  # opening streams only to end them has no effect either
+        action = self._move(stream, input_)
         if action in (Action.FAIL_RECEIVING, Action.ABORT):
             self.events.append(Failed(stream.id, code, data))
         if action in (Action.STOP_SENDING, Action.ABORT):
-            self.out.clear(stream)
+            self.output.clear(stream)
             self.events.append(Cancelled(stream.id))
         return action is not _IGNORE
 
     def _refuse(self, stream: Stream, reason: bytes) -> None:
-        """The peer broke a rule on this stream: it ends, and both sides are told."""
-        receiving, sending = stream.state in RECEIVING_STATES, stream.state in SENDING_STATES
-        action = self.move(stream, Input.VIOLATION)
+        """End a stream on which the peer broke a rule, and report that to both sides."""
+        is_receiving = stream.state in RECEIVING_STATES
+        is_sending = stream.state in SENDING_STATES
+        action = self._move(stream, Input.VIOLATION)
         if action is Action.REFUSE_ERROR:
-            self.refuse(stream.id, ErrorCode.INVALID, reason)
+            self.refuse_request(stream.id, ErrorCode.INVALID, reason)
         else:
-            self.flood.allow(1024)
-            self.out.signal(encode(Cancel(stream.id)))
-        if receiving:
+            self.useless_frames.expect(1024)
+            self.output.put_signal(encode(Cancel(stream.id)))
+        if is_receiving:
             self.events.append(Failed(stream.id, ErrorCode.INVALID, reason, local=True))
-        if sending:
+        if is_sending:
             self.events.append(Cancelled(stream.id))
 
-    def refuse(self, stream_id: int, code: int, reason: bytes) -> None:
+    def refuse_request(self, stream_id: int, code: int, reason: bytes) -> None:
         """Answer a request that is not served."""
-        self.out.signal(encode(self.error(stream_id, code, reason)))
+        self.output.put_signal(encode(self._error(stream_id, code, reason)))
 
-    def open(self, stream: Stream, payload: Payload, complete: bool) -> None:
-        """A request of the peer is whole: the application is told."""
+    def open_remote(self, stream: Stream, payload: Payload, complete: bool) -> None:
+        """A request of the peer is whole: pass it to the application."""
         model = stream.model
         complete = complete and model is _CHANNEL
         stream.state = RESPONDER_STATES[model]
         if model is _FNF:
-            self.forget(stream)
+            self._close(stream)
         self.events.append(RequestReceived(stream.id, model, payload, complete))
         if model is _RESPONSE:
-            stream.granted = 1
+            stream.outbound_credit = 1
         elif model is _CHANNEL:
-            stream.first = payload
-            stream.last = complete
-        self.wait(stream)
+            stream.first_element = payload
+            stream.is_first_last = complete
+        self._schedule_grant(stream)
+
+    def count_useless(self) -> None:
+        """Count a frame without effect; `ProtocolError` if there are too many."""
+        if self.useless_frames.exceeded_by_one(self.now):
+            raise ProtocolError("a flood of frames that lead to nothing")
+
+    # -- demand ------------------------------------------------------------------------------------
+    @property
+    def has_unsent_demand(self) -> bool:
+        return bool(self._requesting)
+
+    @property
+    def has_ungranted_demand(self) -> bool:
+        return bool(self._awaiting_grant)
+
+    def schedule_request(self, stream: Stream) -> None:
+        """Send a REQUEST_N for the stream when output is next taken."""
+        if not stream.is_requesting and stream.unsent_demand:
+            stream.is_requesting = True
+            self._requesting.append(stream)
+
+    def _schedule_grant(self, stream: Stream) -> None:
+        if not stream.is_awaiting_grant and stream.peer_demand:
+            stream.is_awaiting_grant = True
+            self._awaiting_grant.append(stream)
+
+    def send_demand(self) -> None:
+        """Queue the demand of the application: one REQUEST_N for each stream."""
+        requesting, self._requesting = self._requesting, []
+        for stream in requesting:
+            stream.is_requesting = False
+            demand, credit = stream.unsent_demand, stream.inbound_credit
+            if not demand or stream.state is _CLOSED:
+                continue
+            if not stream.is_started:  # not before its request
+                self.schedule_request(stream)
+            elif credit + demand <= MAX_31 or credit < TOP_UP_LEVEL:
+                n = min(demand, MAX_31 - credit)
+                stream.inbound_credit += n
+                stream.unsent_demand -= 0 if demand == UNBOUNDED else n
+                self.output.put_signal(encode(RequestN(stream.id, n)))
+
+    def grant_demand(self) -> None:
+        """Pass the peer's demand to the application, while little output is queued."""
+        room = self.limits.watermark - self.output.queued_bytes
+        for _ in range(len(self._awaiting_grant)):
+            if room <= 0:
+                return
+            stream = self._awaiting_grant.popleft()
+            stream.is_awaiting_grant = False
+            if not stream.peer_demand or stream.state is _CLOSED:
+                continue
+            most = min(self.limits.chunk - stream.outbound_credit, max(1, room // stream.mean_size))
+            n = min(stream.peer_demand, most)
+            stream.outbound_credit += n
+            stream.peer_demand -= 0 if stream.peer_demand == UNBOUNDED else n
+            room -= n * stream.mean_size
+            stream.mean_size = max(stream.mean_size >> 1, 32)
+            self.events.append(DemandReceived(stream.id, n))
+
+    # -- output ------------------------------------------------------------------------------------
+    def put_payload(self, stream: Stream, bits: int, payload: PayloadTuple, n: int = 0) -> int:
+        """Queue a request or an element, in fragments if it is large; its approximate size.
+
+        *bits* are the type and the flags of its frame.
+        """
+        data, metadata = payload
+        output, prefixed = self.output, self.output.length_prefixed
+        size = len(data) + HEADER + 4
+        if metadata is not None:
+            size += len(metadata) + 3
+        if size <= self.limits.mtu:
+            frame = encode_payload(stream.id, bits, payload, n, length_prefixed=prefixed)
+            output.put(stream, frame)
+            return size
+        head = decode(encode_payload(stream.id, bits, EMPTY_PAYLOAD, n))
+        if isinstance(head, Fragmentable):
+            whole = replace(head, payload=Payload(data, metadata))
+            output.put_fragments(stream, fragments(whole, self.limits.mtu), size)
+        return size
+
+    def _error(self, stream_id: int, code: int, data: bytes) -> Error:
+        return Error(stream_id, code, data[: self.limits.mtu - HEADER - 4])
+
+    def take_output(self, at_most: int) -> list[bytes]:
+        """Take frames to be sent: all of them, or a little more than *at_most* bytes."""
+        if self._requesting:
+            self.send_demand()
+        flushed: list[Stream] = []
+        responded: list[int] = []
+        frames = self.output.take(at_most, flushed, responded)
+        ended = len(responded)
+        if responded:
+            by_id = self.open.by_id
+            for stream_id in responded:
+                del by_id[stream_id]
+            self.open.remote_count -= ended
+        for stream in flushed:
+            if stream.state is _FLUSHING:
+                self._close(stream)
+                ended += not stream.is_local
+        if ended:
+            self.useless_frames.useful(ended)
+            self.useless_frames.expect(2 * ended)  # frames in flight before the peer sees the end
+        return frames
+
+    # -- states ------------------------------------------------------------------------------------
+    def _move(self, stream: Stream, input_: Input) -> Action:
+        state, action = TABLE[stream.state, input_]
+        if state is not stream.state:
+            if state is _CLOSED:
+                self._close(stream)
+            else:
+                stream.state = state
+                self._settle(stream)
+        return action
+
+    def _settle(self, stream: Stream) -> None:
+        """Drop what does not count in the stream's new state."""
+        state = stream.state
+        if state is _FLUSHING and not stream.frames:
+            self._close(stream)
+            return
+        if state not in RECEIVING_STATES and state is not _REASSEMBLY:
+            stream.inbound_credit = stream.unsent_demand = 0
+            stream.first_element = None
+            self._end_reassembly(stream)
+        if state not in SENDING_STATES:
+            stream.peer_demand = stream.outbound_credit = 0
+
+    def _close(self, stream: Stream) -> None:
+        stream.state = _CLOSED
+        if stream.reassembly is not None:
+            self._end_reassembly(stream)
+        output = self.output
+        if stream.frames or output.requests or output.responses:
+            output.clear(stream)
+        self.open.remove(stream)
+
+    def _end_reassembly(self, stream: Stream) -> None:
+        if stream.reassembly is not None:
+            self.reassemblies.end(stream.reassembly)
+            stream.reassembly = None
+
+    def end_all(self, code: int, data: bytes, *, local: bool) -> None:
+        """End every stream with the connection."""
+        for stream in list(self.open.by_id.values()):
+            if stream.state in RECEIVING_STATES:
+                self.events.append(Failed(stream.id, code, data, local))
+            if stream.state in SENDING_STATES:
+                self.events.append(Cancelled(stream.id))
+            self._close(stream)
+        self._requesting.clear()
+        self._awaiting_grant.clear()
+        self.output.drop_all()

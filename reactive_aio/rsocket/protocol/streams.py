@@ -1,4 +1,4 @@
-"""The streams of one connection: what is known of each, and which id the next one gets."""
+"""The streams of one connection: the account of each, and the ids of new ones."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -22,178 +22,184 @@ __all__ = (
 
 
 class FragmentedPayload:
-    """A payload on its way out in fragments, which are cut when their turn comes."""
+    """An outgoing payload in fragments, each made when it is sent."""
 
-    __slots__ = ("left", "pieces")
+    __slots__ = ("fragments", "remaining")
 
-    def __init__(self, pieces: Iterator[bytes], size: int) -> None:
-        self.pieces: Iterator[bytes] = pieces
-        self.left: int = size
+    def __init__(self, fragments: Iterator[bytes], size: int) -> None:
+        self.fragments: Iterator[bytes] = fragments
+        self.remaining: int = size
 
 
 class Stream:
-    """One stream, from one side: its state, its demand in both directions, its frames to send.
+    """One stream, from one side: its state, its demand in both directions, its output.
 
-    What most streams never need is a default of the class, for a request and its answer are a
+    What most streams never need is an attribute of the class: a request and its response are a
     stream too, and should not cost more than they must.
     """
 
     id: int
     model: InteractionModel
     state: State
-    mean: int = 0
-    """How large its elements are, about."""
+    mean_size: int = 0
+    """The approximate size of its elements."""
     frames: list[bytes | FragmentedPayload] | tuple[()] = ()
-    """What it has to say; a list only while that is something."""
+    """Its output; a list only while it has some."""
 
-    # What comes in.
-    wanted: int = 0
+    # In.
+    unsent_demand: int = 0
     """Demand of the application that has not been sent yet."""
-    wire: int = 0
-    """How many elements the peer may still send: credit, in the words of the wire."""
-    asking: bool = False
-    partial: "Reassembly | None" = None
-    first: Payload | None = None
-    """The first element of a channel, which came with the request, until it is asked for."""
-    last: bool = False
+    inbound_credit: int = 0
+    """The number of elements the peer may still send."""
+    is_requesting: bool = False
+    """Whether it is queued to send a REQUEST_N."""
+    reassembly: "Reassembly | None" = None
+    first_element: Payload | None = None
+    """The first element of a channel, which came with the request, until it is requested."""
+    is_first_last: bool = False
     """Whether that element is also the last."""
-    # What goes out.
-    credit: int = 0
-    """How many elements the peer wants that the application has not been asked for yet."""
-    granted: int = 0
-    """How many elements the application may still send."""
-    waiting: bool = False
-    size: int = 0
-    larges: int = 0
-    ready: bool = False
 
-    mine: bool = True
-    """Whether this side asked for it."""
-    started: bool = False
-    """Whether the peer knows of it."""
+    # Out.
+    peer_demand: int = 0
+    """Demand of the peer that has not been passed on to the application yet."""
+    outbound_credit: int = 0
+    """The number of elements the application may still send."""
+    is_awaiting_grant: bool = False
+    """Whether it is queued to pass on demand of the peer."""
+    queued_bytes: int = 0
+    fragmented_payloads: int = 0
+    is_ready: bool = False
+    """Whether it is in the rotation of streams with output."""
 
-    def __init__(self, stream_id: int, model: InteractionModel, state: State, mean: int) -> None:
+    is_local: bool = True
+    """Whether this side opened it."""
+    is_started: bool = False
+    """Whether its first frame has been sent or received."""
+
+    def __init__(
+        self, stream_id: int, model: InteractionModel, state: State, mean_size: int
+    ) -> None:
         self.id = stream_id
         self.model = model
         self.state = state
-        self.mean = mean
+        self.mean_size = mean_size
 
     def __repr__(self) -> str:
         return f"<Stream {self.id} {self.model.name} {self.state.name}>"
 
     def take(self, out: list[bytes], quantum: int) -> int:
-        """Move frames to *out* until they are at least *quantum* bytes; how many they are."""
-        self.started = True
+        """Move frames to *out* until they have at least *quantum* bytes; their size."""
+        self.is_started = True
         if not self.frames:
             return 0
         frames = self.frames
         taken = done = 0
-        before = self.size
+        before = self.queued_bytes
         while done < len(frames) and taken < quantum:
             head = frames[done]
             if isinstance(head, bytes):
-                piece: bytes | None = head
-                self.size -= len(head)
+                frame: bytes | None = head
+                self.queued_bytes -= len(head)
             else:
-                piece = self._cut(head)
-            if piece is not None:
-                out.append(piece)
-                taken += len(piece)
-            done += piece is None or piece is head
+                frame = self._next_fragment(head)
+            if frame is not None:
+                out.append(frame)
+                taken += len(frame)
+            done += frame is None or frame is head
         del frames[:done]
         if not frames:
             self.frames = ()
-        return before - self.size
+        return before - self.queued_bytes
 
-    def _cut(self, large: FragmentedPayload) -> bytes | None:
-        """The next fragment; None if there is no more."""
-        piece = next(large.pieces, None)
-        # The last piece takes with it what the headers of the others made the estimate miss.
-        gone = large.left if piece is None else min(len(piece), large.left)
-        large.left -= gone
-        self.size -= gone
-        self.larges -= piece is None
-        return piece
+    def _next_fragment(self, payload: FragmentedPayload) -> bytes | None:
+        """The next fragment; None if there are no more."""
+        fragment = next(payload.fragments, None)
+        # The size was an estimate, without the headers of all fragments: the last one settles it.
+        size = payload.remaining if fragment is None else min(len(fragment), payload.remaining)
+        payload.remaining -= size
+        self.queued_bytes -= size
+        self.fragmented_payloads -= fragment is None
+        return fragment
 
     def clear(self) -> int:
-        """Drop all frames that have not been sent; how many bytes they were."""
-        dropped = self.size
+        """Drop all frames that have not been sent; their size."""
+        dropped = self.queued_bytes
         self.frames = ()
-        self.size = self.larges = 0
+        self.queued_bytes = self.fragmented_payloads = 0
         return dropped
 
 
 class RemoteStream(Stream):
-    """One that the peer asked for."""
+    """A stream that the peer opened."""
 
-    mine = False
-    started = True
+    is_local = False
+    is_started = True
 
 
 class ExpectedResponse(Stream):
-    """A request of this side for one element, which waits in `Outbound.asks`, or has been sent."""
+    """A request of this side for one element, made by the fast path."""
 
     model = InteractionModel.RESPONSE
     state = State.REQUESTER_RESPONSE
-    wire = 1
-    started = True
+    inbound_credit = 1
+    is_started = True
 
     def __init__(self, stream_id: int) -> None:
         self.id = stream_id
 
 
 class OwedResponse(RemoteStream):
-    """A request of the peer for one element, which is whole."""
+    """A complete request of the peer for one element, read by the fast path."""
 
     model = InteractionModel.RESPONSE
     state: State = RESPONDER_STATES[InteractionModel.RESPONSE]
-    granted = 1
+    outbound_credit = 1
 
     def __init__(self, stream_id: int) -> None:
         self.id = stream_id
 
 
 STREAM_ID_STEP: Final = 2
-"""From one id of a side to its next one."""
+"""Each side has every other id."""
 
 
 class Streams:
-    """Those that live, by their id."""
+    """The open streams by their ids."""
 
-    __slots__ = ("_first", "last", "live", "next", "theirs")
+    __slots__ = ("_first_id", "by_id", "last_id", "next", "remote_count")
 
     def __init__(self, *, client: bool, last: int = MAX_31) -> None:
-        self._first = 1 if client else 2
-        self.next: int = self._first
+        self._first_id = 1 if client else 2
+        self.next: int = self._first_id
         """The id to be tried next."""
-        self.last: int = last
-        """The highest id; then ids begin again, those in use being passed over."""
-        self.live: dict[int, Stream] = {}
-        self.theirs: int = 0
-        """How many of them the peer asked for."""
+        self.last_id: int = last
+        """The highest id; after it, ids begin again, and those in use are left out."""
+        self.by_id: dict[int, Stream] = {}
+        self.remote_count: int = 0
+        """The number of streams that the peer opened."""
 
-    def mine(self, stream_id: int) -> bool:
-        """Whether *stream_id* is one that this side gives out."""
-        return stream_id & 1 == self._first & 1
+    def is_local_id(self, stream_id: int) -> bool:
+        """Whether *stream_id* is one of this side's."""
+        return stream_id & 1 == self._first_id & 1
 
     def next_id(self) -> int:
-        """Give out an id."""
-        for _ in range(len(self.live) + 1):
+        """Use up an id."""
+        for _ in range(len(self.by_id) + 1):
             stream_id = self.next
             self.next += STREAM_ID_STEP
-            if self.next > self.last:
-                self.next = self._first
-            if stream_id not in self.live:
+            if self.next > self.last_id:
+                self.next = self._first_id
+            if stream_id not in self.by_id:
                 return stream_id
-        raise NoStreamLeft(f"all {len(self.live)} stream ids are in use: open another connection")
+        raise NoStreamLeft(f"all {len(self.by_id)} stream ids are in use: open another connection")
 
     def add(self, stream: Stream) -> None:
-        self.live[stream.id] = stream
-        self.theirs += not stream.mine
+        self.by_id[stream.id] = stream
+        self.remote_count += not stream.is_local
 
     def remove(self, stream: Stream) -> bool:
-        """Forget *stream*; whether it was known."""
-        if self.live.pop(stream.id, None) is None:
+        """Remove *stream*; whether it was open."""
+        if self.by_id.pop(stream.id, None) is None:
             return False
-        self.theirs -= not stream.mine
+        self.remote_count -= not stream.is_local
         return True

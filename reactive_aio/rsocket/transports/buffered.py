@@ -1,6 +1,6 @@
 """What transports without a socket share: the output buffer, and tasks that receive and send."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from ..._core.loop import Future
@@ -48,6 +48,11 @@ class BufferedTransport:
     def close(self) -> None:
         self._is_closing = True
         self._output_changed()
+
+    def get_extra_info(self, name: str) -> Any:
+        """The information that asyncio calls *name*; None if it is not available."""
+        del name
+        return None
 
     # -- for the subclass --------------------------------------------------------------------------
     def _split(self, data: bytes) -> list[bytes]:

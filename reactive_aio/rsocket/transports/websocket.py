@@ -189,7 +189,7 @@ class WebSocketTransport(SocketProtocol):
         """Count an empty fragment or a ping, which has its response; only a flood is refused."""
         now = self.driver.loop_handle.time()
         self.driver.connection.note_activity(now)
-        if self._useless_frames.useless(now):
+        if self._useless_frames.exceeded_by_one(now):
             self.fail(POLICY, "a flood of frames that lead to nothing")
         elif self._is_writing_paused and (
             self._socket.get_write_buffer_size() > self._limits.max_backlog

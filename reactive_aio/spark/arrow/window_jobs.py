@@ -82,7 +82,7 @@ class WindowJobs:
         with explained(self._jobs.df):
             server = self._servers.pop(start)
             try:
-                server.getResult()
+                JobRunner.require_all_sent(server)
             finally:
                 release(self._jobs.context, server)  # which holds the rows
             if error is not None:

@@ -3,7 +3,8 @@
 from functools import partial
 from typing import Any
 
-from ..._core.upstreams.coordinator import Coordinator, InnerSubscriber
+from ..._core.upstreams.coordinator import Coordinator
+from ..._core.upstreams.inner_subscriber import InnerSubscriber
 from ...flow import Flow
 from ...stage import Downstream
 from .micro_batch import MicroBatch

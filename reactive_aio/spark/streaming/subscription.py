@@ -28,7 +28,7 @@ class StreamSubscription(FlowSubscription):
         self._name = plan.name
         self._loop_handle = LoopHandle(f"{plan.name}()")
         on_batch = partial(self._loop_handle.call_soon_threadsafe, _weakly(self._on_batch))
-        self._run = QueryRun(plan, on_batch, self._loop_handle.loop.is_closed)
+        self._run = QueryRun(plan, on_batch, self._loop_handle.event_loop.is_closed)
         self._threads = CallThreads(self._loop_handle, plan.name, size=1, interrupt=self._run.stop)
         self._demand = Demand()
         self._is_started = False
