@@ -31,7 +31,7 @@ class TimeSlice:
         self.slice_checked_at = self.slice_end = 0.0
 
     def start_slice(self) -> None:
-        """Start a slice: the event loop has just had a turn."""
+        """Start a slice; the event loop has just run other work."""
         self.is_slice_over = False
         self.slice_checked_at = now = _clock()
         self.slice_end = now + TIME_SLICE

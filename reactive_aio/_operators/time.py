@@ -201,7 +201,7 @@ class _BufferTimeout(Coordinator[list[Any]]):
 
     def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
         self._apply(self._state.add(len(inner.elements) - self._state.held))
-        self._apply(self._state.ended())
+        self._apply(self._state.end())
         self._emit_lists()
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:

@@ -466,7 +466,7 @@ def main(words: list[str]) -> int:
         for guard in chosen:
             verdict = prove(guard, copy)
             verdicts.append(verdict)
-            sys.stdout.write(f"{guard.name}: {verdict.failed or 'NOBODY NOTICED'}\n")
+            sys.stdout.write(f"{guard.name}: {verdict.failed or 'NO TEST FAILED'}\n")
             sys.stdout.flush()
     if not words:
         TABLE.write_text("\n".join(lines(verdicts)) + "\n")

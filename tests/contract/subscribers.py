@@ -1,4 +1,4 @@
-"""Subscribers with one thing to do in one signal, and publishers by hand."""
+"""Subscribers that run one action in one signal, and publishers under the test's control."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
@@ -16,7 +16,7 @@ Act = Callable[["Acting"], object]
 
 
 class Acting(SubscriberProbe[Any]):
-    """Calls an act with itself at the end of each signal for which there is one."""
+    """Calls its action for a signal, if it has one, at the end of that signal."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ BOTH: tuple[type[Acting], ...] = (Acting, AsyncActing)
 
 
 class Source:
-    """Numbers from 0, and whether whoever pulled them has cleaned up."""
+    """Numbers from 0, and whether their consumer has cleaned up."""
 
     def __init__(self, n: float = float("inf")) -> None:
         self.n = n
@@ -135,24 +135,24 @@ class Source:
 
 
 class Unmade(FlowSubscription):
-    """Pushes elements that are made when their turn comes."""
+    """Pushes elements that are created when they are delivered."""
 
     def __init__(
         self, downstream: Downstream[int], numbers: Generator[int, None, None], n: float
     ) -> None:
         self.downstream = downstream
         self.numbers = numbers
-        self.left = n
+        self.remaining = n
 
     def request(self, n: int, /) -> None:
-        count = int(min(n, self.left))
-        self.left -= count
+        count = int(min(n, self.remaining))
+        self.remaining -= count
         self.downstream.push_from(self.numbers, count)
         if not count:
             self.processed()
 
     def processed(self) -> None:
-        if not self.left:
+        if not self.remaining:
             self.numbers.close()
             self.downstream.complete()
 
@@ -191,7 +191,7 @@ def tasks() -> set["asyncio.Task[Any]"]:
 
 
 def foreign(publisher: Any) -> Flow[Any]:
-    """A flow of somebody else's publisher."""
+    """A flow of a foreign publisher."""
     return from_publisher(publisher)
 
 

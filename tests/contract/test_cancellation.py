@@ -33,11 +33,11 @@ every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys(
 both = pytest.mark.parametrize("kind", BOTH)
 
 
-# -- cancelling by hand ----------------------------------------------------------------------------
+# -- cancel() called in a test -------------------------------------------------------------------
 @every_shape
 @both
 @pytest.mark.parametrize("at", range(6))
-async def test_cancelling_inside_a_signal_silences_and_cleans_up(
+async def test_cancel_inside_a_signal_stops_signals_and_cleans_up(
     shape: Shape, kind: type[Acting], at: int
 ) -> None:
     """1.8, 3.12: in on_subscribe (0), and in each on_next."""
@@ -57,7 +57,7 @@ async def test_cancelling_inside_a_signal_silences_and_cleans_up(
 
 @every_shape
 @both
-async def test_cancelling_after_any_number_of_turns(shape: Shape, kind: type[Acting]) -> None:
+async def test_cancel_after_any_number_of_turns(shape: Shape, kind: type[Acting]) -> None:
     """1.8, 3.13: whatever is under way at that moment."""
     for number in range(1, 25):
         source = Source(8)
@@ -74,7 +74,7 @@ async def test_cancelling_after_any_number_of_turns(shape: Shape, kind: type[Act
 
 
 def nothing(_loop: asyncio.AbstractEventLoop, _context: dict[str, Any]) -> None:
-    """Hear nothing."""
+    """Ignore the argument."""
 
 
 @settings(max_examples=80)
@@ -130,7 +130,7 @@ def test_any_sequence_of_calls_keeps_the_contract(
 
 
 @every_shape
-async def test_cancel_before_the_first_step_of_anything(shape: Shape) -> None:
+async def test_cancel_before_the_first_step(shape: Shape) -> None:
     """3.13: a task cancelled before its first step runs nothing, not even a finally."""
     source = Source()
     subscriber = Acting()
@@ -149,7 +149,7 @@ async def test_cancel_before_the_first_step_of_anything(shape: Shape) -> None:
 
 @every_shape
 @both
-async def test_a_subscriber_is_freed_without_the_garbage_collector(
+async def test_a_cancelled_subscriber_is_freed_without_the_garbage_collector(
     shape: Shape, kind: type[Acting]
 ) -> None:
     """3.13: once it is cancelled or has ended, though its subscription is still held."""
@@ -171,7 +171,7 @@ async def test_a_subscriber_is_freed_without_the_garbage_collector(
         gc.enable()
 
 
-async def test_cancelling_does_not_cut_a_suspended_on_next() -> None:
+async def test_cancel_does_not_interrupt_a_suspended_on_next() -> None:
     """DESIGN: what the subscriber does is the subscriber's; it runs to its end."""
     for made in (flow(9), flow(9).map_async(itself), flow(9).boundary(2)):
         ended: list[str] = []
@@ -200,7 +200,7 @@ async def test_cancelling_does_not_cut_a_suspended_on_next() -> None:
             go.clear()
 
 
-async def test_upstream_is_let_go_while_an_on_next_is_still_suspended() -> None:
+async def test_upstream_is_cancelled_while_on_next_is_suspended() -> None:
     """3.12: cancel() does not wait for the subscriber."""
     for shape in ("pulled", "boundary"):
         go = asyncio.Event()
@@ -219,7 +219,7 @@ async def test_upstream_is_let_go_while_an_on_next_is_still_suspended() -> None:
         assert subscriber.signals == [0]
 
 
-async def test_upstream_is_let_go_while_a_mapper_is_still_being_cancelled() -> None:
+async def test_upstream_is_cancelled_while_a_mapper_is_being_cancelled() -> None:
     """3.12: a stage may take its time over its cancellation."""
     for chain in (Source.pull, Source.push):
         source = Source()
@@ -231,8 +231,8 @@ async def test_upstream_is_let_go_while_a_mapper_is_still_being_cancelled() -> N
         assert tasks() == set()
 
 
-async def test_a_drain_that_rests_ends_at_once() -> None:
-    """3.12, cleanup: between two turns nobody waits for the next one."""
+async def test_a_suspended_drain_ends_at_once() -> None:
+    """3.12, cleanup: between two turns, no task waits for the next one."""
     source = Source()
     subscriber = SubscriberProbe[int]()
     source.pull().subscribe(subscriber)
@@ -241,7 +241,7 @@ async def test_a_drain_that_rests_ends_at_once() -> None:
     assert source.closed == 1
 
 
-async def test_a_mapper_that_swallows_its_cancellation_causes_no_signal() -> None:
+async def test_a_mapper_that_swallows_its_cancellation_sends_no_signal() -> None:
     """1.8."""
 
     async def stubborn(x: int) -> int:
@@ -261,7 +261,7 @@ async def test_a_mapper_that_swallows_its_cancellation_causes_no_signal() -> Non
         assert tasks() == set()
 
 
-async def test_a_source_that_swallows_its_cancellation_causes_no_signal() -> None:
+async def test_a_source_that_swallows_its_cancellation_sends_no_signal() -> None:
     """1.8."""
 
     async def stubborn() -> AsyncIterator[int]:
@@ -282,7 +282,7 @@ async def test_a_source_that_swallows_its_cancellation_causes_no_signal() -> Non
         assert tasks() == set()
 
 
-async def test_a_source_that_fails_while_it_is_cleaned_up_is_told(
+async def test_an_error_in_the_cleanup_of_a_source_is_reported(
     expects_loop_errors: list[Any],
 ) -> None:
     """3.15: cancel() returns normally, and the error is not lost."""
@@ -299,7 +299,7 @@ async def test_a_source_that_fails_while_it_is_cleaned_up_is_told(
     assert subscriber.signals == [0, 1]
 
 
-async def test_a_task_island_told_twice_lets_go_once() -> None:
+async def test_a_task_island_cancelled_twice_releases_once() -> None:
     """3.7: and aclose waits for asynchronous cleanup."""
     cleaned: list[str] = []
 
@@ -326,7 +326,7 @@ async def test_a_task_island_told_twice_lets_go_once() -> None:
         cleaned.clear()
 
 
-async def test_waiting_for_cleanup_can_be_cancelled_and_cancels_nothing() -> None:
+async def test_cancelling_the_wait_for_cleanup_does_not_cancel_the_cleanup() -> None:
     cleaned: list[str] = []
     go = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Every callback runs in the context in which the subscriber subscribed, whoever causes it."""
+"""Every callback runs in the context in which the subscriber subscribed, whatever its cause."""
 
 import asyncio
 import contextvars
@@ -14,7 +14,7 @@ from tests.contract.subscribers import SHAPES, Acting, AsyncActing, Source, turn
 Shape = Callable[[Source], Flow[int]]
 every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
 
-WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
+WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="unset")
 
 
 def who(seen: list[str]) -> Callable[[Any], Any]:
@@ -30,7 +30,7 @@ def who(seen: list[str]) -> Callable[[Any], Any]:
 async def test_every_callback_runs_in_the_context_of_the_subscriber(
     shape: Shape, kind: type[Acting]
 ) -> None:
-    """Whoever asks, from wherever: the values are those of subscribe()."""
+    """Whatever requests, from any thread: the values are those of subscribe()."""
     seen: list[str] = []
 
     def note(_: Acting) -> None:
@@ -50,7 +50,7 @@ async def test_every_callback_runs_in_the_context_of_the_subscriber(
         chain.subscribe(subscriber)
 
     def ask(n: int) -> None:
-        WHO.set("somebody else")
+        WHO.set("another caller")
         subscriber.request(n)
 
     contextvars.copy_context().run(subscribe)
@@ -159,7 +159,9 @@ PLACES: dict[str, Callable[[], Flow[Any]]] = {
 
 
 @pytest.mark.parametrize("made", PLACES.values(), ids=PLACES.keys())
-async def test_so_does_what_runs_later_or_beside(made: Callable[[], Flow[Any]]) -> None:
+async def test_deferred_and_concurrent_callbacks_run_in_the_subscriber_s_context(
+    made: Callable[[], Flow[Any]],
+) -> None:
     SEEN.clear()
     subscriber = Acting(on_next=look, on_complete=look)
 
@@ -168,7 +170,7 @@ async def test_so_does_what_runs_later_or_beside(made: Callable[[], Flow[Any]]) 
         made().subscribe(subscriber)
 
     contextvars.copy_context().run(subscribe)
-    WHO.set("somebody else")
+    WHO.set("another caller")
     subscriber.request(100)
     await asyncio.wait_for(subscriber.end(), 10)
     await turns()
@@ -177,7 +179,9 @@ async def test_so_does_what_runs_later_or_beside(made: Callable[[], Flow[Any]]) 
 
 
 @pytest.mark.parametrize("made", PLACES.values(), ids=PLACES.keys())
-async def test_and_under_an_async_for(made: Callable[[], Flow[Any]]) -> None:
+async def test_deferred_callbacks_under_async_for_run_in_the_consumer_s_context(
+    made: Callable[[], Flow[Any]],
+) -> None:
     SEEN.clear()
 
     async def consume() -> None:

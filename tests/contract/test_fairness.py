@@ -1,4 +1,4 @@
-"""An endless or heavy flow starves nobody."""
+"""An endless or heavy flow does not block the event loop."""
 
 import asyncio
 import itertools
@@ -22,7 +22,7 @@ BEATS = 15
 
 
 class Deaf(SubscriberProbe[int]):
-    """Asks for everything and keeps nothing."""
+    """Requests everything and keeps nothing."""
 
     def on_next(self, element: int, /) -> None:
         return None
@@ -76,7 +76,7 @@ MANNERS: dict[str, Callable[[Flow[int]], Flow[int]]] = {
 @pytest.mark.parametrize("manner", MANNERS.values(), ids=MANNERS.keys())
 @every_shape
 @pytest.mark.parametrize("kind", [Deaf, DeafAsync])
-async def test_an_endless_flow_starves_nobody(
+async def test_an_endless_flow_does_not_block_the_loop(
     shape: Shape, manner: Callable[[Flow[int]], Flow[int]], kind: type[Any]
 ) -> None:
     subscriber = kind()
@@ -92,7 +92,7 @@ async def test_an_endless_flow_starves_nobody(
 
 @pytest.mark.parametrize("manner", MANNERS.values(), ids=MANNERS.keys())
 @every_shape
-async def test_an_endless_async_for_starves_nobody(
+async def test_an_endless_async_for_does_not_block_the_loop(
     shape: Shape, manner: Callable[[Flow[int]], Flow[int]]
 ) -> None:
     async def consume() -> None:
@@ -108,8 +108,8 @@ async def test_an_endless_async_for_starves_nobody(
 
 
 @every_shape
-async def test_one_by_one_requests_starve_nobody(shape: Shape) -> None:
-    """A subscriber that asks for the next inside each on_next keeps the flow going for ever."""
+async def test_requests_of_one_do_not_block_the_loop(shape: Shape) -> None:
+    """A subscriber that requests one element inside each on_next keeps the flow running."""
 
     class Greedy(Deaf):
         def on_next(self, element: int, /) -> None:
@@ -123,7 +123,7 @@ async def test_one_by_one_requests_starve_nobody(shape: Shape) -> None:
 
 
 def obliging(downstream: Any) -> Any:
-    """Sends whatever it is asked for, at once."""
+    """Sends all requested elements at once."""
 
     class Obliging(FlowSubscription):
         def request(self, n: int, /) -> None:
@@ -136,7 +136,7 @@ def obliging(downstream: Any) -> Any:
 
 @pytest.mark.parametrize("kind", [Deaf, DeafAsync])
 @pytest.mark.parametrize("manner", ["as it is", "mapped", "all dropped", "heavy"])
-async def test_a_source_that_sends_inside_request_starves_nobody(
+async def test_a_source_that_sends_inside_request_does_not_block_the_loop(
     manner: str, kind: type[Any]
 ) -> None:
     """It always has more at hand, and never gives a turn of its own."""

@@ -18,7 +18,7 @@ def watched(request: int = 5) -> tuple[PublisherProbe[Any], SubscriberProbe[Any]
     return publisher, subscriber
 
 
-async def test_a_foreign_publisher_is_asked_and_heard() -> None:
+async def test_a_foreign_publisher_receives_requests_and_is_received() -> None:
     publisher, subscriber = watched()
     await turns()
     assert 0 < publisher.requested <= 256
@@ -94,7 +94,7 @@ async def test_a_publisher_that_raises_in_subscribe_has_failed() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["request", "cancel"])
-async def test_a_subscription_that_raises_is_a_violation_of_theirs(
+async def test_a_foreign_subscription_that_raises_is_a_violation(
     wrong: str, expects_loop_errors: list[Any]
 ) -> None:
     """3.15, 3.16."""
@@ -125,7 +125,7 @@ async def test_a_subscription_that_raises_is_a_violation_of_theirs(
 @pytest.mark.parametrize(
     "error", [asyncio.CancelledError(), KeyboardInterrupt(), StopIteration(), "text"]
 )
-async def test_whatever_a_stranger_fails_with_arrives_as_an_error(error: Any) -> None:
+async def test_any_value_in_on_error_arrives_as_an_exception(error: Any) -> None:
     """1.4: it means nothing to the loops it passes through."""
     publisher, subscriber = watched()
     await turns()
@@ -165,7 +165,7 @@ async def test_signals_from_another_thread_arrive_on_the_loop_in_their_order() -
     assert where == {here}
 
 
-async def test_a_publisher_that_completes_inside_subscribe_is_right() -> None:
+async def test_a_publisher_may_complete_inside_subscribe() -> None:
     class Immediate:
         def subscribe(self, subscriber: Any, /) -> None:
             subscriber.on_subscribe(self)
@@ -179,7 +179,7 @@ async def test_a_publisher_that_completes_inside_subscribe_is_right() -> None:
         assert await subscriber.end() == ["|"]
 
 
-async def test_a_publisher_that_cancels_its_subscriber_s_flow_while_subscribed_to() -> None:
+async def test_a_publisher_may_cancel_its_subscriber_s_flow_inside_subscribe() -> None:
     """Re-entrancy: downstream leaves from inside the upstream's subscribe()."""
     cancelled: list[str] = []
 

@@ -82,7 +82,7 @@ async def test_an_on_subscribe_cancelled_from_outside_is_reported() -> None:
         assert isinstance(subscriber.error, Interrupted)
 
 
-async def test_a_cancelled_subscriber_hears_of_no_interruption() -> None:
+async def test_a_cancelled_subscriber_receives_no_interruption() -> None:
     """1.8."""
     subscriber = Acting(3, on_subscribe=lambda self: asyncio.sleep(3600))
     flow().subscribe(subscriber)
@@ -96,7 +96,7 @@ async def test_a_cancelled_subscriber_hears_of_no_interruption() -> None:
 
 @every_shape
 @both
-def test_a_loop_that_closes_leaves_nothing_open(shape: Shape, kind: type[Acting]) -> None:
+def test_closing_the_loop_leaves_nothing_open(shape: Shape, kind: type[Acting]) -> None:
     """asyncio.run() cancels all tasks at its end; nothing hangs, nothing is left unawaited."""
     source = Source()
 
@@ -138,7 +138,7 @@ async def test_no_task_outlives_its_subscription(shape: Shape, kind: type[Acting
 
 
 async def test_abandoned_subscriptions_are_collected() -> None:
-    """No registry keeps what nobody refers to: sources without a task of their own."""
+    """No registry keeps an unreferenced subscription: sources without a task of their own."""
     source = Source()
     gone: list[weakref.ref[Acting]] = []
     for shape in ("pulled", "boundary"):

@@ -143,14 +143,16 @@ class TestTheEnd:
         return r.from_aiter(numbers)
 
     @pytest.mark.parametrize("boundary", [False, True])
-    async def test_a_completion_waits_for_what_it_cut_off(self, boundary: bool) -> None:
+    async def test_a_completion_waits_for_the_cleanup_of_cancelled_upstreams(
+        self, boundary: bool
+    ) -> None:
         log: list[str] = []
         flow = self.slow_to_leave(log)
         async for _ in (flow.boundary(3) if boundary else flow).take(2):
             pass
         assert log == ["cleaned up"]
 
-    async def test_a_failure_waits_for_the_others(self) -> None:
+    async def test_a_failure_waits_for_the_cleanup_of_the_other_upstreams(self) -> None:
         log: list[str] = []
         failing: Flow[int] = self.slow_to_leave([]).take(3).concat_with(r.error(OSError("no")))
         with pytest.raises(OSError, match="no"):
@@ -158,7 +160,7 @@ class TestTheEnd:
                 pass
         assert log == ["cleaned up"]
 
-    async def test_a_failure_waits_for_the_others_in_an_awaited_sink(self) -> None:
+    async def test_a_failure_waits_for_the_other_upstreams_in_an_awaited_sink(self) -> None:
         log: list[str] = []
         failing: Flow[int] = self.slow_to_leave([]).take(3).concat_with(r.error(OSError("no")))
         with pytest.raises(OSError, match="no"):

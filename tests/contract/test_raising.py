@@ -1,4 +1,4 @@
-"""2.13: a subscriber that raises is cancelled, its error told once, and nobody else is harmed."""
+"""2.13: a subscriber that raises is cancelled and reported once; others are not affected."""
 
 import asyncio
 import gc
@@ -27,7 +27,7 @@ def raises(_: Acting) -> None:
 @every_shape
 @both
 @pytest.mark.parametrize("signal", ["on_subscribe", "on_next", "on_complete"])
-async def test_raising_cancels_and_is_told(
+async def test_a_subscriber_that_raises_is_cancelled_and_reported(
     shape: Shape, kind: type[Acting], signal: str, expects_loop_errors: list[Any]
 ) -> None:
     source = Source(3)
@@ -47,7 +47,7 @@ async def test_raising_cancels_and_is_told(
 
 @every_shape
 @both
-async def test_raising_in_on_error_is_told(
+async def test_raising_in_on_error_is_reported(
     shape: Shape, kind: type[Acting], expects_loop_errors: list[Any]
 ) -> None:
     def fails(x: int) -> int:
@@ -63,10 +63,10 @@ async def test_raising_in_on_error_is_told(
 
 
 @both
-async def test_raising_does_not_harm_whoever_requested(
+async def test_raising_does_not_affect_the_caller_of_request(
     kind: type[Acting], expects_loop_errors: list[Any]
 ) -> None:
-    """3.16: request() returns normally, and upstream hears nothing of it as a signal."""
+    """3.16: request() returns normally, and upstream receives no signal for it."""
     seen: list[int] = []
 
     def look(x: int) -> int:
@@ -83,7 +83,9 @@ async def test_raising_does_not_harm_whoever_requested(
     assert len(seen) <= 3
 
 
-async def test_one_subscriber_that_raises_harms_no_other(expects_loop_errors: list[Any]) -> None:
+async def test_a_subscriber_that_raises_does_not_affect_others(
+    expects_loop_errors: list[Any],
+) -> None:
     chain = flow(5).boundary(2)
     bad, good = Acting(UNBOUNDED, on_next=raises), Acting(UNBOUNDED)
     chain.subscribe(bad)
@@ -95,7 +97,7 @@ async def test_one_subscriber_that_raises_harms_no_other(expects_loop_errors: li
 
 
 @both
-async def test_a_stop_iteration_of_a_subscriber_is_told_too(
+async def test_a_stop_iteration_of_a_subscriber_is_reported(
     kind: type[Acting], expects_loop_errors: list[Any]
 ) -> None:
     """It must not look like the end of the source, nor like the end of the drain."""
@@ -111,7 +113,7 @@ async def test_a_stop_iteration_of_a_subscriber_is_told_too(
     assert isinstance(told["exception"], StopIteration | RuntimeError)
 
 
-async def test_cancelling_and_then_raising_is_told(expects_loop_errors: list[Any]) -> None:
+async def test_raising_after_cancel_is_reported(expects_loop_errors: list[Any]) -> None:
     def both_ways(self: Acting) -> None:
         self.cancel()
         raise Wrong
@@ -128,7 +130,7 @@ class Stop(BaseException):
     """As KeyboardInterrupt: not an error of the subscriber's."""
 
 
-async def test_what_stops_the_program_is_raised_and_the_source_is_let_go() -> None:
+async def test_a_program_stopping_error_is_raised_and_the_source_is_released() -> None:
     def stops(_: Acting) -> None:
         raise Stop
 
@@ -141,7 +143,7 @@ async def test_what_stops_the_program_is_raised_and_the_source_is_let_go() -> No
     assert source.closed == 1
 
 
-async def test_what_stops_the_program_in_a_task_is_no_completion(
+async def test_a_program_stopping_error_in_a_task_is_not_a_completion(
     expects_loop_errors: list[Any],
 ) -> None:
     async def stops(x: int) -> int:
@@ -186,8 +188,8 @@ async def test_an_error_at_every_point_of_a_source_fails_the_flow() -> None:
             assert isinstance(subscriber.error, Wrong)
 
 
-async def test_cancelled_error_of_a_stage_is_no_end_of_the_flow() -> None:
-    """A mapper whose own work was cancelled: the subscriber hears of it, and no task is left."""
+async def test_a_cancelled_error_of_a_stage_is_not_a_completion() -> None:
+    """A mapper whose own work was cancelled: the subscriber receives the error."""
 
     async def gives_up(x: int) -> int:
         raise asyncio.CancelledError

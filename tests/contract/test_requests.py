@@ -1,4 +1,4 @@
-"""Requests: 3.9 for whatever is no positive int, depth 1, sums, and the largest demand."""
+"""Requests: 3.9 for anything but a positive int, depth 1, sums, and the largest demand."""
 
 import asyncio
 from collections.abc import Callable
@@ -75,7 +75,7 @@ async def test_a_wrong_request_inside_a_signal_is_answered_after_it(
 
 
 @both
-async def test_a_wrong_request_beside_a_suspended_signal_waits_for_its_end(
+async def test_the_answer_to_a_wrong_request_waits_for_a_suspended_signal(
     kind: type[Acting],
 ) -> None:
     """1.3, 3.9: on_error does not begin while on_next is under way."""
@@ -142,7 +142,7 @@ async def test_a_wrong_request_after_a_cancellation_is_silent(
 
 
 async def test_a_cancellation_after_a_wrong_request_is_silent() -> None:
-    """3.12: both inside one signal; the subscriber wants to hear no more."""
+    """3.12: both inside one signal; the subscriber must receive no more signals."""
 
     def act(self: Acting) -> None:
         self.request(0)
@@ -168,7 +168,7 @@ async def test_a_million_requests_in_a_row_do_not_recurse() -> None:
 
 
 @every_shape
-async def test_an_element_asked_for_inside_on_next_comes_after_it(shape: Shape) -> None:
+async def test_an_element_requested_inside_on_next_arrives_after_it(shape: Shape) -> None:
     """3.3: the depth is one, however deep the chain."""
     depth = deepest = 0
 
@@ -190,7 +190,7 @@ async def test_an_element_asked_for_inside_on_next_comes_after_it(shape: Shape) 
 
 
 @on_one_loop
-async def test_a_million_requests_before_anything_comes_are_a_sum() -> None:
+async def test_a_million_requests_before_the_first_element_add_up() -> None:
     """3.8, 3.17."""
     subscriber = SubscriberProbe[int]().subscribed_to(flow(10).boundary(2))
     for _ in range(1_000_000):

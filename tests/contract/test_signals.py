@@ -73,7 +73,7 @@ async def test_each_signal_may_be_plain_or_a_coroutine(shape: Shape, number: int
 
 
 @every_shape
-async def test_what_a_plain_method_returns_is_awaited_if_it_can_be(shape: Shape) -> None:
+async def test_an_awaitable_returned_by_a_plain_signal_is_awaited(shape: Shape) -> None:
     """1.3: coroutines, futures and tasks alike."""
     loop = asyncio.get_running_loop()
     inside = 0
@@ -103,7 +103,7 @@ async def test_what_a_plain_method_returns_is_awaited_if_it_can_be(shape: Shape)
     assert subscriber.is_completed
 
 
-async def test_what_cannot_be_awaited_means_nothing() -> None:
+async def test_other_return_values_of_a_signal_are_ignored() -> None:
     subscriber = Acting(UNBOUNDED, on_next=lambda self: 42, on_complete=lambda self: object())
     flow(3).subscribe(subscriber)
     assert subscriber.signals == [0, 1, 2, "|"]
@@ -119,15 +119,15 @@ async def test_subscribe_request_and_cancel_return_none(shape: Shape) -> None:
     await turns()
 
 
-# -- who is no subscriber --------------------------------------------------------------------------
-async def test_no_subscriber_is_a_type_error_that_names_the_rule() -> None:
+# -- objects that are not subscribers -------------------------------------------------------------
+async def test_subscribing_none_is_a_type_error_that_names_the_rule() -> None:
     """1.9."""
-    nobody: Any = None
+    nothing: Any = None
     with pytest.raises(TypeError, match=r"rule 1\.9.*subscribe\(None\)"):
-        flow().subscribe(nobody)
+        flow().subscribe(nothing)
 
 
-async def test_something_without_the_methods_is_a_type_error_that_names_them() -> None:
+async def test_missing_methods_are_a_type_error_that_names_them() -> None:
     class Half:
         def on_subscribe(self, subscription: object) -> None: ...
         def on_next(self, element: object) -> None: ...
@@ -137,7 +137,7 @@ async def test_something_without_the_methods_is_a_type_error_that_names_them() -
         flow().subscribe(wrong)
 
 
-def test_without_a_loop_on_error_says_so() -> None:
+def test_without_a_loop_on_error_receives_the_reason() -> None:
     """1.9: on_subscribe first, then the error."""
 
     class Plain:
@@ -165,7 +165,7 @@ def test_without_a_loop_on_error_says_so() -> None:
     assert len(subscriber.signals) == 2
 
 
-def test_without_a_loop_a_coroutine_subscriber_gets_the_error_raised() -> None:
+def test_without_a_loop_subscribing_a_coroutine_subscriber_raises() -> None:
     class Slow:
         async def on_subscribe(self, subscription: Subscription, /) -> None: ...
         async def on_next(self, element: object, /) -> None: ...
@@ -194,7 +194,7 @@ async def none_async(x: object) -> Any:
         (lambda: flow().boundary(2).map(none_of).boundary(2), "map produced None"),
     ],
 )
-async def test_none_is_no_element_and_the_error_says_who_made_it(made: Any, advice: str) -> None:
+async def test_none_is_not_an_element_and_the_error_names_the_stage(made: Any, advice: str) -> None:
     """2.13."""
     *_, error = await collect(made())
     assert isinstance(error, NotAnElement)
@@ -216,7 +216,7 @@ async def test_a_pushed_none_fails_the_flow() -> None:
     assert isinstance(error, NotAnElement)
 
 
-async def test_an_element_that_cannot_be_made_fails_the_flow_behind_those_before() -> None:
+async def test_an_element_that_cannot_be_created_fails_the_flow_after_the_earlier_ones() -> None:
     """1.4: of a source that has its elements made when their turn comes."""
 
     def elements() -> Iterator[int]:
@@ -243,10 +243,10 @@ async def test_an_element_that_cannot_be_made_fails_the_flow_behind_those_before
 # -- the order of signals --------------------------------------------------------------------------
 @every_shape
 @both
-async def test_nothing_comes_before_on_subscribe_has_ended(
+async def test_no_signal_is_sent_before_on_subscribe_has_returned(
     shape: Shape, kind: type[Acting]
 ) -> None:
-    """1.3, 1.9: however early it was asked for."""
+    """1.3, 1.9: however early it was requested."""
     seen: list[int] = []
 
     def act(self: Acting) -> None:
@@ -260,7 +260,7 @@ async def test_nothing_comes_before_on_subscribe_has_ended(
     assert subscriber.elements == [0, 1, 2, 3]
 
 
-async def test_completion_needs_no_demand_where_the_end_is_known() -> None:
+async def test_completion_needs_no_demand_if_the_end_is_known() -> None:
     """1.5, 2.9."""
     subscriber = SubscriberProbe[int]()
     flow(0).subscribe(subscriber)
@@ -323,7 +323,7 @@ _THRICE = InlineStage("thrice", each="emit each (x, x, x)")
 
 
 @both
-async def test_what_a_stage_makes_of_the_last_element_all_arrives(kind: type[Acting]) -> None:
+async def test_every_part_of_the_last_element_arrives(kind: type[Acting]) -> None:
     """1.5: the source is known to have ended, and a stage still has something in hand."""
     for chain in (flow(2), flow(2).boundary(1), flow(2).map_async(itself)):
         for request, again in ((1, 1), (2, 1), (4, 0), (UNBOUNDED, 0)):
@@ -345,7 +345,7 @@ async def test_one_flow_serves_many_subscribers_at_once() -> None:
         assert probe.elements == list(range(30))
 
 
-async def test_an_exception_that_cannot_be_annotated_arrives_all_the_same() -> None:
+async def test_an_exception_that_cannot_be_annotated_is_delivered() -> None:
     """1.4."""
 
     class Frozen(Exception):

@@ -42,7 +42,7 @@ async def in_threads(*work: Callable[[], object]) -> None:
 @every_shape
 @pytest.mark.parametrize("kind", [Acting, AsyncActing])
 async def test_no_demand_is_lost(shape: Shape, kind: type[Acting]) -> None:
-    """3.8: four threads ask for 250 each, one by one, while elements flow."""
+    """3.8: four threads request 250 each, one by one, while elements flow."""
     here = threading.get_ident()
     elsewhere: list[int] = []
 
@@ -110,7 +110,7 @@ async def test_cancel_from_a_thread_stops_and_cleans_up(shape: Shape) -> None:
 
 
 @every_shape
-async def test_cancel_from_a_thread_frees_a_flow_at_rest(shape: Shape) -> None:
+async def test_cancel_from_a_thread_releases_an_idle_flow(shape: Shape) -> None:
     """3.5, 3.12, 3.13: nothing else would ever wake it."""
     source, subscriber = Source(), Acting(2)
     shape(source).subscribe(subscriber)
@@ -136,7 +136,7 @@ async def test_a_wrong_request_from_a_thread_is_answered_on_the_loop() -> None:
     assert where == [here]
 
 
-async def test_a_request_that_comes_while_upstream_is_being_asked_is_not_lost() -> None:
+async def test_a_request_during_the_request_to_upstream_is_not_lost() -> None:
     """The narrowest window, made wide: upstream's own request() lets another thread ask."""
     subscriber = Acting()
     asked: list[int] = []
@@ -162,7 +162,7 @@ async def test_a_request_that_comes_while_upstream_is_being_asked_is_not_lost() 
     assert len(subscriber.signals) == 3
 
 
-async def test_a_request_while_upstream_is_asked_and_has_nothing_is_not_lost() -> None:
+async def test_a_request_during_a_request_to_an_empty_upstream_is_not_lost() -> None:
     """The same where upstream has nothing to send yet: it is asked again, for the rest."""
     subscriber = Acting()
     asked: list[int] = []
@@ -195,8 +195,8 @@ async def test_a_request_while_upstream_is_asked_and_has_nothing_is_not_lost() -
         await turns()
 
 
-async def test_from_a_thread_after_the_loop_has_closed_nothing_happens() -> None:
-    """3.16: nobody is left to call."""
+async def test_calls_from_a_thread_after_the_loop_has_closed_have_no_effect() -> None:
+    """3.16: no loop is left to call."""
     kept: list[Acting] = []
 
     def other_loop() -> None:

@@ -8,7 +8,7 @@ CHOICES = st.lists(st.tuples(st.sampled_from(["arrive", "tick", "request"]), st.
 
 
 @given(st.integers(1, 5), CHOICES)
-def test_any_sequence_keeps_elements_in_batches_and_no_longer_than_the_timer(
+def test_any_sequence_of_events_bounds_size_and_age_of_batches(
     size: int, choices: list[tuple[str, int]]
 ) -> None:
     timer = BatchTimer(size)
@@ -42,7 +42,7 @@ def test_any_sequence_keeps_elements_in_batches_and_no_longer_than_the_timer(
             assert running or not demand
         if not timer.held:
             assert not running
-    obey(timer.ended())
+    obey(timer.end())
     assert not running
     while batch := timer.batch_size(1):
         out += batch

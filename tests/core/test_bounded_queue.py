@@ -96,12 +96,12 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.out == sorted(self.out)
 
 
-def test_all_sequences_of_calls_keep_the_bound_and_the_sums() -> None:
+def test_any_sequence_of_calls_keeps_the_capacity_and_the_sums() -> None:
     cast("Any", stateful).run_state_machine_as_test(QueueMachine)
 
 
 @given(capacity=st.integers(1, 5), count=st.integers(0, 12))
-def test_wait_refuses_what_has_no_room_and_loses_nothing(capacity: int, count: int) -> None:
+def test_wait_refuses_without_room_and_loses_nothing(capacity: int, count: int) -> None:
     queue: BoundedQueue[int] = BoundedQueue(capacity, "wait")
     accepted = [x for x in range(count) if queue.offer(x).outcome]
     assert queue.take(99) == accepted == list(range(min(capacity, count)))
@@ -117,7 +117,9 @@ def test_wait_refuses_what_has_no_room_and_loses_nothing(capacity: int, count: i
         ("wait", [0, 1], Emission.REFUSED),
     ],
 )
-def test_the_third_of_two(overflow: OverflowPolicy, left: list[int], outcome: Emission) -> None:
+def test_the_policy_decides_about_the_third_element_of_two(
+    overflow: OverflowPolicy, left: list[int], outcome: Emission
+) -> None:
     queue: BoundedQueue[int] = BoundedQueue(2, overflow)
     assert [queue.offer(x).outcome for x in range(3)][-1] is outcome
     assert queue.take(9) == left
@@ -130,7 +132,7 @@ def test_latest_holds_one_whatever_its_capacity() -> None:
     assert queue.dropped == {"latest": 2}
 
 
-def test_what_is_lent_counts_until_it_is_settled() -> None:
+def test_lent_elements_count_until_they_are_settled() -> None:
     queue: BoundedQueue[int] = BoundedQueue(2, "wait")
     queue.offer(0)
     queue.offer(1)
@@ -140,7 +142,7 @@ def test_what_is_lent_counts_until_it_is_settled() -> None:
     assert not queue.full
 
 
-def test_what_is_discarded_is_counted() -> None:
+def test_discarded_elements_are_counted() -> None:
     queue: BoundedQueue[int] = BoundedQueue(2, "wait")
     queue.offer(0)
     queue.discard()
@@ -153,13 +155,13 @@ def test_a_capacity_is_an_int_of_at_least_one(wrong: object) -> None:
         require_capacity(wrong, "here")
 
 
-def test_an_unknown_policy_is_refused_with_the_known_ones() -> None:
+def test_the_error_for_an_unknown_policy_lists_the_known_ones() -> None:
     with pytest.raises(ValueError, match="here: overflow must be one of wait, drop_newest"):
         require_policy("drop", "here")
 
 
 class TestMailbox:
-    def test_who_fills_an_empty_one_wakes_the_loop(self) -> None:
+    def test_a_put_into_an_empty_mailbox_wakes_the_loop(self) -> None:
         box: ThreadMailbox[int] = ThreadMailbox(2)
         assert [box.put(x) for x in range(3)] == [
             (Emission.ACCEPTED, True),
@@ -170,14 +172,14 @@ class TestMailbox:
         box.remove_first()
         assert len(box) == 1
 
-    def test_a_closed_one_takes_nothing_but_gives_what_it_has(self) -> None:
+    def test_a_closed_mailbox_accepts_nothing_and_returns_what_it_holds(self) -> None:
         box: ThreadMailbox[int] = ThreadMailbox(2)
         box.put(0)
         box.close()
         assert box.put(1) == (Emission.ENDED, False)
         assert box.first() == 0
 
-    def test_discarding_says_how_many(self) -> None:
+    def test_discarding_returns_the_count(self) -> None:
         box: ThreadMailbox[int] = ThreadMailbox(2)
         box.put(0)
         assert box.discard() == 1

@@ -54,26 +54,26 @@ async def ended(flow: Flow[Any], probe: SubscriberProbe[Any]) -> None:
     assert len(probe.elements) == MANY
 
 
-async def test_a_fused_chain_makes_nothing(made: Made) -> None:
+async def test_a_fused_chain_creates_no_asyncio_objects(made: Made) -> None:
     await ended(numbers(MANY).map(str).filter(bool), SubscriberProbe(2**63 - 1))
     assert made.counts["task"] == 0
     assert sum(made.counts.values()) < MANY / 100  # a turn of the loop every 2 ms
 
 
-async def test_stop_and_wait_makes_nothing(made: Made) -> None:
+async def test_stop_and_wait_creates_no_asyncio_objects(made: Made) -> None:
     await ended(numbers(MANY).map(str), SubscriberProbe(1, again=1))
     assert made.counts["task"] == 0
     assert sum(made.counts.values()) < MANY / 100
 
 
-async def test_a_boundary_makes_something_for_each_chunk_only(made: Made) -> None:
+async def test_a_boundary_creates_asyncio_objects_per_chunk_only(made: Made) -> None:
     await ended(numbers(MANY).boundary(256).map(str), SubscriberProbe(2**63 - 1))
     assert made.counts["task"] == 0
     assert sum(made.counts.values()) < 4 * MANY / 192
 
 
 @pytest.mark.parametrize("probe", [SubscriberProbe, AsyncSubscriberProbe])
-async def test_what_is_awaited_takes_one_task(
+async def test_an_awaiting_island_uses_one_task(
     probe: Callable[[int], SubscriberProbe[Any]], made: Made
 ) -> None:
     flow = numbers(MANY).map_async(double)
@@ -85,7 +85,7 @@ async def test_what_is_awaited_takes_one_task(
     subscriber.cancel()
 
 
-async def test_async_for_makes_no_task_and_no_coroutine_but_the_step(made: Made) -> None:
+async def test_async_for_creates_no_task_and_one_coroutine_per_step(made: Made) -> None:
     begun: Counter[CodeType] = Counter()
 
     def profile(frame: FrameType, event: str, _: object) -> None:

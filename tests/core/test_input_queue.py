@@ -1,4 +1,4 @@
-"""Intake: demand goes up as the island needs it, elements come down, and no more than asked for."""
+"""InputQueue: demand travels up as the island needs it, and no more elements travel down."""
 
 from collections.abc import Callable
 from itertools import count
@@ -40,7 +40,7 @@ def intake(*, window: int = UNBOUNDED) -> tuple["InputQueue[int]", Upstream, lis
 
 
 class Traffic(RuleBasedStateMachine):
-    """An island that delivers or drops, and an upstream that sends what it was asked for."""
+    """An island that delivers or drops, and an upstream that sends what was requested."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,11 +96,11 @@ class Traffic(RuleBasedStateMachine):
         assert self.intake.outstanding <= self.window
 
 
-def test_whatever_the_traffic_nothing_is_lost_or_unasked_for() -> None:
+def test_any_traffic_loses_no_element_and_delivers_none_without_demand() -> None:
     machines.run(Traffic)
 
 
-def test_what_is_pushed_unmade_is_made_one_by_one() -> None:
+def test_elements_of_push_from_are_created_one_by_one() -> None:
     made, _, _ = intake()
     source = count()
     made.request_needed(5)
@@ -113,7 +113,7 @@ def test_what_is_pushed_unmade_is_made_one_by_one() -> None:
     assert next(source) == 1, "what is dropped is never made"
 
 
-def test_an_iterator_is_handed_over_bit_by_bit() -> None:
+def test_an_iterator_is_taken_in_parts() -> None:
     made, _, wakes = intake()
     source = count()
     made.request_needed(9)
@@ -127,7 +127,7 @@ def test_an_iterator_is_handed_over_bit_by_bit() -> None:
     assert seen == [0, 1, 2, 3, 4]
 
 
-def test_a_list_that_was_pushed_stays_the_pushers() -> None:
+def test_a_pushed_list_is_copied() -> None:
     made, _, _ = intake()
     mine = [1]
     made.request_needed(3)
@@ -137,7 +137,7 @@ def test_a_list_that_was_pushed_stays_the_pushers() -> None:
     assert made.take(9) == [1, 2]
 
 
-def test_it_asks_for_what_is_missing_only() -> None:
+def test_it_requests_only_what_is_missing() -> None:
     made, upstream, _ = intake()
     made.request_needed(5)
     made.push([1, 2])
@@ -146,7 +146,7 @@ def test_it_asks_for_what_is_missing_only() -> None:
     assert upstream.requests == [5, 2]
 
 
-def test_the_window_caps_what_is_on_its_way() -> None:
+def test_the_window_limits_the_elements_in_flight() -> None:
     made, upstream, _ = intake(window=4)
     made.request_needed(100)
     made.request_needed(100)
@@ -155,7 +155,7 @@ def test_the_window_caps_what_is_on_its_way() -> None:
     assert upstream.requests == [4, 1]
 
 
-def test_unbounded_demand_is_asked_for_once() -> None:
+def test_unbounded_demand_is_requested_once() -> None:
     """3.17."""
     made, upstream, _ = intake()
     for _ in range(3):
@@ -165,7 +165,7 @@ def test_unbounded_demand_is_asked_for_once() -> None:
     assert upstream.requests == [UNBOUNDED]
 
 
-def test_no_demand_asks_for_nothing() -> None:
+def test_without_demand_nothing_is_requested() -> None:
     """1.1; a cancelled island has a room of minus infinity."""
     made, upstream, _ = intake()
     made.request_needed(0)
@@ -174,7 +174,7 @@ def test_no_demand_asks_for_nothing() -> None:
 
 
 @given(st.lists(st.integers(), max_size=20), st.integers(1, 6), st.booleans())
-def test_the_end_comes_behind_the_elements(elements: list[int], at_most: int, fails: bool) -> None:
+def test_the_end_follows_the_elements(elements: list[int], at_most: int, fails: bool) -> None:
     made, _, _ = intake()
     made.request_needed(100)
     made.push(list(elements))
@@ -198,7 +198,7 @@ def test_the_end_comes_behind_the_elements(elements: list[int], at_most: int, fa
 
 
 @pytest.mark.parametrize("error", [StopIteration(), StopAsyncIteration(), KeyboardInterrupt()])
-def test_no_error_of_upstream_means_anything_to_the_loop_it_passes(error: BaseException) -> None:
+def test_any_error_of_upstream_passes_through_the_loop_unchanged(error: BaseException) -> None:
     """A StopIteration would end a generator, and others end the program."""
     made, _, _ = intake()
     made.fail(error)
@@ -221,7 +221,7 @@ def test_more_than_was_requested_fails_and_cancels_upstream_once() -> None:
     assert upstream.cancelled == 1
 
 
-def test_an_upstream_that_sends_while_it_is_opened_is_cancelled_in_the_end() -> None:
+def test_an_upstream_that_pushes_while_it_is_opened_is_cancelled() -> None:
     made: InputQueue[int] = InputQueue(lambda: None, UNBOUNDED)
     made.push([1])
     made.upstream = upstream = Upstream()
@@ -244,7 +244,7 @@ def test_an_upstream_that_raises_in_request_fails_the_flow_and_is_cancelled() ->
     assert upstream.cancelled == 1
 
 
-def test_more_unmade_than_was_requested_fails_too() -> None:
+def test_more_elements_of_push_from_than_requested_fail() -> None:
     """1.1."""
     made, upstream, _ = intake()
     source = count()
@@ -258,7 +258,7 @@ def test_more_unmade_than_was_requested_fails_too() -> None:
 
 @pytest.mark.parametrize("how", ["complete", "fail", "nothing"])
 def test_closing_cancels_an_upstream_that_has_not_ended(how: str) -> None:
-    """3.13: and nothing that it still sends wakes anybody."""
+    """3.13: and a late push does not wake the island."""
     made, upstream, wakes = intake()
     made.request_needed(3)
     if how == "complete":
@@ -290,7 +290,7 @@ def test_signals_after_the_end_change_nothing() -> None:
     assert made.take(5) is None
 
 
-def test_an_upstream_that_sends_inside_request_is_not_asked_again() -> None:
+def test_an_upstream_that_pushes_inside_request_gets_one_request() -> None:
     """3.3."""
     made: InputQueue[int] = InputQueue(lambda: None, UNBOUNDED)
 

@@ -41,28 +41,28 @@ def test_nothing_happens_after_the_end(inputs: list[Input]) -> None:
 
 
 @given(st.lists(st.sampled_from(Input)))
-def test_closed_is_reached_by_an_ending_only(inputs: list[Input]) -> None:
-    """3.13: whoever gets there has dropped its references."""
+def test_only_an_ending_reaches_closed(inputs: list[Input]) -> None:
+    """3.13: a subscription that reaches it has dropped its references."""
     before = P.OPENING
     for phase, action in run(inputs):
         assert (phase is P.CLOSED and before is not P.CLOSED) == (action in ENDINGS)
         before = phase
 
 
-def test_a_drain_begins_only_when_nobody_is_at_work() -> None:
+def test_a_drain_starts_only_when_none_is_running() -> None:
     """1.3, 3.3: a request while a signal is under way is an addition."""
     begins = {phase for (phase, _), (_, action) in TABLE.items() if action is A.DRAIN}
     assert begins == {P.IDLE}
 
 
-def test_it_looks_again_whenever_it_comes_to_rest() -> None:
+def test_it_checks_again_whenever_it_pauses() -> None:
     """No wake-up is lost: whatever came while it was leaving is seen by the recheck."""
     for (phase, happened), (then, action) in TABLE.items():
         if then is P.IDLE and phase is not P.IDLE:
             assert (happened, action) == (Input.PAUSED, A.RECHECK)
 
 
-def test_only_a_drain_at_work_is_interrupted() -> None:
+def test_only_a_running_drain_is_interrupted() -> None:
     for (phase, happened), (then, action) in TABLE.items():
         if action is A.INTERRUPT:
             assert (phase, then) == (P.DRAINING, P.CLOSING)
@@ -70,12 +70,12 @@ def test_only_a_drain_at_work_is_interrupted() -> None:
 
 
 @given(st.lists(st.sampled_from([Input.REQUEST, Input.WAKE])))
-def test_requests_and_news_never_end_it(inputs: list[Input]) -> None:
+def test_requests_and_wake_ups_never_end_it(inputs: list[Input]) -> None:
     assert all(action not in ENDINGS for _, action in run(inputs))
 
 
 class Driver(RuleBasedStateMachine):
-    """A driver as honest as `island`: it does what it is told, and tells what it has done."""
+    """A driver like `island`: it executes the actions of the table and reports what happened."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class Driver(RuleBasedStateMachine):
             assert not self.working, "a second drain (1.3)"
             self.working = True
         elif action in ENDINGS:
-            assert not self.working, "ended under a drain at work"
+            assert not self.working, "ended while a drain was running"
             self.endings += 1
 
     @rule(happened=st.sampled_from([Input.REQUEST, Input.WAKE, Input.CANCEL, Input.FAULT]))
@@ -107,12 +107,12 @@ class Driver(RuleBasedStateMachine):
         assert self.endings == (self.phase is P.CLOSED)
 
     @invariant()
-    def somebody_is_at_work_in_the_phases_that_say_so(self) -> None:
+    def a_drain_runs_in_the_phases_for_it(self) -> None:
         if self.phase is P.DRAINING or self.phase is P.OPENING:
             assert self.working
         if self.phase is P.IDLE or self.phase is P.CLOSED:
             assert not self.working
 
 
-def test_a_driver_that_obeys_never_overlaps_and_ends_once() -> None:
+def test_a_driver_that_follows_the_table_never_overlaps_and_ends_once() -> None:
     machines.run(Driver)

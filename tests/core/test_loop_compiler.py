@@ -263,7 +263,7 @@ FEEDS: dict[str, Callable[[list[int], bool], Flow[int]]] = {
 
 # -- consumers: every mode and demand pattern ------------------------------------------------
 class Threes(SubscriberProbe[int]):
-    """Asks for three whenever those asked for have come."""
+    """Requests three elements whenever those requested have arrived."""
 
     def on_next(self, element: int, /) -> None:
         super().on_next(element)
@@ -350,7 +350,7 @@ def expected(elements: list[int], fails: bool, chain: list[Stage]) -> list[Any]:
 
 @pytest.mark.parametrize(("feed", "consumer"), RUNS)
 @given(source=sources, chain=chains)
-async def test_a_chain_is_what_its_generators_are(
+async def test_a_chain_is_equal_to_its_generators(
     feed: str, consumer: str, source: tuple[list[int], bool], chain: list[Stage]
 ) -> None:
     flow = FEEDS[feed](*source)
@@ -409,7 +409,7 @@ async def test_elements_of_none_fail_the_flow_and_name_the_stage(consumer: str) 
     assert "the source produced None" in str(found[-1])
 
 
-def test_a_loop_is_made_once_for_each_shape() -> None:
+def test_a_loop_is_compiled_once_per_shape() -> None:
     one = from_iterable([1]).map(abs).filter(bool).chain.compiled_loop("sync", "call")
     assert (
         from_iterable(["a"]).map(str.upper).filter(len).chain.compiled_loop("sync", "call") is one
@@ -444,32 +444,32 @@ NEEDS: list[tuple[Change, list[int]]] = [
 
 
 @pytest.mark.parametrize(("change", "requests"), NEEDS)
-async def test_upstream_is_asked_for_what_the_stages_still_need(
+async def test_upstream_receives_requests_for_what_the_stages_need(
     change: Change, requests: list[int]
 ) -> None:
     asked: list[int] = []
 
-    def open_it(_downstream: Downstream[int]) -> Asked:
-        return Asked(asked)
+    def open_it(_downstream: Downstream[int]) -> RecordingSubscription:
+        return RecordingSubscription(asked)
 
     source: Flow[int] = from_push(open_it, name="asked")
     SubscriberProbe[Any](UNBOUNDED).subscribed_to(change(source))
     assert asked == requests
 
 
-class Asked(FlowSubscription):
+class RecordingSubscription(FlowSubscription):
     """The subscription of a source that never sends anything."""
 
     def __init__(self, asked: list[int]) -> None:
-        self.asked = asked
+        self.requests = asked
 
     def request(self, n: int, /) -> None:
-        self.asked.append(n)
+        self.requests.append(n)
 
     def cancel(self) -> None:
         pass
 
 
-def test_a_stage_that_does_not_fit_is_refused_where_it_is_attached() -> None:
+def test_a_wrong_number_of_arguments_is_refused_at_assembly() -> None:
     with pytest.raises(TypeError, match="repeat takes"):
         from_iterable([1]).via(_repeat)

@@ -1,4 +1,4 @@
-"""The accounting: nobody is ahead by more than its prefetch, nothing is lost, order is kept."""
+"""No upstream is ahead by more than its prefetch, nothing is lost, order is kept."""
 
 from hypothesis import given, strategies as st
 
@@ -11,7 +11,7 @@ STEPS = st.lists(
 
 
 class Model:
-    """Upstreams that send what they are asked for, and a downstream that takes and processes."""
+    """Upstreams that send what is requested, and a downstream that takes and processes."""
 
     def __init__(self, prefetch: int) -> None:
         self.prefetch = prefetch
@@ -60,7 +60,9 @@ def test_any_sequence_keeps_order_and_bound(prefetch: int, steps: list[Step]) ->
 
 
 @given(st.integers(1, 12), STEPS)
-def test_nobody_starves_when_all_is_processed(prefetch: int, steps: list[Step]) -> None:
+def test_every_upstream_makes_progress_when_all_is_processed(
+    prefetch: int, steps: list[Step]
+) -> None:
     model = Model(prefetch)
     for what, key, count in steps:
         getattr(model, what)(key, count)
@@ -71,7 +73,7 @@ def test_nobody_starves_when_all_is_processed(prefetch: int, steps: list[Step]) 
         assert model.accounting.held_by(key) == 0
 
 
-def test_what_did_not_wait_is_accounted_for_all_the_same() -> None:
+def test_elements_that_did_not_wait_are_counted() -> None:
     accounting: MergeAccounting[str] = MergeAccounting(4)
     accounting.add("a", 2)
     assert accounting.take(1) == [("a", 1)]

@@ -35,7 +35,7 @@ def imports(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "_core").rglob("*.py")), ids=lambda path: path.name)
-def test_only_the_door_imports_an_event_loop(path: Path) -> None:
+def test_only_the_loop_module_imports_an_event_loop(path: Path) -> None:
     assert (path.name in DOOR) == bool(imports(path) & LOOPS)
 
 

@@ -43,7 +43,7 @@ def test_any_sequence_keeps_the_limit_and_the_order(
     assert buffer.is_empty
 
 
-def test_results_that_nobody_takes_leave_no_room() -> None:
+def test_results_that_are_not_taken_leave_no_room() -> None:
     buffer: ReorderBuffer[str] = ReorderBuffer(2, ordered=False)
     first, second = buffer.start(), buffer.start()
     assert not buffer.finish(first, "a")
@@ -55,7 +55,7 @@ def test_results_that_nobody_takes_leave_no_room() -> None:
     assert buffer.room == 1
 
 
-def test_behind_an_abandoned_ticket_nothing_is_ready() -> None:
+def test_no_result_is_ready_after_an_abandoned_ticket() -> None:
     buffer: ReorderBuffer[str] = ReorderBuffer(4, ordered=True)
     tickets = [buffer.start() for _ in range(4)]
     buffer.finish(tickets[3], "d")

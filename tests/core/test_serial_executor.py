@@ -16,7 +16,7 @@ from reactive_aio import SerialExecutor
 from reactive_aio.errors import Interrupted, NoRunningLoop, Overflow
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 
-VALUE: contextvars.ContextVar[str] = contextvars.ContextVar("value", default="nobody's")
+VALUE: contextvars.ContextVar[str] = contextvars.ContextVar("value", default="unset")
 
 
 async def test_a_plain_signal_runs_inside_submit() -> None:
@@ -53,7 +53,7 @@ async def test_a_hundred_thousand_signals_that_submit_each_other_do_not_recurse(
     assert count == 100_000
 
 
-async def test_a_coroutine_signal_ends_before_the_next_begins() -> None:
+async def test_a_coroutine_signal_ends_before_the_next_starts() -> None:
     """1.3: plain and coroutine signals mixed, in the order of their submission."""
     executor = SerialExecutor()
     seen: list[object] = []
@@ -108,7 +108,9 @@ def test_any_mixture_of_signals_keeps_its_order(signals: list[tuple[bool, int, b
         runner.run(main())
 
 
-async def test_a_signal_that_raises_stops_nobody(expects_loop_errors: list[Any]) -> None:
+async def test_a_signal_that_raises_does_not_stop_the_others(
+    expects_loop_errors: list[Any],
+) -> None:
     executor = SerialExecutor()
     ran: list[int] = []
 
@@ -132,14 +134,16 @@ async def test_a_signal_that_raises_stops_nobody(expects_loop_errors: list[Any])
     ]
 
 
-async def test_errors_go_to_on_error_where_there_is_one() -> None:
+async def test_errors_go_to_on_error_if_given() -> None:
     errors: list[Exception] = []
     executor = SerialExecutor(on_error=errors.append)
     executor.submit(int, "x")
     assert [type(error) for error in errors] == [ValueError]
 
 
-async def test_an_on_error_that_raises_stops_nobody(expects_loop_errors: list[Any]) -> None:
+async def test_an_on_error_that_raises_does_not_stop_the_signals(
+    expects_loop_errors: list[Any],
+) -> None:
     def worse(error: Exception) -> None:
         raise KeyError("worse") from error
 
@@ -155,7 +159,7 @@ class Stop(BaseException):
     """As SystemExit or KeyboardInterrupt: not an error of the signal's."""
 
 
-async def test_what_stops_the_program_is_raised_and_the_others_still_run() -> None:
+async def test_a_program_stopping_error_is_raised_and_the_other_signals_run() -> None:
     executor = SerialExecutor()
     ran: list[int] = []
 
@@ -169,8 +173,8 @@ async def test_what_stops_the_program_is_raised_and_the_others_still_run() -> No
     assert ran == [1]
 
 
-async def test_a_signal_cancelled_from_outside_is_told_and_the_others_run() -> None:
-    """CancelledError is no error of the signal's; whoever waits for it must not wait for ever."""
+async def test_a_signal_cancelled_from_outside_is_reported_and_the_others_run() -> None:
+    """CancelledError is not an error of the signal; a waiting task must not wait for ever."""
     errors: list[Exception] = []
     executor = SerialExecutor(on_error=errors.append)
     ran: list[int] = []
@@ -238,7 +242,7 @@ async def test_signals_run_in_the_context_of_the_executor() -> None:
         seen.append(VALUE.get())
 
     def elsewhere() -> None:
-        VALUE.set("somebody else's")
+        VALUE.set("another caller's")
         executor.submit(plain)
         executor.submit(slow)
         executor.submit(plain)
@@ -250,12 +254,12 @@ async def test_signals_run_in_the_context_of_the_executor() -> None:
     assert seen == ["the executor's"] * 6
 
 
-async def test_a_long_queue_gives_the_loop_its_turns() -> None:
+async def test_a_long_queue_yields_to_the_loop() -> None:
     executor = SerialExecutor(capacity=None)
     gaps: list[float] = []
 
     async def heartbeat() -> None:
-        last = time.thread_time()  # a machine that stands still is no fault of the executor's
+        last = time.thread_time()  # a machine that pauses must not fail the test
         while True:
             await asyncio.sleep(0)
             gaps.append(time.thread_time() - last)
@@ -278,7 +282,7 @@ async def test_a_long_queue_gives_the_loop_its_turns() -> None:
     assert max(gaps) < sum(gaps) / 5
 
 
-async def test_coroutines_that_never_wait_give_the_loop_its_turns() -> None:
+async def test_coroutines_that_never_suspend_yield_to_the_loop() -> None:
     executor = SerialExecutor(capacity=None)
     turns = 0
 
@@ -294,7 +298,7 @@ async def test_coroutines_that_never_wait_give_the_loop_its_turns() -> None:
     assert turns > 5
 
 
-async def test_closing_drops_what_waits_and_lets_the_running_signal_end() -> None:
+async def test_closing_drops_waiting_signals_and_awaits_the_running_one() -> None:
     executor = SerialExecutor()
     seen: list[str] = []
 
@@ -325,7 +329,7 @@ async def test_a_signal_may_close_the_executor_it_runs_on() -> None:
     assert seen == ["ended"]
 
 
-async def test_cancelling_who_waits_cancels_neither_signals_nor_others_who_wait() -> None:
+async def test_cancelling_one_waiter_cancels_neither_signals_nor_other_waiters() -> None:
     executor = SerialExecutor()
     seen: list[str] = []
     go = asyncio.Event()
@@ -364,12 +368,12 @@ async def test_an_idle_executor_keeps_nothing() -> None:
     assert gone() is None
 
 
-def test_it_needs_a_loop_and_says_so() -> None:
+def test_it_needs_a_running_loop() -> None:
     with pytest.raises(NoRunningLoop, match=r"SerialExecutor\(\) needs a running asyncio"):
         SerialExecutor()
 
 
-async def test_it_says_what_it_does() -> None:
+async def test_its_repr_shows_its_state() -> None:
     executor = SerialExecutor()
     executor.submit(asyncio.sleep, 0)
     executor.submit(int)

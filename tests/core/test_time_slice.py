@@ -46,12 +46,12 @@ def longest_hold_up(clock: Clock, cost: float) -> float:
 
 
 @pytest.mark.parametrize("cost", [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 5e-3])
-def test_no_element_costs_so_much_that_others_wait_long(clock: Clock, cost: float) -> None:
+def test_expensive_elements_do_not_block_the_loop_for_long(clock: Clock, cost: float) -> None:
     """Fairness: a few slices at the most, or what a few elements cost before it has learned."""
     assert longest_hold_up(clock, cost) <= 3 * TIME_SLICE + 8 * cost
 
 
-def test_cheap_elements_are_looked_at_seldom(clock: Clock) -> None:
+def test_cheap_elements_need_few_clock_readings(clock: Clock) -> None:
     state, batch, looks, elements = started_slice(), 8, 0, 0
     while elements < 100_000:
         clock.now += batch * 2e-8
@@ -62,7 +62,7 @@ def test_cheap_elements_are_looked_at_seldom(clock: Clock) -> None:
 
 
 @given(st.lists(st.floats(0, 1), max_size=50))
-def test_it_is_late_exactly_when_the_slice_is_over(times: list[float]) -> None:
+def test_the_slice_is_over_exactly_after_its_time(times: list[float]) -> None:
     clock = Clock()
     before = set_clock(clock)
     try:

@@ -86,7 +86,7 @@ def test_it_is_a_bounded_queue_with_one_worker() -> None:
 
 
 @given(st.lists(st.integers()))
-def test_jobs_come_out_in_the_order_of_their_offers(numbers: list[int]) -> None:
+def test_jobs_are_taken_in_the_order_of_their_offers(numbers: list[int]) -> None:
     trampoline = Trampoline(None)
     told = [trampoline.offer(number(n)) for n in numbers]
     assert told == [index == 0 for index in range(len(numbers))]  # one worker

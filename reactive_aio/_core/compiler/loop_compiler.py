@@ -249,11 +249,17 @@ class _Writer:
         if line != "REQUEST_NEEDED":
             return [line]
         out = ["S.requested_limit = limit = S.limit"]
-        wants = [self.stages[i - 1].lines("demand", i) for i in range(len(self.stages), 0, -1)]
-        if not any(wants):
+        translations = [
+            self.stages[i - 1].lines("demand", i) for i in range(len(self.stages), 0, -1)
+        ]
+        if not any(translations):
             return [*out, "S.needed = limit - emitted"]
         out += ["need = limit - emitted", "if need > 0:"]
-        return [*out, *_indent(1, [line for want in wants for line in want]), "S.needed = need"]
+        return [
+            *out,
+            *_indent(1, [line for translation in translations for line in translation]),
+            "S.needed = need",
+        ]
 
     def _head(self) -> list[str]:
         if self.shape.checked:

@@ -40,7 +40,7 @@ class BatchTimer:
         self._is_running, self._is_due = False, self.held > 0
         return self._adjust()
 
-    def ended(self) -> TimerAction:
+    def end(self) -> TimerAction:
         """No more elements will arrive."""
         self._is_ended = True
         return self._adjust()

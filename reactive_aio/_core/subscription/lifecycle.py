@@ -1,7 +1,7 @@
 """The life of one subscription as a table: (phase, input) → (next phase, action).
 
-The table decides, `island` acts. Nothing here calls anybody, so re-entrancy has nothing to trip
-over: a signal that arrives while a drain is at work finds the phase DRAINING and is only recorded.
+The table decides, `island` acts. Nothing here makes a call, so re-entrancy cannot interfere: an
+input that arrives while a drain is running finds the phase DRAINING and is only recorded.
 
 ::
 

@@ -33,7 +33,9 @@ class SyncIsland(Island):
     ) -> None:
         super().__init__(chain, subscriber, delivery, loop_handle)
         self.drain: Any = None
-        self.is_suspended = False  # until the loop had a turn, or a signal's awaitable is done
+        self.is_suspended = (
+            False  # until the next turn of the loop, or until a signal's awaitable is done
+        )
 
     def _start(self) -> Any:
         subscriber = cast("Any", self.subscriber)
