@@ -30,7 +30,6 @@ LOWER: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 STRINGS: Final = {"STRING", "FSTRING_MIDDLE"}
 
 NOT_YET_REWRITTEN: Final[tuple[str, ...]] = (
-    "ARCHITECTURE.md",
     "noxfile.py",
     "reactive_aio/_operators/time.py",
     "reactive_aio/_sources/push.py",
