@@ -34,7 +34,7 @@ from reactive_aio.rsocket.protocol.frames import (
 
 from .wire import ANY_FRAME, BOOLS, FRAMES, PAYLOADS, N
 
-# Written down by hand from the protocol's diagrams: stream id, type and flags, then each field.
+# Encoded manually from the diagrams: stream id, type and flags, then each field.
 GOLDEN: dict[str, tuple[Frame, str]] = {
     "setup": (
         Setup(500, 3000, "a/b", "c", Payload(b"data", b"meta")),
@@ -90,20 +90,20 @@ GOLDEN: dict[str, tuple[Frame, str]] = {
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_a_frame_is_written_and_read_as_the_protocol_draws_it(name: str) -> None:
+def test_frames_are_encoded_and_decoded_as_in_the_specification(name: str) -> None:
     frame, drawn = GOLDEN[name]
     assert encode(frame).hex() == drawn.replace(" ", "")
     assert decode(bytes.fromhex(drawn)) == frame
 
 
-def test_every_type_of_frame_is_drawn() -> None:
+def test_every_type_of_frame_has_an_example() -> None:
     assert {type(frame) for frame, _ in GOLDEN.values()} == set(FRAMES)
     kinds = {header(bytes.fromhex(drawn))[1] for _, drawn in GOLDEN.values()}
     assert kinds == {int(kind) for kind in FrameType}
 
 
 @pytest.mark.parametrize("kind", FRAMES, ids=lambda kind: kind.__name__)
-def test_what_is_written_is_read_again(kind: type[Any]) -> None:
+def test_frames_round_trip(kind: type[Any]) -> None:
     @given(FRAMES[kind])
     @settings(max_examples=50)
     def check(frame: Frame) -> None:
@@ -115,7 +115,7 @@ def test_what_is_written_is_read_again(kind: type[Any]) -> None:
 
 
 @given(PAYLOADS, N, BOOLS)
-def test_the_quick_way_writes_the_same(payload: Payload, n: int, complete: bool) -> None:
+def test_the_fast_encoder_produces_the_same_bytes(payload: Payload, n: int, complete: bool) -> None:
     bits = 0x40 if complete else 0
     assert encode_payload(n, 0x2820 | bits, payload) == encode(
         PayloadFrame(n, payload, complete=complete)
@@ -191,14 +191,14 @@ def test_follows_is_ignored_on_a_payload_that_is_complete() -> None:
         ("00000001 fc00 00", "EXT"),
     ],
 )
-def test_what_makes_no_frame_is_a_connection_error(data: str, says: str) -> None:
+def test_a_malformed_frame_is_a_connection_error(data: str, says: str) -> None:
     with pytest.raises(ProtocolError, match=says) as caught:
         decode(bytes.fromhex(data))
     assert caught.value.code == ErrorCode.CONNECTION_ERROR
 
 
 @pytest.mark.parametrize("data", ["00000001 7e00", "00000001 2b20 000005 61", "00000001 fe00 00"])
-def test_what_may_be_ignored_is_passed_over(data: str) -> None:
+def test_unknown_frames_that_may_be_ignored_are_skipped(data: str) -> None:
     assert decode(bytes.fromhex(data)) is None
 
 
@@ -224,7 +224,7 @@ def test_a_wrong_setup_is_an_invalid_setup(data: str) -> None:
 
 
 @given(st.binary(max_size=80))
-def test_any_bytes_are_a_frame_or_a_protocol_error(data: bytes) -> None:
+def test_any_bytes_decode_to_a_frame_or_a_protocol_error(data: bytes) -> None:
     try:
         frame = decode(data)
     except ProtocolError:
@@ -233,7 +233,7 @@ def test_any_bytes_are_a_frame_or_a_protocol_error(data: bytes) -> None:
 
 
 @given(ANY_FRAME, st.data())
-def test_a_frame_with_any_bytes_changed_is_a_frame_or_a_protocol_error(
+def test_a_changed_frame_decodes_to_a_frame_or_a_protocol_error(
     frame: Frame, data: st.DataObject
 ) -> None:
     written = bytearray(encode(frame))
@@ -269,7 +269,7 @@ def test_a_frame_with_any_bytes_changed_is_a_frame_or_a_protocol_error(
     ],
     ids=lambda frame: repr(frame)[:40],
 )
-def test_what_does_not_fit_its_field_is_refused(frame: Frame) -> None:
+def test_values_that_do_not_fit_their_field_are_refused(frame: Frame) -> None:
     with pytest.raises(ValueError, match=r"must be|does not fit|fragment it|ascii"):
         encode(frame)
 

@@ -1,4 +1,4 @@
-"""What a connection does for whoever drives it: requests, demand, ends, turns, time."""
+"""A connection without I/O: requests, demand, terminal signals, turns, time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -67,7 +67,7 @@ def test_a_setup_that_is_rejected_fails_what_was_requested() -> None:
         connection.request_response(X)
 
 
-def test_what_comes_behind_a_setup_waits_for_its_acceptance() -> None:
+def test_frames_after_a_setup_wait_for_its_acceptance() -> None:
     connection = Connection(None, 0.0)
     data = wire(Setup(), RequestResponse(1, X), RequestFnf(3, Y))
     assert len(connection.receive(data, 0.0)) == 1
@@ -83,7 +83,7 @@ def accept(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("do", [accept, Connection.reject, Connection.detach])
-def test_only_who_asked_can_be_answered(do: Callable[[Connection], object]) -> None:
+def test_only_an_open_stream_can_be_answered(do: Callable[[Connection], object]) -> None:
     with pytest.raises(RuntimeError, match=r"no SETUP|only a connection"):
         do(server())
 
@@ -124,7 +124,7 @@ def test_fire_and_forget() -> None:
     assert not answering.streams.open.by_id
 
 
-def test_a_stream_is_asked_for_one_to_one() -> None:
+def test_demand_is_sent_unchanged() -> None:
     asking, answering = pair()
     stream_id = asking.request_stream(X, 2)
     assert carry(asking, answering) == [
@@ -144,7 +144,7 @@ def test_a_stream_is_asked_for_one_to_one() -> None:
     assert carry(answering, asking) == [elements(stream_id, [Z], complete=True)]
 
 
-def test_requests_of_one_turn_are_one_frame() -> None:
+def test_demand_of_one_turn_is_one_frame() -> None:
     connection = client()
     stream_id = connection.request_stream(X, 1)
     for _ in range(5):
@@ -165,7 +165,7 @@ def test_demand_beyond_the_wire_is_topped_up() -> None:
     assert stream.unsent_demand == 2**63 - 1
 
 
-def test_demand_that_is_large_and_not_unbounded_is_all_sent_in_time() -> None:
+def test_large_bounded_demand_is_sent_completely() -> None:
     connection = client()
     stream_id = connection.request_stream(X, MAX_31 + 5)
     sent(connection)
@@ -177,7 +177,7 @@ def test_demand_that_is_large_and_not_unbounded_is_all_sent_in_time() -> None:
     assert (stream.inbound_credit, stream.unsent_demand) == (14, 0)
 
 
-def test_it_is_not_topped_up_before_half_of_it_is_used() -> None:
+def test_demand_is_not_topped_up_before_half_of_it_is_used() -> None:
     connection = client()
     stream_id = connection.request_stream(X, 2**63 - 1)
     sent(connection)
@@ -197,7 +197,7 @@ def test_each_of_several_streams_is_topped_up() -> None:
 
 
 @pytest.mark.parametrize("n", [0, -1, True, 1.5])
-def test_a_request_for_no_number_never_reaches_the_wire(n: Any) -> None:
+def test_an_invalid_demand_is_never_sent(n: Any) -> None:
     connection = client()
     stream_id = connection.request_stream(X, 1)
     with pytest.raises(IllegalDemand, match=r"3\.9"):
@@ -207,7 +207,7 @@ def test_a_request_for_no_number_never_reaches_the_wire(n: Any) -> None:
     assert sent(connection) == [RequestStream(stream_id, 1, X)]
 
 
-def test_a_channel_goes_both_ways_and_each_half_ends_by_itself() -> None:
+def test_the_two_directions_of_a_channel_end_separately() -> None:
     asking, answering = pair()
     channel = asking.request_channel(X, 2)
     assert carry(asking, answering) == [
@@ -215,7 +215,9 @@ def test_a_channel_goes_both_ways_and_each_half_ends_by_itself() -> None:
         DemandReceived(channel, 2),
     ]
     answering.request(channel, 3)
-    assert answering.flush(0.0) == [elements(channel, [X])], "the first comes when it is asked for"
+    assert answering.flush(0.0) == [elements(channel, [X])], (
+        "the first element is sent when it is requested"
+    )
     assert carry(answering, asking) == [DemandReceived(channel, 2)]
     asking.send(channel, Y)
     asking.complete(channel)
@@ -252,7 +254,7 @@ def test_the_end_of_a_channel_waits_for_its_first_element() -> None:
     assert answering.flush(0.0) == [elements(channel, [X], complete=True)]
 
 
-def test_the_server_asks_too() -> None:
+def test_the_server_may_send_requests() -> None:
     asking, answering = pair()
     stream_id = answering.request_stream(X, 1)
     assert stream_id == 2
@@ -280,13 +282,13 @@ def test_nothing_is_sent_after_a_cancel() -> None:
     assert connection.flush(0.0) == [Cancelled(stream_id)]
 
 
-def test_a_request_that_has_not_left_is_cancelled_without_a_word() -> None:
+def test_an_unsent_request_is_cancelled_without_a_frame() -> None:
     connection = client()
     connection.cancel(connection.request_stream(X, 1))
     assert sent(connection) == []
 
 
-def test_a_cancel_of_the_peer_drops_what_waits() -> None:
+def test_a_cancel_of_the_peer_drops_queued_elements() -> None:
     asking, answering = pair()
     stream_id = asking.request_stream(X, 9)
     carry(asking, answering)
@@ -297,7 +299,7 @@ def test_a_cancel_of_the_peer_drops_what_waits() -> None:
     assert not answering.send(stream_id, X)
 
 
-def test_a_responder_may_stop_what_comes_in_on_a_channel() -> None:
+def test_a_responder_may_cancel_the_input_of_a_channel() -> None:
     asking, answering = pair()
     channel = asking.request_channel(X, 5)
     carry(asking, answering)
@@ -312,7 +314,7 @@ def test_a_responder_may_stop_what_comes_in_on_a_channel() -> None:
     assert carry(answering, asking) == [elements(channel, [Z], complete=True)]
 
 
-def test_cancelling_after_the_end_of_what_came_in_does_not_end_what_goes_out() -> None:
+def test_cancelling_a_completed_input_does_not_end_the_output() -> None:
     asking, answering = pair()
     channel = asking.request_channel(X, 5)
     carry(asking, answering)
@@ -325,7 +327,7 @@ def test_cancelling_after_the_end_of_what_came_in_does_not_end_what_goes_out() -
 
 
 @pytest.mark.parametrize("server_fails", [True, False])
-def test_an_error_ends_both_halves_of_a_channel(server_fails: bool) -> None:
+def test_an_error_ends_both_directions_of_a_channel(server_fails: bool) -> None:
     asking, answering = pair()
     channel = asking.request_channel(X, 5)
     carry(asking, answering)
@@ -338,7 +340,7 @@ def test_an_error_ends_both_halves_of_a_channel(server_fails: bool) -> None:
 
 
 # -- turns -----------------------------------------------------------------------------------------
-def test_demand_is_passed_on_in_portions_while_little_waits() -> None:
+def test_demand_is_passed_on_in_portions_while_the_output_is_short() -> None:
     connection = server(limits=Limits(chunk=10, watermark=1600))
     connection.receive(wire(RequestStream(1, 35)), 0.0)
     portions: list[int] = []
@@ -354,7 +356,7 @@ def test_demand_is_passed_on_in_portions_while_little_waits() -> None:
     assert connection.flush(0.0) == []
 
 
-def test_streams_share_the_room_there_is() -> None:
+def test_streams_share_the_output_buffer() -> None:
     connection = server(limits=Limits(chunk=16, watermark=1600))
     connection.receive(wire(RequestStream(1, 99), RequestStream(3, 99)), 0.0)
     assert connection.flush(0.0) == [DemandReceived(1, 16)]
@@ -375,7 +377,7 @@ def test_portions_follow_the_size_of_elements() -> None:
     assert max(portions[2:]) < 40, "two watermarks of them, and not 64"
 
 
-def test_keepalives_and_other_streams_pass_a_large_payload() -> None:
+def test_keepalives_and_other_streams_overtake_a_large_payload() -> None:
     connection = server(limits=Limits(mtu=1000))
     connection.receive(wire(RequestResponse(1), RequestResponse(3), RequestResponse(5)), 0.0)
     connection.send(1, Payload(bytes(100_000)))
@@ -404,7 +406,7 @@ def test_a_large_payload_arrives_whole() -> None:
     ]
 
 
-def test_a_fragmented_channel_may_say_at_once_that_it_is_complete() -> None:
+def test_a_fragmented_channel_request_may_be_complete() -> None:
     connection = server()
     first = RequestChannel(1, 1, Payload(b"a"), follows=True, complete=True)
     assert connection.receive(wire(first), 0.0) == []
@@ -429,7 +431,7 @@ def test_payloads_around_the_limit_of_a_frame_leave_nothing_behind(
     assert answering.queued_bytes == 0
 
 
-def test_a_large_payload_can_be_cut_short() -> None:
+def test_a_large_payload_can_be_cancelled() -> None:
     asking, answering = pair(limits=Limits(mtu=100))
     stream_id = asking.request_response(Payload(bytes(10_000)))
     answering.receive(asking.data_to_send(500), 0.0)
@@ -450,7 +452,7 @@ def test_a_keepalive_is_echoed_with_its_data() -> None:
     assert sent(connection) == []
 
 
-def test_a_client_keeps_the_connection_alive_and_notices_its_death() -> None:
+def test_a_client_sends_keepalives_and_detects_a_silent_server() -> None:
     connection = client(Setup(keepalive=1000, lifetime=2500))
     assert connection.next_deadline() == 1.0
     connection.tick(1.0)
@@ -483,7 +485,7 @@ def test_leases_are_kept_by_both_sides() -> None:
         server().grant_lease(1, 1)
 
 
-def test_extensions_that_are_known_are_passed_on() -> None:
+def test_known_extensions_are_reported() -> None:
     connection = server(extensions=frozenset({7}))
     frame = Ext(1, 7, b"data")
     assert connection.receive(wire(frame), 0.0) == [ExtensionReceived(frame)]
@@ -493,7 +495,7 @@ def test_extensions_that_are_known_are_passed_on() -> None:
 
 
 # -- the end ---------------------------------------------------------------------------------------
-def test_closing_fails_what_is_open() -> None:
+def test_closing_fails_open_streams() -> None:
     connection = client()
     stream_id = connection.request_channel(X, 5)
     connection.close("enough")
@@ -506,7 +508,7 @@ def test_closing_fails_what_is_open() -> None:
     assert connection.is_closed
 
 
-def test_draining_waits_for_what_is_open() -> None:
+def test_draining_waits_for_open_streams() -> None:
     asking, answering = pair()
     stream_id = asking.request_response(X)
     carry(asking, answering)
@@ -521,7 +523,7 @@ def test_draining_waits_for_what_is_open() -> None:
     assert (asking.is_closed, answering.is_closed) == (True, True)
 
 
-def test_a_lost_transport_fails_what_is_open() -> None:
+def test_a_lost_transport_fails_open_streams() -> None:
     connection = client()
     stream_id = connection.request_stream(X, 5)
     assert connection.transport_lost(0.0) == [
@@ -553,17 +555,20 @@ ELEMENTS = st.builds(
 
 
 @given(st.lists(ELEMENTS, max_size=20), st.integers(1, 60), st.integers(1, 6))
-def test_elements_read_in_runs_are_those_read_one_by_one(
+def test_elements_read_in_runs_equal_those_read_one_by_one(
     frames: list[PayloadFrame], cut: int, n: int
 ) -> None:
-    fast, slow = client(), client(resumption=Resumption())  # who counts positions reads no runs
+    fast, slow = (
+        client(),
+        client(resumption=Resumption()),
+    )  # resumption counts positions, so it reads no runs
     data = wire(KeepAlive(False), *frames)
-    heard: list[list[Event]] = [[], []]
-    for connection, events in zip((fast, slow), heard, strict=True):
+    received: list[list[Event]] = [[], []]
+    for connection, events in zip((fast, slow), received, strict=True):
         connection.request_stream(X, n)
         connection.request_stream(X, 2**63 - 1)
         for at in range(0, len(data), cut):
             events += connection.receive(data[at : at + cut], 0.0)
-    assert told(heard[0]) == told(heard[1])
+    assert told(received[0]) == told(received[1])
     assert fast.streams.open.by_id.keys() == slow.streams.open.by_id.keys()
     assert sent(fast) == sent(slow)

@@ -126,7 +126,7 @@ def state_of(connection: Connection) -> State:
 
 
 @pytest.mark.parametrize("state", State, ids=lambda state: state.name)
-def test_the_states_are_what_they_are_called(state: State) -> None:
+def test_each_example_reaches_its_state(state: State) -> None:
     assert state_of(STATES[state]()) is state
 
 

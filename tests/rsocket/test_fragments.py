@@ -28,7 +28,7 @@ CUTTABLE = st.one_of(
 
 
 @given(CUTTABLE, st.integers(64, 200))
-def test_cut_and_put_together_it_is_the_same(frame: Fragmentable, mtu: int) -> None:
+def test_fragments_reassemble_to_the_payload(frame: Fragmentable, mtu: int) -> None:
     pieces = list(fragments(frame, mtu))
     assert max(map(len, pieces)) <= mtu
     if len(pieces) == 1:
@@ -78,7 +78,7 @@ def test_an_unfinished_payload_is_bounded(limits: Limits, says: str) -> None:
         partials.add(partial, Payload(content), True)
 
 
-def test_so_is_their_number_and_their_sum() -> None:
+def test_the_number_and_the_sum_of_unfinished_payloads_are_bounded() -> None:
     partials = Reassemblies(Limits(max_partials=2, max_partial=10))
     first, second = partials.begin(), partials.begin()
     partials.add(first, Payload(b"12345"), True)

@@ -14,9 +14,7 @@ from .wire import ANY_FRAME
 
 
 @given(st.lists(ANY_FRAME, max_size=6), st.lists(st.integers(0, 400), max_size=12))
-def test_frames_come_out_whole_wherever_the_bytes_are_cut(
-    frames: list[Frame], cuts: list[int]
-) -> None:
+def test_frames_are_whole_wherever_the_bytes_are_cut(frames: list[Frame], cuts: list[int]) -> None:
     written = [encode(frame) for frame in frames]
     data = b"".join(map(add_length, written))
     splitter, found = FrameSplitter(), list[bytes]()
@@ -31,7 +29,7 @@ def test_frames_come_out_whole_wherever_the_bytes_are_cut(
 
 
 @given(ANY_FRAME)
-def test_frames_come_out_whole_byte_by_byte(frame: Frame) -> None:
+def test_frames_are_whole_byte_by_byte(frame: Frame) -> None:
     written, splitter = encode(frame), FrameSplitter()
     for byte in add_length(written):
         assert splitter.next() is None
@@ -48,7 +46,7 @@ def test_a_length_below_a_header_is_refused_at_once(length: int) -> None:
         splitter.next()
 
 
-def test_a_length_above_the_limit_is_refused_before_it_comes() -> None:
+def test_a_length_above_the_limit_is_refused_before_the_frame_arrives() -> None:
     splitter = FrameSplitter(100)
     splitter.feed(b"\0\0\x65")
     with pytest.raises(ProtocolError, match="101 bytes; at most 100"):

@@ -118,7 +118,7 @@ def test_a_wrong_setup_is_an_invalid_setup(body: str) -> None:
     closes(connection, events, ErrorCode.INVALID_SETUP)
 
 
-def test_a_token_that_does_not_fit_is_an_invalid_setup() -> None:
+def test_a_truncated_token_is_an_invalid_setup() -> None:
     connection = Connection(None, 0.0, resumption=Resumption())
     body = bytes.fromhex("0001 0000 00000001 00000001 00ff 6161")
     closes(connection, connection.receive(raw(0, 0x0480, body), 0.0), ErrorCode.INVALID_SETUP)
@@ -146,7 +146,7 @@ def test_leases_are_unsupported_where_they_are_off() -> None:
     closes(connection, events, ErrorCode.UNSUPPORTED_SETUP)
 
 
-def test_who_is_rejected_is_served_nothing() -> None:
+def test_a_rejected_client_is_not_served() -> None:
     connection = Connection(None, 0.0)
     request = wire(RequestResponse(1, Payload(b"secret?")))
     events = connection.receive(wire(Setup()) + request, 0.0)
@@ -175,7 +175,7 @@ def test_no_setup_in_time_closes() -> None:
     closes(connection, connection.tick(15.0), ErrorCode.INVALID_SETUP)
 
 
-def test_strangers_may_send_little() -> None:
+def test_bytes_before_a_setup_are_limited() -> None:
     connection = Connection(None, 0.0)
     closes(connection, connection.receive(b"GET / HTTP/1.1\r\n", 0.0), ErrorCode.INVALID_SETUP)
     connection = Connection(None, 0.0, limits=Limits(max_early=1000))
@@ -186,7 +186,7 @@ def test_strangers_may_send_little() -> None:
 
 
 # -- time ------------------------------------------------------------------------------------------
-def test_half_a_frame_may_not_take_ten_seconds() -> None:
+def test_an_unfinished_frame_times_out() -> None:
     connection = server()
     assert connection.receive(b"\0\0\x09abc", 1.0) == []
     connection.receive(b"d", 9.0)
@@ -194,7 +194,7 @@ def test_half_a_frame_may_not_take_ten_seconds() -> None:
     closes(connection, connection.tick(11.0), ErrorCode.CONNECTION_ERROR)
 
 
-def test_frames_that_do_come_whole_may_go_on_for_ever() -> None:
+def test_whole_frames_never_time_out() -> None:
     connection = server()
     data = wire(KeepAlive(False))
     connection.receive(data[:5], 0.0)
@@ -204,7 +204,7 @@ def test_frames_that_do_come_whole_may_go_on_for_ever() -> None:
         connection.data_to_send()
 
 
-def test_silence_closes_and_the_server_has_a_say_in_how_long() -> None:
+def test_silence_closes_after_a_lifetime_that_the_server_caps() -> None:
     connection = server(Setup(lifetime=3000))
     assert connection.next_deadline() == 3.0
     closes(connection, connection.tick(3.0), ErrorCode.CONNECTION_ERROR)
@@ -230,12 +230,12 @@ def test_silence_closes_and_the_server_has_a_say_in_how_long() -> None:
         wire(RequestChannel(0, 1)),
     ],
 )
-def test_what_makes_no_frame_closes(data: bytes) -> None:
+def test_a_malformed_frame_closes(data: bytes) -> None:
     connection = server()
     closes(connection, connection.receive(data, 0.0), ErrorCode.CONNECTION_ERROR)
 
 
-def test_so_does_a_frame_that_is_too_long_whether_it_has_come_or_not() -> None:
+def test_a_frame_that_is_too_long_closes_even_before_it_arrives() -> None:
     connection = server(limits=Limits(max_frame=100))
     closes(connection, connection.receive(b"\0\0\x65", 0.0), ErrorCode.CONNECTION_ERROR)
     connection = server(limits=Limits(max_frame=100), length_prefixed=True)
@@ -268,7 +268,7 @@ SENSELESS: dict[str, bytes] = {
     "extension, to be ignored": wire(Ext(1, 5, ignore=True)),
     "second SETUP": wire(Setup()),
     "RESUME_OK": wire(ResumeOk(0)),
-    "LEASE not asked for": wire(Lease(1000, 5)),
+    "LEASE without a request for leases": wire(Lease(1000, 5)),
     "CANCEL on an unknown stream": wire(Cancel(9)),
     "CANCEL on stream 0": wire(Cancel(0)),
     "PAYLOAD on an unknown stream": wire(PayloadFrame(9)),
@@ -286,13 +286,13 @@ SENSELESS: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", SENSELESS)
-def test_what_makes_no_sense_is_ignored(name: str) -> None:
+def test_meaningless_frames_are_ignored(name: str) -> None:
     connection = server()
     ignores(connection, connection.receive(SENSELESS[name], 0.0))
 
 
 @pytest.mark.parametrize("name", [name for name in SENSELESS if "SETUP" not in name])
-def test_a_client_ignores_it_too(name: str) -> None:
+def test_a_client_ignores_meaningless_frames(name: str) -> None:
     connection = client()
     connection.receive(wire(KeepAlive(False)), 0.0)
     ignores(connection, connection.receive(SENSELESS[name], 0.0))
@@ -300,7 +300,7 @@ def test_a_client_ignores_it_too(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SENSELESS)
-def test_a_flood_of_it_closes(name: str) -> None:
+def test_a_flood_of_meaningless_frames_closes(name: str) -> None:
     connection = server()
     events = connection.receive(SENSELESS[name] * 1001, 0.0)
     closes(connection, events, ErrorCode.CONNECTION_ERROR)
@@ -309,13 +309,13 @@ def test_a_flood_of_it_closes(name: str) -> None:
 @pytest.mark.parametrize(
     "data", [wire(KeepAlive(False)), wire(MetadataPush(b"m")), wire(RequestStream(1, 1), Cancel(1))]
 )
-def test_so_does_a_flood_of_what_costs_more_than_it_is_worth(data: bytes) -> None:
+def test_a_flood_of_expensive_frames_closes(data: bytes) -> None:
     connection = server()
     events = connection.receive(data * 1100, 0.0)
     assert one(events, Closed).code == ErrorCode.CONNECTION_ERROR
 
 
-def test_what_was_under_way_when_a_stream_was_cancelled_is_no_flood() -> None:
+def test_frames_in_transit_during_a_cancel_do_not_count_as_a_flood() -> None:
     connection = client()
     stream_id = connection.request_stream(Payload(), 10_000)
     sent(connection)
@@ -326,7 +326,7 @@ def test_what_was_under_way_when_a_stream_was_cancelled_is_no_flood() -> None:
     assert one(events, Closed).code == ErrorCode.CONNECTION_ERROR
 
 
-def test_nor_is_what_was_said_before_the_end_of_a_stream_was_known() -> None:
+def test_frames_in_transit_at_the_end_of_a_stream_do_not_count_as_a_flood() -> None:
     connection = server()
     for stream_id in range(1, 4001, 2):
         connection.receive(wire(RequestStream(stream_id, 1)), 0.0)
@@ -343,7 +343,7 @@ def test_a_resume_after_the_setup_closes() -> None:
     closes(connection, events, ErrorCode.CONNECTION_ERROR)
 
 
-def test_requests_for_nothing_are_ignored_so_often() -> None:
+def test_requests_for_zero_elements_are_ignored_a_limited_number_of_times() -> None:
     connection = server()
     nothing = raw(1, 0x2000, bytes(4))
     ignores(connection, connection.receive(nothing * 16, 0.0))
@@ -351,7 +351,7 @@ def test_requests_for_nothing_are_ignored_so_often() -> None:
 
 
 # -- requests --------------------------------------------------------------------------------------
-def test_a_request_on_a_stream_that_lives_is_ignored() -> None:
+def test_a_request_on_an_open_stream_is_ignored() -> None:
     connection = server()
     connection.receive(wire(RequestResponse(1)), 0.0)
     ignores(connection, connection.receive(wire(RequestStream(1, 5)), 0.0))
@@ -379,7 +379,7 @@ def test_a_lower_id_is_legal() -> None:
 
 
 @pytest.mark.parametrize("bits", [0x1800, 0x1C00])
-def test_an_initial_request_for_nothing_is_invalid(bits: int) -> None:
+def test_an_initial_request_for_zero_elements_is_invalid(bits: int) -> None:
     connection = server()
     events = connection.receive(raw(1, bits, bytes(4)), 0.0)
     refuses(connection, events, 1, ErrorCode.INVALID)
@@ -395,7 +395,7 @@ def test_too_many_streams_are_rejected() -> None:
     one(connection.receive(wire(RequestStream(5, 1)), 0.0), RequestReceived)
 
 
-def test_what_was_answered_and_not_sent_still_counts() -> None:
+def test_answered_and_unsent_streams_still_count() -> None:
     connection = server(limits=Limits(max_streams=1))
     connection.receive(wire(RequestResponse(1)), 0.0)
     connection.send(1, Payload(b"answer"))
@@ -413,7 +413,7 @@ def test_credit_saturates() -> None:
     assert stream.peer_demand == 2**63 - 1
 
 
-# -- more than was asked for -----------------------------------------------------------------------
+# -- more than was requested -----------------------------------------------------------------------
 def test_more_elements_than_requested_cancel_and_are_reported() -> None:
     connection = client()
     stream_id = connection.request_stream(Payload(), 2)
@@ -448,7 +448,7 @@ def test_neither_next_nor_complete_is_ignored() -> None:
     ignores(connection, connection.receive(wire(PayloadFrame(stream_id, next=False)), 0.0))
 
 
-def test_a_response_is_complete_said_or_not() -> None:
+def test_a_response_is_complete_even_without_the_flag() -> None:
     connection = client()
     stream_id = connection.request_response(Payload())
     events = connection.receive(wire(PayloadFrame(stream_id, Payload(b"x"))), 0.0)
@@ -478,21 +478,21 @@ def test_a_request_that_never_ends_is_invalid_and_a_second_one_closes(frames: li
     closes(connection, connection.receive(wire(*frames), 0.0), ErrorCode.CONNECTION_ERROR)
 
 
-def test_too_many_that_are_half_open_are_refused() -> None:
+def test_too_many_unfinished_requests_are_refused() -> None:
     connection = server(limits=SMALL)
     half = [RequestResponse(2 * n + 1, Payload(b"x"), follows=True) for n in range(4)]
     refuses(connection, connection.receive(wire(*half), 0.0), 7, ErrorCode.INVALID)
     assert connection.streams.reassemblies.count == 3
 
 
-def test_all_of_them_together_are_bounded() -> None:
+def test_the_sum_of_unfinished_requests_is_bounded() -> None:
     connection = server(limits=SMALL)
     half = [RequestResponse(2 * n + 1, Payload(bytes(90)), follows=True) for n in range(3)]
     refuses(connection, connection.receive(wire(*half), 0.0), 5, ErrorCode.INVALID)
     assert connection.streams.reassemblies.size == 180
 
 
-def test_an_answer_that_never_ends_is_cancelled() -> None:
+def test_an_endless_response_is_cancelled() -> None:
     connection = client(limits=SMALL)
     stream_id = connection.request_response(Payload())
     sent(connection)
@@ -502,7 +502,7 @@ def test_an_answer_that_never_ends_is_cancelled() -> None:
     assert connection.streams.reassemblies.size == 0
 
 
-def test_fragments_that_nobody_asked_for_are_not_kept() -> None:
+def test_unrequested_fragments_are_not_buffered() -> None:
     connection = server()
     connection.receive(wire(RequestChannel(1, 5)), 0.0)
     events = connection.receive(wire(fragment(1, 60)), 0.0)

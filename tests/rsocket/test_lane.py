@@ -71,7 +71,7 @@ def asking(connection: Connection) -> Connection:
 
 @pytest.mark.parametrize("side", [client, server])
 @given(frames=st.lists(FRAMES, max_size=12), cuts=st.lists(st.integers(1, 200), max_size=6))
-def test_the_fast_lane_takes_in_what_the_long_way_takes_in(
+def test_the_fast_path_reads_the_same_as_the_general_path(
     side: Any, frames: list[Frame], cuts: list[int]
 ) -> None:
     limits = Limits(max_streams=3, max_useless=6)
@@ -94,7 +94,7 @@ def test_the_fast_lane_takes_in_what_the_long_way_takes_in(
     assert live[0] == live[1]
 
 
-def test_what_comes_by_the_thousand_takes_the_fast_lane() -> None:
+def test_runs_of_elements_take_the_fast_path() -> None:
     connection = server()
     frames: list[Frame] = [
         RequestResponse(1, Payload(b"x")),
@@ -109,15 +109,15 @@ def test_what_comes_by_the_thousand_takes_the_fast_lane() -> None:
     [
         RequestResponse(2, Payload(b"of the wrong side")),
         RequestResponse(1, Payload(b"to be continued"), follows=True),
-        PayloadFrame(1, Payload(b"for nobody")),
+        PayloadFrame(1, Payload(b"for no stream")),
         RequestN(1, 1),
     ],
 )
-def test_what_asks_for_thought_is_left_to_the_long_way(frame: Frame) -> None:
+def test_other_frames_take_the_general_path(frame: Frame) -> None:
     assert server()._fast_path.read(wire(frame), 0) == 0
 
 
-def test_elements_beyond_demand_leave_the_fast_lane() -> None:
+def test_elements_beyond_demand_leave_the_fast_path() -> None:
     connection = asking(client())
     data = wire(PayloadFrame(3, Payload(b"x"))) * 5
     assert connection._fast_path.read(data, 0) == len(data) // 5 * 4

@@ -1,4 +1,4 @@
-"""Two connections that talk to each other, whatever they are told to do: demand, order, bounds."""
+"""Two connections under any commands: demand, order, bounds."""
 
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -47,7 +47,7 @@ class Side:
     def half(self, stream_id: int) -> Half:
         return self.halves[stream_id]
 
-    def hear(self, events: list[Event]) -> None:
+    def take(self, events: list[Event]) -> None:
         for event in apart(events):
             assert not isinstance(event, Closed), event
             if isinstance(event, RequestReceived):
@@ -210,7 +210,7 @@ class Talk(RuleBasedStateMachine):
     # -- what drivers do ---------------------------------------------------------------------------
     @rule(side=st.integers(0, 1))
     def turn(self, side: int) -> None:
-        self.sides[side].hear(self.sides[side].connection.flush(0.0))
+        self.sides[side].take(self.sides[side].connection.flush(0.0))
 
     @rule(side=st.integers(0, 1), at_most=st.sampled_from([1, 100, 5000]))
     def write(self, side: int, at_most: int) -> None:
@@ -219,7 +219,7 @@ class Talk(RuleBasedStateMachine):
     @rule(side=st.integers(0, 1), size=st.sampled_from([1, 7, 100, 5000]))
     def carry(self, side: int, size: int) -> None:
         data, self.pipes[side] = self.pipes[side][:size], self.pipes[side][size:]
-        self.sides[1 - side].hear(self.sides[1 - side].connection.receive(data, 0.0))
+        self.sides[1 - side].take(self.sides[1 - side].connection.receive(data, 0.0))
 
     # -- what must always be so --------------------------------------------------------------------
     @invariant()
@@ -264,6 +264,6 @@ class Talk(RuleBasedStateMachine):
                 assert live == (not (half.in_over and half.out_over)), (stream_id, vars(half))
 
 
-def test_two_connections_keep_the_law_whatever_they_are_told() -> None:
+def test_two_connections_follow_the_rules_under_any_commands() -> None:
     Talk.TestCase.settings = settings(stateful_step_count=60, deadline=None)
     run(Talk)

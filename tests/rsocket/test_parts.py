@@ -35,7 +35,7 @@ def test_ids_go_up_by_two(client: bool, ids: list[int]) -> None:
     assert all(streams.is_local_id(each) and not streams.is_local_id(each + 1) for each in ids)
 
 
-def test_ids_begin_again_and_pass_over_those_in_use() -> None:
+def test_ids_wrap_around_and_skip_those_in_use() -> None:
     streams = Streams(client=True, last=7)
     first, second, third, fourth = (opened(streams) for _ in range(4))
     with pytest.raises(NoStreamLeft, match="all 4 stream ids"):
@@ -49,7 +49,7 @@ def test_ids_begin_again_and_pass_over_those_in_use() -> None:
 
 
 # -- leases ----------------------------------------------------------------------------------------
-def test_a_lease_allows_so_many_requests_for_so_long() -> None:
+def test_a_lease_limits_requests_and_time() -> None:
     lease = Allowance()
     assert not lease.take(0.0)
     lease.grant(2, 1.0, now=10.0)
@@ -60,7 +60,7 @@ def test_a_lease_allows_so_many_requests_for_so_long() -> None:
     assert not lease.take(12.0)
 
 
-def test_the_last_lease_replaces_the_one_before() -> None:
+def test_a_lease_replaces_the_previous_one() -> None:
     lease = Allowance()
     lease.grant(5, 10.0, now=0.0)
     lease.grant(0, 10.0, now=0.0)
@@ -68,7 +68,7 @@ def test_the_last_lease_replaces_the_one_before() -> None:
 
 
 # -- signs of life ---------------------------------------------------------------------------------
-def test_a_client_sends_a_sign_each_interval() -> None:
+def test_a_client_sends_a_keepalive_each_interval() -> None:
     timer = KeepAliveTimer(0.0, lifetime=5.0, interval=1.0)
     assert timer.next_deadline() == 1.0
     assert not timer.is_due(0.9)
@@ -77,7 +77,7 @@ def test_a_client_sends_a_sign_each_interval() -> None:
     assert timer.next_deadline() == 2.0
 
 
-def test_silence_is_death_and_anything_heard_is_life() -> None:
+def test_silence_closes_the_connection_and_any_bytes_prevent_that() -> None:
     timer = KeepAliveTimer(0.0, lifetime=5.0, interval=None)
     assert timer.next_deadline() == 5.0
     timer.reset(4.0)
@@ -85,7 +85,7 @@ def test_silence_is_death_and_anything_heard_is_life() -> None:
     assert timer.is_expired(9.0)
 
 
-def test_who_was_late_itself_listens_a_second_more() -> None:
+def test_a_late_clock_extends_the_lifetime_by_a_second() -> None:
     timer = KeepAliveTimer(0.0, lifetime=5.0, interval=None)
     assert not timer.is_expired(60.0)
     assert timer.next_deadline() == 61.0
@@ -103,14 +103,14 @@ def test_a_thousand_useless_frames_a_second_are_too_many() -> None:
     assert not any(flood.exceeded_by_one(1.0 + number / 900) for number in range(5000))
 
 
-def test_useful_ones_make_up_for_them() -> None:
+def test_useful_frames_compensate_for_useless_ones() -> None:
     flood = UselessFrameLimit(10)
     for _ in range(1000):
         assert not flood.exceeded_by_one(0.0)
         flood.useful()
 
 
-def test_what_is_under_way_is_forgiven() -> None:
+def test_frames_in_transit_are_not_counted() -> None:
     flood = UselessFrameLimit(10)
     flood.expect(100)
     assert not any(flood.exceeded_by_one(0.0) for _ in range(110))
@@ -133,7 +133,7 @@ def test_the_store_keeps_the_last_frames_within_its_bound(frames: list[bytes], l
         assert store.can_resume(position) == (position in starts and position >= store.first)
 
 
-def test_what_the_peer_has_is_dropped() -> None:
+def test_acknowledged_frames_are_dropped() -> None:
     store = ResumeBuffer(100)
     for frame in (b"aaa", b"bb", b"c"):
         store.add(frame, len(frame))
@@ -161,12 +161,12 @@ def test_sessions_are_bounded_and_a_token_is_held_once() -> None:
     "wrong",
     [{"mtu": 63}, {"mtu": 2**24}, {"max_frame": 2**24}, {"max_streams": 0}, {"setup_timeout": 0}],
 )
-def test_limits_that_make_no_sense_are_refused_by_name(wrong: dict[str, int]) -> None:
+def test_invalid_limits_are_refused_by_name(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Limits(**wrong)
 
 
-def test_so_are_those_of_resuming() -> None:
+def test_invalid_resumption_limits_are_refused_by_name() -> None:
     with pytest.raises(ValueError, match="timeout"):
         Resumption(timeout=0)
     with pytest.raises(ValueError, match="limit"):

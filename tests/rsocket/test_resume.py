@@ -51,7 +51,7 @@ def reconnect(asking: Connection, answering: Connection, now: float = 1.0) -> li
     return asking.receive(answering.data_to_send(), now)
 
 
-def test_a_token_nobody_can_guess_is_made() -> None:
+def test_a_random_token_is_generated() -> None:
     first, second = (Connection(Setup(), 0.0, resumption=Resumption()) for _ in range(2))
     tokens = {each.setup.token for each in (first, second) if each.setup}
     assert len(tokens) == 2
@@ -75,7 +75,7 @@ def test_positions_count_the_frames_of_streams_without_their_length() -> None:
 
 
 @pytest.mark.parametrize("arrived", [0, 1, 2])
-def test_what_was_lost_is_sent_again_and_what_arrived_is_not(arrived: int) -> None:
+def test_only_lost_frames_are_sent_again(arrived: int) -> None:
     asking, answering = resumable()
     stream_id = asking.request_stream(X, 9)
     carry(asking, answering)
@@ -102,7 +102,7 @@ def test_what_was_lost_is_sent_again_and_what_arrived_is_not(arrived: int) -> No
     assert not answering.streams.open.by_id
 
 
-def test_requests_and_answers_that_were_lost_are_sent_again() -> None:
+def test_lost_requests_and_responses_are_sent_again() -> None:
     asking, answering = resumable()
     lost = asking.request_response(X)
     asking.data_to_send()
@@ -125,7 +125,7 @@ def test_requests_and_answers_that_were_lost_are_sent_again() -> None:
     assert [event.stream_id for event in events if isinstance(event, Elements)] == [lost, meanwhile]
 
 
-def test_nothing_but_resume_is_sent_until_the_session_goes_on() -> None:
+def test_only_resume_is_sent_until_the_session_resumes() -> None:
     asking, _ = resumable()
     asking.transport_lost(0.0)
     asking.request_response(X)
@@ -137,7 +137,7 @@ def test_nothing_but_resume_is_sent_until_the_session_goes_on() -> None:
     assert [type(frame) for frame in sent(asking)] == [RequestResponse]
 
 
-def test_a_session_that_nobody_resumes_ends() -> None:
+def test_a_session_that_is_not_resumed_ends() -> None:
     asking, answering = resumable()
     stream_id = asking.request_response(X)
     asking.transport_lost(5.0)
@@ -161,7 +161,7 @@ def test_a_second_loss_does_not_prolong_the_session() -> None:
     assert asking.next_deadline() == 30.0
 
 
-def test_a_position_that_is_not_kept_is_rejected() -> None:
+def test_a_position_that_is_no_longer_stored_is_rejected() -> None:
     asking, answering = resumable(max_store=10)
     stream_id = asking.request_stream(X, 9)
     carry(asking, answering)
@@ -176,7 +176,7 @@ def test_a_position_that_is_not_kept_is_rejected() -> None:
     assert answering.is_closed
 
 
-def test_a_server_that_asks_for_what_is_gone_is_told_so() -> None:
+def test_a_server_that_requires_dropped_frames_gets_an_error() -> None:
     asking, _ = resumable()
     asking.transport_lost(0.0)
     asking.transport_replaced(0.0)
@@ -185,7 +185,7 @@ def test_a_server_that_asks_for_what_is_gone_is_told_so() -> None:
     assert one(events, Closed).code == ErrorCode.CONNECTION_ERROR
 
 
-def test_a_client_that_has_been_served_can_be_rejected_all_the_same() -> None:
+def test_a_client_can_be_rejected_after_it_was_served() -> None:
     asking, _ = resumable()
     asking.receive(wire(KeepAlive(False)), 0.0)
     asking.transport_lost(0.0)
@@ -195,7 +195,7 @@ def test_a_client_that_has_been_served_can_be_rejected_all_the_same() -> None:
     assert events == [Closed(ErrorCode.REJECTED_RESUME, b"no", local=False)]
 
 
-def test_a_session_without_a_transport_is_closed_without_a_word() -> None:
+def test_a_session_without_a_transport_closes_without_a_frame() -> None:
     asking, _ = resumable()
     asking.transport_lost(0.0)
     asking.close()
@@ -204,7 +204,7 @@ def test_a_session_without_a_transport_is_closed_without_a_word() -> None:
 
 
 @pytest.mark.parametrize("frame", [PayloadFrame(1), Error(1, 0x201), KeepAlive(False)])
-def test_until_the_session_goes_on_nothing_else_may_come(frame: Frame) -> None:
+def test_other_frames_before_the_session_resumes_are_refused(frame: Frame) -> None:
     asking, _ = resumable()
     asking.request_response(X)
     asking.transport_lost(0.0)
@@ -215,7 +215,7 @@ def test_until_the_session_goes_on_nothing_else_may_come(frame: Frame) -> None:
     assert not [event for event in events if isinstance(event, Elements)]
 
 
-def test_a_new_transport_may_come_before_the_old_one_is_known_to_be_lost() -> None:
+def test_a_session_resumes_before_the_loss_is_noticed() -> None:
     asking, answering = resumable()
     asking.request_response(X)
     asking.data_to_send()
@@ -224,7 +224,7 @@ def test_a_new_transport_may_come_before_the_old_one_is_known_to_be_lost() -> No
     assert one(carry(asking, answering), RequestReceived).payload == X
 
 
-def test_what_the_old_transport_left_behind_is_forgotten() -> None:
+def test_unfinished_input_of_the_old_transport_is_dropped() -> None:
     asking, answering = resumable()
     answering.receive(wire(RequestResponse(1, X))[:7], 0.0)
     answering.receive(b"", 0.0)
@@ -236,7 +236,7 @@ def test_what_the_old_transport_left_behind_is_forgotten() -> None:
     assert one(carry(asking, answering), RequestReceived).payload == X
 
 
-def test_what_is_sent_again_goes_before_what_is_new() -> None:
+def test_repeated_frames_are_sent_before_new_ones() -> None:
     asking, answering = resumable()
     stream_id = asking.request_stream(X, 9)
     carry(asking, answering)
@@ -255,7 +255,7 @@ def test_what_is_sent_again_goes_before_what_is_new() -> None:
     assert [each.stream_id for each in frames if isinstance(each, Error)] == [2, stream_id]
 
 
-def test_a_client_that_lost_what_the_server_has_not_got_is_rejected() -> None:
+def test_a_client_that_dropped_unreceived_frames_is_rejected() -> None:
     asking, answering = resumable()
     asking.transport_lost(0.0)
     assert asking.setup is not None
@@ -270,7 +270,7 @@ def test_only_sessions_with_a_token_are_resumed() -> None:
         connection.transport_replaced(0.0)
 
 
-def test_the_bytes_behind_a_resume_are_handed_over() -> None:
+def test_bytes_after_a_resume_are_handed_over() -> None:
     stranger = Connection(None, 0.0, resumption=Resumption())
     behind = wire(RequestResponse(1, X))
     one(stranger.receive(wire(Resume(b"t", 0, 0)) + behind, 0.0), ResumeReceived)
@@ -279,7 +279,7 @@ def test_the_bytes_behind_a_resume_are_handed_over() -> None:
 
 
 @given(st.lists(st.integers(0, 120), max_size=6), st.integers(1, 12), st.data())
-def test_whatever_is_lost_when_every_element_arrives_once(
+def test_every_element_arrives_once_whatever_is_lost(
     losses: list[int], n: int, data: st.DataObject
 ) -> None:
     asking, answering = resumable()
@@ -317,7 +317,9 @@ def test_whatever_is_lost_when_every_element_arrives_once(
 
 
 @pytest.mark.parametrize(("version", "is_taken"), [((1, 0), True), ((0, 1), True), ((2, 0), False)])
-def test_resume_may_say_0_1_as_rsocket_js_does(version: tuple[int, int], is_taken: bool) -> None:
+def test_resume_with_version_0_1_is_accepted_for_rsocket_js(
+    version: tuple[int, int], is_taken: bool
+) -> None:
     connection = Connection(None, 0.0, resumption=Resumption())
     events = connection.receive(wire(Resume(b"t", 0, 0, version)), 0.0)
     assert (type(events[0]) is ResumeReceived) is is_taken

@@ -81,7 +81,7 @@ def with_metadata() -> Payload:
         ("with metadata", None, 5),
     ],
 )
-async def test_the_short_way_and_the_long_way_lead_to_the_same_answer(
+async def test_direct_and_general_execution_give_the_same_response(
     route: str, payload: Any, answer: Any
 ) -> None:
     async with loopback(routes, codec=JSON) as requester:
@@ -100,7 +100,7 @@ async def test_the_short_way_and_the_long_way_lead_to_the_same_answer(
         ("unknown", None, RequestInvalid),
     ],
 )
-async def test_what_goes_wrong_on_the_short_way_fails_the_request(
+async def test_an_error_of_direct_execution_fails_the_request(
     route: str, payload: Any, error: type[Exception]
 ) -> None:
     async with loopback(routes, codec=JSON, on_error=lambda _: None) as requester:
@@ -109,7 +109,7 @@ async def test_what_goes_wrong_on_the_short_way_fails_the_request(
                 await requester.request_response(payload, route=route)
 
 
-async def test_a_route_that_is_added_later_and_fits_better_is_taken() -> None:
+async def test_a_more_specific_route_added_later_is_used() -> None:
     growing = Router()
 
     @growing.route("{name}")
@@ -122,13 +122,13 @@ async def test_a_route_that_is_added_later_and_fits_better_is_taken() -> None:
         assert await requester.request_response(route="new") == "the new one"
 
 
-async def test_more_routes_than_are_remembered_are_answered() -> None:
+async def test_more_routes_than_the_cache_holds_are_served() -> None:
     async with loopback(routes, codec=JSON) as requester:
         for number in [*range(600), *range(600)]:
             assert await requester.request_response(route=f"named.{number}.1") == str(number)
 
 
-async def test_every_request_asks_whether_it_may_be_served() -> None:
+async def test_every_request_is_authorized() -> None:
     asked: list[str] = []
 
     def authorize(request: Any) -> bool:
@@ -145,7 +145,7 @@ async def test_every_request_asks_whether_it_may_be_served() -> None:
 
 # -- elements that are sent together ---------------------------------------------------------------
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_elements_before_one_that_cannot_be_written_are_sent(asynchronous: bool) -> None:
+async def test_elements_before_one_that_cannot_be_encoded_are_sent(asynchronous: bool) -> None:
     closed = asyncio.Event()
     elements: list[Any] = [1, 2, object(), 4]
 
@@ -177,7 +177,7 @@ async def test_elements_with_and_without_metadata_keep_their_order() -> None:
 
 
 # -- requests that leave at once -------------------------------------------------------------------
-async def test_a_request_that_is_alone_leaves_at_once_and_many_leave_together() -> None:
+async def test_a_single_request_is_sent_at_once_and_many_are_sent_together() -> None:
     async with (
         await serve("tcp://127.0.0.1:0", routes) as server,
         await connect(server.uri, codec=JSON) as requester,

@@ -22,7 +22,7 @@ X = Payload(b"x")
 LARGE = Payload(bytes(3000))
 
 
-def test_a_request_that_is_cancelled_before_it_left_never_was() -> None:
+def test_a_request_cancelled_before_it_is_sent_sends_nothing() -> None:
     connection = client()
     for payload in (X, LARGE):
         connection.cancel(connection.request_response(payload))
@@ -31,7 +31,7 @@ def test_a_request_that_is_cancelled_before_it_left_never_was() -> None:
     assert not connection.streams.open.by_id
 
 
-def test_a_request_that_has_left_is_cancelled_by_a_frame() -> None:
+def test_a_sent_request_is_cancelled_by_a_frame() -> None:
     connection = client()
     stream_id = connection.request_response(X)
     assert len(sent(connection)) == 1
@@ -39,7 +39,7 @@ def test_a_request_that_has_left_is_cancelled_by_a_frame() -> None:
     assert sent(connection) == [Cancel(stream_id)]
 
 
-def test_an_answer_before_its_question_takes_the_question_back() -> None:
+def test_a_response_before_its_request_is_sent_drops_the_request() -> None:
     connection = client()
     connection.receive(wire(KeepAlive(False)), 0.0)
     stream_id = connection.request_response(X)
@@ -74,7 +74,7 @@ def large(connection: Connection) -> None:
     st.integers(1, 4000),
     BOOLS,
 )
-def test_streams_begin_in_the_order_of_their_ids(
+def test_streams_open_in_the_order_of_their_ids(
     requests: list[Callable[[Connection], None]], at_most: int, at_once: bool
 ) -> None:
     connection, data = client(limits=Limits(mtu=1000)), b""
@@ -88,7 +88,7 @@ def test_streams_begin_in_the_order_of_their_ids(
     assert connection.queued_bytes == 0
 
 
-def test_an_answer_that_nobody_wants_any_more_stays_here() -> None:
+def test_a_response_to_a_cancelled_request_is_not_sent() -> None:
     connection = server(limits=Limits(max_useless=2))
     for stream_id in range(1, 41, 2):
         connection.receive(wire(RequestResponse(stream_id, X)), 0.0)
@@ -102,7 +102,7 @@ def test_an_answer_that_nobody_wants_any_more_stays_here() -> None:
     assert connection.streams.open.remote_count == 0
 
 
-def test_whoever_was_answered_is_known_no_more() -> None:
+def test_an_answered_stream_is_removed() -> None:
     connection = server()
     ids = range(1, 201, 2)
     connection.receive(wire(*(RequestResponse(stream_id, X) for stream_id in ids)), 0.0)
@@ -115,7 +115,7 @@ def test_whoever_was_answered_is_known_no_more() -> None:
     assert connection.streams.open.remote_count == 0
 
 
-def test_a_stream_keeps_its_turn_among_answers_without_end() -> None:
+def test_a_stream_is_served_among_endless_responses() -> None:
     asking, answering = pair(limits=Limits(max_streams=2000))
     stream_id = asking.request_stream(X, 5)
     many = [asking.request_response(X) for _ in range(1000)]
@@ -135,7 +135,7 @@ def test_a_stream_keeps_its_turn_among_answers_without_end() -> None:
     assert turns <= 1000 * 500 // COALESCE_LIMIT
 
 
-def test_the_connection_itself_goes_first() -> None:
+def test_frames_of_the_connection_are_sent_first() -> None:
     connection = server()
     connection.receive(wire(RequestResponse(1, X)), 0.0)
     connection.respond(1, b"y")
@@ -143,7 +143,7 @@ def test_the_connection_itself_goes_first() -> None:
     assert [type(frame) for frame in sent(connection)] == [KeepAlive, PayloadFrame]
 
 
-def test_what_comes_of_an_answer_is_what_comes_of_sending_it() -> None:
+def test_respond_is_equivalent_to_send() -> None:
     for data in (b"", b"y", bytes(70_000)):
         fast, slow = (pair() for _ in range(2))
         for asking, answering in (fast, slow):

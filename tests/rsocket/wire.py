@@ -101,7 +101,7 @@ def read(data: bytes) -> list[Frame]:
 
 
 def sent(connection: Connection) -> list[Frame]:
-    """All that *connection* wants to send."""
+    """All output of *connection*."""
     data = b""
     while connection.queued_bytes or connection.has_output:
         more = connection.data_to_send()
