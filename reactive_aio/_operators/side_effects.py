@@ -27,32 +27,16 @@ T = TypeVar("T")
 
 _ON_NEXT = InlineStage("do_on_next", params=("callback",), each="$callback(x)")
 
-_ON_COMPLETE = InlineStage(
-    "do_on_complete",
-    params=("callback",),
-    on_end="""
-    if how == "completed":
-        $callback()
-    """,
-)
 
-_ON_ERROR = InlineStage(
-    "do_on_error",
-    params=("callback",),
-    on_end="""
-    if how == "failed":
-        $callback(error)
-    """,
-)
+def _at_end(name: str, how: str, call: str) -> InlineStage:
+    return InlineStage(
+        name, params=("callback",), on_end=f'if how == "{how}":\n    $callback({call})'
+    )
 
-_ON_CANCEL = InlineStage(
-    "do_on_cancel",
-    params=("callback",),
-    on_end="""
-    if how == "cancelled":
-        $callback()
-    """,
-)
+
+_ON_COMPLETE = _at_end("do_on_complete", "completed", "")
+_ON_ERROR = _at_end("do_on_error", "failed", "error")
+_ON_CANCEL = _at_end("do_on_cancel", "cancelled", "")
 
 _FINALLY = InlineStage("do_finally", params=("callback",), on_end="$callback(how)")
 

@@ -127,29 +127,23 @@ _SUM = InlineStage(
     after="emit $total",
 )
 
-_ANY = InlineStage(
-    "any",
-    params=("predicate",),
-    each="""
-    if not $predicate(x):
-        drop
-    x = True
-    last
-    """,
-    after="emit False",
-)
 
-_ALL = InlineStage(
-    "all",
-    params=("predicate",),
-    each="""
-    if $predicate(x):
-        drop
-    x = False
-    last
-    """,
-    after="emit True",
-)
+def _answer(name: str, is_open: str, answer: bool) -> InlineStage:
+    return InlineStage(
+        name,
+        params=("predicate",),
+        each=f"""
+        if {is_open}:
+            drop
+        x = {answer}
+        last
+        """,
+        after=f"emit {not answer}",
+    )
+
+
+_ANY = _answer("any", "not $predicate(x)", answer=True)
+_ALL = _answer("all", "$predicate(x)", answer=False)
 
 
 def require_plain_result(result: object) -> None:

@@ -115,10 +115,10 @@ def document(function: Callable[..., Any]) -> str:
 @pytest.mark.parametrize("name", VOCABULARY)
 def test_the_first_line_is_an_imperative_sentence(name: str) -> None:
     first, _, rest = document(VOCABULARY[name]).partition("\n")
-    assert first.endswith(".")
+    assert first.endswith("."), "the docstring needs a first line that is a sentence"
     assert len(first) <= 96, "it must fit a table"
     assert not first.startswith(("This ", "A ", "The ", "Returns ")), "say what it does"
-    assert rest.startswith("\n")
+    assert rest.startswith("\n"), "the docstring needs a blank line after the first line"
 
 
 @pytest.mark.parametrize("name", VOCABULARY)
@@ -131,8 +131,10 @@ def test_the_sections_are_all_there_and_in_order(name: str) -> None:
 
 @pytest.mark.parametrize("name", VOCABULARY)
 def test_the_rules_are_rules(name: str) -> None:
-    [rules] = re.findall(r"^Rules: (.*)$", document(VOCABULARY[name]), flags=re.MULTILINE)
-    assert re.fullmatch(r"none|[1-4]\.\d+(, [1-4]\.\d+)*", rules)
+    found = re.findall(r"^Rules: (.*)$", document(VOCABULARY[name]), flags=re.MULTILINE)
+    rules = "".join(found)
+    needed = "the docstring needs one line such as 'Rules: 1.1, 3.5' or 'Rules: none'"
+    assert re.fullmatch(r"none|[1-4]\.\d+(, [1-4]\.\d+)*", rules), needed
 
 
 async def upper(text: str) -> str:
