@@ -142,7 +142,7 @@ def _backpressured(
     return from_push(open, name=name, holds=holds, checked=True, upstreams=(source,), window=window)
 
 
-class _Inspector(InnerSubscriber[T]):
+class _OfferingSubscriber(InnerSubscriber[T]):
     """Offers each element to the queue as it arrives, so that no batch bypasses it."""
 
     __slots__ = ()
@@ -190,7 +190,7 @@ class _Backpressured(Coordinator[T]):
 
     def _begin(self) -> None:
         if not self.is_closed:
-            inner = _Inspector(self, self._take)
+            inner = _OfferingSubscriber(self, self._take)
             self.inners[inner] = None
             inner.request(UNBOUNDED)
             inner.subscribe(self._source)

@@ -96,7 +96,7 @@ class _Boundary(Coordinator[T]):
             self.loop_handle.call_soon(self._request, freed)
 
     def _request(self, n: int) -> None:
-        """Request, and hand over what a synchronous upstream has sent when the call returns."""
+        """Request, then hand over the elements that a synchronous upstream has sent."""
         self._inner.request(n)
         self._lend()
 

@@ -165,7 +165,7 @@ class _FlatMap(MergingCoordinator[Any]):
         super().finish()
 
     def _open(self) -> Iterator[Any] | None:
-        """Make sources of the elements at hand; return the first that is to be pulled."""
+        """Make sources of the elements received; return the first one to pull."""
         outer = self._outer
         while not self.errors and not self.is_closed:
             if self._pending is not None and not self._admit(self._pending):

@@ -5,7 +5,7 @@ thread and `_ThreadSubscription` for the loop. The loop wakes the thread with a 
 the thread wakes the loop with one callback at a time. So a slow iterable hands over each element
 at once and a fast one hands over chunks, without any tuning.
 
-The window of `from_push` bounds what is between the two threads: unbounded demand arrives here as
+The window of `from_push` bounds the elements between the two threads: unbounded demand arrives here as
 one chunk at a time, so a slow subscriber slows the thread down instead of having its elements pile
 up.
 """
@@ -292,7 +292,7 @@ class _PullThread(Generic[T]):
             self._report("closing the iterable raised after the cancellation", error)
 
     def _post(self) -> None:
-        """Schedule, on the loop, the delivery of what is ready."""
+        """Schedule, on the loop, the delivery of the ready elements."""
         owner = self.owner()
         if owner is None:
             return
@@ -360,7 +360,7 @@ class _ThreadSubscription(FlowSubscription, Generic[T]):
             self._end(error)
 
     def deliver(self) -> None:
-        """Deliver what is ready."""
+        """Deliver the ready elements."""
         state, downstream = self._worker.state, self._downstream
         elements, is_finished = state.take()
         if is_finished and self._closing is not None and not self._closing.done():

@@ -104,7 +104,7 @@ def never() -> "Flow[Never]":
 
 
 def error(cause: Exception | Callable[[], Exception]) -> "Flow[Never]":
-    """Fail at once, with *cause* or, if that is a function or a class, with what it returns.
+    """Fail at once with *cause*, or with its result if it is a function or a class.
 
     ::
 

@@ -31,9 +31,6 @@ STRINGS: Final = {"STRING", "FSTRING_MIDDLE"}
 
 NOT_YET_REWRITTEN: Final[tuple[str, ...]] = (
     "noxfile.py",
-    "reactive_aio/_operators/time.py",
-    "reactive_aio/_sources/push.py",
-    "reactive_aio/processors/hot_processor.py",
     "reactive_aio/rsocket/lease_wait.py",
     "reactive_aio/rsocket/protocol/",
     "reactive_aio/rsocket/request_execution.py",
