@@ -5,9 +5,9 @@ thread and `_ThreadSubscription` for the loop. The loop wakes the thread with a 
 the thread wakes the loop with one callback at a time. So a slow iterable hands over each element
 at once and a fast one hands over chunks, without any tuning.
 
-The window of `from_push` bounds the elements between the two threads: unbounded demand arrives here as
-one chunk at a time, so a slow subscriber slows the thread down instead of having its elements pile
-up.
+The window of `from_push` bounds the elements between the two threads: unbounded demand arrives here
+as one chunk at a time, so a slow subscriber slows the thread down instead of having its elements
+pile up.
 """
 
 from collections import deque
