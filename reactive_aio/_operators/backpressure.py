@@ -174,14 +174,15 @@ class _Backpressured(Coordinator[T]):
         super().__init__(downstream)
         self._source = source
         self._on_drop = on_drop
+        self._is_subscribed = False
         self.output = OutputBuffer(
             downstream, queue, name, on_room=_ignore_room, on_cancel=self._overflowed
         )
 
     # -- downstream -------------------------------------------------------------------------------
     def request(self, n: int, /) -> None:
-        if not self._started:
-            self._started = True
+        if not self._is_subscribed:
+            self._is_subscribed = True
             self.loop_handle.call_soon(self._begin)
         self.output.request(n)
 

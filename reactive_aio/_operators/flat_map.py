@@ -86,14 +86,14 @@ class _FlatMap(MergingCoordinator[Any]):
         self._inner: Iterator[Any] | None = None
         """The synchronous source that is being pulled."""
         self._pulled: Iterator[Any] | None = None
-        """It, and those that follow it without a source that pushes in between."""
+        """The elements of `_inner`, and of the synchronous sources that follow it directly."""
         # The key for pulled elements in the accounts; `is_done`, as it has no upstream.
         self._account: InnerSubscriber[Any] = InnerSubscriber(self)
         self._account.is_done = True
         self._pending: Flow[Any] | None = None
         """A source that pushes and has not been subscribed to yet."""
         self._reserved = 0  # elements that are being pulled
-        self._pull_first = self._is_send_scheduled = False
+        self._pull_first = self._is_emit_scheduled = False
         self._opened = 0
         self._batch = 8
         self._time_slice = TimeSlice()
@@ -104,7 +104,7 @@ class _FlatMap(MergingCoordinator[Any]):
 
     def on_arrival(self, inner: InnerSubscriber[Any]) -> None:
         if inner is self._outer:
-            self._schedule_send()
+            self._schedule_emit()
         else:
             super().on_arrival(inner)
 
@@ -124,14 +124,14 @@ class _FlatMap(MergingCoordinator[Any]):
         self._close_inner()
 
     # -- acts -------------------------------------------------------------------------------------
-    def _schedule_send(self) -> None:
-        """Schedule `send` after the current work."""
-        if not self._is_send_scheduled:
-            self._is_send_scheduled = True
+    def _schedule_emit(self) -> None:
+        """Schedule `emit_waiting` after the current work."""
+        if not self._is_emit_scheduled:
+            self._is_emit_scheduled = True
             self.submit(self.emit_waiting)
 
     def emit_waiting(self) -> None:
-        self._is_send_scheduled = False
+        self._is_emit_scheduled = False
         self._time_slice.start_slice()
         self._ready()
         room = self.demand.outstanding
@@ -173,7 +173,7 @@ class _FlatMap(MergingCoordinator[Any]):
             free = self._concurrency - self._active_count()
             if not outer.elements and (missing := free - outer.outstanding) > 0:
                 outer.request(missing)
-            if free <= 0 or not outer.elements or self._is_slice_over():
+            if free <= 0 or not outer.elements or self._check_slice():
                 break
             try:
                 inner: Any = self._mapper(outer.take(1)[0])
@@ -200,9 +200,8 @@ class _FlatMap(MergingCoordinator[Any]):
         ):
             piece = min(at_most - before, self._batch)
             try:
-                chunk.extend(
-                    islice(self._pulled or (), piece)
-                )  # keeps the elements before an error
+                # `extend` keeps the elements before an error.
+                chunk.extend(islice(self._pulled or (), piece))
             except Exception as error:
                 self.stop_all(error)
             if len(chunk) - before < piece:
@@ -214,7 +213,7 @@ class _FlatMap(MergingCoordinator[Any]):
         if self._time_slice.is_slice_over or (
             self._pending is not None and self._spare() >= self.prefetch
         ):
-            self._schedule_send()  # other work of the executor runs in between
+            self._schedule_emit()  # other work of the executor runs in between
         return chunk
 
     def _active_count(self) -> int:
@@ -240,7 +239,7 @@ class _FlatMap(MergingCoordinator[Any]):
             self._pulled = chain(first, chain.from_iterable(iter(self._open, None)))
         return self._pulled is not None
 
-    def _is_slice_over(self) -> bool:
+    def _check_slice(self) -> bool:
         """Whether the time slice is over; `_pull` cannot check it for sources without elements."""
         self._opened += 1
         if not self._opened & 63:
