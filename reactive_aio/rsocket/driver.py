@@ -120,6 +120,7 @@ class Driver:
         self._responder = responder
         self._state = State.UNCONNECTED
         self._has_turn = False  # a turn is scheduled or runs
+        self._has_woken_several = False  # several tasks continued when bytes were last received
         self._transport: Transport | None = None
         self._rebind: Rebind | None = None
         self._is_writable = True
@@ -159,10 +160,11 @@ class Driver:
     def data_received(self, data: bytes) -> None:
         self._has_turn = True  # it begins here
         events = self.connection.receive(data, self.loop_handle.time())
+        self._has_woken_several = _wakes_several(events)
         self._dispatch(events)
         if self._batch_senders or self._drain_waiters or not self.connection.is_idle:
             self._run_turn()
-        elif _wakes_several(events):  # their next requests leave together, in this turn
+        elif self._has_woken_several:  # their next requests leave together, in this turn
             self.loop_handle.call_soon(self._run_turn)
         else:
             self._has_turn = False
@@ -202,10 +204,10 @@ class Driver:
             self.loop_handle.call_soon(self._run_turn)
 
     def send_request(self) -> None:
-        """Send a request: at once while its stream is the only one, else in a turn."""
+        """Send a request: at once if no other is to be expected, else in a turn."""
         if self._has_turn:
             return
-        if self.connection.has_single_stream:
+        if self.connection.has_single_stream and not self._has_woken_several:
             self._write()
             if not self.connection.has_output:
                 return
