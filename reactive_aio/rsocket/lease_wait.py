@@ -69,10 +69,10 @@ def _retry_with_lease(
     """Call *begin* when there is a lease; fail *stream* if the connection is closed first."""
 
     def retry() -> None:
-        stream.left = None
+        stream.on_early_cancel = None
         try:
             stream.driver.require_open()
-            begin(stream, stream.wanted)
+            begin(stream, stream.early_demand)
         except Exception as error:
             stream.fail(error)
 
@@ -80,4 +80,4 @@ def _retry_with_lease(
         stream.driver.remove_lease_callback(retry)
 
     stream.driver.add_lease_callback(retry)
-    stream.left = cancel
+    stream.on_early_cancel = cancel

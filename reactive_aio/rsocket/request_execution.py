@@ -1,9 +1,9 @@
-"""One request while it is served: its handler is called, and what that returns goes to the peer."""
+"""The execution of one request: its handler is called, and the result is sent to the peer."""
 
-from collections.abc import AsyncIterable, Awaitable, Iterator
+from collections.abc import AsyncIterable, Awaitable, Coroutine, Iterator
 from functools import partial
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from anyio import move_on_after
 
@@ -19,47 +19,67 @@ from .protocol.metadata import write_mime_types
 from .protocol.mime import MIME_TYPE
 from .protocol.stream_states import InteractionModel
 from .request import Request
-from .request_metadata import DEADLINE_PASSED, RequestMetadata, write_items
+from .request_metadata import DEADLINE_PASSED, write_items
 from .requester import Requester
 from .stream_adapters import InboundStream, OutboundStream
 
 if TYPE_CHECKING:
     from .._core.loop import TimerHandle
     from ..flow import Flow
+    from .auth import AuthHooks
     from .driver import Driver
     from .payloads import Codec
-    from .responder import RouterResponder
+    from .protocol.frames import Setup
+    from .request_metadata import MetadataCache, RequestMetadata
+    from .routing import Router
 
-__all__ = ("ONE", "RequestExecution")
+__all__ = ("SINGLE_TYPES", "RequestExecution", "RequestServices")
 
-ONE: Final = frozenset({bytes, str, int, float, bool, dict, list, tuple})
-"""What is one element, without a closer look."""
+SINGLE_TYPES: Final = frozenset({bytes, str, int, float, bool, dict, list, tuple})
+"""Types of results that are one element."""
+
+
+class RequestServices(Protocol):
+    """The responder, as far as its requests need it."""
+
+    router: "Router"
+    auth: "AuthHooks"
+    metadata_cache: "MetadataCache"
+
+    def codec(self, setup: "Setup | None") -> "Codec[Any]": ...
+    def choose_codecs(
+        self, setup: "Setup | None", metadata: "RequestMetadata"
+    ) -> "tuple[Codec[Any], Codec[Any]]": ...
+    def error_frame(self, driver: "Driver", error: BaseException) -> tuple[int, bytes]: ...
+    def start_without_response(
+        self, driver: "Driver", coroutine: Coroutine[Any, Any, None], name: str
+    ) -> None: ...
 
 
 class RequestExecution:
-    """The sender of a request's stream, until there is a publisher."""
+    """Serves one request, and is the sender of its stream until there is a publisher."""
 
     def __init__(
-        self, responder: "RouterResponder", driver: "Driver", requested: RequestReceived
+        self, services: "RequestServices", driver: "Driver", requested: RequestReceived
     ) -> None:
-        self.responder = responder
+        self.services = services
         self.driver = driver
         self.requested = requested
         self.stream_id: int = requested.stream_id
         self._pending = 0
-        self._taken = False  # somebody has subscribed to the elements of the channel
+        self._has_incoming = False  # there is a subscriber for the elements of the channel
         self._task: Any = None
         self._timer: TimerHandle | None = None
         self._sender: Any = self
         try:
             setup = driver.connection.setup
-            envelope = responder.metadata_cache.read(setup, requested.payload.metadata)
-            reads, writes = responder.choose_codecs(setup, envelope)
+            envelope = services.metadata_cache.read(setup, requested.payload.metadata)
+            request_codec, response_codec = services.choose_codecs(setup, envelope)
         except ProtocolError as error:
             raise RequestInvalid(ErrorCode.INVALID, f"{error}".encode()) from None
-        self.data_codec: Codec[Any] = reads
-        self.codec: Codec[Any] = writes
-        self._type_of_first = self._told_type(envelope)
+        self.data_codec: Codec[Any] = request_codec
+        self.codec: Codec[Any] = response_codec
+        self._first_metadata = self._chosen_mime_type(envelope)
         deadline = None
         if envelope.timeout is not None:
             deadline = driver.loop_handle.time() + envelope.timeout
@@ -71,23 +91,25 @@ class RequestExecution:
     def begin(self) -> None:
         request, driver = self.request, self.driver
         if request.model is InteractionModel.FNF:
-            self._forget()
+            self._run_without_response()
             return
         driver.streams.set_sender(self.stream_id, self)
         if request.deadline is not None:
-            left = request.deadline - driver.loop_handle.time()
-            self._timer = driver.loop_handle.call_later(left, self._too_late)
-        if self.responder.auth.authorize is not None:
-            self._task = driver.create_task(self._permitted(), f"rsocket: serves {request.route}")
+            remaining = request.deadline - driver.loop_handle.time()
+            self._timer = driver.loop_handle.call_later(remaining, self._on_deadline)
+        if self.services.auth.authorize is not None:
+            self._task = driver.create_task(
+                self._run_when_authorized(), f"rsocket: serves {request.route}"
+            )
             return
-        self._take(self._call())
+        self._handle_result(self._call())
 
-    def go_on(self, result: Any) -> None:
-        """The handler has been called: see what it returned."""
+    def handle_result(self, result: Any) -> None:
+        """Send the result of a handler that has been called."""
         self.driver.streams.set_sender(self.stream_id, self)
-        self._take(result)
+        self._handle_result(result)
 
-    def _take(self, result: Any) -> None:
+    def _handle_result(self, result: Any) -> None:
         request, driver = self.request, self.driver
         if isawaitable(result):
             self._task = driver.create_task(self._await(result), f"rsocket: serves {request.route}")
@@ -97,7 +119,7 @@ class RequestExecution:
     # -- the handler -------------------------------------------------------------------------------
     def _call(self) -> Any:
         request = self.request
-        found = self.responder.router.find(request.route)
+        found = self.services.router.find(request.route)
         if found is None:
             raise RequestInvalid(ErrorCode.INVALID, b"there is no such route")
         handler, texts = found
@@ -113,16 +135,16 @@ class RequestExecution:
         return handler(request, values)
 
     def _peer(self) -> Requester[Any]:
-        return Requester(self.driver, self.responder.codec(self.driver.connection.setup))
+        return Requester(self.driver, self.services.codec(self.driver.connection.setup))
 
     def _incoming(self, decode: Any) -> "Flow[Any]":
         """The elements of a channel, for one subscriber."""
 
-        def begin(inflow: InboundStream, n: int) -> None:
-            if self._taken:
+        def begin(stream: InboundStream, n: int) -> None:
+            if self._has_incoming:
                 raise AlreadySubscribed("rule 1.11: incoming serves one subscription, and has")
-            self._taken = True
-            inflow.bind(self.stream_id)
+            self._has_incoming = True
+            stream.bind(self.stream_id)
             self.driver.connection.request(self.stream_id, n)
 
         def open(downstream: Downstream[Any]) -> FlowSubscription:
@@ -130,12 +152,12 @@ class RequestExecution:
 
         return from_push(open, name="incoming", holds=None)
 
-    async def _permitted(self) -> None:
-        """Ask first whether it may be served."""
-        await self._await(self._after_permission())
+    async def _run_when_authorized(self) -> None:
+        """Call the handler once the request is authorized."""
+        await self._await(self._call_when_authorized())
 
-    async def _after_permission(self) -> Any:
-        await self.responder.auth.check(self.request)
+    async def _call_when_authorized(self) -> Any:
+        await self.services.auth.check(self.request)
         result = self._call()
         return await result if isawaitable(result) else result
 
@@ -151,7 +173,7 @@ class RequestExecution:
                 driver.connection.fail_stream(stream_id, ErrorCode.CANCELED, b"")
                 driver.streams.remove_sender(stream_id)
                 driver.schedule_turn()
-            self.ended()
+            self._stop_timer()
             raise
         except Exception as error:
             self.refuse(error)
@@ -161,16 +183,16 @@ class RequestExecution:
         self._pending += n
 
     def cancelled(self) -> None:
-        self.ended()
+        self._stop_timer()
         if self._task is not None:
             self._task.cancel()
 
-    def ended(self) -> None:
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _too_late(self) -> None:
+    def _on_deadline(self) -> None:
         """The requester has stopped waiting."""
         driver, stream_id = self.driver, self.stream_id
         sender = self._sender
@@ -181,9 +203,9 @@ class RequestExecution:
             sender.cancelled()
 
     def refuse(self, error: BaseException) -> None:
-        """Answer with *error*."""
-        self.ended()
-        code, data = self.responder.error_frame(self.driver, error)
+        """Send *error* as the response."""
+        self._stop_timer()
+        code, data = self.services.error_frame(self.driver, error)
         if self.requested.model is not InteractionModel.FNF:
             self.driver.streams.remove_sender(self.stream_id)
             self.driver.connection.fail_stream(self.stream_id, code, data)
@@ -195,7 +217,7 @@ class RequestExecution:
         publisher = _publisher(value)
         single = self.requested.model is InteractionModel.RESPONSE
         if publisher is None and single:
-            self.ended()
+            self._stop_timer()
             payload = None if value is None else self._encode(value)
             driver.streams.remove_sender(stream_id)
             if payload is None:
@@ -206,32 +228,32 @@ class RequestExecution:
             return
         if publisher is None:
             publisher = to_flow([] if value is None else [value])
-        outflow = _ExecutionStream(
+        stream = _ExecutionStream(
             driver,
             stream_id,
             self._encode,
-            plainly=self.codec.encode if self._type_of_first is None and not single else None,
-            failed=self._failed,
+            encode_data=self.codec.encode if self._first_metadata is None and not single else None,
+            error_frame=self._error_frame,
             single=single,
         )
         if self._timer is not None:
-            outflow.clock = self._timer
-        self._sender = outflow
-        driver.streams.set_sender(stream_id, outflow)
+            stream.timer = self._timer
+        self._sender = stream
+        driver.streams.set_sender(stream_id, stream)
         if self._pending:
-            outflow.demanded(self._pending)
-        outflow.attach(publisher)
+            stream.demanded(self._pending)
+        stream.attach(publisher)
 
     def _encode(self, value: Any) -> Payload:
         if type(value) is Payload:
             return value
-        if self._type_of_first is None:
+        if self._first_metadata is None:
             return Payload(self.codec.encode(value))
-        told, self._type_of_first = self._type_of_first, None
-        return Payload(self.codec.encode(value), told)
+        metadata, self._first_metadata = self._first_metadata, None
+        return Payload(self.codec.encode(value), metadata)
 
-    def _told_type(self, envelope: RequestMetadata) -> bytes | None:
-        """What tells the peer which of the types it accepts was chosen, if it left a choice."""
+    def _chosen_mime_type(self, envelope: RequestMetadata) -> bytes | None:
+        """Metadata with the MIME type chosen from those the peer accepts, if it accepts several."""
         setup = self.driver.connection.setup
         if len(envelope.accept) < 2 or setup is None:
             return None
@@ -240,34 +262,34 @@ class RequestExecution:
                 setup.metadata_mime, [(MIME_TYPE, write_mime_types(self.codec.mime))]
             )
         except ValueError:
-            return None  # this connection's metadata cannot say it
+            return None  # this connection's metadata has no room for it
 
-    def _failed(self, error: BaseException) -> tuple[int, bytes]:
-        return self.responder.error_frame(self.driver, error)
+    def _error_frame(self, error: BaseException) -> tuple[int, bytes]:
+        return self.services.error_frame(self.driver, error)
 
     # -- fire and forget ---------------------------------------------------------------------------
-    def _forget(self) -> None:
+    def _run_without_response(self) -> None:
         name = f"rsocket: {self.request.route}"
-        self.responder.start_without_response(self.driver, self._run(), name)
+        self.services.start_without_response(self.driver, self._run(), name)
 
     async def _run(self) -> None:
         try:
             with move_on_after(self.request.remaining):
-                result = await self._after_permission()
+                result = await self._call_when_authorized()
                 publisher = _publisher(result)
                 if publisher is not None:
                     await publisher.for_each(_ignore)
         except Exception as error:
-            self.responder.error_frame(self.driver, error)
+            self.services.error_frame(self.driver, error)
 
 
 class _ExecutionStream(OutboundStream):
-    """One whose end stops the clock, if there is one."""
+    """An outbound stream whose end stops the timer of the deadline."""
 
-    clock: "TimerHandle | None" = None
+    timer: "TimerHandle | None" = None
 
-    def _leave(self) -> None:
-        super()._leave()
+    def _cancel(self) -> None:
+        super()._cancel()
         self._stop()
 
     def on_complete(self) -> None:
@@ -279,17 +301,17 @@ class _ExecutionStream(OutboundStream):
         self._stop()
 
     def _stop(self) -> None:
-        if self.clock is not None:
-            self.clock.cancel()
+        if self.timer is not None:
+            self.timer.cancel()
 
 
 def _ignore(element: object) -> None:
-    """Nobody waits for it."""
+    """Discard it: the request has no response."""
 
 
 def _publisher(value: Any) -> "Flow[Any] | None":
     """*value* as a flow if it is many elements; None if it is one."""
-    if value is None or type(cast("object", value)) in ONE or type(value) is Payload:
+    if value is None or type(cast("object", value)) in SINGLE_TYPES or type(value) is Payload:
         return None
     many = isinstance(value, AsyncIterable | Iterator) or callable(
         getattr(cast("object", value), "subscribe", None)

@@ -42,12 +42,12 @@ class TimedInboundStream(InboundStream):
         self._timer: TimerHandle | None = None
 
     def request(self, n: int, /) -> None:
-        if self._timer is None and not self.over:
+        if self._timer is None and not self.is_done:
             self._timer = self.driver.loop_handle.call_later(self._limit, self._time_out)
         super().request(n)
 
     def _time_out(self) -> None:
-        if not self.over:
+        if not self.is_done:
             self.cancel()
             self._downstream.fail(self._timeout_error())
 

@@ -27,7 +27,7 @@ from .protocol.metadata import MetadataItem, write_mime_types, write_routing
 from .protocol.mime import ACCEPT_MIME_TYPES, COMPOSITE_METADATA, MIME_TYPE, ROUTING
 from .request_metadata import deadline_item, write_items
 from .request_timeout import TimedInboundStream, is_deadline_error, timeout_error
-from .stream_adapters import ChannelSender, InboundStream, answer
+from .stream_adapters import ChannelSender, InboundStream, error_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -226,7 +226,7 @@ class Requester(Generic[T]):
                 stream,
                 lambda element: Payload(encode(element)),
                 send_request,
-                lambda error: answer(error, False),
+                lambda error: error_frame(error, False),
             )
             sender.attach(to_flow(source))
 

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from .._core.duration import Duration, to_seconds
 from .auth import Authenticate, AuthHooks, Authorize, connecting_client
+from .direct_handlers import UNKNOWN, DirectHandler, DirectHandlers
 from .driver import Driver
-from .fast_responder import UNKNOWN, DirectHandler, FastResponder
 from .leases import Lease, LeaseGranter
 from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec
 from .protocol.errors import ProtocolError, RequestInvalid, StreamFailed
 from .protocol.events import RequestReceived
 from .protocol.frames import ErrorCode, Payload, Resume, Setup
 from .protocol.stream_states import InteractionModel
-from .request_execution import ONE, RequestExecution
+from .request_execution import SINGLE_TYPES, RequestExecution
 from .request_metadata import MetadataCache, RequestMetadata, read_items
 from .requester import Requester
 from .resumable_sessions import ResumableSessions
 from .routing import Router
-from .stream_adapters import answer
+from .stream_adapters import error_frame
 
 if TYPE_CHECKING:
     from ..spec import Publisher
@@ -80,7 +80,7 @@ class RouterResponder:
         self.metadata_cache: MetadataCache = MetadataCache()
         self._auth_timeout = to_seconds(auth_timeout, "auth_timeout")
         self.auth: AuthHooks = AuthHooks(authenticate, authorize, self._auth_timeout)
-        self._short = FastResponder(self)
+        self._direct_handlers = DirectHandlers(self)
         self.sessions: ResumableSessions = ResumableSessions()
         self._codecs = CODECS | (codecs or {})
         self._leases = leases
@@ -184,30 +184,32 @@ class RouterResponder:
 
     def respond(self, driver: Driver, requests: "list[tuple[int, bytes, bytes | None]]") -> None:
         setup = driver.connection.setup
-        known = self._short.known(setup)
+        known = self._direct_handlers.of_setup(setup)
         for request in requests:
-            plain = known.get(request[2], UNKNOWN)
-            if plain is UNKNOWN:
-                plain = self._short.find(setup, request[2])
-            if plain is None:
+            direct = known.get(request[2], UNKNOWN)
+            if direct is UNKNOWN:
+                direct = self._direct_handlers.find(setup, request[2])
+            if direct is None:
                 self._begin(driver, _requested(*request), RequestExecution.begin)
             else:
-                self._answer_plainly(driver, plain, request)
+                self._respond_directly(driver, direct, request)
         driver.schedule_turn()
 
-    def _answer_plainly(
-        self, driver: Driver, plain: DirectHandler, request: tuple[int, bytes, bytes | None]
+    def _respond_directly(
+        self, driver: Driver, direct: DirectHandler, request: tuple[int, bytes, bytes | None]
     ) -> None:
         stream_id, data, _ = request
         try:
-            result = plain.call(data)
-            if type(result) in ONE:
-                driver.connection.respond(stream_id, plain.encode(result))
+            result = direct.call(data)
+            if type(result) in SINGLE_TYPES:
+                driver.connection.respond(stream_id, direct.encode(result))
                 return
         except Exception as error:
             self.refuse(driver, stream_id, error)
             return
-        self._begin(driver, _requested(*request), partial(RequestExecution.go_on, result=result))
+        self._begin(
+            driver, _requested(*request), partial(RequestExecution.handle_result, result=result)
+        )
 
     def _begin(
         self, driver: Driver, request: RequestReceived, begin: Callable[[RequestExecution], object]
@@ -254,7 +256,7 @@ class RouterResponder:
         """The error frame for *error*, which is reported unless it is meant for the peer."""
         if not isinstance(error, StreamFailed):
             self._report(driver, error)
-        return answer(error, self._expose_errors)
+        return error_frame(error, self._expose_errors)
 
     def _report(self, driver: Driver, error: BaseException) -> None:
         if self._on_error is not None:

@@ -1,7 +1,7 @@
-"""Both ends of a stream as publishers and subscribers: demand out and in is the application's own.
+"""Streams of a connection as subscriptions and subscribers: their demand is the application's own.
 
-`Inflow` is what a flow's subscriber gets: it sends the request with the first demand. `Outflow`
-subscribes to what is sent, and asks for what the connection passes on of the peer's demand.
+An `InboundStream` is the subscription of a flow: its first demand sends the request. An
+`OutboundStream` subscribes to a publisher, and requests what the peer requests.
 """
 
 from collections.abc import Callable
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from ..spec import Publisher, Subscription
     from ..stage import Downstream
 
-__all__ = ("ChannelSender", "InboundStream", "OutboundStream", "answer")
+__all__ = ("ChannelSender", "InboundStream", "OutboundStream", "error_frame")
 
 T = TypeVar("T")
 
 Encode = Callable[[Any], Payload]
-Plainly = Callable[[Any], bytes]
+EncodeData = Callable[[Any], bytes]
 Decode = Callable[[bytes], T]
 
 
-def answer(error: BaseException, tell: bool) -> tuple[int, bytes]:
-    """The ERROR frame for *error*; what it says is kept back unless it was meant for the peer."""
+def error_frame(error: BaseException, expose: bool) -> tuple[int, bytes]:
+    """Code and data of the ERROR frame for *error*; its text only if that is meant for the peer."""
     if isinstance(error, StreamFailed) and not isinstance(error, ConnectionLost):
         return error.code, error.data
-    tell = tell or isinstance(error, PayloadError)  # it may be the peer who chose the wrong codec
-    return ErrorCode.APPLICATION_ERROR, f"{error}".encode() if tell else b""
+    expose = expose or isinstance(error, PayloadError)  # perhaps the peer chose the wrong codec
+    return ErrorCode.APPLICATION_ERROR, f"{error}".encode() if expose else b""
 
 
 class InboundStream(FlowSubscription):
-    """What comes in on one stream, as the subscription of the flow that it feeds."""
+    """The elements received on one stream, as the subscription of a flow."""
 
     def __init__(
         self,
@@ -49,34 +49,34 @@ class InboundStream(FlowSubscription):
         self.driver: Driver = driver
         self.stream_id: int = 0
         """0 before its request has been made."""
-        self.over: bool = False
-        self.begun: bool = False
-        self.left: Callable[[], None] | None = None
-        """Called on a cancellation before the stream has its id."""
-        self.wanted: int = 0
+        self.is_done: bool = False
+        self.has_begun: bool = False
+        self.on_early_cancel: Callable[[], None] | None = None
+        """Called when the stream is cancelled before it has its id."""
+        self.early_demand: int = 0
         """Demand from before the stream has its id."""
         self._downstream = downstream
         self._decode = decode
         self._begin = begin
 
     def bind(self, stream_id: int) -> None:
-        """The stream is open: elements will come."""
+        """The stream is open: register it for its elements."""
         self.stream_id = stream_id
         self.driver.streams.add_receiver(stream_id, self)
         self.driver.schedule_turn()
 
     # -- demand ------------------------------------------------------------------------------------
     def request(self, n: int, /) -> None:
-        if self.over:
+        if self.is_done:
             return
         if self.stream_id:
             self.driver.connection.request(self.stream_id, n)
             self.driver.schedule_turn()
             return
-        self.wanted += n
-        if self.begun:
+        self.early_demand += n
+        if self.has_begun:
             return
-        self.begun = True
+        self.has_begun = True
         try:
             self.driver.require_open()
             self._begin(self, n)
@@ -84,19 +84,19 @@ class InboundStream(FlowSubscription):
             self.fail(error)
 
     def cancel(self) -> None:
-        if self.over:
+        if self.is_done:
             return
-        self.over = True
+        self.is_done = True
         if self.stream_id:
             self.driver.streams.remove_receiver(self.stream_id)
             self.driver.connection.cancel(self.stream_id)
             self.driver.schedule_turn()
-        elif self.left is not None:
-            self.left()
+        elif self.on_early_cancel is not None:
+            self.on_early_cancel()
 
     # -- the stream --------------------------------------------------------------------------------
     def elements(self, event: Elements) -> None:
-        if self.over:
+        if self.is_done:
             return
         decoded: list[Any] = []
         try:
@@ -114,16 +114,16 @@ class InboundStream(FlowSubscription):
             self.completed()
 
     def completed(self) -> None:
-        if not self.over:
-            self.over = True
+        if not self.is_done:
+            self.is_done = True
             self._downstream.complete()
 
     def failed(self, error: StreamFailed) -> None:
         self.fail(error)
 
     def fail(self, error: BaseException) -> None:
-        if not self.over:
-            self.over = True
+        if not self.is_done:
+            self.is_done = True
             self.driver.streams.remove_receiver(self.stream_id)
             self._downstream.fail(error)
 
@@ -131,7 +131,7 @@ class InboundStream(FlowSubscription):
 class OutboundStream(BulkSubscriber):
     """Sends a publisher's elements on a stream, as its subscriber.
 
-    They are gathered until the driver's turn, and sent together.
+    The elements of one turn of the driver are sent together.
     """
 
     def __init__(
@@ -140,26 +140,26 @@ class OutboundStream(BulkSubscriber):
         stream_id: int,
         encode: Encode,
         *,
-        failed: Callable[[BaseException], tuple[int, bytes]],
-        plainly: "Plainly | None" = None,
+        error_frame: Callable[[BaseException], tuple[int, bytes]],
+        encode_data: "EncodeData | None" = None,
         single: bool = False,
     ) -> None:
-        """*plainly* makes the data of elements that are no `Payload`, where that is all."""
+        """*encode_data* encodes elements that need no metadata; a `Payload` is sent as it is."""
         self.driver: Driver = driver
         self.stream_id: int = stream_id
-        self.over: bool = False
+        self.is_done: bool = False
         self.is_notified: bool = False
         self._elements: list[Any] = []
         self.append: Callable[[Any], None] = self._elements.append
         self._encode = encode
-        self._plainly = plainly
-        self._failed = failed
+        self._encode_data = encode_data
+        self._error_frame = error_frame
         self._single = single
         self._pending = 1 if single else 0
         self._subscription: Subscription | None = None
 
     def attach(self, publisher: "Publisher[Any]") -> None:
-        if self.over:
+        if self.is_done:
             return
         publisher.subscribe(self)
 
@@ -167,36 +167,36 @@ class OutboundStream(BulkSubscriber):
     def demanded(self, n: int) -> None:
         if self._subscription is None:
             self._pending += n
-        elif not self.over:
+        elif not self.is_done:
             self._subscription.request(n)
 
     def cancelled(self) -> None:
-        if not self.over:
-            self._leave()
+        if not self.is_done:
+            self._cancel()
 
     def send(self) -> None:
-        """Send what has been gathered."""
+        """Send the elements collected."""
         elements, self.is_notified = self._elements, False
-        if self.over:
+        if self.is_done:
             elements.clear()
         elif elements:
             encoded: list[bytes] = []
             error = None
             try:
-                if self._plainly is None or Payload in map(type, elements):
+                if self._encode_data is None or Payload in map(type, elements):
                     self._send_each(elements)
                 else:
-                    encoded.extend(map(self._plainly, elements))
+                    encoded.extend(map(self._encode_data, elements))
             except Exception as raised:
                 error = raised
             elements.clear()
             if encoded:
                 self.driver.connection.send_all(self.stream_id, encoded)
             if error is not None:
-                self._leave()
-                self._end(error)
+                self._cancel()
+                self._fail(error)
             elif self._single:
-                self._leave()
+                self._cancel()
 
     def _send_each(self, elements: list[Any]) -> None:
         for element in elements:
@@ -206,7 +206,7 @@ class OutboundStream(BulkSubscriber):
     # -- the publisher -----------------------------------------------------------------------------
     def on_subscribe(self, subscription: "Subscription", /) -> None:
         self._subscription = subscription
-        if self.over:
+        if self.is_done:
             subscription.cancel()
         elif self._pending:
             subscription.request(self._pending)
@@ -226,85 +226,85 @@ class OutboundStream(BulkSubscriber):
 
     def on_error(self, error: BaseException, /) -> None:
         self.send()
-        if not self.over:
-            self.over = True
-            self._end(error)
+        if not self.is_done:
+            self.is_done = True
+            self._fail(error)
 
     def on_complete(self) -> None:
         self.send()
-        if not self.over:
-            self.over = True
+        if not self.is_done:
+            self.is_done = True
             self.driver.streams.remove_sender(self.stream_id)
             self.driver.connection.complete(self.stream_id)
             self.driver.schedule_turn()
 
-    def _leave(self) -> None:
-        self.over = True
+    def _cancel(self) -> None:
+        self.is_done = True
         self._elements.clear()
         self.driver.streams.remove_sender(self.stream_id)
         if self._subscription is not None:
             self._subscription.cancel()
 
-    def _end(self, error: BaseException) -> None:
-        code, data = self._failed(error)
+    def _fail(self, error: BaseException) -> None:
+        code, data = self._error_frame(error)
         self.driver.streams.remove_sender(self.stream_id)
         self.driver.connection.fail_stream(self.stream_id, code, data)
         self.driver.schedule_turn()
 
 
 class ChannelSender(OutboundStream):
-    """The requester's half of a channel: its first element opens the stream."""
+    """The requester's direction of a channel: its first element opens the stream."""
 
     stream_id: int
-    over: bool
+    is_done: bool
 
     def __init__(
         self,
-        inflow: InboundStream,
+        inbound: InboundStream,
         encode: Encode,
         open: Callable[[Payload, int], int],
-        failed: Callable[[BaseException], tuple[int, bytes]],
+        error_frame: Callable[[BaseException], tuple[int, bytes]],
     ) -> None:
-        super().__init__(inflow.driver, 0, encode, failed=failed)
-        self._inflow = inflow
+        super().__init__(inbound.driver, 0, encode, error_frame=error_frame)
+        self._inbound = inbound
         self._open = open
         self._pending = 1
-        inflow.left = self.cancelled
+        inbound.on_early_cancel = self.cancelled
 
     @property
     def container(self) -> list[Any]:
         return self._elements
 
     def flush(self) -> None:
-        if self._elements and not self.stream_id and not self.over:
+        if self._elements and not self.stream_id and not self.is_done:
             self._begin(self._elements.pop(0))
         super().flush()
 
     def _begin(self, element: Any) -> None:
-        inflow = self._inflow
+        inbound = self._inbound
         try:
             payload = self._encode(element)
-            inflow.driver.require_open()
-            self.stream_id = self._open(payload, inflow.wanted)
+            inbound.driver.require_open()
+            self.stream_id = self._open(payload, inbound.early_demand)
         except Exception as error:
-            self._leave()
-            inflow.fail(error)
+            self._cancel()
+            inbound.fail(error)
             return
         self._pending = 0
-        inflow.driver.streams.set_sender(self.stream_id, self)
-        inflow.bind(self.stream_id)
+        inbound.driver.streams.set_sender(self.stream_id, self)
+        inbound.bind(self.stream_id)
 
     def on_error(self, error: BaseException, /) -> None:
-        """What goes out has failed: so has what comes in, for the same reason."""
-        if not self.over:
-            self._inflow.fail(error)
+        """The elements sent have failed: so have those received, for the same reason."""
+        if not self.is_done:
+            self._inbound.fail(error)
             if self.stream_id:
                 super().on_error(error)
-            self.over = True
+            self.is_done = True
 
     def on_complete(self) -> None:
-        if not self.stream_id and not self.over:
-            self.over = True
-            self._inflow.completed()  # nothing was ever said
+        if not self.stream_id and not self.is_done:
+            self.is_done = True
+            self._inbound.completed()  # the channel was never opened
             return
         super().on_complete()
