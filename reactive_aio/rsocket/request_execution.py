@@ -252,7 +252,7 @@ class RequestExecution:
         metadata, self._first_metadata = self._first_metadata, None
         return Payload(self.codec.encode(value), metadata)
 
-    def _chosen_mime_type(self, envelope: RequestMetadata) -> bytes | None:
+    def _chosen_mime_type(self, envelope: "RequestMetadata") -> bytes | None:
         """Metadata with the MIME type chosen from those the peer accepts, if it accepts several."""
         setup = self.driver.connection.setup
         if len(envelope.accept) < 2 or setup is None:
