@@ -31,10 +31,6 @@ STRINGS: Final = {"STRING", "FSTRING_MIDDLE"}
 
 NOT_YET_REWRITTEN: Final[tuple[str, ...]] = (
     "noxfile.py",
-    "reactive_aio/rsocket/lease_wait.py",
-    "reactive_aio/rsocket/protocol/",
-    "reactive_aio/rsocket/request_execution.py",
-    "reactive_aio/rsocket/stream_adapters.py",
 )
 """Beginnings of paths whose words are not checked yet."""
 

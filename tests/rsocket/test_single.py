@@ -1,4 +1,4 @@
-"""Requests and answers of one element, queued apart: their order, their end, the books."""
+"""Requests and responses of the fast path: their order, their end, their accounting."""
 
 from collections.abc import Callable
 

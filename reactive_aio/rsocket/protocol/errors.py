@@ -1,8 +1,8 @@
-"""What can go wrong on a connection, sorted by who is at fault.
+"""Errors of a connection, sorted by their cause.
 
-`ProtocolError`: the peer's bytes. `StreamFailed` and its kin: the peer's answer to one request.
-`ConnectionLost`, `SetupRejected`: the connection is gone, or never was. `NoLease`,
-`NoStreamLeft`: a request could not even be sent, and may be tried later or elsewhere.
+`ProtocolError`: malformed bytes of the peer. `StreamFailed` and its subclasses: the peer's answer
+to one request. `ConnectionLost`, `SetupRejected`: the connection has ended, or never began.
+`NoLease`, `NoStreamLeft`: a request could not be sent, and may be retried later or elsewhere.
 """
 
 from ...errors import ReactiveError
@@ -25,7 +25,7 @@ __all__ = (
 
 
 class ProtocolError(ReactiveError):
-    """Bytes that are not what RSocket 1.0 allows; `code` is the answer they get."""
+    """Bytes that RSocket 1.0 does not allow; `code` is sent in answer."""
 
     def __init__(self, message: str, code: int = ErrorCode.CONNECTION_ERROR) -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class ProtocolError(ReactiveError):
 
 
 class StreamFailed(ReactiveError):
-    """The other side ended a stream by an error; `code` and `data` are what it said."""
+    """The peer ended a stream with an error; `code` and `data` are those of its frame."""
 
     def __init__(self, code: int, data: bytes = b"") -> None:
         said = data.decode("utf-8", "replace") or "the other side says no more"
@@ -43,9 +43,9 @@ class StreamFailed(ReactiveError):
 
 
 class ApplicationError(StreamFailed):
-    """An error that is the application's own matter; raise it in a handler to send it.
+    """An error of the application; raise it in a handler to send it.
 
-    Codes from 0x301 to 0xFFFFFFFE are an application's to give away; 0x201 stands for any error.
+    Codes from 0x301 to 0xFFFFFFFE are the application's own; 0x201 is any error.
     """
 
     def __init__(self, code: int = ErrorCode.APPLICATION_ERROR, data: bytes | str = b"") -> None:
@@ -55,15 +55,15 @@ class ApplicationError(StreamFailed):
 
 
 class RequestRejected(StreamFailed):
-    """The request was not processed at all: it may be tried again."""
+    """The request was not processed at all: it may be retried."""
 
 
 class RequestCanceled(StreamFailed):
-    """The responder gave up on the request, perhaps half-way."""
+    """The responder stopped processing the request, perhaps after a part of it."""
 
 
 class RequestInvalid(StreamFailed):
-    """The responder could make nothing of the request, or of what followed it."""
+    """The request, or a frame after it, was invalid."""
 
 
 class ConnectionLost(StreamFailed, ConnectionError):
@@ -75,11 +75,11 @@ class SetupRejected(ConnectionLost):
 
 
 class ResumeRejected(ConnectionLost):
-    """The server refused to let the session go on."""
+    """The server refused to resume the session."""
 
 
 class NoLease(ReactiveError):
-    """The peer has granted no lease for another request, or the lease has run out."""
+    """The peer has granted no lease for another request, or the lease has expired."""
 
 
 class NoStreamLeft(ReactiveError):
@@ -100,7 +100,7 @@ _CLASSES: dict[int, type[StreamFailed]] = {
 
 
 def name_of(code: int) -> str:
-    """``REJECTED (0x202)``; a code that is an application's own is its number."""
+    """``REJECTED (0x202)``; the number alone for a code of the application."""
     try:
         return f"{ErrorCode(code).name} (0x{code:03X})"
     except ValueError:

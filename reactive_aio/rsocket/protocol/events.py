@@ -1,4 +1,4 @@
-"""What a connection tells whoever drives it. Nobody changes an event once it is returned."""
+"""The events of a connection, for its driver. An event does not change once it is returned."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -32,9 +32,9 @@ __all__ = (
 # hundred thousand a second.
 @dataclass(slots=True)
 class Elements:
-    """Elements of one stream, in their order; *complete* if the last of them is the last of all.
+    """Elements of one stream, in their order; *complete* if the last of them ends the stream.
 
-    Most have no metadata. What there is of it is kept apart, by the place of its element.
+    Most have no metadata: it is kept apart, by the position of its element.
     """
 
     stream_id: int
@@ -59,21 +59,21 @@ class Elements:
 
 @dataclass(slots=True)
 class Responses:
-    """Responses without metadata, each with the id of its stream, which is complete with it."""
+    """Responses without metadata, each with the id of its stream, which it completes."""
 
     responses: list[tuple[int, bytes]]
 
 
 @dataclass(slots=True)
 class Completed:
-    """What came in on a stream is complete."""
+    """The peer has completed its direction of a stream."""
 
     stream_id: int
 
 
 @dataclass(slots=True)
 class Failed:
-    """What came in on a stream has failed: by the peer, or (*local*) because it broke a rule."""
+    """The peer has failed its direction of a stream, or (*local*) broke a rule on it."""
 
     stream_id: int
     code: int
@@ -83,7 +83,7 @@ class Failed:
 
 @dataclass(slots=True)
 class Cancelled:
-    """What goes out on a stream is wanted no more; whatever is still sent on it is dropped."""
+    """The peer no longer receives on a stream; elements still sent on it are dropped."""
 
     stream_id: int
 
@@ -98,10 +98,10 @@ class DemandReceived:
 
 @dataclass(slots=True)
 class RequestReceived:
-    """The peer opened a stream. *complete*: a channel whose first element was its last.
+    """The peer opened a stream. *complete*: a channel whose first element is its last.
 
-    The first element of a channel is not in *payload* alone: like those after it, it comes by
-    `Elements` once it has been asked for.
+    The first element of a channel is not only in *payload*: like the others it is in `Elements`,
+    once it has been requested.
     """
 
     stream_id: int
@@ -119,14 +119,14 @@ class ResponseRequests:
 
 @dataclass(slots=True)
 class SetupReceived:
-    """A client wants in: `Connection.accept` or `Connection.reject` it."""
+    """A client connects: `Connection.accept` or `Connection.reject` it."""
 
     setup: Setup
 
 
 @dataclass(slots=True)
 class ResumeReceived:
-    """A client wants its session back: find it, or `Connection.reject`."""
+    """A client resumes its session: find the session, or `Connection.reject`."""
 
     resume: Resume
 
@@ -147,7 +147,7 @@ class MetadataReceived:
 
 @dataclass(slots=True)
 class ExtensionReceived:
-    """A frame of an extension that this side said it knows."""
+    """A frame of an extension that the application understands."""
 
     frame: Ext
 
@@ -161,12 +161,12 @@ class Draining:
 
 @dataclass(slots=True)
 class Suspended:
-    """The transport is gone; the session waits for another one."""
+    """The transport has ended; the session waits for another one."""
 
 
 @dataclass(slots=True)
 class Resumed:
-    """The session goes on, on its new transport."""
+    """The session continues on its new transport."""
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
-"""Payloads that do not fit a frame: cut into fragments on the way out, put together on the way in.
+"""Payloads that do not fit a frame: they are sent in fragments, and reassembled.
 
-Metadata goes before data. Only the last fragment of a request or element may say that it was the
-last element; each is a whole frame, so that frames of other streams fit in between.
+Metadata goes before data. Only the last fragment of a request or element completes the stream. Each
+fragment is a whole frame, so that frames of other streams can be sent in between.
 """
 
 from collections.abc import Iterator
@@ -24,13 +24,13 @@ Fragmentable = RequestResponse | RequestFnf | RequestStream | RequestChannel | P
 
 
 def payload_length(payload: Payload) -> int:
-    """How many bytes of a frame *payload* takes."""
+    """The size of *payload* in a frame."""
     data, metadata = payload
     return len(data) if metadata is None else len(data) + 3 + len(metadata)
 
 
 def fragments(frame: Fragmentable, mtu: int) -> Iterator[bytes]:
-    """*frame* as encoded frames of up to *mtu* bytes each, cut when they are asked for."""
+    """*frame* as encoded frames of up to *mtu* bytes each, each made when it is taken."""
     numbered = isinstance(frame, RequestStream | RequestChannel)
     room = mtu - HEADER - (4 if numbered else 0)
     if payload_length(frame.payload) <= room:
@@ -82,7 +82,7 @@ def _cut(payload: Payload, room: int, later: int) -> Iterator[tuple[Payload, boo
 
 
 class Reassembly:
-    """A payload that is not whole yet."""
+    """A payload whose fragments are still being received."""
 
     __slots__ = ("_data", "_metadata", "complete", "empty", "next", "size")
 
@@ -114,7 +114,7 @@ class Reassembly:
 
 
 class Reassemblies:
-    """All unfinished payloads of a connection, and the bounds they must keep together."""
+    """All unfinished payloads of a connection, within common limits."""
 
     __slots__ = ("_limits", "count", "size")
 
@@ -127,26 +127,26 @@ class Reassemblies:
         self.count += 1
         return Reassembly()
 
-    def add(self, partial: Reassembly, payload: Payload, follows: bool) -> None:
-        """Add a fragment to *partial*; `ProtocolError` if that is more than is taken."""
-        self.size += partial.add(payload)
-        excess = self._excess(partial, follows)
+    def add(self, reassembly: Reassembly, payload: Payload, follows: bool) -> None:
+        """Add a fragment to *reassembly*; `ProtocolError` if that exceeds a limit."""
+        self.size += reassembly.add(payload)
+        excess = self._excess(reassembly, follows)
         if excess:
             raise ProtocolError(excess)
 
-    def _excess(self, partial: Reassembly, follows: bool) -> str:
+    def _excess(self, reassembly: Reassembly, follows: bool) -> str:
         limits = self._limits
-        if partial.size > limits.max_payload:
+        if reassembly.size > limits.max_payload:
             return f"a payload of more than {limits.max_payload} bytes"
         if self.size > limits.max_partial:
             return f"more than {limits.max_partial} bytes of unfinished payloads"
         if follows and self.count > limits.max_partials:
             return f"more than {limits.max_partials} unfinished payloads"
-        if partial.empty > limits.max_empty_fragments:
+        if reassembly.empty > limits.max_empty_fragments:
             return f"more than {limits.max_empty_fragments} empty fragments of one payload"
         return ""
 
-    def end(self, partial: Reassembly) -> None:
-        """*partial* is whole, or will never be."""
+    def end(self, reassembly: Reassembly) -> None:
+        """*reassembly* is whole, or was given up."""
         self.count -= 1
-        self.size -= partial.size
+        self.size -= reassembly.size

@@ -1,7 +1,7 @@
-"""The frames of RSocket 1.0, as values: what a frame says, not how it is written (`codec` does).
+"""The frames of RSocket 1.0 as values; `codec` reads and writes them.
 
-Each is immutable and equal to another that says the same. `Payload` is what applications send and
-receive: bytes of data and, if there are any, bytes of metadata; an empty one is not an absent one.
+Each is immutable, and equal to another with the same fields. `Payload` is what applications send
+and receive: bytes of data and perhaps bytes of metadata; empty metadata is not absent metadata.
 """
 
 from dataclasses import dataclass
@@ -41,11 +41,11 @@ VERSION: Final = (1, 0)
 MAX_31: Final = 2**31 - 1
 MAX_63: Final = 2**63 - 1
 MAX_FRAME: Final = 2**24 - 1
-"""The longest frame there is, whatever carries it."""
+"""The length of the longest frame, on any transport."""
 
 
 class FrameType(IntEnum):
-    """What a frame is for: six bits of its header."""
+    """The type of a frame: six bits of its header."""
 
     SETUP = 0x01
     LEASE = 0x02
@@ -65,7 +65,7 @@ class FrameType(IntEnum):
 
 
 class Flag(IntFlag):
-    """Ten bits of a header. What the lower ones mean depends on the type of the frame."""
+    """Ten bits of a header. The meaning of the lower ones depends on the type of the frame."""
 
     IGNORE = 0x200
     METADATA = 0x100
@@ -78,7 +78,7 @@ class Flag(IntFlag):
 
 
 class ErrorCode(IntEnum):
-    """The protocol's own codes. Those from 0x301 to 0xFFFFFFFE belong to applications."""
+    """The codes of the protocol. Those from 0x301 to 0xFFFFFFFE are the applications'."""
 
     INVALID_SETUP = 0x001
     UNSUPPORTED_SETUP = 0x002
@@ -93,7 +93,7 @@ class ErrorCode(IntEnum):
 
 
 class Payload(NamedTuple):
-    """One element on its way: data, and metadata if not None."""
+    """The data of one element, and its metadata if not None."""
 
     data: bytes = b""
     metadata: bytes | None = None
@@ -101,12 +101,12 @@ class Payload(NamedTuple):
 
 EMPTY_PAYLOAD: Final = Payload()
 PayloadTuple: TypeAlias = tuple[bytes, bytes | None]
-"""A `Payload`, or what is as good where it is only taken apart; it takes a tenth of the time."""
+"""A `Payload`, or a plain tuple of the same, which takes a tenth of the time to make."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The client's first frame: how it wants to talk. Times are in milliseconds."""
+    """The client's first frame: the terms of the connection. Times are in milliseconds."""
 
     keepalive: int = 20_000
     lifetime: int = 90_000
@@ -129,7 +129,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class KeepAlive:
-    """A sign of life; with *respond* it wants one back, with the same data."""
+    """A sign of life; with *respond* it requires an answer with the same data."""
 
     respond: bool
     position: int = 0
@@ -138,7 +138,7 @@ class KeepAlive:
 
 @dataclass(frozen=True, slots=True)
 class RequestResponse:
-    """Ask for one element."""
+    """Request one element."""
 
     stream_id: int
     payload: Payload = EMPTY_PAYLOAD
@@ -147,7 +147,7 @@ class RequestResponse:
 
 @dataclass(frozen=True, slots=True)
 class RequestFnf:
-    """Tell, and want no answer."""
+    """Send one element, without an answer."""
 
     stream_id: int
     payload: Payload = EMPTY_PAYLOAD
@@ -156,7 +156,7 @@ class RequestFnf:
 
 @dataclass(frozen=True, slots=True)
 class RequestStream:
-    """Ask for a stream, and for its first *n* elements."""
+    """Request a stream, and its first *n* elements."""
 
     stream_id: int
     n: int
@@ -166,7 +166,7 @@ class RequestStream:
 
 @dataclass(frozen=True, slots=True)
 class RequestChannel:
-    """Open streams in both directions: the first element out, *n* elements wanted in."""
+    """Open streams in both directions: the first element of one, the first *n* requested."""
 
     stream_id: int
     n: int
@@ -177,7 +177,7 @@ class RequestChannel:
 
 @dataclass(frozen=True, slots=True)
 class RequestN:
-    """Ask for *n* more elements."""
+    """Request *n* more elements."""
 
     stream_id: int
     n: int
@@ -185,7 +185,7 @@ class RequestN:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Want no more."""
+    """Cancel a stream."""
 
     stream_id: int
 
@@ -229,14 +229,14 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class ResumeOk:
-    """The session goes on; frames from *last_received* on are to be sent again."""
+    """The session continues; frames from *last_received* on are sent again."""
 
     last_received: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ext:
-    """A frame of an extension; with *ignore* it may be passed over by who does not know it."""
+    """A frame of an extension; with *ignore*, a receiver that does not know it ignores it."""
 
     stream_id: int
     extended_type: int

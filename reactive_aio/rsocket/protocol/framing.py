@@ -1,6 +1,6 @@
-"""Frames out of a stream of bytes: each stands behind its length, three bytes.
+"""Frames out of a stream of bytes: each follows its length, of three bytes.
 
-Transports that keep messages apart (WebSocket) need none of this: a message is a frame.
+Transports with messages (WebSocket) do not need it: a message is a frame.
 """
 
 from .codec import HEADER
@@ -28,12 +28,12 @@ class FrameSplitter:
 
     @property
     def held(self) -> int:
-        """How many bytes wait for the rest of their frame, or to be taken."""
+        """The bytes that are not taken yet, or wait for the rest of their frame."""
         return len(self.data) - self.position + len(self._later)
 
     def feed(self, data: bytes) -> None:
         if self._missing > len(data):
-            self._later += data  # nothing to be looked at yet
+            self._later += data  # the frame is still incomplete
             self._missing -= len(data)
         elif self.held:
             self.data = b"".join((self.data[self.position :], self._later, data))

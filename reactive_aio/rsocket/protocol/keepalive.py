@@ -1,4 +1,4 @@
-"""Signs of life: when to send one, and when the peer counts as dead."""
+"""Keepalives: when to send one, and when the peer counts as dead."""
 
 from typing import Final
 
@@ -8,12 +8,13 @@ _GRACE: Final = 1.0
 
 
 class KeepAliveTimer:
-    """The clock of one connection, in seconds: *interval* between signs, *lifetime* of silence.
+    """The deadlines of one connection: an *interval* of keepalives, a *lifetime* of silence.
 
-    Whatever comes from the peer proves that it lives, not only its keepalives. Only a client
-    sends them on its own (`interval` is None on a server). Somebody who looks at the clock too
-    late, because the process was stopped or busy, has not listened either: the peer then gets a
-    second more.
+    Times are in seconds.
+
+    Any bytes of the peer prove that it is alive, not only its keepalives. Only a client sends
+    keepalives unprompted (`interval` is None on a server). A process that was stopped or busy has
+    not read either: if a deadline is noticed late, the peer gets a second more.
     """
 
     __slots__ = ("_graced", "_next", "deadline", "interval", "lifetime")

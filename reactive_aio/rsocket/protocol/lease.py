@@ -4,7 +4,7 @@ __all__ = ("Allowance",)
 
 
 class Allowance:
-    """One direction's lease. The last one counts, and none is as good as zero requests."""
+    """The lease of one direction: a new one replaces it, and before the first, none is allowed."""
 
     __slots__ = ("expires", "requests")
 
@@ -17,7 +17,7 @@ class Allowance:
         self.expires = now + ttl
 
     def take(self, now: float) -> bool:
-        """Use it for one request; whether it allowed that."""
+        """Use it for one request; whether it allows that."""
         if self.requests < 1 or now >= self.expires:
             return False
         self.requests -= 1

@@ -1,4 +1,4 @@
-"""What one connection may cost, whatever its peer does."""
+"""The limits of what one connection may cost."""
 
 from dataclasses import dataclass
 
@@ -11,25 +11,25 @@ __all__ = ("Limits",)
 class Limits:
     """Bounds of a connection; sizes in bytes, times in seconds.
 
-    What comes in:
+    In:
 
-    - max_setup: a SETUP or RESUME frame. Strangers get no more.
-    - max_early: what may come behind a SETUP before it has been accepted.
-    - max_frame, max_payload: a frame; a payload put together from fragments.
+    - max_setup: a SETUP or RESUME frame, and any frame before a client is accepted.
+    - max_early: bytes after a SETUP, before it has been accepted.
+    - max_frame, max_payload: a frame; a payload reassembled from fragments.
     - max_partial, max_partials: all unfinished payloads of the connection, in bytes and number.
-    - max_empty_fragments: fragments of one payload that carry nothing.
-    - max_streams: open streams that the peer began.
-    - max_useless: frames that lead to nothing, a second.
+    - max_empty_fragments: empty fragments of one payload.
+    - max_streams: open streams that the peer opened.
+    - max_useless: frames without effect, a second.
     - max_zero_requests: requests for zero elements, in all.
     - setup_timeout, frame_timeout: how long the first frame, and the rest of any frame, may take.
-    - max_lifetime: the longest silence a client may ask to be allowed.
+    - max_lifetime: the longest lifetime without a sign that a client may declare.
 
-    What goes out:
+    Out:
 
     - mtu: longer frames are sent in fragments.
-    - watermark: while more than this waits to be sent, nobody is asked for more.
-    - chunk: how many elements a publisher is asked for at a time, at most.
-    - max_backlog: answers to the peer that wait to be sent because it does not read.
+    - watermark: while more output than this is queued, no publisher is requested more.
+    - chunk: the most elements requested of a publisher at a time.
+    - max_backlog: answers queued for a peer that does not read.
     """
 
     max_setup: int = 256 * 1024

@@ -38,7 +38,7 @@ class MetadataItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SimpleAuth:
-    """A user's name and password. They are sent as they are: use TLS."""
+    """A user's name and password. They are sent unencrypted: use TLS."""
 
     username: str
     password: str
@@ -49,7 +49,7 @@ class SimpleAuth:
 
 @dataclass(frozen=True, slots=True)
 class BearerToken:
-    """A token that opens the door for whoever bears it. It is sent as it is: use TLS."""
+    """A token that authenticates its bearer. It is sent unencrypted: use TLS."""
 
     token: str
 

@@ -84,7 +84,7 @@ _NAMES: Final = {number: name for name, number in WELL_KNOWN.items()}
 
 
 def write_mime(name: str, numbers: dict[str, int] = WELL_KNOWN) -> bytes:
-    """*name* as its number if it has one, else behind its length less one, as all peers have it."""
+    """*name* as its number if it has one, else after its length less one, as all peers write it."""
     number = numbers.get(name)
     if number is not None:
         return bytes((0x80 | number,))

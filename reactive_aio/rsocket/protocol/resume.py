@@ -1,4 +1,4 @@
-"""Going on after the transport was lost: positions, what must be sent again, who may come back.
+"""Resuming after the transport was lost: positions, frames to be sent again, resumable sessions.
 
 A position is a count of bytes: of the frames of streams, without their length, from the session's
 beginning. Both sides count what they send and what they receive, so a position says which frames
@@ -19,7 +19,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumption:
-    """Allow it: for *timeout* seconds without a transport, keeping *max_store* bytes sent."""
+    """Allow resuming within *timeout* seconds, with up to *max_store* bytes of sent frames kept."""
 
     timeout: float = 60.0
     max_store: int = 1024 * 1024
@@ -30,7 +30,7 @@ class Resumption:
 
 
 class ResumeBuffer:
-    """Frames that were sent and that the peer may not have got; the oldest go first."""
+    """Sent frames that the peer may not have received; the oldest are dropped first."""
 
     __slots__ = ("_frames", "first", "limit", "received", "sent", "size")
 
@@ -39,11 +39,11 @@ class ResumeBuffer:
         self.size: int = 0
         self._frames: deque[tuple[bytes, int]] = deque()
         self.first: int = 0
-        """The position from which on frames are kept."""
+        """The position of the first frame that is kept."""
         self.sent: int = 0
         """The position of the next frame to be sent."""
         self.received: int = 0
-        """How much has come from the peer."""
+        """The position of the next frame to be received."""
 
     def add(self, frame: bytes, length: int) -> None:
         """Keep *frame*, which counts as *length* bytes."""
@@ -64,7 +64,7 @@ class ResumeBuffer:
             self._drop()
 
     def can_resume(self, position: int) -> bool:
-        """Whether everything from *position* on is still here, and *position* is one of ours."""
+        """Whether all frames from *position* on are kept, and *position* is where one begins."""
         if position == self.sent:
             return True
         return any(position == start for start in self._starts())
@@ -84,7 +84,7 @@ _MOST: Final = 1024
 
 
 class Sessions(Generic[S]):
-    """What a server keeps of clients that may come back, by their tokens: a bounded number."""
+    """The sessions of clients that may resume, by their tokens: a bounded number."""
 
     __slots__ = ("_limit", "_sessions")
 
@@ -98,7 +98,7 @@ class Sessions(Generic[S]):
         return len(self._sessions)
 
     def add(self, token: bytes, session: S) -> bool:
-        """Whether there is room for it, and nobody else holds its *token*."""
+        """Add *session*; False if there is no room, or its *token* is in use."""
         if token in self._sessions or len(self._sessions) >= self._limit:
             return False
         self._sessions[token] = session

@@ -66,7 +66,7 @@ class StreamOpener:
     def grant_lease(self, lease: Lease, now: float) -> None:
         """Allow the peer requests."""
         if self.granted_lease is None:
-            raise ValueError("no lease was asked for in SETUP")
+            raise ValueError("SETUP did not request leases")
         self.granted_lease.grant(lease.requests, lease.ttl / 1000, now)
         self._machine.output.put_control(encode(lease))
 

@@ -1,19 +1,19 @@
 """The life of a stream as a table: (state, input) → (next state, action).
 
-The table decides, `exchanges` acts. A stream is seen from one side; the states are what this side
-is still to do with it::
+The table decides, `stream_machine` acts. A stream is seen from one side; its states are what that
+side still has to do::
 
-    it asked                                  it answers
-    ONE       awaits one element              GATHER     awaits the rest of a fragmented request
-    MANY      receives                        REPLY      owes one element
-    CALL      channel: receives and sends     SERVE      sends
-    CALL_IN   channel: only receives          TALK       channel: receives and sends
-    CALL_OUT  channel: only sends             TALK_IN    channel: only receives
-                                              TALK_OUT   channel: only sends
-    FLUSH     everything is said and not yet sent
-    GONE      unknown, or known no more
+    as requester                                   as responder
+    REQUESTER_RESPONSE     awaits one element      RESPONDER_REASSEMBLY   awaits the whole request
+    REQUESTER_STREAM       receives                RESPONDER_RESPONSE     owes one element
+    REQUESTER_CHANNEL      receives and sends      RESPONDER_STREAM       sends
+    REQUESTER_CHANNEL_IN   only receives           RESPONDER_CHANNEL      receives and sends
+    REQUESTER_CHANNEL_OUT  only sends              RESPONDER_CHANNEL_IN   only receives
+                                                   RESPONDER_CHANNEL_OUT  only sends
+    FLUSHING  everything is queued, and not yet sent
+    CLOSED    unknown, or not known any more
 
-What has no entry is passed over, as the protocol demands of everything that makes no sense.
+An input without an entry is ignored, as the protocol requires of frames that make no sense.
 """
 
 from enum import IntEnum
@@ -42,7 +42,7 @@ class InteractionModel(IntEnum):
 
 
 class State(IntEnum):
-    """What this side is still to do."""
+    """What this side still has to do."""
 
     CLOSED = 0
     REQUESTER_RESPONSE = 1
@@ -60,7 +60,7 @@ class State(IntEnum):
 
 
 class Input(IntEnum):
-    """What can happen to a stream: by a frame of the peer, or by this side's own will."""
+    """The events of a stream: a frame of the peer, or a command of this side."""
 
     REQUEST = 0
     NEXT = 1
@@ -69,29 +69,29 @@ class Input(IntEnum):
     REQUEST_N = 4
     CANCEL = 5
     ERROR = 6
-    VIOLATION = 7  # more elements than were asked for, or larger ones
+    VIOLATION = 7  # more elements than requested, or larger ones
     SEND_COMPLETE = 8
     SEND_CANCEL = 9
     SEND_ERROR = 10
 
 
 class Action(IntEnum):
-    """What follows for the application and the wire."""
+    """The consequences for the application and the wire."""
 
     IGNORE = 0
     DELIVER = 1  # an element
     FINISH = 2  # an element and the end, or the end alone
-    CREDIT = 3  # the peer wants more
-    STOP_SENDING = 4  # the peer wants no more
-    FAIL_RECEIVING = 5  # what comes in has failed
+    CREDIT = 3  # the peer requests more
+    STOP_SENDING = 4  # the peer no longer receives
+    FAIL_RECEIVING = 5  # the peer has failed its direction
     ABORT = 6  # both
     OPEN = 7  # the request is whole
-    DROP = 8  # the request never will be
+    DROP = 8  # the request will never be whole
     REFUSE_CANCEL = 9  # the peer broke a rule: cancel, and fail what comes in
-    REFUSE_ERROR = 10  # the same on the other side: send an error, fail, stop
-    COMPLETE_SENT = 11  # complete is on its way
-    CANCEL_SENT = 12  # cancel is on its way
-    ERROR_SENT = 13  # an error is on its way
+    REFUSE_ERROR = 10  # as responder: send an error, fail, stop
+    COMPLETE_SENT = 11  # complete is queued
+    CANCEL_SENT = 12  # cancel is queued
+    ERROR_SENT = 13  # an error is queued
 
 
 class Step(NamedTuple):
@@ -104,7 +104,7 @@ S, A = State, Action
 _ROWS: Final[dict[State, dict[Input, tuple[State, Action]]]] = {
     S.CLOSED: {},
     S.REQUESTER_RESPONSE: {
-        Input.NEXT: (S.CLOSED, A.FINISH),  # one element is the end, said or not
+        Input.NEXT: (S.CLOSED, A.FINISH),  # one element is the end, flagged or not
         Input.LAST: (S.CLOSED, A.FINISH),
         Input.COMPLETE: (S.CLOSED, A.FINISH),
         Input.ERROR: (S.CLOSED, A.FAIL_RECEIVING),
@@ -147,7 +147,7 @@ _ROWS: Final[dict[State, dict[Input, tuple[State, Action]]]] = {
         Input.SEND_ERROR: (S.FLUSHING, A.ERROR_SENT),
     },
     S.RESPONDER_REASSEMBLY: {
-        Input.NEXT: (S.RESPONDER_REASSEMBLY, A.OPEN),  # and then the state that OPENED says
+        Input.NEXT: (S.RESPONDER_REASSEMBLY, A.OPEN),  # and then its state of RESPONDER_STATES
         Input.LAST: (S.RESPONDER_REASSEMBLY, A.OPEN),
         Input.COMPLETE: (S.RESPONDER_REASSEMBLY, A.OPEN),
         Input.REQUEST_N: (S.RESPONDER_REASSEMBLY, A.CREDIT),
@@ -234,7 +234,7 @@ RESPONDER_STATES: Final[dict[InteractionModel, State]] = {
     InteractionModel.STREAM: S.RESPONDER_STREAM,
     InteractionModel.CHANNEL: S.RESPONDER_CHANNEL,
 }
-"""Where a stream that the peer asked for begins."""
+"""The first state of a stream that the peer opened, once its request is whole."""
 
 
 def step(state: State, input_: Input) -> Step:

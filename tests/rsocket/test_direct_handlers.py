@@ -1,4 +1,4 @@
-"""Requests that go a short way are answered as all others are."""
+"""Direct handlers answer as executions do."""
 
 import asyncio
 from collections.abc import AsyncIterator

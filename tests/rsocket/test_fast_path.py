@@ -1,4 +1,4 @@
-"""The fast lane takes in what the long way takes in, and leaves to it what it must."""
+"""The fast path reads frames as the stream machine does, and leaves all others to it."""
 
 from typing import Any
 
