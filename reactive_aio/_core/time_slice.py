@@ -27,8 +27,9 @@ class TimeSlice:
     __slots__ = ("is_slice_over", "slice_checked_at", "slice_end")
 
     def __init__(self) -> None:
-        self.is_slice_over = False
-        self.slice_checked_at = self.slice_end = 0.0
+        self.is_slice_over: bool = False
+        self.slice_checked_at: float = 0.0
+        self.slice_end: float = 0.0
 
     def start_slice(self) -> None:
         """Start a slice; the event loop has just run other work."""

@@ -61,75 +61,75 @@ class Action(IntEnum):
     REPORT = 9  # call those that wait for the end
 
 
-S, On, A = State, Input, Action
+_S, _On, _A = State, Input, Action
 
 _COMMON: Final[dict[Input, tuple[State, Action]]] = {
-    On.LOSE: (S.CLOSED, A.RELEASE),
-    On.ABORT: (S.ABORTED, A.ABORT_TRANSPORT),
+    _On.LOSE: (_S.CLOSED, _A.RELEASE),
+    _On.ABORT: (_S.ABORTED, _A.ABORT_TRANSPORT),
 }
 _ROWS: Final[dict[State, dict[Input, tuple[State, Action]]]] = {
-    S.UNCONNECTED: _COMMON
+    _S.UNCONNECTED: _COMMON
     | {
-        On.ATTACH: (S.CONNECTED, A.START),
-        On.SUSPEND: (S.SUSPENDED, A.WAIT),
-        On.CLOSE: (S.CLOSING, A.NOTHING),
-        On.LEAVE: (S.LEAVING, A.NOTHING),
+        _On.ATTACH: (_S.CONNECTED, _A.START),
+        _On.SUSPEND: (_S.SUSPENDED, _A.WAIT),
+        _On.CLOSE: (_S.CLOSING, _A.NOTHING),
+        _On.LEAVE: (_S.LEAVING, _A.NOTHING),
     },
-    S.CONNECTED: _COMMON
+    _S.CONNECTED: _COMMON
     | {
-        On.ATTACH: (S.CONNECTED, A.START),
-        On.SUSPEND: (S.SUSPENDED, A.WAIT),
-        On.REJECT: (S.REFUSING, A.NOTHING),
-        On.CLOSE: (S.CLOSING, A.LIMIT),
-        On.LEAVE: (S.LEAVING, A.LIMIT),
-        On.SENT: (S.CLOSING, A.CLOSE_TRANSPORT),
+        _On.ATTACH: (_S.CONNECTED, _A.START),
+        _On.SUSPEND: (_S.SUSPENDED, _A.WAIT),
+        _On.REJECT: (_S.REFUSING, _A.NOTHING),
+        _On.CLOSE: (_S.CLOSING, _A.LIMIT),
+        _On.LEAVE: (_S.LEAVING, _A.LIMIT),
+        _On.SENT: (_S.CLOSING, _A.CLOSE_TRANSPORT),
     },
-    S.SUSPENDED: _COMMON
+    _S.SUSPENDED: _COMMON
     | {
-        On.ATTACH: (S.CONNECTED, A.START),
-        On.SUSPEND: (S.SUSPENDED, A.WAIT),
-        On.CLOSE: (S.CLOSING, A.NOTHING),
-        On.LEAVE: (S.LEAVING, A.NOTHING),
+        _On.ATTACH: (_S.CONNECTED, _A.START),
+        _On.SUSPEND: (_S.SUSPENDED, _A.WAIT),
+        _On.CLOSE: (_S.CLOSING, _A.NOTHING),
+        _On.LEAVE: (_S.LEAVING, _A.NOTHING),
     },
-    S.CLOSING: _COMMON
+    _S.CLOSING: _COMMON
     | {
-        On.ATTACH: (S.CLOSING, A.START),
-        On.SENT: (S.CLOSING, A.CLOSE_TRANSPORT),
+        _On.ATTACH: (_S.CLOSING, _A.START),
+        _On.SENT: (_S.CLOSING, _A.CLOSE_TRANSPORT),
     },
-    S.REFUSING: _COMMON
+    _S.REFUSING: _COMMON
     | {
-        On.CLOSE: (S.REFUSING, A.LIMIT),
-        On.SENT: (S.REFUSING, A.CLOSE_WRITING),
+        _On.CLOSE: (_S.REFUSING, _A.LIMIT),
+        _On.SENT: (_S.REFUSING, _A.CLOSE_WRITING),
     },
-    S.LEAVING: {
-        On.ATTACH: (S.LEAVING, A.START),
-        On.SENT: (S.LEAVING, A.CLOSE_TRANSPORT),
-        On.ABORT: (S.LEAVING, A.ABORT_TRANSPORT),
-        On.LOSE: (S.LINGERING, A.LINGER),
+    _S.LEAVING: {
+        _On.ATTACH: (_S.LEAVING, _A.START),
+        _On.SENT: (_S.LEAVING, _A.CLOSE_TRANSPORT),
+        _On.ABORT: (_S.LEAVING, _A.ABORT_TRANSPORT),
+        _On.LOSE: (_S.LINGERING, _A.LINGER),
     },
-    S.ABORTED: {
-        On.ATTACH: (S.ABORTED, A.ABORT_TRANSPORT),
-        On.SUSPEND: (S.ABORTED, A.WAIT),
-        On.ABORT: (S.ABORTED, A.ABORT_TRANSPORT),
-        On.LOSE: (S.CLOSED, A.RELEASE),
+    _S.ABORTED: {
+        _On.ATTACH: (_S.ABORTED, _A.ABORT_TRANSPORT),
+        _On.SUSPEND: (_S.ABORTED, _A.WAIT),
+        _On.ABORT: (_S.ABORTED, _A.ABORT_TRANSPORT),
+        _On.LOSE: (_S.CLOSED, _A.RELEASE),
     },
-    S.LINGERING: {
-        On.ATTACH: (S.LINGERING, A.ABORT_TRANSPORT),
-        On.IDLE: (S.CLOSED, A.REPORT),
+    _S.LINGERING: {
+        _On.ATTACH: (_S.LINGERING, _A.ABORT_TRANSPORT),
+        _On.IDLE: (_S.CLOSED, _A.REPORT),
     },
-    S.CLOSED: {
-        On.ATTACH: (S.CLOSED, A.ABORT_TRANSPORT),
+    _S.CLOSED: {
+        _On.ATTACH: (_S.CLOSED, _A.ABORT_TRANSPORT),
     },
 }
 
 TABLE: Final[dict[tuple[State, Input], tuple[State, Action]]] = {
-    (state, happened): _ROWS[state].get(happened, (state, A.NOTHING))
+    (state, happened): _ROWS[state].get(happened, (state, _A.NOTHING))
     for state in State
     for happened in Input
 }
 """Total: every state answers every input, with NOTHING unless its row says more."""
 
-OVER: Final = frozenset({S.LINGERING, S.CLOSED})
+OVER: Final = frozenset({_S.LINGERING, _S.CLOSED})
 """The states without a transport that never get one again."""
 
 

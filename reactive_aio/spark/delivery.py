@@ -19,7 +19,7 @@ class Delivery(Generic[T]):
     __slots__ = ("_elements", "demand", "is_processed", "remaining")
 
     def __init__(self) -> None:
-        self.demand = Demand()
+        self.demand: Demand = Demand()
         self.is_processed: bool = True
         """Whether downstream has processed all elements that were handed over."""
         self.remaining: int = 0

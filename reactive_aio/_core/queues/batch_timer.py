@@ -23,8 +23,8 @@ class BatchTimer:
     __slots__ = ("_is_due", "_is_ended", "_is_running", "held", "size")
 
     def __init__(self, size: int) -> None:
-        self.size = size
-        self.held = 0
+        self.size: int = size
+        self.held: int = 0
         """How many elements wait."""
         self._is_due = False
         self._is_ended = False

@@ -29,10 +29,10 @@ class MergeAccounting(Generic[K]):
         self._taken: deque[tuple[K, int]] = deque()
         self._held: dict[K, int] = {}
         self._freed: dict[K, int] = {}
-        self.waiting = 0
+        self.waiting: int = 0
         """How many elements wait, over all upstreams."""
         self._processed = 0
-        self.taken = 0
+        self.taken: int = 0
         """How many elements were taken in total."""
 
     def add(self, key: K, count: int) -> None:

@@ -20,16 +20,16 @@ class ReorderBuffer(Generic[R]):
                  "running")  # fmt: skip
 
     def __init__(self, limit: int, *, ordered: bool) -> None:
-        self.limit = limit
-        self.is_ordered = ordered
+        self.limit: int = limit
+        self.is_ordered: bool = ordered
         self._tickets = 0  # issued in total
         self._next = 0  # the ticket whose result is ready next
         self._early: dict[int, R | None] = {}
-        self.running = 0
+        self.running: int = 0
         """How many tickets have no result yet."""
         self.ready: deque[R] = deque()
         """Results that can be taken."""
-        self.open_demand = 0
+        self.open_demand: int = 0
         """How many results may be emitted at once; set by the owner."""
 
     @property

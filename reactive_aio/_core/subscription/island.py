@@ -227,8 +227,8 @@ class Island(TimeSlice, FlowSubscription):
             queue: InputQueue[Any] = InputQueue(self.wake, self.chain.window(self.mode))
             self.input_queue = queue
             self.pause, self.source = NO_ELEMENTS, queue.take
-            upstream: object = source.open(queue)
-            if not isinstance(upstream, FlowSubscription):
+            upstream = source.open(queue)
+            if not isinstance(cast("object", upstream), FlowSubscription):
                 raise TypeError(
                     f"{source.name}: the function given to from_push returned {describe(upstream)},"
                     " which is not a FlowSubscription; derive its class from stage.FlowSubscription"

@@ -33,9 +33,9 @@ class Coordinator(FlowSubscription, Generic[R]):
     decisions changes all state first and calls at most one other object, at its end."""
 
     def __init__(self, downstream: Downstream[R]) -> None:
-        self.downstream = downstream
-        self.loop_handle = LoopHandle()
-        self.demand = Demand()
+        self.downstream: Downstream[R] = downstream
+        self.loop_handle: LoopHandle = LoopHandle()
+        self.demand: Demand = Demand()
         """The demand of downstream that has not been met yet."""
         self.inners: dict[InnerSubscriber[Any], None] = {}
         self.submit: Callable[..., object] = (
@@ -45,10 +45,10 @@ class Coordinator(FlowSubscription, Generic[R]):
             if self.is_serialized
             else run_now
         )
-        self.is_closed = False
-        self.emitted = 0
+        self.is_closed: bool = False
+        self.emitted: int = 0
         """How many elements were pushed in total."""
-        self.processed_count = 0
+        self.processed_count: int = 0
         """How many of those downstream has processed, as far as it has reported."""
         self._started = False
         self._closing: list[InnerSubscriber[Any]] = []  # their cleanup may still be running

@@ -30,10 +30,10 @@ class MergingCoordinator(Coordinator[T]):
 
     def __init__(self, downstream: Downstream[T], prefetch: int) -> None:
         super().__init__(downstream)
-        self.prefetch = prefetch
+        self.prefetch: int = prefetch
         self.accounting: MergeAccounting[InnerSubscriber[Any]] = MergeAccounting(prefetch)
         self._arrived: list[InnerSubscriber[Any]] = []
-        self.live_count = 0
+        self.live_count: int = 0
         """How many upstreams have not ended."""
         self.errors: list[BaseException] = []
 

@@ -52,8 +52,8 @@ class Flight:
     __slots__ = ("error", "phase", "window")
 
     def __init__(self, window: Window) -> None:
-        self.window = window
-        self.phase = Phase.LAUNCHED
+        self.window: Window = window
+        self.phase: Phase = Phase.LAUNCHED
         self.error: Exception | None = None
         """What its job, or its connection, has failed with."""
 

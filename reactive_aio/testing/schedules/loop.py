@@ -42,12 +42,12 @@ class ReadyCallback:
     def __init__(
         self, handle: asyncio.Handle, actor: object, parent: int, number: int, after: int
     ) -> None:
-        self.handle = handle
-        self.actor = actor
-        self.parent = parent
+        self.handle: asyncio.Handle = handle
+        self.actor: object = actor
+        self.parent: int = parent
         """The number of the step that scheduled it; negative for a thread."""
-        self.number = number
-        self.after = after
+        self.number: int = number
+        self.after: int = after
         """Ready callbacks with a smaller number run before it; 0 unless it is a timer's."""
 
     @property
