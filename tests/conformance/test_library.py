@@ -47,16 +47,20 @@ def parametrize_loops(
 
     *makers* are triples: the value of the parameter *name*, the flow's module, and a function that
     makes the flow. Flows of one module whose islands run in the same modes are of one kind. With
-    ``--thorough``, all flows are judged on all loops.
+    ``--thorough``, all flows are judged on all loops; with ``--quick``, one flow of each kind on
+    virtual time.
     """
     seen: set[Hashable] = set()
     chosen: list[Any] = []
     for value, module, make in makers:
         kind = island_modes(make)
-        on_all_loops = effort() is Effort.THOROUGH or (
-            effort() is Effort.NORMAL and kind != NO_LOOP and (module, kind) not in seen
-        )
+        is_first = (module, kind) not in seen
         seen.add((module, kind))
+        if effort() is Effort.QUICK and not is_first:
+            continue
+        on_all_loops = effort() is Effort.THOROUGH or (
+            effort() is Effort.NORMAL and is_first and kind != NO_LOOP
+        )
         chosen += [
             pytest.param(value, loop, id=f"{value}-{loop_name}")
             for loop_name, loop in LOOPS.items()

@@ -8,7 +8,7 @@ tests marked `slow`       no               yes                    yes
 tests marked `spark`      no               yes                    yes
 loops                     asyncio          both; of slow and      both
                                            Spark tests, asyncio
-`scaled` budgets          an eighth        a quarter              all
+`scaled` budgets          a twentieth      a quarter              all
 ========================  ===============  =====================  ==========
 
 `SCHEDULES` in the environment multiplies the number of orders: ``SCHEDULES=20``.
@@ -26,7 +26,7 @@ __all__ = ("Effort", "effort", "scaled")
 class Effort(Enum):
     """The share of its budget that an exploration gets, and the examples of Hypothesis."""
 
-    QUICK = (1 / 8, 20)
+    QUICK = (1 / 20, 20)
     NORMAL = (1 / 4, 100)
     THOROUGH = (1.0, 1000)
 

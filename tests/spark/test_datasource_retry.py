@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.spark, pytest.mark.thorough, pytest.mark.timeout(180)]
 
 # A local session has one attempt for a task unless its master says otherwise, so it is a separate
 # program.
