@@ -132,7 +132,7 @@ nox.options.sessions = ["lint", "types", "layers", "tests"]
 PROJECT: str = PYPROJECT["project"]["name"]
 
 # Tests of one group share a worker: see tests/harness/groups.py.
-ALL_CORES = ("-n", "logical", "--dist", "loadgroup")
+ALL_CORES = ("-n", "logical", "--dist", "loadfile")
 
 # What the docstring of an example says that does not end by itself.
 SERVES = "Serve until Ctrl-C."

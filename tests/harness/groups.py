@@ -1,40 +1,49 @@
 """Which tests share a worker when pytest-xdist runs them on all cores.
 
-The tests of one file share a worker, since they share fixtures. The tests of one `xdist_group` do,
-in whatever files they are: all that use the Spark session are one group, so that one JVM serves
-them. Groups and slow files start first, since whatever starts last keeps the other workers waiting.
+The tests of one file share a worker, since they share fixtures (``--dist loadfile``). So do all
+tests of the folders in `SHARED`: one Spark session serves them. They start first, and slow files
+next, because the file that starts last keeps the other workers waiting.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 if TYPE_CHECKING:
-    from xdist.scheduler import LoadGroupScheduling
+    from xdist.scheduler import LoadFileScheduling
 
-SPARK = "spark"
-"""The fixture that starts the JVM, and the name of its group."""
+SHARED: Final = ("tests/spark/",)
+"""Folders whose tests share a session fixture that is expensive to make, as a JVM is."""
+
+
+def group_of(nodeid: str) -> str:
+    """The folder or the file of a test: its group runs in one worker."""
+    file = nodeid.partition("::")[0]
+    return next((folder for folder in SHARED if file.startswith(folder)), file)
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Before xdist puts the names of groups into the names of tests."""
-    for item in items:
-        if SPARK in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group(SPARK))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Order the tests of a worker; xdist starts them in this order."""
+    if hasattr(config, "workerinput"):
+        slow = {group_of(item.nodeid) for item in items if item.get_closest_marker("slow")}
+        items.sort(key=lambda item: rank(group_of(item.nodeid), slow))
+
+
+def rank(group: str, slow: set[str]) -> int:
+    return 0 if group in SHARED else 1 if group in slow else 2
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadGroupScheduling | None":
-    if config.getoption("dist") != "loadgroup":
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadFileScheduling | None":
+    # xdist's own `xdist_group` renames tests, which it cannot do with pytest 9.
+    if config.getoption("dist") != "loadfile":
         return None
-    from xdist.scheduler import LoadGroupScheduling
+    from xdist.scheduler import LoadFileScheduling
 
-    class GroupsAndFiles(LoadGroupScheduling):  # type: ignore[misc]  # it has no types
-        """A test without a group is of the group of its file."""
-
+    class Groups(LoadFileScheduling):  # type: ignore[misc]  # it has no types
         def _split_scope(self, nodeid: str) -> str:
-            scope: str = super()._split_scope(nodeid)
-            return scope.partition("::")[0]
+            return group_of(nodeid)
 
-    return GroupsAndFiles(config, log)
+    config.option.loadscopereorder = False  # the workers have ordered the tests
+    return Groups(config, log)

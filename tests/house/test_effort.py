@@ -53,27 +53,23 @@ def test_quick_and_thorough_exclude_each_other(pytester: pytest.Pytester) -> Non
     result.stderr.fnmatch_lines(["*--quick and --thorough exclude each other*"])
 
 
-CONFTEST = """
-import os, pytest
-@pytest.fixture(scope="session")
-def spark(): print("JVM started in", os.getpid())
-"""
 SHARING = """
 import os
 from pathlib import Path
-def test_one({fixture}): Path("{name}-one").write_text(str(os.getpid()))
-def test_two({fixture}): Path("{name}-two").write_text(str(os.getpid()))
+def test_one(): Path("{name}-one").write_text(str(os.getpid()))
+def test_two(): Path("{name}-two").write_text(str(os.getpid()))
 """
 
 
 def test_one_worker_runs_a_file_and_one_worker_runs_all_tests_of_spark(
     pytester: pytest.Pytester,
 ) -> None:
-    pytester.makeconftest(CONFTEST)
+    folder = pytester.mkdir("tests") / "spark"
+    folder.mkdir()
     for name in ("a", "b", "c", "d"):
-        fixture = "spark" if name in "ac" else ""
-        pytester.makepyfile(**{f"test_{name}": SHARING.format(fixture=fixture, name=name)})
-    result = run(pytester, "-p", "xdist", "-n", "2", "--dist", "loadgroup")
+        path = (folder if name in "ac" else pytester.path) / f"test_{name}.py"
+        path.write_text(SHARING.format(name=name))
+    result = run(pytester, "-p", "xdist", "-n", "2", "--dist", "loadfile", ".")
     assert result.parseoutcomes() == {"passed": 8}
     found = {path.name: path.read_text() for path in pytester.path.glob("?-*")}
     assert len(found) == 8

@@ -232,7 +232,7 @@ def start(noxfile: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Starte
 
 def test_the_tests_run_on_all_cores_and_take_options(start: Callable[..., Started]) -> None:
     [command] = start("tests", "-k", "merge").commands
-    assert command[1:] == ["-m", "pytest", "-n", "logical", "--dist", "loadgroup", "-k", "merge"]
+    assert command[1:] == ["-m", "pytest", "-n", "logical", "--dist", "loadfile", "-k", "merge"]
     [command] = start("quick").commands
     assert command[-1] == "--quick"
     [command] = start("thorough", "-k", "cluster").commands

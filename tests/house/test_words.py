@@ -29,9 +29,7 @@ SUFFIXES: Final = {".py", ".pyi", ".md", ".js", ".cjs", ".mjs"}
 LOWER: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 STRINGS: Final = {"STRING", "FSTRING_MIDDLE"}
 
-NOT_YET_REWRITTEN: Final[tuple[str, ...]] = (
-    "noxfile.py",
-)
+NOT_YET_REWRITTEN: Final[tuple[str, ...]] = ("noxfile.py",)
 """Beginnings of paths whose words are not checked yet."""
 
 
