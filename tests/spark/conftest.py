@@ -1,6 +1,7 @@
 """One Spark session for all tests, and the jobs that a flow has started."""
 
 import asyncio
+import logging
 import threading
 import time
 import warnings
@@ -28,6 +29,15 @@ FAST = {
     # On a busy machine, a Python worker needs more than 15 s to start.
     "spark.python.authenticate.socketTimeout": "60s",
 }
+
+
+@pytest.fixture(autouse=True)
+def quiet_connect_client() -> None:
+    """Turn off the logger of Spark Connect's client, as PySpark does when it is imported.
+
+    A test that configures logging, as uvicorn does, turns it on again.
+    """
+    logging.getLogger("pyspark.sql.connect.logging").disabled = True
 
 
 @pytest.fixture(scope="session")
