@@ -2,15 +2,22 @@
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from .candidate import FACTORIES
-from .rules import Strength
+from .rules import LIBRARY_RULES, RULES, Strength
 
 __all__ = ("SETUP", "Law", "NotJudged", "law", "rule_of")
 
 SETUP: Final = "setup"
 """The rule of the laws about the candidate's own factories."""
+
+_JVM_TESTS: Final[dict[str, str]] = dict(
+    line.split(",")
+    for line in Path(__file__).with_name("jvm_tests.csv").read_text("utf-8").splitlines()
+)
+"""By the name of a law: the test of the JVM's kit with the same meaning."""
 
 Scenario = Callable[[Any], Coroutine[Any, Any, None]]
 """``async def scenario(context)``; raises `RuleViolation` or `NotJudged`."""
@@ -41,27 +48,26 @@ class Law:
 
 
 def law(
-    rule: str,
-    *needs: str,
-    strength: Strength = Strength.MUST,
-    elements: int = 0,
-    completes: bool = False,
-    jvm: tuple[str, ...] = (),
+    *needs: str, strength: Strength | None = None, elements: int = 0, completes: bool = False
 ) -> Callable[[Scenario], Law]:
-    """Make a law of a scenario. The law takes its name and text from the function.
+    """Make a law of a scenario. The law takes its name, rule and text from the function.
 
     The name begins with the rule: ``spec109_…`` for 1.9, ``spec310_…`` for 3.10, ``library3_…``
-    for this library's own rule L.3, ``setup_…`` for the factories.
+    for this library's own rule L.3, ``setup_…`` for the factories. Without a *strength* a law of
+    the specification is a MUST, one of the library a SHOULD.
     """
 
     def decorate(scenario: Scenario) -> Law:
         name = scenario.__name__
-        if rule_of(name) != rule:
-            raise ValueError(f"{name} is not a name for a law of rule {rule}")
+        rule = rule_of(name)
+        if rule not in (SETUP, *RULES, *LIBRARY_RULES):
+            raise ValueError(f"{name} is not a name for a law: there is no rule {rule}")
         if not needs or needs[0] not in FACTORIES:
             raise ValueError(f"{name} needs one of {', '.join(FACTORIES)} first, to judge it")
+        default = Strength.SHOULD if rule in LIBRARY_RULES else Strength.MUST
         text = (scenario.__doc__ or "").strip().partition("\n")[0]
-        return Law(name, rule, strength, needs, elements, completes, jvm, text, scenario)
+        jvm = tuple(_JVM_TESTS.get(name, "").split())
+        return Law(name, rule, strength or default, needs, elements, completes, jvm, text, scenario)
 
     return decorate
 
@@ -69,9 +75,9 @@ def law(
 def rule_of(name: str) -> str:
     """The rule in the name of a law."""
     prefix = name.partition("_")[0]
-    if prefix.startswith("library"):
-        return f"L.{int(prefix.removeprefix('library'))}"
     if prefix == SETUP:
         return SETUP
+    if prefix.startswith("library"):
+        return f"L.{int(prefix.removeprefix('library'))}"
     digits = prefix.removeprefix("spec")
     return f"{digits[0]}.{int(digits[1:])}"

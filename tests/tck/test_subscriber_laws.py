@@ -7,7 +7,6 @@ import pytest
 
 from reactive_aio.tck import Law, Outcome, check
 from reactive_aio.tck.laws import BLACK_BOX, WHITE_BOX
-from reactive_aio.tck.laws.subscribers import UNTESTED_BLACK_BOX
 from tests.tck.broken_candidate import (
     PATIENT,
     BrokenCandidate,
@@ -17,6 +16,7 @@ from tests.tck.broken_candidate import (
 )
 from tests.tck.broken_subscribers import BROKEN_BLACK_BOXES, BROKEN_WHITE_BOXES
 from tests.tck.flawed_subscriber import HONEST_SUBSCRIBERS
+from tests.tck.tables import UNTESTED_BLACK_BOX
 
 HERE = Path(__file__).parent
 

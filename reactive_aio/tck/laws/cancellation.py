@@ -9,8 +9,6 @@ from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED, Recorder
 from .steps import cancel_at, require_stop, take_and_settle, with_hook
 
-__all__ = ()
-
 LONG: Final = 1_000
 """A length of which a conforming publisher does not have all elements under way at a cancel."""
 
@@ -19,7 +17,7 @@ def _long(context: LawContext) -> int:
     return min(LONG, context.candidate.max_elements)
 
 
-@law("1.8", "publisher", elements=20)
+@law("publisher", elements=20)
 async def spec108_stops_after_cancel(context: LawContext) -> None:
     """After cancel inside on_next or between signals, with demand left, signals soon stop."""
     n = _long(context)
@@ -42,7 +40,7 @@ async def spec108_stops_after_cancel(context: LawContext) -> None:
     )
 
 
-@law("1.8", "infinite_publisher")
+@law("infinite_publisher")
 async def spec108_infinite_stops_after_cancel(context: LawContext) -> None:
     """An endless stream with unbounded demand stops after cancel inside on_next."""
 
@@ -55,14 +53,7 @@ async def spec108_infinite_stops_after_cancel(context: LawContext) -> None:
     await context.gather(*map(inside, context.recorder_types))
 
 
-@law(
-    "1.8",
-    "publisher",
-    elements=3,
-    jvm=(
-        "untested_spec108_possiblyCanceledSubscriptionShouldNotReceiveOnErrorOrOnCompleteSignals",
-    ),
-)
+@law("publisher", elements=3)
 async def spec108_cancel_triggers_no_signal(context: LawContext) -> None:
     """After cancel while no signal is under way, no signal follows, not even a terminal one."""
 
@@ -80,12 +71,7 @@ async def spec108_cancel_triggers_no_signal(context: LawContext) -> None:
     await context.gather(idle(3, 0), idle(3, 1), idle(3, 2))
 
 
-@law(
-    "3.12",
-    "publisher",
-    elements=20,
-    jvm=("required_spec312_cancelMustMakeThePublisherToEventuallyStopSignaling",),
-)
+@law("publisher", elements=20)
 async def spec312_cancel_stops_the_publisher(context: LawContext) -> None:
     """After cancel with demand left the signals stop, and a later request has no effect."""
     recorder = await context.watch(await context.publisher(20))
@@ -105,7 +91,7 @@ async def spec312_cancel_stops_the_publisher(context: LawContext) -> None:
 # -- from any thread, repeatedly, and followed by requests ---------------------------------------
 
 
-@law("3.5", "publisher", elements=20)
+@law("publisher", elements=20)
 async def spec305_cancels_from_another_thread(context: LawContext) -> None:
     """cancel() may be called from any thread; the signals soon stop."""
 
@@ -139,12 +125,7 @@ async def spec305_cancels_from_another_thread(context: LawContext) -> None:
         await context.gather(idle(), busy())
 
 
-@law(
-    "3.6",
-    "publisher",
-    elements=5,
-    jvm=("required_spec306_afterSubscriptionIsCancelledRequestMustBeNops",),
-)
+@law("publisher", elements=5)
 async def spec306_ignores_requests_after_cancel(context: LawContext) -> None:
     """Requests after cancel() have no effect, valid or not."""
 
@@ -165,12 +146,7 @@ async def spec306_ignores_requests_after_cancel(context: LawContext) -> None:
     await context.gather(cancelled(0), cancelled(2))
 
 
-@law(
-    "3.7",
-    "publisher",
-    elements=5,
-    jvm=("required_spec307_afterSubscriptionIsCancelledAdditionalCancelationsMustBeNops",),
-)
+@law("publisher", elements=5)
 async def spec307_ignores_repeated_cancel(context: LawContext) -> None:
     """cancel() after cancel() has no effect and does not raise."""
 
@@ -192,7 +168,7 @@ async def spec307_ignores_repeated_cancel(context: LawContext) -> None:
     await context.gather(cancelled(0), cancelled(1))
 
 
-@law("3.15", "publisher", elements=3)
+@law("publisher", elements=3)
 async def spec315_cancel_returns_normally(context: LawContext) -> None:
     """cancel returns None inside each signal, outside, repeatedly, and after the end."""
 
@@ -212,7 +188,7 @@ async def spec315_cancel_returns_normally(context: LawContext) -> None:
     )
 
 
-@law("3.14", "closing_publisher", strength=Strength.MAY)
+@law("closing_publisher", strength=Strength.MAY)
 async def spec314_cancel_shuts_the_publisher_down(context: LawContext) -> None:
     """When its only subscriber cancels, the publisher releases its resources."""
     closed: list[bool] = []

@@ -10,15 +10,8 @@ from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED, Recorder
 from .steps import cancel_at, request_one_more, with_hook
 
-__all__ = ()
 
-
-@law(
-    "1.1",
-    "publisher",
-    elements=5,
-    jvm=("required_spec101_subscriptionRequestMustResultInTheCorrectNumberOfProducedElements",),
-)
+@law("publisher", elements=5)
 async def spec101_sends_no_more_than_requested(context: LawContext) -> None:
     """No element without demand, one for request(1), three for 1 and 2, then no more."""
 
@@ -37,7 +30,7 @@ async def spec101_sends_no_more_than_requested(context: LawContext) -> None:
     await context.gather(*map(counts, context.recorder_types))
 
 
-@law("1.1", "infinite_publisher")
+@law("infinite_publisher")
 async def spec101_infinite_sends_no_more_than_requested(context: LawContext) -> None:
     """Three elements of an endless stream are requested, then two more."""
     for kind in context.recorder_types:
@@ -52,7 +45,7 @@ async def spec101_infinite_sends_no_more_than_requested(context: LawContext) -> 
 # -- the origin of requests ----------------------------------------------------------------------
 
 
-@law("2.7", "publisher", elements=6)
+@law("publisher", elements=6)
 async def spec207_takes_calls_from_changing_threads(context: LawContext) -> None:
     """Requests from alternating threads, one after the other, all count.
 
@@ -68,7 +61,7 @@ async def spec207_takes_calls_from_changing_threads(context: LawContext) -> None
             await recorder.wait_for_elements(2 * pair, "2.7")
 
 
-@law("3.1", "publisher", elements=6)
+@law("publisher", elements=6)
 async def spec301_takes_requests_outside_of_signals(context: LawContext) -> None:
     """Requests from callbacks, timers and tasks of the subscriber count like those in signals."""
     loop = asyncio.get_running_loop()
@@ -91,12 +84,7 @@ async def spec301_takes_requests_outside_of_signals(context: LawContext) -> None
     await context.settle()
 
 
-@law(
-    "3.2",
-    "publisher",
-    elements=6,
-    jvm=("required_spec302_mustAllowSynchronousRequestCallsFromOnNextAndOnSubscribe",),
-)
+@law("publisher", elements=6)
 async def spec302_takes_requests_inside_signals(context: LawContext) -> None:
     """Requests inside on_subscribe and inside each on_next count."""
 
@@ -122,7 +110,7 @@ async def spec302_takes_requests_inside_signals(context: LawContext) -> None:
             )
 
 
-@law("3.2", "infinite_publisher")
+@law("infinite_publisher")
 async def spec302_infinite_takes_requests_inside_signals(context: LawContext) -> None:
     """The same for an endless stream, which is cancelled inside on_next after some elements."""
     enough = cancel_at(50)
@@ -139,7 +127,7 @@ async def spec302_infinite_takes_requests_inside_signals(context: LawContext) ->
 # -- the amount of demand ------------------------------------------------------------------------
 
 
-@law("3.8", "publisher", elements=5)
+@law("publisher", elements=5)
 async def spec308_adds_requests_up(context: LawContext) -> None:
     """Requests in one turn of the loop add up."""
     watched: list[Recorder] = []
@@ -156,23 +144,13 @@ async def spec308_adds_requests_up(context: LawContext) -> None:
         )
 
 
-@law(
-    "3.9",
-    "publisher",
-    elements=10,
-    jvm=("required_spec309_requestZeroMustSignalIllegalArgumentException",),
-)
+@law("publisher", elements=10)
 async def spec309_refuses_zero(context: LawContext) -> None:
     """request(0) is answered by on_error with a ValueError, before and after the first element."""
     await context.gather(*(_refuses(context, 0, before) for before in (0, 1)))
 
 
-@law(
-    "3.9",
-    "publisher",
-    elements=10,
-    jvm=("required_spec309_requestNegativeNumberMustSignalIllegalArgumentException",),
-)
+@law("publisher", elements=10)
 async def spec309_refuses_a_negative_number(context: LawContext) -> None:
     """request(-1), or less, is answered by on_error with a ValueError."""
     tried = ((-1, 0), (-1, 1), (-(2**40), 0), (-(2**70), 1))
@@ -207,16 +185,7 @@ async def _refuses(context: LawContext, n: int, before: int) -> None:
     recorder.require(recorder.signal_count == before + 1, "3.9", "signals came after the answer")
 
 
-@law(
-    "3.9",
-    "publisher",
-    elements=10,
-    strength=Strength.SHOULD,
-    jvm=(
-        "optional_spec309_requestNegativeNumberMaySignalIllegalArgumentExceptionWith"
-        "SpecificMessage",
-    ),
-)
+@law("publisher", elements=10, strength=Strength.SHOULD)
 async def spec309_names_the_problem(context: LawContext) -> None:
     """The error after request(-1) names rule 3.9 or says that the request is not positive."""
     recorder = await context.watch(await context.publisher(10))
@@ -236,28 +205,20 @@ async def spec309_names_the_problem(context: LawContext) -> None:
     recorder.require(is_named, "3.9", f"the answer does not say what was wrong: {safe_repr(text)}")
 
 
-_PENDING = "required_spec317_mustSupportA{}PendingElementCountUpToLongMaxValue"
-
-
-@law("3.17", "publisher", elements=3, jvm=(_PENDING.format(""),))
+@law("publisher", elements=3)
 async def spec317_takes_the_largest_demand(context: LawContext) -> None:
     """One request of 2**63-1 is served."""
     await _takes(context, (UNBOUNDED,))
 
 
-@law("3.17", "publisher", elements=3, jvm=(_PENDING.format("Cumulative"),))
+@law("publisher", elements=3)
 async def spec317_adds_up_to_the_largest_demand(context: LawContext) -> None:
     """Requests that add up to 2**63-1 are served."""
     await _takes(context, (2**62, 2**62 - 1))
     await _takes(context, (1, 2**62, 2**62 - 2))
 
 
-@law(
-    "3.17",
-    "publisher",
-    elements=12,
-    jvm=("required_spec317_mustNotSignalOnErrorWhenPendingAboveLongMaxValue",),
-)
+@law("publisher", elements=12)
 async def spec317_takes_more_than_the_largest_demand(context: LawContext) -> None:
     """Demand beyond 2**63-1, at once, as a sum and inside on_next, does not fail the stream."""
     for requests in ((UNBOUNDED, UNBOUNDED, 1), (2**62, 2**62, 2**62), (2**64,)):
@@ -302,7 +263,7 @@ async def _takes(context: LawContext, requests: tuple[int, ...]) -> None:
 # -- request returns normally ------------------------------------------------------------------
 
 
-@law("3.16", "publisher", elements=3)
+@law("publisher", elements=3)
 async def spec316_request_returns_normally(context: LawContext) -> None:
     """request returns None inside each signal, outside, valid or not, and after the end."""
 

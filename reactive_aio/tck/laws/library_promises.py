@@ -10,13 +10,10 @@ from typing import Any, Final
 from ...spec import Publisher
 from ...testing.safe_repr import safe_repr
 from ..law import law
-from ..rules import Strength
 from ..scenario.equality import alike, all_alike
 from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED, AsyncRecorder, Recorder
 from .steps import cancel_at, with_hook
-
-__all__ = ()
 
 LENGTH: Final = 17
 
@@ -26,7 +23,7 @@ Drive = Callable[[LawContext, Publisher[Any]], Any]
 # -- the same elements for any demand ------------------------------------------------------------
 
 
-@law("L.1", "publisher", elements=LENGTH, completes=True, strength=Strength.SHOULD)
+@law("publisher", elements=LENGTH, completes=True)
 async def library1_sends_the_same_elements_for_any_demand(context: LawContext) -> None:
     """Requests of all, one, three and random numbers, inside on_next and from a thread."""
     patterns: dict[str, Drive] = {
@@ -117,7 +114,7 @@ def _inside(kind: type[Recorder], initial: int, again: int) -> Drive:
 # -- cancellation --------------------------------------------------------------------------------
 
 
-@law("L.2", "publisher", elements=20, strength=Strength.SHOULD)
+@law("publisher", elements=20)
 async def library2_stops_immediately_after_cancel(context: LawContext) -> None:
     """After cancel in on_subscribe, in on_next or between signals no signal follows."""
     watched: list[Recorder] = []
@@ -144,7 +141,7 @@ async def library2_stops_immediately_after_cancel(context: LawContext) -> None:
 # -- cleanup -----------------------------------------------------------------------------------
 
 
-@law("L.3", "closing_publisher", strength=Strength.SHOULD)
+@law("closing_publisher")
 async def library3_cleans_up_once(context: LawContext) -> None:
     """Resources are released once after completion, after failure and after any cancel()."""
     n = min(5, context.candidate.max_elements)
@@ -211,7 +208,7 @@ def _note_variable(signal: str, found: list[tuple[str, str]]) -> Callable[[Recor
     return lambda _recorder: found.append((signal, _VARIABLE.get()))
 
 
-@law("L.4", "publisher", elements=6, strength=Strength.SHOULD)
+@law("publisher", elements=6)
 async def library4_keeps_context_variables(context: LawContext) -> None:
     """Signals see the variables as they were at subscribe, whatever requests them."""
     found: list[tuple[str, str]] = []
@@ -256,7 +253,7 @@ async def _use(context: LawContext) -> list[Recorder]:
     return watched
 
 
-@law("L.5", "publisher", elements=5, strength=Strength.SHOULD)
+@law("publisher", elements=5)
 async def library5_leaves_no_task(context: LawContext) -> None:
     """No task is alive after the end or after cancel()."""
     before = asyncio.all_tasks()
@@ -268,7 +265,7 @@ async def library5_leaves_no_task(context: LawContext) -> None:
     await _require_none_left(context, left, "L.5", "tasks", watched[-1])
 
 
-@law("L.6", "publisher", elements=5, strength=Strength.SHOULD)
+@law("publisher", elements=5)
 async def library6_leaves_no_thread(context: LawContext) -> None:
     """No thread of a subscription is alive after the end or after cancel()."""
     await _use(context)  # a pool may remain, and starts its threads on first use

@@ -8,8 +8,6 @@ from ..scenario.processor_views import BUFFER_SIZE
 from ..scenario.recorder import Recorder
 from ..scenario.upstream import Upstream
 
-__all__ = ()
-
 
 async def _subscribed_processor(
     context: LawContext, *initial: int
@@ -72,11 +70,7 @@ async def _require_failure(error: BaseException, subscriber: Recorder, rule: str
     subscriber.require(passed, rule, f"{what}: {safe_repr(received, 80)} came instead")
 
 
-@law(
-    "1.4",
-    "processor",
-    jvm=("required_spec104_mustCallOnErrorOnAllItsSubscribersIfItEncountersANonRecoverableError",),
-)
+@law("processor")
 async def spec104_fails_all_its_subscribers(context: LawContext) -> None:
     """An error from upstream reaches both of two subscribers, though one has requested nothing."""
     coordinated = context.candidate.coordinated_emission
@@ -92,11 +86,7 @@ async def spec104_fails_all_its_subscribers(context: LawContext) -> None:
     await _require_failure(error, other, "1.4")
 
 
-@law(
-    "2.1",
-    "processor",
-    jvm=("required_mustRequestFromUpstreamForElementsThatHaveBeenRequestedLongAgo",),
-)
+@law("processor")
 async def spec201_keeps_earlier_demand(context: LawContext) -> None:
     """A subscriber that joins without demand does not delay one that requested before."""
     _require_subscribers(context, 2)
@@ -128,7 +118,7 @@ async def spec201_keeps_earlier_demand(context: LawContext) -> None:
         )
 
 
-@law("4.1", "processor")
+@law("processor")
 async def spec401_passes_on_what_it_receives(context: LawContext) -> None:
     """Upstream is requested for what downstream requests; the elements arrive in order."""
     upstream, (subscriber,) = await _subscribed_processor(context, 0)
@@ -151,11 +141,7 @@ async def spec401_passes_on_what_it_receives(context: LawContext) -> None:
     )
 
 
-@law(
-    "4.2",
-    "processor",
-    jvm=("mustImmediatelyPassOnOnErrorEventsReceivedFromItsUpstreamToItsDownstream",),
-)
+@law("processor")
 async def spec402_passes_an_error_on_at_once(context: LawContext) -> None:
     """An error from upstream reaches the subscriber without any demand."""
     upstream, (subscriber,) = await _subscribed_processor(context, 0)
@@ -165,7 +151,7 @@ async def spec402_passes_an_error_on_at_once(context: LawContext) -> None:
     await _require_failure(error, subscriber, "4.2")
 
 
-@law("4.2", "processor")
+@law("processor")
 async def spec402_requests_nothing_after_an_error(context: LawContext) -> None:
     """After on_error nothing more is requested from that upstream, even on recovery."""
     upstream, (subscriber,) = await _subscribed_processor(context, 2)

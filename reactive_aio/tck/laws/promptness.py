@@ -14,8 +14,6 @@ from ..scenario.heartbeat import Heartbeat
 from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED, Recorder
 
-__all__ = ()
-
 ATTEMPTS: Final = 3
 Measurement = Callable[[LawContext, Heartbeat], Awaitable[tuple[Recorder, float, str]]]
 """Returns the recorder, the seconds, and what took them."""
@@ -45,13 +43,7 @@ async def _request(context: LawContext, heartbeat: Heartbeat) -> tuple[Recorder,
     return recorder, took, "request() kept its caller waiting"
 
 
-@law(
-    "3.4",
-    "publisher",
-    elements=5,
-    strength=Strength.SHOULD,
-    jvm=("untested_spec304_requestShouldNotPerformHeavyComputations",),
-)
+@law("publisher", elements=5, strength=Strength.SHOULD)
 async def spec304_request_returns_quickly(context: LawContext) -> None:
     """request() does not keep its caller waiting."""
     await _require_quick(context, "3.4", _request)
@@ -80,7 +72,7 @@ async def _longest_turn(context: LawContext, heartbeat: Heartbeat) -> tuple[Reco
     return recorder, took, "the loop had no turn"
 
 
-@law("3.4", "infinite_publisher", strength=Strength.SHOULD)
+@law("infinite_publisher", strength=Strength.SHOULD)
 async def spec304_yields_to_the_loop(context: LawContext) -> None:
     """An endless stream with unbounded demand lets the loop run other callbacks."""
     await _require_quick(context, "3.4", _longest_turn)
@@ -104,12 +96,7 @@ async def _cancel(context: LawContext, heartbeat: Heartbeat) -> tuple[Recorder, 
     return slowest, longest, "cancel() kept its caller, or the loop, waiting"
 
 
-@law(
-    "3.5",
-    "publisher",
-    elements=5,
-    jvm=("untested_spec305_cancelMustNotSynchronouslyPerformHeavyComputation",),
-)
+@law("publisher", elements=5)
 async def spec305_cancel_returns_quickly(context: LawContext) -> None:
     """cancel() does not keep its caller waiting, nor does it block the loop afterwards."""
     await _require_quick(context, "3.5", _cancel)

@@ -2,12 +2,9 @@
 
 from ...testing.safe_repr import safe_repr
 from ..law import law
-from ..rules import Strength
 from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED, Recorder
 from .steps import with_hook
-
-__all__ = ()
 
 
 class _SubscriberError(Exception):
@@ -44,7 +41,7 @@ async def _require_cancelled(
     recorder.require(late <= 0, "2.13", what)
 
 
-@law("2.13", "publisher", elements=3)
+@law("publisher", elements=3)
 async def spec213_cancels_a_subscriber_that_raises(context: LawContext) -> None:
     """A subscriber that raises in on_subscribe, on_next or on_complete gets no further signal."""
     signals = ["on_subscribe", "on_next"] + ["on_complete"] * context.candidate.completes
@@ -57,7 +54,7 @@ async def spec213_cancels_a_subscriber_that_raises(context: LawContext) -> None:
     )
 
 
-@law("2.13", "failing_publisher")
+@law("failing_publisher")
 async def spec213_survives_a_subscriber_that_raises_in_on_error(context: LawContext) -> None:
     """A subscriber that raises in on_error gets no further signal."""
     await context.gather(
@@ -100,7 +97,7 @@ async def _require_reports(context: LawContext, factory: str, *signals: str) -> 
     )
 
 
-@law("L.8", "publisher", elements=3, strength=Strength.SHOULD)
+@law("publisher", elements=3)
 async def library8_reports_a_subscriber_that_raises(context: LawContext) -> None:
     """The loop's exception handler receives an error that a subscriber raises, once."""
     await _require_reports(
@@ -110,7 +107,7 @@ async def library8_reports_a_subscriber_that_raises(context: LawContext) -> None
     )
 
 
-@law("L.8", "failing_publisher", strength=Strength.SHOULD)
+@law("failing_publisher")
 async def library8_reports_a_subscriber_that_raises_in_on_error(context: LawContext) -> None:
     """The same for an error raised in on_error."""
     await _require_reports(context, "failing_publisher", "on_error")

@@ -10,8 +10,6 @@ from ..law import law
 from ..scenario.law_context import LawContext
 from ..scenario.recorder import Recorder
 
-__all__ = ()
-
 LENGTH: Final = 40
 PART: Final = 10
 
@@ -53,14 +51,14 @@ async def _does_not_recurse(
     recorder.require(grown < PART, "3.3", what)
 
 
-@law("3.3", "publisher", elements=LENGTH, jvm=("required_spec303_mustNotAllowUnboundedRecursion",))
+@law("publisher", elements=LENGTH)
 async def spec303_does_not_recurse(context: LawContext) -> None:
     """Elements that are requested one by one inside on_next do not arrive inside it."""
     for kind in context.recorder_types:
         await _does_not_recurse(context, await context.publisher(LENGTH), kind)
 
 
-@law("3.3", "infinite_publisher")
+@law("infinite_publisher")
 async def spec303_infinite_does_not_recurse(context: LawContext) -> None:
     """The same for an endless stream."""
     for kind in context.recorder_types:

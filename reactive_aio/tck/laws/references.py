@@ -7,11 +7,8 @@ from typing import Any, Final
 
 from ...spec import Subscription
 from ..law import NotJudged, law
-from ..rules import Strength
 from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED, Recorder
-
-__all__ = ()
 
 CancelledOrEnded = tuple[object, Subscription, "weakref.ref[Recorder]"]
 """What the caller keeps, publisher and subscription, and the subscriber to be released."""
@@ -95,12 +92,7 @@ async def _wait_until_released(context: LawContext, references: "list[weakref.re
     return True
 
 
-@law(
-    "3.13",
-    "publisher",
-    elements=3,
-    jvm=("required_spec313_cancelMustMakeThePublisherEventuallyDropAllReferencesToTheSubscriber",),
-)
+@law("publisher", elements=3)
 async def spec313_releases_the_subscriber(context: LawContext) -> None:
     """After cancel() neither publisher nor subscription refers to the subscriber."""
     await _require_released(
@@ -112,13 +104,13 @@ async def spec313_releases_the_subscriber(context: LawContext) -> None:
     )
 
 
-@law("L.7", "publisher", elements=1, completes=True, strength=Strength.SHOULD)
+@law("publisher", elements=1, completes=True)
 async def library7_releases_the_subscriber_after_completion(context: LawContext) -> None:
     """After on_complete neither publisher nor subscription refers to the subscriber."""
     await _require_released(context, "L.7", ("on_complete", _completed))
 
 
-@law("L.7", "failing_publisher", strength=Strength.SHOULD)
+@law("failing_publisher")
 async def library7_releases_the_subscriber_after_failure(context: LawContext) -> None:
     """After on_error neither publisher nor subscription refers to the subscriber."""
     await _require_released(context, "L.7", ("on_error", _failed))
@@ -127,7 +119,7 @@ async def library7_releases_the_subscriber_after_failure(context: LawContext) ->
 # -- no premature release ------------------------------------------------------------------------
 
 
-@law("L.9", "publisher", elements=3, strength=Strength.SHOULD)
+@law("publisher", elements=3)
 async def library9_stays_alive_while_elements_are_requested(context: LawContext) -> None:
     """Requested elements come even if the caller keeps neither publisher nor subscription."""
     for kind in context.recorder_types:
@@ -158,7 +150,7 @@ class _WeakRecorder(Recorder):
         super().on_next(reference)
 
 
-@law("L.7", "publisher", elements=5, strength=Strength.SHOULD)
+@law("publisher", elements=5)
 async def library7_releases_the_elements(context: LawContext) -> None:
     """A terminated or cancelled subscription refers to no elements."""
     finished, cancelled = (

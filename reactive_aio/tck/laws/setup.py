@@ -8,31 +8,17 @@ from ..law import SETUP, law
 from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED
 
-__all__ = ()
-
 MANY: Final = 1_000
 """A larger max_elements is not verified."""
 
 
-@law(
-    SETUP,
-    "publisher",
-    elements=1,
-    completes=True,
-    jvm=("required_createPublisher1MustProduceAStreamOfExactly1Element",),
-)
+@law("publisher", elements=1, completes=True)
 async def setup_makes_a_stream_of_one(context: LawContext) -> None:
     """publisher(1) sends one element and completes."""
     await _exactly(context, 1)
 
 
-@law(
-    SETUP,
-    "publisher",
-    elements=3,
-    completes=True,
-    jvm=("required_createPublisher3MustProduceAStreamOfExactly3Elements",),
-)
+@law("publisher", elements=3, completes=True)
 async def setup_makes_a_stream_of_three(context: LawContext) -> None:
     """publisher(3) sends three elements and completes."""
     await _exactly(context, 3)
@@ -55,7 +41,7 @@ async def _exactly(context: LawContext, n: int) -> None:
     )
 
 
-@law(SETUP, "publisher", jvm=("required_validate_maxElementsFromPublisher",))
+@law("publisher")
 async def setup_can_make_max_elements(context: LawContext) -> None:
     """max_elements is a length that publisher(n) can make."""
     limit = context.candidate.max_elements
@@ -66,7 +52,7 @@ async def setup_can_make_max_elements(context: LawContext) -> None:
     await recorder.wait_for_elements(limit, SETUP)
 
 
-@law(SETUP, "publisher", jvm=("required_validate_boundedDepthOfOnNextAndRequestRecursion",))
+@law("publisher")
 async def setup_max_depth_fits_the_stack(context: LawContext) -> None:
     """max_depth is at least 1 and fits Python's recursion limit."""
     depth, limit = context.candidate.max_depth, sys.getrecursionlimit()

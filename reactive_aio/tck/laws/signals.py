@@ -13,19 +13,11 @@ from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED, AsyncRecorder, Recorder
 from .steps import request_one_more, require_stop
 
-__all__ = ()
-
 SLOW: Final = (1, 2, 3, 7)
 """The elements whose on_next takes long enough for another thread to interfere."""
 
 
-@law(
-    "1.2",
-    "publisher",
-    elements=3,
-    completes=True,
-    jvm=("required_spec102_maySignalLessThanRequestedAndTerminateSubscription",),
-)
+@law("publisher", elements=3, completes=True)
 async def spec102_completes_with_less_than_requested(context: LawContext) -> None:
     """Three elements exist and ten are requested: three elements come, then completion."""
     for kind in context.recorder_types:
@@ -60,12 +52,7 @@ def _fast_thread_switches() -> Generator[None]:
         sys.setswitchinterval(before)
 
 
-@law(
-    "1.3",
-    "publisher",
-    elements=10,
-    jvm=("stochastic_spec103_mustSignalOnMethodsSequentially",),
-)
+@law("publisher", elements=10)
 async def spec103_signals_one_at_a_time(context: LawContext) -> None:
     """Two threads never send signals at the same time, for several patterns of demand."""
     with _fast_thread_switches():
@@ -78,7 +65,7 @@ async def spec103_signals_one_at_a_time(context: LawContext) -> None:
                 await recorder.wait_for_end("1.3")
 
 
-@law("1.3", "publisher", elements=8)
+@law("publisher", elements=8)
 async def spec103_does_not_overlap_awaited_signals(context: LawContext) -> None:
     """An awaited signal ends before the next one begins, including the terminal signal."""
     if not context.candidate.awaits_signals:
@@ -98,7 +85,7 @@ async def spec103_does_not_overlap_awaited_signals(context: LawContext) -> None:
     await recorder.wait_for_elements(8, "1.3")
 
 
-@law("1.3", "failing_publisher")
+@law("failing_publisher")
 async def spec103_does_not_overlap_its_failure(context: LawContext) -> None:
     """on_error begins after the signal before it has ended."""
     for kind in context.recorder_types:
@@ -110,7 +97,7 @@ async def spec103_does_not_overlap_its_failure(context: LawContext) -> None:
 # -- the end -----------------------------------------------------------------------------------
 
 
-@law("1.4", "failing_publisher", jvm=("optional_spec104_mustSignalOnErrorWhenFails",))
+@law("failing_publisher")
 async def spec104_signals_its_failure(context: LawContext) -> None:
     """A publisher that fails sends on_error once, with an exception."""
     for kind in context.recorder_types:
@@ -121,13 +108,7 @@ async def spec104_signals_its_failure(context: LawContext) -> None:
         recorder.require(recorder.error is not None, "1.4", "it completed instead of failing")
 
 
-@law(
-    "1.5",
-    "publisher",
-    elements=3,
-    completes=True,
-    jvm=("required_spec105_mustSignalOnCompleteWhenFiniteStreamTerminates",),
-)
+@law("publisher", elements=3, completes=True)
 async def spec105_completes_a_finite_stream(context: LawContext) -> None:
     """on_complete follows the last element, at the latest when one more element is requested."""
 
@@ -147,12 +128,7 @@ async def spec105_completes_a_finite_stream(context: LawContext) -> None:
     await context.gather(*(completes(n, kind) for n in (1, 3) for kind in context.recorder_types))
 
 
-@law(
-    "1.5",
-    "publisher",
-    completes=True,
-    jvm=("optional_spec105_emptyStreamMustTerminateBySignallingOnComplete",),
-)
+@law("publisher", completes=True)
 async def spec105_completes_an_empty_stream(context: LawContext) -> None:
     """publisher(0) completes without an element, at the latest when one is requested."""
     for kind in context.recorder_types:
@@ -167,15 +143,7 @@ async def spec105_completes_an_empty_stream(context: LawContext) -> None:
         recorder.require(not came, "1.5", f"{came} elements came of an empty stream")
 
 
-@law(
-    "1.6",
-    "publisher",
-    elements=1,
-    completes=True,
-    jvm=(
-        "untested_spec106_mustConsiderSubscriptionCancelledAfterOnErrorOrOnCompleteHasBeenCalled",
-    ),
-)
+@law("publisher", elements=1, completes=True)
 async def spec106_counts_as_cancelled_after_its_end(context: LawContext) -> None:
     """After on_complete calls of request, valid or not, and cancel have no effect."""
 
@@ -187,7 +155,7 @@ async def spec106_counts_as_cancelled_after_its_end(context: LawContext) -> None
     await context.gather(*(ends(kind, n) for kind in context.recorder_types for n in (0, 1)))
 
 
-@law("1.6", "failing_publisher")
+@law("failing_publisher")
 async def spec106_counts_as_cancelled_after_its_failure(context: LawContext) -> None:
     """After on_error calls of request, valid or not, and cancel have no effect."""
 
@@ -212,13 +180,7 @@ async def _require_no_effect(context: LawContext, recorder: Recorder) -> None:
     )
 
 
-@law(
-    "1.7",
-    "publisher",
-    elements=2,
-    completes=True,
-    jvm=("required_spec107_mustNotEmitFurtherSignalsOnceOnCompleteHasBeenSignalled",),
-)
+@law("publisher", elements=2, completes=True)
 async def spec107_is_silent_after_its_end(context: LawContext) -> None:
     """Neither a second terminal signal nor an element follows on_complete on further requests."""
 
@@ -231,11 +193,7 @@ async def spec107_is_silent_after_its_end(context: LawContext) -> None:
     await context.gather(*map(ends, (0, 1, 2)))
 
 
-@law(
-    "1.7",
-    "failing_publisher",
-    jvm=("untested_spec107_mustNotEmitFurtherSignalsOnceOnErrorHasBeenSignalled",),
-)
+@law("failing_publisher")
 async def spec107_is_silent_after_its_failure(context: LawContext) -> None:
     """Neither a second terminal signal nor an element follows on_error on further requests."""
     recorder = await context.watch(await context.create("failing_publisher"), initial=UNBOUNDED)
@@ -249,7 +207,7 @@ async def spec107_is_silent_after_its_failure(context: LawContext) -> None:
 # -- signals inside request ----------------------------------------------------------------------
 
 
-@law("3.10", "publisher", elements=3, strength=Strength.MAY)
+@law("publisher", elements=3, strength=Strength.MAY)
 async def spec310_sends_inside_request(context: LawContext) -> None:
     """request may send elements before it returns, at most those requested."""
     recorder = await context.watch(await context.publisher(3))
@@ -259,7 +217,7 @@ async def spec310_sends_inside_request(context: LawContext) -> None:
     recorder.require(came == 2, "3.10", "the elements come later")
 
 
-@law("3.11", "publisher", elements=1, completes=True, strength=Strength.MAY)
+@law("publisher", elements=1, completes=True, strength=Strength.MAY)
 async def spec311_ends_inside_request(context: LawContext) -> None:
     """request may send the terminal signal before it returns."""
     recorder = await context.watch(await context.publisher(1))

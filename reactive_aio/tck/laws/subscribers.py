@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from ...testing.safe_repr import safe_repr
-from ..law import SETUP, Law, NotJudged, law
+from ..law import Law, NotJudged, law
 from ..rules import Strength
 from ..scenario.equality import all_same
 from ..scenario.heartbeat import Heartbeat
@@ -25,17 +25,6 @@ from .subscriber_steps import (
 )
 from .subscriber_under_test import SubscriberUnderTest, new_black_box, new_white_box
 
-__all__ = ("UNTESTED_BLACK_BOX",)
-
-UNTESTED_BLACK_BOX: Final[dict[str, str]] = {
-    "untested_spec206_blackbox_mustCallSubscriptionCancelIfItIsNoLongerValid": (
-        "only the subscriber knows when it needs no more; a white box is commanded to cancel"
-    ),
-    "untested_spec211_blackbox_mustMakeSureThatAllCallsOnItsMethodsHappenBeforeTheProcessing"
-    "OfTheRespectiveEvents": "its processing is not observed; that of a white box is",
-}
-"""Tests of the JVM's kit for which there is no law, and why."""
-
 ATTEMPTS: Final = 3
 
 
@@ -50,13 +39,8 @@ class NewSubscriber(Protocol):
 Scenario = Callable[[NewSubscriber], Coroutine[Any, Any, None]]
 
 
-def subscriber_laws(
-    rule: str, black_box_test: str, white_box_test: str, strength: Strength = Strength.MUST
-) -> Callable[[Scenario], tuple[Law, Law]]:
-    """Make two laws of a scenario: for a black box, and as ``spec…_probed_…`` for a white box.
-
-    The tests are those of the JVM's kit with the same meaning.
-    """
+def subscriber_laws(strength: Strength = Strength.MUST) -> Callable[[Scenario], tuple[Law, Law]]:
+    """Make two laws of a scenario: for a black box, and as ``spec…_probed_…`` for a white box."""
 
     def decorate(scenario: Scenario) -> tuple[Law, Law]:
         async def black_box(context: LawContext) -> None:
@@ -69,19 +53,15 @@ def subscriber_laws(
         black_box.__name__, white_box.__name__ = scenario.__name__, f"{prefix}_probed_{rest}"
         black_box.__doc__ = white_box.__doc__ = scenario.__doc__
         return (
-            law(rule, "subscriber", strength=strength, jvm=(black_box_test,))(black_box),
-            law(rule, "whitebox_subscriber", strength=strength, jvm=(white_box_test,))(white_box),
+            law("subscriber", strength=strength)(black_box),
+            law("whitebox_subscriber", strength=strength)(white_box),
         )
 
     return decorate
 
 
 # -- laws for both -------------------------------------------------------------------------------
-@subscriber_laws(
-    "2.1",
-    "required_spec201_blackbox_mustSignalDemandViaSubscriptionRequest",
-    "required_spec201_mustSignalDemandViaSubscriptionRequest",
-)
+@subscriber_laws()
 async def spec201_requests_what_it_takes(new: NewSubscriber) -> None:
     """Elements arrive as requested, in three rounds."""
     tested = await (await new()).start()
@@ -97,12 +77,7 @@ async def spec201_requests_what_it_takes(new: NewSubscriber) -> None:
     await tested.expect_end(None, "2.1")
 
 
-@subscriber_laws(
-    "2.2",
-    "untested_spec202_blackbox_shouldAsynchronouslyDispatch",
-    "untested_spec202_shouldAsynchronouslyDispatch",
-    strength=Strength.SHOULD,
-)
+@subscriber_laws(Strength.SHOULD)
 async def spec202_does_not_block_the_loop(new: NewSubscriber) -> None:
     """No signal, and no task or callback that it makes, blocks the loop."""
     with Heartbeat() as heartbeat:
@@ -120,59 +95,34 @@ async def spec202_does_not_block_the_loop(new: NewSubscriber) -> None:
                 tested.upstream.require(False, "2.2", f"{signal} blocked the loop for {took:.1f} s")
 
 
-@subscriber_laws(
-    "2.3",
-    "required_spec203_blackbox_mustNotCallMethodsOnSubscriptionOrPublisherInOnComplete",
-    "required_spec203_mustNotCallMethodsOnSubscriptionOrPublisherInOnComplete",
-)
+@subscriber_laws()
 async def spec203_calls_nothing_in_on_complete(new: NewSubscriber) -> None:
     """Neither on_complete nor a task or callback that it makes calls the subscription."""
     for sent in (0, 2):
         await terminate(await new(), None, sent, "2.3")
 
 
-@subscriber_laws(
-    "2.3",
-    "required_spec203_blackbox_mustNotCallMethodsOnSubscriptionOrPublisherInOnError",
-    "required_spec203_mustNotCallMethodsOnSubscriptionOrPublisherInOnError",
-)
+@subscriber_laws()
 async def spec203_calls_nothing_in_on_error(new: NewSubscriber) -> None:
     """Neither on_error nor a task or callback that it makes calls the subscription."""
     for sent in (0, 2):
         await terminate(await new(), RuntimeError("broken"), sent, "2.3")
 
 
-@subscriber_laws(
-    "2.4",
-    "untested_spec204_blackbox_mustConsiderTheSubscriptionAsCancelledInAfterRecieving"
-    "OnCompleteOrOnError",
-    "untested_spec204_mustConsiderTheSubscriptionAsCancelledInAfterRecievingOnCompleteOrOnError",
-)
+@subscriber_laws()
 async def spec204_requests_nothing_after_the_end(new: NewSubscriber) -> None:
     """After a terminal signal nothing more is requested; a cancellation is allowed."""
     for end in (None, RuntimeError("broken")):
         await terminate(await new(), end, 2, "2.4")
 
 
-@subscriber_laws(
-    "2.5",
-    "required_spec205_blackbox_mustCallSubscriptionCancelIfItAlreadyHasAnSubscription"
-    "AndReceivesAnotherOnSubscribeSignal",
-    "required_spec205_mustCallSubscriptionCancelIfItAlreadyHasAnSubscriptionAnd"
-    "ReceivesAnotherOnSubscribeSignal",
-)
+@subscriber_laws()
 async def spec205_cancels_a_second_subscription(new: NewSubscriber) -> None:
     """A second subscription is cancelled and never requested from; the first remains in use."""
     await cancel_second_subscription(await new())
 
 
-@subscriber_laws(
-    "2.7",
-    "untested_spec207_blackbox_mustEnsureAllCallsOnItsSubscriptionTakePlaceFromThe"
-    "SameThreadOrTakeCareOfSynchronization",
-    "untested_spec207_mustEnsureAllCallsOnItsSubscriptionTakePlaceFromTheSameThreadOr"
-    "TakeCareOfSynchronization",
-)
+@subscriber_laws()
 async def spec207_calls_one_at_a_time(new: NewSubscriber) -> None:
     """Calls of request and cancel take a moment, and do not overlap."""
     tested = await new()
@@ -193,12 +143,7 @@ async def spec207_calls_one_at_a_time(new: NewSubscriber) -> None:
         sys.setswitchinterval(before)
 
 
-@subscriber_laws(
-    "2.8",
-    "untested_spec208_blackbox_mustBePreparedToReceiveOnNextSignalsAfterHavingCalled"
-    "SubscriptionCancel",
-    "required_spec208_mustBePreparedToReceiveOnNextSignalsAfterHavingCalledSubscriptionCancel",
-)
+@subscriber_laws()
 async def spec208_accepts_elements_after_cancel(new: NewSubscriber) -> None:
     """Elements that arrive after it has cancelled do not make it raise."""
     tested = await bring_to_cancel(await new())
@@ -210,11 +155,7 @@ async def spec208_accepts_elements_after_cancel(new: NewSubscriber) -> None:
     await tested.context.settle()
 
 
-@subscriber_laws(
-    "2.9",
-    "required_spec209_blackbox_mustBePreparedToReceiveAnOnCompleteSignalWithPrecedingRequestCall",
-    "required_spec209_mustBePreparedToReceiveAnOnCompleteSignalWithPrecedingRequestCall",
-)
+@subscriber_laws()
 async def spec209_takes_completion_after_a_request(new: NewSubscriber) -> None:
     """It requests, and receives on_complete instead of an element."""
     tested = await (await new()).start()
@@ -223,12 +164,7 @@ async def spec209_takes_completion_after_a_request(new: NewSubscriber) -> None:
     await require_reported(tested, None, "2.9")
 
 
-@subscriber_laws(
-    "2.9",
-    "required_spec209_blackbox_mustBePreparedToReceiveAnOnCompleteSignalWithout"
-    "PrecedingRequestCall",
-    "required_spec209_mustBePreparedToReceiveAnOnCompleteSignalWithoutPrecedingRequestCall",
-)
+@subscriber_laws()
 async def spec209_takes_completion_at_once(new: NewSubscriber) -> None:
     """on_complete follows on_subscribe immediately."""
     tested = await (await new()).start()
@@ -236,11 +172,7 @@ async def spec209_takes_completion_at_once(new: NewSubscriber) -> None:
     await require_reported(tested, None, "2.9")
 
 
-@subscriber_laws(
-    "2.10",
-    "required_spec210_blackbox_mustBePreparedToReceiveAnOnErrorSignalWithPrecedingRequestCall",
-    "required_spec210_mustBePreparedToReceiveAnOnErrorSignalWithPrecedingRequestCall",
-)
+@subscriber_laws()
 async def spec210_takes_an_error_after_a_request(new: NewSubscriber) -> None:
     """It requests, and receives on_error instead of an element."""
     error = RuntimeError("broken")
@@ -250,11 +182,7 @@ async def spec210_takes_an_error_after_a_request(new: NewSubscriber) -> None:
     await require_reported(tested, error, "2.10")
 
 
-@subscriber_laws(
-    "2.10",
-    "required_spec210_blackbox_mustBePreparedToReceiveAnOnErrorSignalWithoutPrecedingRequestCall",
-    "required_spec210_mustBePreparedToReceiveAnOnErrorSignalWithoutPrecedingRequestCall",
-)
+@subscriber_laws()
 async def spec210_takes_an_error_at_once(new: NewSubscriber) -> None:
     """on_error follows on_subscribe immediately."""
     error = RuntimeError("broken")
@@ -263,11 +191,7 @@ async def spec210_takes_an_error_at_once(new: NewSubscriber) -> None:
     await require_reported(tested, error, "2.10")
 
 
-@subscriber_laws(
-    "2.12",
-    "untested_spec212_blackbox_mustNotCallOnSubscribeMoreThanOnceBasedOnObjectEquality",
-    "untested_spec212_mustNotCallOnSubscribeMoreThanOnceBasedOnObjectEquality_specViolation",
-)
+@subscriber_laws()
 async def spec212_compares_subscriptions_by_identity(new: NewSubscriber) -> None:
     """A second subscription that equals the first is cancelled as well."""
     await cancel_second_subscription(await new(EqualSubscription), EqualSubscription)
@@ -278,11 +202,7 @@ async def spec212_compares_subscriptions_by_identity(new: NewSubscriber) -> None
     await tested.send_requested(2)
 
 
-@subscriber_laws(
-    "2.13",
-    "required_spec213_blackbox_onSubscribe_mustThrowNullPointerExceptionWhenParametersAreNull",
-    "required_spec213_onSubscribe_mustThrowNullPointerExceptionWhenParametersAreNull",
-)
+@subscriber_laws()
 async def spec213_refuses_none_in_on_subscribe(new: NewSubscriber) -> None:
     """on_subscribe(None) raises TypeError to the caller."""
     tested = await new()
@@ -291,31 +211,19 @@ async def spec213_refuses_none_in_on_subscribe(new: NewSubscriber) -> None:
         await refuse_none(await new(), "on_subscribe", is_started=True)
 
 
-@subscriber_laws(
-    "2.13",
-    "required_spec213_blackbox_onNext_mustThrowNullPointerExceptionWhenParametersAreNull",
-    "required_spec213_onNext_mustThrowNullPointerExceptionWhenParametersAreNull",
-)
+@subscriber_laws()
 async def spec213_refuses_none_in_on_next(new: NewSubscriber) -> None:
     """on_next(None) raises TypeError to the caller."""
     await refuse_none(await new(), "on_next", is_started=True)
 
 
-@subscriber_laws(
-    "2.13",
-    "required_spec213_blackbox_onError_mustThrowNullPointerExceptionWhenParametersAreNull",
-    "required_spec213_onError_mustThrowNullPointerExceptionWhenParametersAreNull",
-)
+@subscriber_laws()
 async def spec213_refuses_none_in_on_error(new: NewSubscriber) -> None:
     """on_error(None) raises TypeError to the caller."""
     await refuse_none(await new(), "on_error", is_started=True)
 
 
-@subscriber_laws(
-    "2.13",
-    "untested_spec213_blackbox_failingOnSignalInvocation",
-    "untested_spec213_failingOnSignalInvocation",
-)
+@subscriber_laws()
 async def spec213_returns_normally(new: NewSubscriber) -> None:
     """No signal raises or runs forever, whatever the error that on_error brings."""
     for error in unusual_errors():
@@ -327,11 +235,7 @@ async def spec213_returns_normally(new: NewSubscriber) -> None:
         await require_reported(tested, error, "2.13")
 
 
-@subscriber_laws(
-    "3.1",
-    "untested_spec301_blackbox_mustNotBeCalledOutsideSubscriberContext",
-    "untested_spec301_mustNotBeCalledOutsideSubscriberContext",
-)
+@subscriber_laws()
 async def spec301_uses_its_own_subscription(new: NewSubscriber) -> None:
     """One of two subscribers is served; it does not call the other one's subscription."""
     one, other = await new(), await new()
@@ -350,12 +254,7 @@ async def spec301_uses_its_own_subscription(new: NewSubscriber) -> None:
     other.upstream.require(before == after, "3.1", what)
 
 
-@subscriber_laws(
-    "3.10",
-    "untested_spec310_blackbox_requestMaySynchronouslyCallOnNextOnSubscriber",
-    "untested_spec310_requestMaySynchronouslyCallOnNextOnSubscriber",
-    strength=Strength.MAY,
-)
+@subscriber_laws(Strength.MAY)
 async def spec310_takes_elements_inside_request(new: NewSubscriber) -> None:
     """A publisher may send elements before request returns; no signal raises."""
     tested = await new()
@@ -376,23 +275,13 @@ async def spec310_takes_elements_inside_request(new: NewSubscriber) -> None:
         upstream.require(len(probe.elements) >= min(sent, 3), "2.11", what)
 
 
-@subscriber_laws(
-    "3.11",
-    "untested_spec311_blackbox_requestMaySynchronouslyCallOnCompleteOrOnError",
-    "untested_spec311_requestMaySynchronouslyCallOnCompleteOrOnError",
-    strength=Strength.MAY,
-)
+@subscriber_laws(Strength.MAY)
 async def spec311_takes_the_end_inside_request(new: NewSubscriber) -> None:
     """A publisher may send on_complete before request returns; it does not raise."""
     await receive_end_inside_request(await new(), None)
 
 
-@subscriber_laws(
-    "3.14",
-    "untested_spec314_blackbox_cancelMayCauseThePublisherToShutdownIfNoOtherSubscriptionExists",
-    "untested_spec314_cancelMayCauseThePublisherToShutdownIfNoOtherSubscriptionExists",
-    strength=Strength.MAY,
-)
+@subscriber_laws(Strength.MAY)
 async def spec314_takes_the_end_after_cancel(new: NewSubscriber) -> None:
     """A publisher that shuts down after cancel() sends on_complete; no signal raises."""
     tested = await bring_to_cancel(await new())
@@ -400,11 +289,7 @@ async def spec314_takes_the_end_after_cancel(new: NewSubscriber) -> None:
     await tested.context.settle()
 
 
-@subscriber_laws(
-    "3.15",
-    "untested_spec315_blackbox_cancelMustNotThrowExceptionAndMustSignalOnError",
-    "untested_spec315_cancelMustNotThrowExceptionAndMustSignalOnError",
-)
+@subscriber_laws()
 async def spec315_takes_an_error_after_cancel(new: NewSubscriber) -> None:
     """cancel() fails, returns normally and reports the failure by on_error; no signal raises."""
     tested = await bring_to_cancel(await new())
@@ -412,22 +297,14 @@ async def spec315_takes_an_error_after_cancel(new: NewSubscriber) -> None:
     await tested.context.settle()
 
 
-@subscriber_laws(
-    "3.16",
-    "untested_spec316_blackbox_requestMustNotThrowExceptionAndMustOnErrorTheSubscriber",
-    "untested_spec316_requestMustNotThrowExceptionAndMustOnErrorTheSubscriber",
-)
+@subscriber_laws()
 async def spec316_takes_an_error_inside_request(new: NewSubscriber) -> None:
     """request() fails and reports it by on_error before it returns; no signal raises."""
     await receive_end_inside_request(await new(), RuntimeError("broken"))
 
 
 # -- laws for one of them -------------------------------------------------------------------------
-@law(
-    "3.8",
-    "subscriber",
-    jvm=("untested_spec308_blackbox_requestMustRegisterGivenNumberElementsToBeProduced",),
-)
+@law("subscriber")
 async def spec308_takes_all_it_has_requested(context: LawContext) -> None:
     """All requested elements arrive without a pause, and it accepts them."""
     tested = await (await new_black_box(context)).start()
@@ -440,7 +317,7 @@ async def spec308_takes_all_it_has_requested(context: LawContext) -> None:
     await context.settle()
 
 
-@law(SETUP, "whitebox_subscriber", jvm=("required_exerciseWhiteboxHappyPath",))
+@law("whitebox_subscriber")
 async def setup_probe_and_puppet_work(context: LawContext) -> None:
     """Elements requested on command reach the probe, and a cancel on command goes upstream."""
     tested = await (await new_white_box(context)).start()
@@ -460,11 +337,7 @@ async def setup_probe_and_puppet_work(context: LawContext) -> None:
     )
 
 
-@law(
-    "2.6",
-    "whitebox_subscriber",
-    jvm=("untested_spec206_mustCallSubscriptionCancelIfItIsNoLongerValid",),
-)
+@law("whitebox_subscriber")
 async def spec206_cancels_on_command(context: LawContext) -> None:
     """A subscription that is no longer needed is cancelled, with demand or without."""
     for has_demand in (True, False):
@@ -479,14 +352,7 @@ async def spec206_cancels_on_command(context: LawContext) -> None:
         await tested.upstream.wait_for_cancel("2.6", what)
 
 
-@law(
-    "2.11",
-    "whitebox_subscriber",
-    jvm=(
-        "untested_spec211_mustMakeSureThatAllCallsOnItsMethodsHappenBeforeTheProcessing"
-        "OfTheRespectiveEvents",
-    ),
-)
+@law("whitebox_subscriber")
 async def spec211_receives_in_order(context: LawContext) -> None:
     """Each signal is received once, in the order in which it was sent."""
     tested = await (await new_white_box(context)).start()
@@ -516,11 +382,7 @@ async def spec211_receives_in_order(context: LawContext) -> None:
     )
 
 
-@law(
-    "3.8",
-    "whitebox_subscriber",
-    jvm=("required_spec308_requestMustRegisterGivenNumberElementsToBeProduced",),
-)
+@law("whitebox_subscriber")
 async def spec308_requests_add_up(context: LawContext) -> None:
     """Commands to request two and then three elements amount to five requested upstream."""
     tested = await (await new_white_box(context)).start()

@@ -12,14 +12,8 @@ from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED, Recorder, close_coroutine
 from ..scenario.stop_candidate import StopCandidate
 
-__all__ = ()
 
-
-@law(
-    "1.9",
-    "publisher",
-    jvm=("required_spec109_mustIssueOnSubscribeForNonNullSubscriber",),
-)
+@law("publisher")
 async def spec109_subscribes_first(context: LawContext) -> None:
     """on_subscribe is the first signal, comes once, and needs no demand."""
     for n in (0, min(3, context.candidate.max_elements)):
@@ -28,7 +22,7 @@ async def spec109_subscribes_first(context: LawContext) -> None:
     await context.settle()
 
 
-@law("1.9", "publisher", jvm=("required_spec109_subscribeThrowNPEOnNullSubscriber",))
+@law("publisher")
 async def spec109_rejects_none_as_subscriber(context: LawContext) -> None:
     """subscribe(None) raises TypeError in the caller."""
     nothing: Any = None
@@ -48,11 +42,7 @@ async def spec109_rejects_none_as_subscriber(context: LawContext) -> None:
     raise context.violation("1.9", "subscribe(None) did not raise TypeError", journal)
 
 
-@law(
-    "1.9",
-    "publisher",
-    jvm=("untested_spec109_subscribeShouldNotThrowNonFatalThrowable",),
-)
+@law("publisher")
 async def spec109_never_raises_from_subscribe(context: LawContext) -> None:
     """subscribe() returns normally: repeatedly, after the end, and when it refuses."""
     publisher = await context.publisher(min(1, context.candidate.max_elements))
@@ -66,14 +56,7 @@ async def spec109_never_raises_from_subscribe(context: LawContext) -> None:
             await context.watch(failing)
 
 
-@law(
-    "1.9",
-    "failing_publisher",
-    jvm=(
-        "required_spec109_mayRejectCallsToSubscribeIfPublisherIsUnableOrUnwillingToServeThem"
-        "RejectionMustTriggerOnErrorAfterOnSubscribe",
-    ),
-)
+@law("failing_publisher")
 async def spec109_refuses_by_on_error(context: LawContext) -> None:
     """A refused subscriber receives on_subscribe and then on_error, without any request."""
     watched = [
@@ -90,7 +73,7 @@ async def spec109_refuses_by_on_error(context: LawContext) -> None:
 # -- several subscribers -------------------------------------------------------------------------
 
 
-@law("1.10", "publisher", elements=2)
+@law("publisher", elements=2)
 async def spec110_serves_or_refuses_the_next_subscriber(context: LawContext) -> None:
     """Later subscribers of the same publisher receive on_subscribe, then signals or an error."""
     publisher = await context.publisher(2)
@@ -123,12 +106,7 @@ class _SubscribedTwice(Recorder):
             super().on_error(error)
 
 
-@law(
-    "1.10",
-    "publisher",
-    elements=5,
-    jvm=("untested_spec110_rejectASubscriptionRequestIfTheSameSubscriberSubscribesTwice",),
-)
+@law("publisher", elements=5)
 async def spec110_takes_the_same_subscriber_twice(context: LawContext) -> None:
     """Subscribed twice, a subscriber receives at most what it requests, one signal at a time."""
     publisher = await context.publisher(5)
@@ -148,13 +126,7 @@ async def spec110_takes_the_same_subscriber_twice(context: LawContext) -> None:
     recorder.require(True, "1.10", "")
 
 
-@law(
-    "1.11",
-    "publisher",
-    elements=1,
-    strength=Strength.MAY,
-    jvm=("optional_spec111_maySupportMultiSubscribe",),
-)
+@law("publisher", elements=1, strength=Strength.MAY)
 async def spec111_takes_two_subscribers(context: LawContext) -> None:
     """Two concurrent subscribers both receive on_subscribe, and no error."""
     publisher = await context.publisher(1)
@@ -166,13 +138,7 @@ async def spec111_takes_two_subscribers(context: LawContext) -> None:
         )
 
 
-@law(
-    "1.11",
-    "publisher",
-    elements=1,
-    strength=Strength.MAY,
-    jvm=("optional_spec111_registeredSubscribersMustReceiveOnNextOrOnCompleteSignals",),
-)
+@law("publisher", elements=1, strength=Strength.MAY)
 async def spec111_serves_two_subscribers(context: LawContext) -> None:
     """Two concurrent subscribers both receive an element, or completion."""
     publisher = await context.publisher(1)
@@ -188,20 +154,7 @@ async def spec111_serves_two_subscribers(context: LawContext) -> None:
         )
 
 
-_MULTICAST = (
-    "optional_spec111_multicast_mustProduceTheSameElementsInTheSameSequenceToAllOfIts"
-    "SubscribersWhenRequesting"
-)
-
-
-@law(
-    "1.11",
-    "publisher",
-    elements=5,
-    completes=True,
-    strength=Strength.MAY,
-    jvm=(f"{_MULTICAST}OneByOne",),
-)
+@law("publisher", elements=5, completes=True, strength=Strength.MAY)
 async def spec111_sends_all_to_each_one_by_one(context: LawContext) -> None:
     """Three subscribers that request in small steps receive the same elements in order."""
     three = await _three(context, 5)
@@ -213,7 +166,7 @@ async def spec111_sends_all_to_each_one_by_one(context: LawContext) -> None:
     await _completed(three)
 
 
-@law("1.11", "publisher", elements=3, strength=Strength.MAY, jvm=(f"{_MULTICAST}ManyUpfront",))
+@law("publisher", elements=3, strength=Strength.MAY)
 async def spec111_sends_all_to_each_requested_at_once(context: LawContext) -> None:
     """Three subscribers that request more than exists receive the same elements in order."""
     three = await _three(context, 3)
@@ -222,14 +175,7 @@ async def spec111_sends_all_to_each_requested_at_once(context: LawContext) -> No
     await _same(three, 3)
 
 
-@law(
-    "1.11",
-    "publisher",
-    elements=3,
-    completes=True,
-    strength=Strength.MAY,
-    jvm=(f"{_MULTICAST}ManyUpfrontAndCompleteAsExpected",),
-)
+@law("publisher", elements=3, completes=True, strength=Strength.MAY)
 async def spec111_sends_all_to_each_and_completes(context: LawContext) -> None:
     """Three subscribers that request more than exists receive the same elements and completion."""
     three = await _three(context, 3)
@@ -271,7 +217,7 @@ async def _completed(watched: list[Recorder]) -> None:
         )
 
 
-@law("2.12", "publisher", elements=2)
+@law("publisher", elements=2)
 async def spec212_subscribes_once(context: LawContext) -> None:
     """on_subscribe is not repeated after a request, between elements, or after the end."""
     for kind in context.recorder_types:

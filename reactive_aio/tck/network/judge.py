@@ -116,7 +116,7 @@ class NetworkJudge:
         if missing:
             return _verdict(law, Outcome.NOT_JUDGED, "; ".join(missing))
         began = time.perf_counter()
-        context = self._new_context()
+        context = self._new_context(law.rule)
         try:
             verdict = await self._judge(law, context)
         finally:
@@ -135,8 +135,8 @@ class NetworkJudge:
         self.profile = replace(self.profile, pid=self.process.pid)
         return why
 
-    def _new_context(self) -> WireContext:
-        return WireContext(self.address, self.profile, self.timeouts, self.tls)
+    def _new_context(self, rule: str = "") -> WireContext:
+        return WireContext(self.address, self.profile, self.timeouts, self.tls, rule)
 
     async def _judge(self, law: WireLaw, context: WireContext) -> Verdict:
         error: BaseException | None = None

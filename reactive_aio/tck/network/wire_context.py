@@ -28,7 +28,7 @@ class ServerUnreachable(Exception):
 
 
 class WireContext:
-    """Opens connections for one law, and holds what they recorded."""
+    """Opens connections for one law, about *rule*, and holds what they recorded."""
 
     def __init__(
         self,
@@ -36,10 +36,12 @@ class WireContext:
         profile: ServerProfile,
         timeouts: Timeouts,
         tls: ssl.SSLContext | None = None,
+        rule: str = "",
     ) -> None:
         self.address = address
         self.profile = profile
         self.timeouts = timeouts
+        self.rule = rule
         self.has_timed_out = False
         self.journals: list[Journal] = []
         self._tls = tls
@@ -243,32 +245,36 @@ class PeerConnection:
         return self.is_closed
 
     # -- requirements ------------------------------------------------------------------------------
-    def violation(self, rule: str, what: str) -> RuleViolation:
-        """The error to raise; the offence is marked at the last entry of the journal."""
+    def violation(self, what: str, rule: str = "") -> RuleViolation:
+        """The error to raise, about *rule* or that of the law.
+
+        The offence is marked at the last entry of the journal.
+        """
+        rule = rule or self.context.rule
         last = self.journal.entries[-1] if self.journal.entries else self.note("nothing happened")
         self.journal.mark(last, f"{rule}: {what}")
         return RuleViolation(rule, what)
 
-    async def require_alive(self, rule: str, after: str) -> None:
+    async def require_alive(self, after: str) -> None:
         """Require that the connection still works."""
         if not await self.settle():
             why = self.last_error() or (
                 "it was closed" if self.is_closed else "KEEPALIVE was not answered"
             )
-            raise self.violation(rule, f"after {after} the connection did not continue: {why}")
+            raise self.violation(f"after {after} the connection did not continue: {why}")
 
-    async def require_error_and_close(self, rule: str, after: str, *codes: int) -> None:
+    async def require_error_and_close(self, after: str, *codes: int) -> None:
         """Require an ERROR of one of *codes* on stream 0, and a closed connection."""
         is_closed = await self.wait_for_close()
         errors = [each for each in self.connection_frames if each.kind == frames.ERROR]
         if not errors:
             how = "the connection was closed without an error" if is_closed else "nothing came"
-            raise self.violation(rule, f"after {after} {how}; {_names(codes)} was expected")
+            raise self.violation(f"after {after} {how}; {_names(codes)} was expected")
         if errors[0].number not in codes:
-            raise self.violation(rule, f"{after} was answered by {errors[0]}, not {_names(codes)}")
+            raise self.violation(f"{after} was answered by {errors[0]}, not {_names(codes)}")
         if not is_closed:
             what = f"{after} was answered by {errors[0]}, and the connection was left open"
-            raise self.violation(rule, what)
+            raise self.violation(what)
 
     def last_error(self) -> ParsedFrame | None:
         """The last ERROR on stream 0."""

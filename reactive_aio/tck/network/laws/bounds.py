@@ -11,8 +11,6 @@ from ..law import wire_law
 from ..websocket import BINARY, CONTINUATION, TEXT, message
 from ..wire_context import WireContext
 
-__all__ = ()
-
 MIB = 1024 * 1024
 MAX_GROWTH = 16
 """MiB; a process also grows for reasons that are unrelated to its peer."""
@@ -33,8 +31,7 @@ async def wire30_reassembles_data(context: WireContext) -> None:
         frames.payload(record.id, b"cd", flags=NEXT),
     )
     if not await peer.wait_for_end(record) or record.elements != [b"abcd"]:
-        what = f"'abcd' in fragments came back as {record.elements or 'nothing'}"
-        raise peer.violation("N.30", what)
+        raise peer.violation(f"'abcd' in fragments came back as {record.elements or 'nothing'}")
 
 
 @wire_law("echo")
@@ -51,7 +48,7 @@ async def wire30_reassembles_metadata(context: WireContext) -> None:
     )
     if not await peer.wait_for_end(record) or record.elements != [b"ab"]:
         what = f"a request with its metadata in two fragments came back as {record.elements}"
-        raise peer.violation("N.30", what)
+        raise peer.violation(what)
 
 
 @wire_law("echo")
@@ -71,10 +68,10 @@ async def wire30_keeps_fragments_of_streams_apart(context: WireContext) -> None:
             await peer.send(frames.payload(record.id, data, flags=flags))
     for record, whole in zip(records, (b"abc", b"ABC"), strict=False):
         if not await peer.wait_for_end(record) or record.elements != [whole]:
-            raise peer.violation("N.30", f"{whole!r} in fragments came back as {record.elements}")
-    await peer.require_alive("N.30", "a cancelled incomplete request")
+            raise peer.violation(f"{whole!r} in fragments came back as {record.elements}")
+    await peer.require_alive("a cancelled incomplete request")
     if records[2].frames_after_cancel:
-        raise peer.violation("N.30", "a cancelled incomplete request was served")
+        raise peer.violation("a cancelled incomplete request was served")
 
 
 @wire_law("echo")
@@ -103,11 +100,11 @@ async def wire31_carries_payloads_longer_than_a_frame(context: WireContext) -> N
     within = max(context.timeouts.response, 10.0)
     await peer.wait_until(lambda: bool(record.end), within)
     if record.end == "error":
-        await peer.require_alive("N.31", f"refusing {len(data)} bytes")
+        await peer.require_alive(f"refusing {len(data)} bytes")
         raise NotJudged(f"{len(data)} bytes were refused by ERROR 0x{record.code:X}")
     if record.elements != [data]:
         came = f"{len(record.elements[0])} bytes" if record.elements else "nothing"
-        raise peer.violation("N.31", f"{len(data)} bytes were sent, and {came} came back")
+        raise peer.violation(f"{len(data)} bytes were sent, and {came} came back")
 
 
 @wire_law("echo")
@@ -124,7 +121,7 @@ async def wire32_bounds_the_size_of_reassembly(context: WireContext) -> None:
         if record.end or peer.is_closed:
             return
     if not await peer.wait_until(lambda: bool(record.end) or peer.is_closed):
-        raise peer.violation("N.32", "160 MiB of fragments of one request were accepted")
+        raise peer.violation("160 MiB of fragments of one request were accepted")
 
 
 @wire_law("echo")
@@ -137,7 +134,7 @@ async def wire32_bounds_empty_fragments(context: WireContext) -> None:
     empty = frames.payload(record.id, flags=NEXT | FOLLOWS)
     await peer.flood(empty for _ in range(10_000))
     if not await peer.wait_until(lambda: bool(record.end) or peer.is_closed):
-        raise peer.violation("N.32", "10 000 empty fragments of one request were accepted")
+        raise peer.violation("10 000 empty fragments of one request were accepted")
 
 
 @wire_law("echo")
@@ -157,7 +154,7 @@ async def wire32_bounds_incomplete_requests(context: WireContext) -> None:
     if not await peer.wait_until(
         lambda: peer.is_closed or any(each.end == "error" for each in peer.streams.values())
     ):
-        raise peer.violation("N.32", "5000 incomplete requests were accepted")
+        raise peer.violation("5000 incomplete requests were accepted")
 
 
 @wire_law("never")
@@ -176,7 +173,7 @@ async def wire33_bounds_open_streams(context: WireContext) -> None:
     if not await peer.wait_until(
         lambda: peer.is_closed or any(each.end == "error" for each in peer.streams.values())
     ):
-        raise peer.violation("N.33", "20 000 streams of one connection are open")
+        raise peer.violation("20 000 streams of one connection are open")
 
 
 # -- silence and floods ----------------------------------------------------------------------------
@@ -186,7 +183,7 @@ async def wire34_closes_without_setup(context: WireContext) -> None:
     peer = await context.connect_without_setup()
     if not await peer.wait_for_close(context.profile.patience):
         what = f"a connection without SETUP was kept for {context.profile.patience:g} s"
-        raise peer.violation("N.34", what)
+        raise peer.violation(what)
 
 
 @wire_law(is_slow=True)
@@ -197,7 +194,7 @@ async def wire34_closes_on_half_a_frame(context: WireContext) -> None:
     peer = await context.connect()
     await peer.send_bytes(b"\0\x10\0half")
     if not await peer.wait_for_close(context.profile.patience):
-        raise peer.violation("N.34", f"half a frame was kept for {context.profile.patience:g} s")
+        raise peer.violation(f"half a frame was kept for {context.profile.patience:g} s")
 
 
 @wire_law(is_slow=True)
@@ -206,7 +203,7 @@ async def wire34_closes_without_keepalive(context: WireContext) -> None:
     peer = await context.connect(keepalive=200, lifetime=500)
     if not await peer.wait_for_close(context.profile.patience):
         what = f"a silence of {context.profile.patience:g} s was tolerated; SETUP allows 0.5 s"
-        raise peer.violation("N.34", what)
+        raise peer.violation(what)
 
 
 @wire_law()
@@ -219,7 +216,7 @@ async def wire35_closes_on_a_flood_of_useless_frames(context: WireContext) -> No
         if peer.is_closed:
             return
     if not await peer.wait_for_close(context.timeouts.response):
-        raise peer.violation("N.35", "100 000 frames without effect were tolerated")
+        raise peer.violation("100 000 frames without effect were tolerated")
 
 
 @wire_law("endless")
@@ -238,8 +235,7 @@ async def wire36_bounds_memory_of_an_unread_stream(context: WireContext) -> None
         await asyncio.sleep(0.1)
         grown = (await asyncio.to_thread(_resident, pid) - before) / MIB
         if grown > MAX_GROWTH:
-            what = f"the server has grown by {grown:.0f} MiB in {tenths / 10:g} s"
-            raise peer.violation("N.36", what)
+            raise peer.violation(f"the server has grown by {grown:.0f} MiB in {tenths / 10:g} s")
 
 
 def _resident(pid: int) -> int:
@@ -267,7 +263,7 @@ async def wire37_joins_message_fragments(context: WireContext) -> None:
         + message(CONTINUATION, raw[9:])
     )
     if not await peer.wait_for_end(record) or record.elements != [b"pieces"]:
-        raise peer.violation("N.37", "a message of three fragments was not read as one frame")
+        raise peer.violation("a message of three fragments was not read as one frame")
 
 
 @wire_law()
@@ -278,4 +274,4 @@ async def wire37_rejects_text_messages(context: WireContext) -> None:
     peer = await context.connect()
     await peer.send_bytes(message(TEXT, b"hello"))
     if not await peer.wait_for_close():
-        raise peer.violation("N.37", "a text message was accepted")
+        raise peer.violation("a text message was accepted")

@@ -6,8 +6,6 @@ from ..law import wire_law
 from ..stream_record import StreamRecord
 from ..wire_context import PeerConnection, WireContext
 
-__all__ = ()
-
 
 async def _open(
     context: WireContext, n: int = 10, flags: int = 0
@@ -19,7 +17,7 @@ async def _open(
 
 async def _wait_for_demand(peer: PeerConnection, record: StreamRecord) -> None:
     if not await peer.wait_for_requested(record, 1):
-        raise peer.violation("N.23", "no REQUEST_N came for the elements after the first")
+        raise peer.violation("no REQUEST_N came for the elements after the first", "N.23")
 
 
 @wire_law("channel")
@@ -29,13 +27,13 @@ async def wire23_requests_elements_after_the_first(context: WireContext) -> None
     for number in range(1, 5):
         if not await peer.wait_for_requested(record, number):
             what = f"{number} elements wait to be sent, {record.requested_by_peer} were requested"
-            raise peer.violation("N.23", what)
+            raise peer.violation(what)
         await peer.send(frames.payload(record.id, b"%d" % number))
     await peer.send(frames.payload(record.id, flags=COMPLETE))
     if not await peer.wait_for_end(record) or record.elements != [
         b"%d" % each for each in range(5)
     ]:
-        raise peer.violation("N.23", f"of the elements 0 to 4 came back {record.elements}")
+        raise peer.violation(f"of the elements 0 to 4 came back {record.elements}")
 
 
 @wire_law("channel")
@@ -53,7 +51,7 @@ async def wire14_sends_no_more_on_a_channel(context: WireContext) -> None:
     due = min(sent + 1, record.requested)
     if not await peer.wait_for_elements(record, due):
         what = f"{record.requested} were requested on a channel, {len(record.elements)} came"
-        raise peer.violation("N.15", what)
+        raise peer.violation(what, "N.15")
 
 
 @wire_law("channel")
@@ -62,7 +60,7 @@ async def wire23_continues_after_the_requester_completes(context: WireContext) -
     peer, record = await _open(context, n=5, flags=COMPLETE)
     if not await peer.wait_for_end(record) or record.end != "complete" or record.elements != [b"0"]:
         what = f"the request was COMPLETE; its echo was {record.elements or 'nothing'}"
-        raise peer.violation("N.23", f"{what}{', and no end' if not record.end else ''}")
+        raise peer.violation(f"{what}{', and no end' if not record.end else ''}")
     peer, record = await _open(context, n=2)
     await _wait_for_demand(peer, record)
     await peer.send(frames.payload(record.id, b"1", flags=NEXT | COMPLETE))
@@ -70,7 +68,7 @@ async def wire23_continues_after_the_requester_completes(context: WireContext) -
     await peer.request_more(record, 5)
     if not await peer.wait_for_end(record) or record.elements != [b"0", b"1"]:
         what = f"the requester has completed; {len(record.elements)} of two elements came"
-        raise peer.violation("N.23", what)
+        raise peer.violation(what)
 
 
 @wire_law("channel")
@@ -83,11 +81,11 @@ async def wire24_ends_both_directions_after_cancel(context: WireContext) -> None
     # Frames that were under way have arrived.
     requested, record.frames_after_cancel = record.requested_by_peer, 0
     await peer.send(frames.payload(record.id, b"late"))
-    await peer.require_alive("N.24", "CANCEL of a channel, and an element after it")
+    await peer.require_alive("CANCEL of a channel, and an element after it")
     if record.requested_by_peer > requested:
-        raise peer.violation("N.24", "a cancelled channel requested more")
+        raise peer.violation("a cancelled channel requested more")
     if record.frames_after_cancel:
-        raise peer.violation("N.24", "a cancelled channel continued")
+        raise peer.violation("a cancelled channel continued")
 
 
 @wire_law("channel")
@@ -99,9 +97,9 @@ async def wire24_ends_both_directions_after_an_error(context: WireContext) -> No
     await peer.settle()
     record.is_cancelled, record.frames_after_cancel = True, 0
     await peer.send(frames.payload(record.id, b"late"))
-    await peer.require_alive("N.24", "ERROR on a channel, and an element after it")
+    await peer.require_alive("ERROR on a channel, and an element after it")
     if record.frames_after_cancel:
-        raise peer.violation("N.24", "a channel that its requester has failed continued")
+        raise peer.violation("a channel that its requester has failed continued")
 
 
 @wire_law("channel")
@@ -122,4 +120,4 @@ async def wire25_refuses_elements_without_demand(context: WireContext) -> None:
         what = (
             f"{record.requested_by_peer} elements were requested, {many} sent, and none was refused"
         )
-        raise peer.violation("N.25", what)
+        raise peer.violation(what)

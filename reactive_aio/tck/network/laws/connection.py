@@ -8,15 +8,13 @@ from ..frames import Codes
 from ..law import wire_law
 from ..wire_context import PeerConnection, WireContext
 
-__all__ = ()
-
 _OF_SETUP = (Codes.INVALID_SETUP, Codes.UNSUPPORTED_SETUP, Codes.REJECTED_SETUP)
 
 
-async def _require_nothing_served(peer: PeerConnection, rule: str, after: str) -> None:
+async def _require_nothing_served(peer: PeerConnection, after: str) -> None:
     served = [each for each in peer.streams.values() if each.elements or each.end == "complete"]
     if served:
-        raise peer.violation(rule, f"after {after} a request was served")
+        raise peer.violation(f"after {after} a request was served")
 
 
 # -- setup -----------------------------------------------------------------------------------------
@@ -26,8 +24,8 @@ async def wire1_serves_nothing_before_setup(context: WireContext) -> None:
     peer = await context.connect_without_setup()
     record = await peer.request(frames.REQUEST_RESPONSE, "echo", data=b"secret")
     await peer.wait_until(lambda: bool(record.elements), context.timeouts.quiet_period)
-    await _require_nothing_served(peer, "N.1", "a request instead of SETUP")
-    await peer.require_error_and_close("N.1", "a request instead of SETUP", Codes.INVALID_SETUP)
+    await _require_nothing_served(peer, "a request instead of SETUP")
+    await peer.require_error_and_close("a request instead of SETUP", Codes.INVALID_SETUP)
 
 
 @wire_law()
@@ -41,9 +39,7 @@ async def wire1_requires_setup_first(context: WireContext) -> None:
     for first in firsts:
         peer = await context.connect_without_setup()
         await peer.send(first)
-        await peer.require_error_and_close(
-            "N.1", str(frames.ParsedFrame.of(first)), Codes.INVALID_SETUP
-        )
+        await peer.require_error_and_close(str(frames.ParsedFrame.of(first)), Codes.INVALID_SETUP)
 
 
 @wire_law()
@@ -51,7 +47,7 @@ async def wire1_requires_setup_on_stream_0(context: WireContext) -> None:
     """SETUP is sent on stream 1."""
     peer = await context.connect_without_setup()
     await peer.send(b"\0\0\0\1" + context.setup()[4:])
-    await peer.require_error_and_close("N.1", "SETUP on stream 1", Codes.INVALID_SETUP)
+    await peer.require_error_and_close("SETUP on stream 1", Codes.INVALID_SETUP)
 
 
 @wire_law()
@@ -60,9 +56,7 @@ async def wire2_rejects_a_truncated_setup(context: WireContext) -> None:
     for length in (15, 22):
         peer = await context.connect_without_setup()
         await peer.send(context.setup()[:length])
-        await peer.require_error_and_close(
-            "N.2", f"the first {length} bytes of a SETUP", *_OF_SETUP[:2]
-        )
+        await peer.require_error_and_close(f"the first {length} bytes of a SETUP", *_OF_SETUP[:2])
 
 
 @wire_law()
@@ -70,7 +64,7 @@ async def wire2_rejects_another_version(context: WireContext) -> None:
     """SETUP has version 2.0."""
     peer = await context.connect_without_setup()
     await peer.send(context.setup(version=(2, 0)))
-    await peer.require_error_and_close("N.2", "SETUP of version 2.0", *_OF_SETUP)
+    await peer.require_error_and_close("SETUP of version 2.0", *_OF_SETUP)
 
 
 @wire_law()
@@ -80,7 +74,7 @@ async def wire2_rejects_zero_intervals(context: WireContext) -> None:
         peer = await context.connect_without_setup()
         zero: dict[str, Any] = {name: 0}
         await peer.send(context.setup(**zero))
-        await peer.require_error_and_close("N.2", f"SETUP with {name}=0", *_OF_SETUP)
+        await peer.require_error_and_close(f"SETUP with {name}=0", *_OF_SETUP)
 
 
 @wire_law("echo")
@@ -96,8 +90,8 @@ async def wire3_rejects_wrong_credentials_and_serves_nothing(context: WireContex
     await peer.wait_until(
         lambda: any(each.elements for each in peer.streams.values()), context.timeouts.quiet_period
     )
-    await _require_nothing_served(peer, "N.3", "rejected credentials")
-    await peer.require_error_and_close("N.3", "rejected credentials", Codes.REJECTED_SETUP)
+    await _require_nothing_served(peer, "rejected credentials")
+    await peer.require_error_and_close("rejected credentials", Codes.REJECTED_SETUP)
 
 
 @wire_law()
@@ -108,16 +102,14 @@ async def wire4_grants_or_refuses_to_resume(context: WireContext) -> None:
     await peer.send(context.setup(flags=frames.RESUMED, token=token))
     if not await peer.ping():
         codes = (Codes.REJECTED_SETUP, Codes.UNSUPPORTED_SETUP)
-        await peer.require_error_and_close("N.4", "SETUP with RESUME", *codes)
+        await peer.require_error_and_close("SETUP with RESUME", *codes)
         return
     peer.transport.close()
     other = await context.connect_without_setup()
     await other.send(frames.resume(token))
     await other.wait_until(lambda: bool(other.connection_frames))
     if not any(received.kind == frames.RESUME_OK for received in other.connection_frames):
-        raise other.violation(
-            "N.4", "SETUP with RESUME was accepted, and the session was not resumed"
-        )
+        raise other.violation("SETUP with RESUME was accepted, and the session was not resumed")
 
 
 @wire_law()
@@ -125,7 +117,7 @@ async def wire4_rejects_an_unknown_session(context: WireContext) -> None:
     """RESUME names a session that never existed."""
     peer = await context.connect_without_setup()
     await peer.send(frames.resume(b"unknown-session", 100, 0))
-    await peer.require_error_and_close("N.4", "RESUME of an unknown session", Codes.REJECTED_RESUME)
+    await peer.require_error_and_close("RESUME of an unknown session", Codes.REJECTED_RESUME)
 
 
 @wire_law("echo")
@@ -134,13 +126,13 @@ async def wire5_grants_a_lease_or_refuses(context: WireContext) -> None:
     peer = await context.connect_without_setup()
     await peer.send(context.setup(flags=frames.LEASED))
     if not await peer.ping():
-        await peer.require_error_and_close("N.5", "SETUP with LEASE", *_OF_SETUP)
+        await peer.require_error_and_close("SETUP with LEASE", *_OF_SETUP)
         return
     await peer.wait_until(
         lambda: any(received.kind == frames.LEASE for received in peer.connection_frames)
     )
     if not any(received.kind == frames.LEASE for received in peer.connection_frames):
-        raise peer.violation("N.5", "SETUP with LEASE was accepted, and no LEASE has come")
+        raise peer.violation("SETUP with LEASE was accepted, and no LEASE has come")
 
 
 @wire_law()
@@ -149,7 +141,7 @@ async def wire7_ignores_a_second_setup(context: WireContext) -> None:
     peer = await context.connect()
     await peer.send(context.setup(), frames.error(0, Codes.INVALID_SETUP, b"mine"))
     await peer.send(frames.error(0, Codes.REJECTED_RESUME, b"mine"))
-    await peer.require_alive("N.7", "a second SETUP")
+    await peer.require_alive("a second SETUP")
 
 
 # -- KEEPALIVE -------------------------------------------------------------------------------------
@@ -165,12 +157,12 @@ async def wire6_answers_keepalive_with_its_data(context: WireContext) -> None:
             received for received in peer.connection_frames if received.kind == frames.KEEPALIVE
         ]
         if not answers or answers[0].data != data or answers[0].flags & frames.RESPOND:
-            raise peer.violation("N.6", f"no answer to KEEPALIVE with {len(data)} bytes of data")
+            raise peer.violation(f"no answer to KEEPALIVE with {len(data)} bytes of data")
     before = len(peer.connection_frames)
     await peer.send(frames.keepalive(b"no answer", respond=False))
     await peer.settle()
     if any(received.data == b"no answer" for received in peer.connection_frames[before:]):
-        raise peer.violation("N.6", "it answered a KEEPALIVE without RESPOND")
+        raise peer.violation("it answered a KEEPALIVE without RESPOND")
 
 
 # -- frames out of context -------------------------------------------------------------------------
@@ -195,7 +187,7 @@ async def wire7_ignores_frames_out_of_context(context: WireContext) -> None:
     for name, sent in OUT_OF_CONTEXT.items():
         await peer.send(sent)
         if not await peer.ping():
-            raise peer.violation("N.7", f"after {name} the connection did not continue")
+            raise peer.violation(f"after {name} the connection did not continue")
 
 
 @wire_law("echo")
@@ -207,7 +199,7 @@ async def wire7_ignores_unknown_flags_and_bits(context: WireContext) -> None:
     sent = frames.request(frames.REQUEST_RESPONSE, record.id, data=b"x", metadata=metadata)
     await peer.send(b"\x80" + sent[1:5] + bytes((sent[5] | 0x1F,)) + sent[6:])
     if not await peer.wait_for_elements(record, 1):
-        raise peer.violation("N.7", "a request with unknown flags was not served")
+        raise peer.violation("a request with unknown flags was not served")
 
 
 @wire_law()
@@ -215,9 +207,9 @@ async def wire8_ignores_frames_marked_ignore(context: WireContext) -> None:
     """A frame of an unknown type and an unknown extension have the flag IGNORE."""
     peer = await context.connect()
     await peer.send(frames.frame(0, 0x1F, frames.IGNORE, b"?"))
-    await peer.require_alive("N.8", "a frame of an unknown type with IGNORE")
+    await peer.require_alive("a frame of an unknown type with IGNORE")
     await peer.send(frames.frame(0, frames.EXT, frames.IGNORE, b"\0\0\0\x7f?"))
-    await peer.require_alive("N.8", "an unknown extension with IGNORE")
+    await peer.require_alive("an unknown extension with IGNORE")
 
 
 @wire_law()
@@ -228,7 +220,7 @@ async def wire8_survives_unknown_frames(context: WireContext) -> None:
         await peer.send(frames.frame(0, kind, 0, b"\0\0\0\x7f?"))
         if not await peer.settle() or peer.last_error() is not None:
             await peer.require_error_and_close(
-                "N.8", f"a frame of the type 0x{kind:02X}", Codes.CONNECTION_ERROR
+                f"a frame of the type 0x{kind:02X}", Codes.CONNECTION_ERROR
             )
 
 
@@ -238,9 +230,7 @@ async def wire9_rejects_metadata_longer_than_its_frame(context: WireContext) -> 
     peer = await context.connect()
     peer.new_stream(frames.REQUEST_RESPONSE)
     await peer.send(frames.frame(1, frames.REQUEST_RESPONSE, frames.METADATA, b"\0\xff\xffshort"))
-    await peer.require_error_and_close(
-        "N.9", "metadata longer than its frame", Codes.CONNECTION_ERROR
-    )
+    await peer.require_error_and_close("metadata longer than its frame", Codes.CONNECTION_ERROR)
 
 
 @wire_law()
@@ -249,9 +239,7 @@ async def wire10_rejects_malformed_frames(context: WireContext) -> None:
     for raw in (b"abc", b""):
         peer = await context.connect()
         await peer.send(raw)
-        await peer.require_error_and_close(
-            "N.10", f"a frame of {len(raw)} bytes", Codes.CONNECTION_ERROR
-        )
+        await peer.require_error_and_close(f"a frame of {len(raw)} bytes", Codes.CONNECTION_ERROR)
 
 
 @wire_law()
@@ -259,7 +247,7 @@ async def wire10_rejects_a_request_on_stream_0(context: WireContext) -> None:
     """REQUEST_RESPONSE is sent on stream 0."""
     peer = await context.connect()
     await peer.send(frames.request(frames.REQUEST_RESPONSE, 0, data=b"?"))
-    await peer.require_error_and_close("N.10", "a request on stream 0", Codes.CONNECTION_ERROR)
+    await peer.require_error_and_close("a request on stream 0", Codes.CONNECTION_ERROR)
 
 
 # -- the end ---------------------------------------------------------------------------------------
@@ -269,7 +257,7 @@ async def wire11_closes_after_connection_error(context: WireContext) -> None:
     peer = await context.connect()
     await peer.send(frames.error(0, Codes.CONNECTION_ERROR, b"enough"))
     if not await peer.wait_for_close():
-        raise peer.violation("N.11", "after CONNECTION_ERROR the connection remains open")
+        raise peer.violation("after CONNECTION_ERROR the connection remains open")
 
 
 @wire_law("stream")
@@ -281,10 +269,10 @@ async def wire11_closes_with_its_last_stream_after_connection_close(context: Wir
     await peer.send(frames.error(0, Codes.CONNECTION_CLOSE, b"later"))
     await peer.wait_for_close(context.timeouts.quiet_period)
     if peer.is_closed and not record.end:
-        raise peer.violation("N.11", "after CONNECTION_CLOSE an open stream was cut off")
+        raise peer.violation("after CONNECTION_CLOSE an open stream was cut off")
     await peer.cancel(record)
     if not await peer.wait_for_close():
-        raise peer.violation("N.11", "after CONNECTION_CLOSE and its last stream it remains open")
+        raise peer.violation("after CONNECTION_CLOSE and its last stream it remains open")
 
 
 @wire_law("echo", "stream", "channel", "fail")
@@ -297,4 +285,4 @@ async def wire12_sends_well_formed_frames(context: WireContext) -> None:
     four = await peer.request(frames.REQUEST_RESPONSE, "fail")
     for record in (one, two, three, four):
         if not await peer.wait_for_end(record):
-            raise peer.violation("N.12", f"stream {record.id} has not ended")
+            raise peer.violation(f"stream {record.id} has not ended")

@@ -6,25 +6,22 @@ from ..law import wire_law
 from ..stream_record import StreamRecord, is_stream_code
 from ..wire_context import PeerConnection, WireContext
 
-__all__ = ()
-
 
 def _texts(count: int) -> list[bytes]:
     return [b"%d" % number for number in range(count)]
 
 
 async def _require_complete(
-    peer: PeerConnection, record: StreamRecord, count: int, rule: str
+    peer: PeerConnection, record: StreamRecord, count: int, rule: str = ""
 ) -> None:
     """Require all of *count* elements and a completion."""
     if not await peer.wait_for_end(record):
-        what = f"{len(record.elements)} of {count} elements came, and no end"
-        raise peer.violation(rule, what)
+        raise peer.violation(f"{len(record.elements)} of {count} elements came, and no end", rule)
     if record.end != "complete":
-        raise peer.violation(rule, f"it ended by the error 0x{record.code:X}")
+        raise peer.violation(f"it ended by the error 0x{record.code:X}", rule)
     if record.elements != _texts(count):
         raise peer.violation(
-            rule, f"the elements should be 0 to {count - 1}, and are {record.elements[:20]}"
+            f"the elements should be 0 to {count - 1}, and are {record.elements[:20]}", rule
         )
 
 
@@ -36,7 +33,7 @@ async def wire14_sends_no_more_than_the_first_request(context: WireContext) -> N
     for n in (1, 3, 100):
         record = await peer.request(REQUEST_STREAM, "endless", n=n)
         if not await peer.wait_for_elements(record, n):
-            raise peer.violation("N.15", f"{n} were requested, {len(record.elements)} came")
+            raise peer.violation(f"{n} were requested, {len(record.elements)} came", "N.15")
         await peer.settle()
 
 
@@ -48,7 +45,7 @@ async def wire14_sends_one_for_one(context: WireContext) -> None:
     for count in range(1, 5):
         if not await peer.wait_for_elements(record, count):
             what = f"{count} were requested in all, {len(record.elements)} came"
-            raise peer.violation("N.15", what)
+            raise peer.violation(what, "N.15")
         await peer.settle()
         await peer.request_more(record, 1)
     await _require_complete(peer, record, 5, "N.15")
@@ -60,7 +57,7 @@ async def wire15_completes_without_further_demand(context: WireContext) -> None:
     peer = await context.connect()
     for length, n in ((0, 1), (1, 1), (3, 3), (3, 10)):
         record = await peer.request(REQUEST_STREAM, "stream", n=n, length=length)
-        await _require_complete(peer, record, length, "N.15")
+        await _require_complete(peer, record, length)
 
 
 @wire_law("stream")
@@ -72,7 +69,7 @@ async def wire15_sends_a_long_stream_in_order(context: WireContext) -> None:
         if not await peer.wait_for_elements(record, min(record.requested, 2000)):
             break
         await peer.request_more(record, 100)
-    await _require_complete(peer, record, 2000, "N.15")
+    await _require_complete(peer, record, 2000)
 
 
 @wire_law("stream")
@@ -82,7 +79,7 @@ async def wire16_adds_up_requests(context: WireContext) -> None:
     record = await peer.request(REQUEST_STREAM, "stream", n=1, length=20)
     for _ in range(19):
         await peer.request_more(record, 1)
-    await _require_complete(peer, record, 20, "N.16")
+    await _require_complete(peer, record, 20)
 
 
 @wire_law("stream")
@@ -93,7 +90,7 @@ async def wire16_accepts_the_largest_requests(context: WireContext) -> None:
         record = await peer.request(REQUEST_STREAM, "stream", n=first, length=5000)
         await peer.request_more(record, frames.MAX_31)
         await peer.request_more(record, frames.MAX_31)
-        await _require_complete(peer, record, 5000, "N.16")
+        await _require_complete(peer, record, 5000)
 
 
 @wire_law("stream")
@@ -103,10 +100,10 @@ async def wire17_rejects_an_initial_request_of_0(context: WireContext) -> None:
     record = await peer.request(REQUEST_STREAM, "stream", n=0, length=5)
     await peer.wait_until(lambda: bool(record.end) or bool(record.elements))
     if record.elements:
-        raise peer.violation("N.17", "0 were requested, and an element came")
+        raise peer.violation("0 were requested, and an element came")
     if record.end != "error":
-        raise peer.violation("N.17", "REQUEST_STREAM with n = 0 was not answered by an error")
-    await peer.require_alive("N.17", "REQUEST_STREAM with n = 0")
+        raise peer.violation("REQUEST_STREAM with n = 0 was not answered by an error")
+    await peer.require_alive("REQUEST_STREAM with n = 0")
 
 
 @wire_law("stream")
@@ -117,7 +114,7 @@ async def wire17_sends_nothing_for_a_request_of_0(context: WireContext) -> None:
     await peer.wait_for_elements(record, 1)
     await peer.request_more(record, 0)
     if not await peer.settle():
-        raise peer.violation("N.17", "after REQUEST_N with n = 0 the connection did not continue")
+        raise peer.violation("after REQUEST_N with n = 0 the connection did not continue")
 
 
 # -- cancelling ------------------------------------------------------------------------------------
@@ -135,7 +132,7 @@ async def wire18_stops_after_cancel(context: WireContext) -> None:
         if record.frames_after_cancel == late:
             return
     raise peer.violation(
-        "N.18", f"{record.frames_after_cancel} elements have come since CANCEL, and more come"
+        f"{record.frames_after_cancel} elements have come since CANCEL, and more come"
     )
 
 
@@ -147,13 +144,13 @@ async def wire18_sends_nothing_on_a_cancelled_stream(context: WireContext) -> No
     two = await peer.request(REQUEST_RESPONSE, "never")
     await peer.wait_for_elements(one, 2)
     if not await peer.ping():
-        raise peer.violation("N.29", "KEEPALIVE is not answered while a request waits")
+        raise peer.violation("KEEPALIVE is not answered while a request waits", "N.29")
     for record in (one, two):
         await peer.cancel(record)
     await peer.request_more(one, 5)
-    await peer.require_alive("N.18", "CANCEL followed by REQUEST_N")
+    await peer.require_alive("CANCEL followed by REQUEST_N")
     if one.frames_after_cancel or two.frames_after_cancel:
-        raise peer.violation("N.18", "a stream that waited was answered after its CANCEL")
+        raise peer.violation("a stream that waited was answered after its CANCEL")
 
 
 @wire_law("stream", "fail")
@@ -164,10 +161,10 @@ async def wire19_is_silent_after_the_end(context: WireContext) -> None:
     two = await peer.request(REQUEST_STREAM, "fail", n=5)
     for record in (one, two):
         if not await peer.wait_for_end(record):
-            raise peer.violation("N.15", f"stream {record.id} has not ended")
+            raise peer.violation(f"stream {record.id} has not ended", "N.15")
         await peer.request_more(record, 5)
         await peer.send(frames.cancel(record.id))
-    await peer.require_alive("N.19", "REQUEST_N and CANCEL after the end")
+    await peer.require_alive("REQUEST_N and CANCEL after the end")
 
 
 # -- one for one -----------------------------------------------------------------------------------
@@ -184,7 +181,7 @@ async def wire20_answers_once(context: WireContext) -> None:
             await peer.wait_for_end(record)
     for data, record in sent:
         if not await peer.wait_for_end(record) or record.elements != [data]:
-            raise peer.violation("N.20", f"{data!r} was answered by {record.elements}")
+            raise peer.violation(f"{data!r} was answered by {record.elements}")
     await peer.settle()
 
 
@@ -195,7 +192,7 @@ async def wire21_carries_any_bytes(context: WireContext) -> None:
     for data in (b"\0", bytes(range(256)), bytes(range(250)) * 200):
         record = await peer.request(REQUEST_RESPONSE, "echo", data=data)
         if not await peer.wait_for_end(record) or record.elements != [data]:
-            raise peer.violation("N.21", f"{len(data)} bytes came back changed")
+            raise peer.violation(f"{len(data)} bytes came back changed")
 
 
 @wire_law("echo")
@@ -204,7 +201,7 @@ async def wire21_answers_an_empty_payload_with_an_element(context: WireContext) 
     peer = await context.connect()
     record = await peer.request(REQUEST_RESPONSE, "echo", data=b"")
     if not await peer.wait_for_end(record) or record.elements != [b""]:
-        raise peer.violation("N.21", f"an empty payload was answered by {record.elements}")
+        raise peer.violation(f"an empty payload was answered by {record.elements}")
 
 
 @wire_law("echo")
@@ -217,8 +214,8 @@ async def wire22_does_not_answer_fire_and_forget(context: WireContext) -> None:
     await peer.settle()
     for stream in peer.streams.values():
         if stream.elements or stream.end:
-            raise peer.violation("N.22", "REQUEST_FNF was answered")
-    await peer.require_alive("N.22", "REQUEST_FNF")
+            raise peer.violation("REQUEST_FNF was answered")
+    await peer.require_alive("REQUEST_FNF")
 
 
 # -- failures --------------------------------------------------------------------------------------
@@ -231,15 +228,13 @@ async def wire26_fails_a_request_with_an_error(context: WireContext) -> None:
     for record in (one, two):
         await peer.wait_for_end(record)
         if record.end == "error" and not is_stream_code(record.code):
-            raise peer.violation("N.26", f"0x{record.code:X} is not a code of streams")
+            raise peer.violation(f"0x{record.code:X} is not a code of streams")
         if record.end != "error":
             how = f"by {record.end}" if record.end else "by no frame"
-            raise peer.violation(
-                "N.26", f"a failure was signaled {how}, not by ERROR on its stream"
-            )
+            raise peer.violation(f"a failure was signaled {how}, not by ERROR on its stream")
     after = await peer.request(REQUEST_RESPONSE, "echo", data=b"on")
     if not await peer.wait_for_elements(after, 1):
-        raise peer.violation("N.26", "after failures the connection did not continue")
+        raise peer.violation("after failures the connection did not continue")
 
 
 @wire_law("echo")
@@ -251,8 +246,8 @@ async def wire26_refuses_an_unknown_route(context: WireContext) -> None:
     record = peer.new_stream(REQUEST_RESPONSE)
     await peer.send(frames.request(REQUEST_RESPONSE, record.id, metadata=metadata))
     if not await peer.wait_for_end(record) or record.end != "error":
-        raise peer.violation("N.26", "a request for an unknown route was not answered by ERROR")
-    await peer.require_alive("N.26", "a request for an unknown route")
+        raise peer.violation("a request for an unknown route was not answered by ERROR")
+    await peer.require_alive("a request for an unknown route")
 
 
 # -- streams ---------------------------------------------------------------------------------------
@@ -266,9 +261,9 @@ async def wire27_ignores_a_request_on_a_stream_in_use(context: WireContext) -> N
     await peer.send(frames.request(REQUEST_STREAM, record.id, n=9, metadata=metadata))
     await peer.settle()
     if len(record.elements) > 2 or record.end:
-        raise peer.violation("N.27", "a second request on a stream was not ignored")
+        raise peer.violation("a second request on a stream was not ignored")
     await peer.request_more(record, 5)
-    await _require_complete(peer, record, 4, "N.27")
+    await _require_complete(peer, record, 4)
 
 
 @wire_law("echo")
@@ -279,7 +274,7 @@ async def wire28_does_not_serve_requests_on_its_own_stream_ids(context: WireCont
     await peer.send(frames.request(REQUEST_RESPONSE, 2, data=b"x", metadata=metadata))
     await peer.settle()
     if any(received.kind == frames.PAYLOAD for received in peer.peer_streams.get(2, [])):
-        raise peer.violation("N.28", "a request on stream 2, from a client, was served")
+        raise peer.violation("a request on stream 2, from a client, was served")
 
 
 @wire_law("never", "echo")
@@ -289,7 +284,7 @@ async def wire29_serves_a_request_while_another_waits(context: WireContext) -> N
     await peer.request(REQUEST_RESPONSE, "never")
     record = await peer.request(REQUEST_RESPONSE, "echo", data=b"x")
     if not await peer.wait_for_elements(record, 1):
-        raise peer.violation("N.29", "while a request waits, another is not served")
+        raise peer.violation("while a request waits, another is not served")
 
 
 @wire_law("endless", "stream", "echo")
@@ -301,8 +296,8 @@ async def wire29_serves_streams_concurrently(context: WireContext) -> None:
     await peer.wait_for_elements(endless, 1)
     one = await peer.request(REQUEST_STREAM, "stream", n=10, length=10)
     two = await peer.request(REQUEST_RESPONSE, "echo", data=b"x")
-    await _require_complete(peer, one, 10, "N.29")
+    await _require_complete(peer, one, 10)
     if not await peer.wait_for_elements(two, 1):
-        raise peer.violation("N.29", "beside an endless stream a response is not sent")
+        raise peer.violation("beside an endless stream a response is not sent")
     if len(endless.elements) >= much:
-        raise peer.violation("N.29", f"all {much} elements of an endless stream came first")
+        raise peer.violation(f"all {much} elements of an endless stream came first")
