@@ -25,14 +25,14 @@ async def spec108_stops_after_cancel(context: LawContext) -> None:
     async def inside(kind: type[Recorder]) -> None:
         recorder = await context.watch(await context.publisher(n), kind, UNBOUNDED, cancel_at(2))
         await recorder.wait_for_elements(2)
-        await require_stop(context, recorder, "1.8", n - 2)
+        await require_stop(context, recorder, n - 2)
 
     async def between(kind: type[Recorder], demand: int) -> None:
         recorder = await context.watch(await context.publisher(n), kind, demand)
         await recorder.wait_for_elements(1)  # the awaited signal has not ended yet
         left = n - recorder.received
         recorder.cancel()
-        await require_stop(context, recorder, "1.8", left)
+        await require_stop(context, recorder, left)
 
     await context.gather(
         *(inside(kind) for kind in context.recorder_types),
@@ -48,7 +48,7 @@ async def spec108_infinite_stops_after_cancel(context: LawContext) -> None:
         publisher = await context.create("infinite_publisher")
         recorder = await context.watch(publisher, kind, UNBOUNDED, cancel_at(3))
         await recorder.wait_for_elements(3)
-        await require_stop(context, recorder, "1.8")
+        await require_stop(context, recorder)
 
     await context.gather(*map(inside, context.recorder_types))
 
@@ -62,11 +62,8 @@ async def spec108_cancel_triggers_no_signal(context: LawContext) -> None:
         await take_and_settle(context, recorder, requested)
         recorder.cancel()
         await context.settle()
-        recorder.require(
-            not recorder.signals_after_cancel,
-            "1.8",
-            f"cancel() was answered by {recorder.signals_after_cancel} signals",
-        )
+        what = f"cancel() was answered by {recorder.signals_after_cancel} signals"
+        recorder.require(not recorder.signals_after_cancel, what)
 
     await context.gather(idle(3, 0), idle(3, 1), idle(3, 2))
 
@@ -85,7 +82,7 @@ async def spec312_cancel_stops_the_publisher(context: LawContext) -> None:
     await context.settle()
     more = recorder.signals_after_cancel - late
     what = f"signals continue after cancel(): {late} at first, then {more} more"
-    recorder.require(not more, "3.12", what)
+    recorder.require(not more, what)
 
 
 # -- from any thread, repeatedly, and followed by requests ---------------------------------------
@@ -103,23 +100,20 @@ async def spec305_cancels_from_another_thread(context: LawContext) -> None:
         await context.settle()
         recorder.request(3)
         await context.settle()
-        recorder.require(
-            not recorder.signals_after_cancel,
-            "3.5",
-            "signals came after cancel() from another thread",
-        )
+        what = "signals came after cancel() from another thread"
+        recorder.require(not recorder.signals_after_cancel, what)
 
     async def busy() -> None:
         n = _long(context)
         recorder = await context.watch(await context.publisher(n), initial=10)
         await recorder.wait_for_elements(1)
         await asyncio.to_thread(recorder.cancel)
-        await require_stop(context, recorder, "3.5")
+        await require_stop(context, recorder)
         late = recorder.signals_after_cancel
         recorder.request(5)
         await context.settle()
         what = "a request after cancel() from another thread is served"
-        recorder.require(recorder.signals_after_cancel == late, "3.5", what)
+        recorder.require(recorder.signals_after_cancel == late, what)
 
     with context.checking_thread_calls("3.5"):
         await context.gather(idle(), busy())
@@ -137,11 +131,8 @@ async def spec306_ignores_requests_after_cancel(context: LawContext) -> None:
         for n in (1, 3, UNBOUNDED, 0, -1):
             recorder.request(n)
         await context.settle()
-        recorder.require(
-            not recorder.signals_after_cancel,
-            "3.6",
-            f"{recorder.signals_after_cancel} signals came after cancel() and request()",
-        )
+        what = f"{recorder.signals_after_cancel} signals came after cancel() and request()"
+        recorder.require(not recorder.signals_after_cancel, what)
 
     await context.gather(cancelled(0), cancelled(2))
 
@@ -159,11 +150,8 @@ async def spec307_ignores_repeated_cancel(context: LawContext) -> None:
         await context.settle()
         recorder.cancel()
         await context.settle()
-        recorder.require(
-            not recorder.signals_after_cancel,
-            "3.7",
-            f"{recorder.signals_after_cancel} signals came after cancel()",
-        )
+        what = f"{recorder.signals_after_cancel} signals came after cancel()"
+        recorder.require(not recorder.signals_after_cancel, what)
 
     await context.gather(cancelled(0), cancelled(1))
 
@@ -195,7 +183,7 @@ async def spec314_cancel_shuts_the_publisher_down(context: LawContext) -> None:
     n = min(5, context.candidate.max_elements)
     publisher = await context.create("closing_publisher", n, lambda: closed.append(True))
     recorder = await context.watch(publisher, initial=1)
-    await recorder.wait_for_elements_or_end(1, "1.1", "1 was requested and did not come")
+    await recorder.wait_for_elements_or_end(1, "1 was requested and did not come", "1.1")
     recorder.cancel()
     await context.settle()
-    recorder.require(bool(closed), "3.14", "nothing was released after cancel()")
+    recorder.require(bool(closed), "nothing was released after cancel()")

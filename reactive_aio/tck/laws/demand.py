@@ -23,9 +23,8 @@ async def spec101_sends_no_more_than_requested(context: LawContext) -> None:
                 recorder.request(n)
             await recorder.wait_for_elements(total)
             await context.settle()
-        recorder.require(
-            recorder.received == 4, "1.1", f"4 were requested in all, {recorder.received} came"
-        )
+        what = f"4 were requested in all, {recorder.received} came"
+        recorder.require(recorder.received == 4, what)
 
     await context.gather(*map(counts, context.recorder_types))
 
@@ -98,16 +97,11 @@ async def spec302_takes_requests_inside_signals(context: LawContext) -> None:
             await context.publisher(6), requesting, on_element=request_one_more
         )
         await recorder.wait_for_elements(6, "3.2")
-        recorder.require(
-            recorder.error is None, "3.2", f"requests inside signals: {safe_repr(recorder.error)}"
-        )
+        what = f"requests inside signals: {safe_repr(recorder.error)}"
+        recorder.require(recorder.error is None, what)
         if context.candidate.completes:
             await recorder.wait_for_end("3.2")
-            recorder.require(
-                recorder.is_completed,
-                "3.2",
-                f"requests inside signals: {safe_repr(recorder.error)}",
-            )
+            recorder.require_completed("requests inside signals")
 
 
 @law("infinite_publisher")
@@ -139,9 +133,7 @@ async def spec308_adds_requests_up(context: LawContext) -> None:
         watched.append(recorder)
     await context.settle()
     for recorder in watched:
-        recorder.require(
-            recorder.received == 3, "3.8", f"3 were requested, {recorder.received} came"
-        )
+        recorder.require(recorder.received == 3, f"3 were requested, {recorder.received} came")
 
 
 @law("publisher", elements=10)
@@ -166,23 +158,21 @@ async def _still_fails_after_a_valid_request(context: LawContext) -> None:
     recorder.request(-1)
     recorder.request(1)
     what = "request(-1) was not answered, as request(1) followed at once"
-    await context.wait_until(lambda: recorder.is_terminated, "3.9", what, recorder.journal)
-    recorder.require(isinstance(recorder.error, ValueError), "3.9", what)
+    await recorder.wait_until(lambda: recorder.is_terminated, what)
+    recorder.require(isinstance(recorder.error, ValueError), what)
 
 
 async def _refuses(context: LawContext, n: int, before: int) -> None:
     recorder = await context.watch(await context.publisher(10), initial=before)
     await recorder.wait_for_elements(before)
     recorder.request(n)
-    await context.wait_until(
-        lambda: recorder.is_terminated, "3.9", f"request({n}) was not answered", recorder.journal
-    )
+    await recorder.wait_until(lambda: recorder.is_terminated, f"request({n}) was not answered")
     answer = "on_complete()" if recorder.error is None else f"on_error({safe_repr(recorder.error)})"
     is_right = isinstance(recorder.error, ValueError)
-    recorder.require(is_right, "3.9", f"request({n}) was answered by {answer}, not by a ValueError")
+    recorder.require(is_right, f"request({n}) was answered by {answer}, not by a ValueError")
     recorder.request(5)
     await context.settle()
-    recorder.require(recorder.signal_count == before + 1, "3.9", "signals came after the answer")
+    recorder.require(recorder.signal_count == before + 1, "signals came after the answer")
 
 
 @law("publisher", elements=10, strength=Strength.SHOULD)
@@ -190,9 +180,7 @@ async def spec309_names_the_problem(context: LawContext) -> None:
     """The error after request(-1) names rule 3.9 or says that the request is not positive."""
     recorder = await context.watch(await context.publisher(10))
     recorder.request(-1)
-    await context.wait_until(
-        lambda: recorder.is_terminated, "3.9", "request(-1) was not answered", recorder.journal
-    )
+    await recorder.wait_until(lambda: recorder.is_terminated, "request(-1) was not answered")
     text = str(recorder.error)
     is_named = any(
         words in text
@@ -202,7 +190,7 @@ async def spec309_names_the_problem(context: LawContext) -> None:
             "negative subscription request",
         )
     )
-    recorder.require(is_named, "3.9", f"the answer does not say what was wrong: {safe_repr(text)}")
+    recorder.require(is_named, f"the answer does not say what was wrong: {safe_repr(text)}")
 
 
 @law("publisher", elements=3)
@@ -231,12 +219,10 @@ async def spec317_takes_more_than_the_largest_demand(context: LawContext) -> Non
 
     for kind in context.recorder_types:
         recorder = await context.watch(await context.publisher(12), kind, 1, more)
-        await recorder.wait_for_elements_or_end(
-            11, "3.17", "demand beyond 2**63-1, and not all elements came"
-        )
-        recorder.require(
-            recorder.error is None, "3.17", f"demand beyond 2**63-1 made it fail: {recorder.error}"
-        )
+        what = "demand beyond 2**63-1, and not all elements came"
+        await recorder.wait_for_elements_or_end(11, what)
+        what = f"demand beyond 2**63-1 made it fail: {recorder.error}"
+        recorder.require(recorder.error is None, what)
 
 
 async def _takes(context: LawContext, requests: tuple[int, ...]) -> None:
@@ -244,20 +230,13 @@ async def _takes(context: LawContext, requests: tuple[int, ...]) -> None:
     for n in requests:
         recorder.request(n)
     what = f"{requests} were requested, and not all of 3 elements came"
-    await recorder.wait_for_elements_or_end(3, "3.17", what)
-    recorder.require(
-        recorder.error is None,
-        "3.17",
-        f"a demand of {requests} made it fail: {safe_repr(recorder.error)}",
-    )
-    recorder.require(recorder.received == 3, "3.17", what)
+    await recorder.wait_for_elements_or_end(3, what)
+    what = f"a demand of {requests} made it fail: {safe_repr(recorder.error)}"
+    recorder.require(recorder.error is None, what)
+    recorder.require(recorder.received == 3, what)
     if context.candidate.completes:
         await recorder.wait_for_end("3.17")
-        recorder.require(
-            recorder.is_completed,
-            "3.17",
-            f"a demand of {requests} made it fail: {safe_repr(recorder.error)}",
-        )
+        recorder.require_completed(f"a demand of {requests} made it fail")
 
 
 # -- request returns normally ------------------------------------------------------------------

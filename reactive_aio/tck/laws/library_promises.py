@@ -41,16 +41,13 @@ async def library1_sends_the_same_elements_for_any_demand(context: LawContext) -
     first: list[Any] | None = None
     for name, drive in patterns.items():
         recorder: Recorder = await drive(context, await context.publisher(LENGTH))
-        recorder.require(recorder.is_completed, "1.5", f"requested {name}, it did not complete")
+        recorder.require(recorder.is_completed, f"requested {name}, it did not complete", "1.5")
         expected = first = recorder.elements if first is None else first
-        recorder.require(
-            recorder.received == LENGTH,
-            "L.1",
-            f"requested {name}, {recorder.received} of {LENGTH} elements came",
-        )
+        what = f"requested {name}, {recorder.received} of {LENGTH} elements came"
+        recorder.require(recorder.received == LENGTH, what)
         same = _same(recorder.elements, expected, context.candidate.ordered)
         what = f"requested {name}, other elements came than {safe_repr(expected, 200)}"
-        recorder.require(same, "L.1", what)
+        recorder.require(same, what)
 
 
 def _same(one: list[Any], other: list[Any], ordered: bool) -> bool:
@@ -97,7 +94,7 @@ async def _from_a_thread(context: LawContext, publisher: Publisher[Any]) -> Reco
 
 async def _wait_for_requested(recorder: Recorder) -> None:
     what = f"{recorder.requested} were requested in all, and did not all come"
-    await recorder.wait_for_elements_or_end(min(recorder.requested, LENGTH), "L.1", what)
+    await recorder.wait_for_elements_or_end(min(recorder.requested, LENGTH), what)
 
 
 def _inside(kind: type[Recorder], initial: int, again: int) -> Drive:
@@ -131,11 +128,8 @@ async def library2_stops_immediately_after_cancel(context: LawContext) -> None:
             watched.append(recorder)
     await context.settle()
     for recorder in watched:
-        recorder.require(
-            not recorder.signals_after_cancel,
-            "L.2",
-            f"{recorder.signals_after_cancel} signals came after cancel()",
-        )
+        what = f"{recorder.signals_after_cancel} signals came after cancel()"
+        recorder.require(not recorder.signals_after_cancel, what)
 
 
 # -- cleanup -----------------------------------------------------------------------------------
@@ -185,18 +179,15 @@ async def _require_closed_once(
     recorder = await context.watch(publisher, kind, initial, on_element)
     expected = min(initial, n) if on_element is None else 1
     if "raises" not in when:
-        await recorder.wait_for_elements_or_end(
-            expected, "1.1", f"{expected} were requested and did not all come"
-        )
+        what = f"{expected} were requested and did not all come"
+        await recorder.wait_for_elements_or_end(expected, what, "1.1")
     if when.startswith("cancel()") and recorder.count_at_cancel is None:
         recorder.cancel()
         recorder.cancel()
     if least:
-        what = f"nothing was released after {when}"
-        await context.wait_until(lambda: closed, "L.3", what, recorder.journal)
+        await recorder.wait_until(lambda: closed, f"nothing was released after {when}")
     await context.settle()
-    what = f"resources were released {len(closed)} times after {when}"
-    recorder.require(len(closed) <= 1, "L.3", what)
+    recorder.require(len(closed) <= 1, f"resources were released {len(closed)} times after {when}")
 
 
 # -- context -----------------------------------------------------------------------------------
@@ -232,7 +223,7 @@ async def library4_keeps_context_variables(context: LawContext) -> None:
         await context.settle()
         for signal, value in found:
             what = f"in {signal} the variable was {value!r}, at subscribe 'as subscribed'"
-            recorder.require(value == "as subscribed", "L.4", what)
+            recorder.require(value == "as subscribed", what)
 
 
 # -- leaks ---------------------------------------------------------------------------------------
@@ -262,7 +253,7 @@ async def library5_leaves_no_task(context: LawContext) -> None:
     def left() -> list[str]:
         return [str(task.get_coro()) for task in asyncio.all_tasks() - before]
 
-    await _require_none_left(context, left, "L.5", "tasks", watched[-1])
+    await _require_none_left(context, left, "tasks", watched[-1])
 
 
 @law("publisher", elements=5)
@@ -276,20 +267,19 @@ async def library6_leaves_no_thread(context: LawContext) -> None:
         new = [thread.name for thread in set(threading.enumerate()) - before]
         return new if len(new) >= len(watched) else []
 
-    await _require_none_left(context, left, "L.6", "threads", watched[-1])
+    await _require_none_left(context, left, "threads", watched[-1])
 
 
 async def _require_none_left(
-    context: LawContext, left: Callable[[], list[str]], rule: str, what: str, recorder: Recorder
+    context: LawContext, left: Callable[[], list[str]], what: str, recorder: Recorder
 ) -> None:
     for _ in range(context.timeouts.quiet_turns):
         if not left():
             return
         await context.turn()
     try:
-        await context.wait_until(lambda: not left(), rule, "")
+        await context.wait_until(lambda: not left(), "")
     except Exception as error:
         remaining = left()
-        raise context.violation(
-            rule, f"{len(remaining)} {what} remain: {', '.join(remaining)[:200]}", recorder.journal
-        ) from error
+        what = f"{len(remaining)} {what} remain: {', '.join(remaining)[:200]}"
+        raise context.violation(what, journal=recorder.journal) from error

@@ -34,9 +34,8 @@ def _require_subscribers(context: LawContext, count: int) -> None:
 
 
 async def _wait_for_on_subscribe(context: LawContext, subscriber: Recorder) -> None:
-    await context.wait_until(
-        lambda: subscriber.subscriptions, "1.9", "on_subscribe has not come", subscriber.journal
-    )
+    what = "on_subscribe has not come"
+    await subscriber.wait_until(lambda: subscriber.subscriptions, what, "1.9")
 
 
 async def _pass_element(context: LawContext, upstream: Upstream, *subscribers: Recorder) -> object:
@@ -45,29 +44,23 @@ async def _pass_element(context: LawContext, upstream: Upstream, *subscribers: R
     await upstream.wait_for_demand()
     sent = await upstream.on_next()
     for subscriber, count in zip(subscribers, before, strict=True):
-        await subscriber.wait_for_elements_or_end(
-            count + 1, "4.1", f"{safe_repr(sent, 60)} was requested, sent, and did not arrive"
-        )
+        what = f"{safe_repr(sent, 60)} was requested, sent, and did not arrive"
+        await subscriber.wait_for_elements_or_end(count + 1, what, "4.1")
         arrived = subscriber.received > count and same(subscriber.elements[-1], sent)
-        subscriber.require(
-            arrived,
-            "4.1",
-            f"{safe_repr(sent, 60)} was sent; what came is another element or the end",
-        )
+        what = f"{safe_repr(sent, 60)} was sent; what came is another element or the end"
+        subscriber.require(arrived, what, "4.1")
     return sent
 
 
-async def _require_failure(error: BaseException, subscriber: Recorder, rule: str) -> None:
+async def _require_failure(error: BaseException, subscriber: Recorder) -> None:
     what = f"on_error({safe_repr(error)}) was received and not passed on"
-    await subscriber.context.wait_until(
-        lambda: subscriber.is_terminated, rule, what, subscriber.journal
-    )
+    await subscriber.wait_until(lambda: subscriber.is_terminated, what)
     received = subscriber.error
     if received is None:
         raise NotJudged("the processor recovers from the error and completes, as it may")
     causes = (received, received.__cause__, received.__context__)
     passed = any(same(each, error) for each in causes)
-    subscriber.require(passed, rule, f"{what}: {safe_repr(received, 80)} came instead")
+    subscriber.require(passed, f"{what}: {safe_repr(received, 80)} came instead")
 
 
 @law("processor")
@@ -79,11 +72,11 @@ async def spec104_fails_all_its_subscribers(context: LawContext) -> None:
     one.request(1)
     error = RuntimeError("broken")
     await upstream.on_error(error)
-    await _require_failure(error, one, "1.4")
+    await _require_failure(error, one)
     if not other.is_terminated and upstream.sent and other.requested < upstream.sent:
         # Its buffered elements precede the error.
         other.request(upstream.sent)
-    await _require_failure(error, other, "1.4")
+    await _require_failure(error, other)
 
 
 @law("processor")
@@ -103,19 +96,13 @@ async def spec201_keeps_earlier_demand(context: LawContext) -> None:
         other.request(1)
         await other.wait_for_elements(1, "2.1")
         received = other.elements[0]
-        other.require(
-            same(received, sent),
-            "4.1",
-            f"{safe_repr(sent, 60)} was sent after it joined, {safe_repr(received, 60)} came",
-        )
+        what = f"{safe_repr(sent, 60)} was sent after it joined, {safe_repr(received, 60)} came"
+        other.require(same(received, sent), what, "4.1")
     await upstream.on_complete()
     for subscriber in (one, other):
         await subscriber.wait_for_end("1.5")
-        subscriber.require(
-            subscriber.is_completed,
-            "1.5",
-            f"upstream completed; it failed with {safe_repr(subscriber.error)}",
-        )
+        what = f"upstream completed; it failed with {safe_repr(subscriber.error)}"
+        subscriber.require(subscriber.is_completed, what, "1.5")
 
 
 @law("processor")
@@ -127,18 +114,12 @@ async def spec401_passes_on_what_it_receives(context: LawContext) -> None:
         subscriber.request(n)
         for _ in range(n):
             sent += [await _pass_element(context, upstream, subscriber)]
-    subscriber.require(
-        all_same(subscriber.elements, sent),
-        "4.1",
-        f"{safe_repr(sent, 80)} were sent, {safe_repr(subscriber.elements, 80)} came",
-    )
+    what = f"{safe_repr(sent, 80)} were sent, {safe_repr(subscriber.elements, 80)} came"
+    subscriber.require(all_same(subscriber.elements, sent), what)
     await upstream.on_complete()
     await subscriber.wait_for_end("1.5")
-    subscriber.require(
-        subscriber.is_completed,
-        "1.5",
-        f"upstream completed; it failed with {safe_repr(subscriber.error)}",
-    )
+    what = f"upstream completed; it failed with {safe_repr(subscriber.error)}"
+    subscriber.require(subscriber.is_completed, what, "1.5")
 
 
 @law("processor")
@@ -148,7 +129,7 @@ async def spec402_passes_an_error_on_at_once(context: LawContext) -> None:
     error = RuntimeError("broken")
     await upstream.on_error(error)
     await upstream.require_inner_subscriber()
-    await _require_failure(error, subscriber, "4.2")
+    await _require_failure(error, subscriber)
 
 
 @law("processor")
@@ -161,8 +142,5 @@ async def spec402_requests_nothing_after_an_error(context: LawContext) -> None:
     if not subscriber.is_terminated:
         subscriber.request(3)
     await context.settle()
-    upstream.require(
-        not upstream.requests_after_end,
-        "4.2",
-        f"{sum(upstream.requests_after_end)} more were requested after on_error",
-    )
+    what = f"{sum(upstream.requests_after_end)} more were requested after on_error"
+    upstream.require(not upstream.requests_after_end, what)

@@ -19,14 +19,14 @@ Measurement = Callable[[LawContext, Heartbeat], Awaitable[tuple[Recorder, float,
 """Returns the recorder, the seconds, and what took them."""
 
 
-async def _require_quick(context: LawContext, rule: str, measure: Measurement) -> None:
+async def _require_quick(context: LawContext, measure: Measurement) -> None:
     with Heartbeat() as heartbeat:
         for attempt in range(ATTEMPTS):
             recorder, took, what = await measure(context, heartbeat)
             if took <= context.timeouts.max_block:
                 return
             if attempt == ATTEMPTS - 1:
-                recorder.require(False, rule, f"{what} for {took:.1f} s")
+                recorder.require(False, f"{what} for {took:.1f} s")
 
 
 async def _request(context: LawContext, heartbeat: Heartbeat) -> tuple[Recorder, float, str]:
@@ -35,9 +35,8 @@ async def _request(context: LawContext, heartbeat: Heartbeat) -> tuple[Recorder,
     took = 0.0
     for total in (1, 2, 4, 5, 6):
         took = max(took, heartbeat.during(partial(recorder.request, total - recorder.requested)))
-        await recorder.wait_for_elements_or_end(
-            min(total, 5), "1.1", f"{total} were requested and did not all come"
-        )
+        what = f"{total} were requested and did not all come"
+        await recorder.wait_for_elements_or_end(min(total, 5), what, "1.1")
         if took > context.timeouts.max_block:
             break
     return recorder, took, "request() kept its caller waiting"
@@ -46,7 +45,7 @@ async def _request(context: LawContext, heartbeat: Heartbeat) -> tuple[Recorder,
 @law("publisher", elements=5, strength=Strength.SHOULD)
 async def spec304_request_returns_quickly(context: LawContext) -> None:
     """request() does not keep its caller waiting."""
-    await _require_quick(context, "3.4", _request)
+    await _require_quick(context, _request)
 
 
 async def _longest_turn(context: LawContext, heartbeat: Heartbeat) -> tuple[Recorder, float, str]:
@@ -75,7 +74,7 @@ async def _longest_turn(context: LawContext, heartbeat: Heartbeat) -> tuple[Reco
 @law("infinite_publisher", strength=Strength.SHOULD)
 async def spec304_yields_to_the_loop(context: LawContext) -> None:
     """An endless stream with unbounded demand lets the loop run other callbacks."""
-    await _require_quick(context, "3.4", _longest_turn)
+    await _require_quick(context, _longest_turn)
 
 
 async def _cancel(context: LawContext, heartbeat: Heartbeat) -> tuple[Recorder, float, str]:
@@ -99,4 +98,4 @@ async def _cancel(context: LawContext, heartbeat: Heartbeat) -> tuple[Recorder, 
 @law("publisher", elements=5)
 async def spec305_cancel_returns_quickly(context: LawContext) -> None:
     """cancel() does not keep its caller waiting, nor does it block the loop afterwards."""
-    await _require_quick(context, "3.5", _cancel)
+    await _require_quick(context, _cancel)

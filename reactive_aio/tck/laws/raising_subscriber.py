@@ -29,16 +29,13 @@ async def _require_cancelled(
     if signal in ("on_complete", "on_error"):
         await recorder.wait_for_end("2.13")
     elif signal == "on_next":
-        await context.wait_until(
-            lambda: recorder.signal_count, "2.13", "no element came", recorder.journal
-        )
+        await recorder.wait_until(lambda: recorder.signal_count, "no element came")
     await context.settle()
     recorder.request(3)
     await context.settle()
     expected = {"on_subscribe": 0, "on_next": 1}.get(signal, recorder.signal_count)
     late = recorder.signal_count - expected
-    what = f"{late} signals came after the subscriber had raised in {signal}"
-    recorder.require(late <= 0, "2.13", what)
+    recorder.require(late <= 0, f"{late} signals came after the subscriber had raised in {signal}")
 
 
 @law("publisher", elements=3)
@@ -79,9 +76,9 @@ async def _require_reported(
         return sum(event.get("exception") is error for event in context.reported_errors)
 
     what = f"the subscriber raised in {signal}, and the loop's exception handler was not called"
-    await context.wait_until(times, "L.8", what, recorder.journal)
+    await recorder.wait_until(times, what)
     await context.settle()
-    recorder.require(times() == 1, "L.8", f"raised once in {signal}, reported {times()} times")
+    recorder.require(times() == 1, f"raised once in {signal}, reported {times()} times")
     return error
 
 
@@ -92,9 +89,8 @@ async def _require_reports(context: LawContext, factory: str, *signals: str) -> 
         for signal in signals
     ]
     others = [each for each in context.reported_errors if each.get("exception") not in errors]
-    context.require(
-        not others, "L.8", f"the loop's exception handler received others: {safe_repr(others)}"
-    )
+    what = f"the loop's exception handler received others: {safe_repr(others)}"
+    context.require(not others, what)
 
 
 @law("publisher", elements=3)

@@ -42,13 +42,13 @@ async def _does_not_recurse(
     recorder = await context.watch(publisher, kind, 1, _measuring(depths))
     await recorder.wait_for_elements(LENGTH, "3.3")
     limit, deepest = context.candidate.max_depth, recorder.deepest
-    recorder.require(deepest <= limit, "3.3", f"on_next was called inside on_next, {deepest} deep")
+    recorder.require(deepest <= limit, f"on_next was called inside on_next, {deepest} deep")
     # Compare the minimum depth of each part, and require growth from each part to the next: some
     # signals may take a longer path, or all of them from some element on, without recursion.
     floors = [min(depths[at : at + PART]) for at in range(0, LENGTH, PART)]
     grown = min(after - before for before, after in pairwise(floors))
     what = f"the stack grows with every request inside on_next: by {grown} calls in {PART} elements"
-    recorder.require(grown < PART, "3.3", what)
+    recorder.require(grown < PART, what)
 
 
 @law("publisher", elements=LENGTH)

@@ -64,7 +64,7 @@ async def _failed(context: LawContext, kind: type[Recorder]) -> CancelledOrEnded
     return _kept(publisher, recorder)
 
 
-async def _require_released(context: LawContext, rule: str, *uses: tuple[str, Any]) -> None:
+async def _require_released(context: LawContext, *uses: tuple[str, Any]) -> None:
     kept: list[tuple[str, CancelledOrEnded]] = []
     for kind in context.recorder_types:
         for when, use in uses:
@@ -73,7 +73,7 @@ async def _require_released(context: LawContext, rule: str, *uses: tuple[str, An
         for when, (_, _, reference) in kept:
             kinds = sorted({type(each).__name__ for each in gc.get_referrers(reference())})
             what = f"after {when} the subscriber is still referred to, by objects of {kinds}"
-            context.require(reference() is None, rule, what)
+            context.require(reference() is None, what)
 
 
 async def _wait_until_released(context: LawContext, references: "list[weakref.ref[Any]]") -> bool:
@@ -97,7 +97,6 @@ async def spec313_releases_the_subscriber(context: LawContext) -> None:
     """After cancel() neither publisher nor subscription refers to the subscriber."""
     await _require_released(
         context,
-        "3.13",
         ("an early cancel()", _cancelled_unused),
         ("cancel()", _cancelled_idle),
         ("cancel()", _cancelled_with_demand),
@@ -107,13 +106,13 @@ async def spec313_releases_the_subscriber(context: LawContext) -> None:
 @law("publisher", elements=1, completes=True)
 async def library7_releases_the_subscriber_after_completion(context: LawContext) -> None:
     """After on_complete neither publisher nor subscription refers to the subscriber."""
-    await _require_released(context, "L.7", ("on_complete", _completed))
+    await _require_released(context, ("on_complete", _completed))
 
 
 @law("failing_publisher")
 async def library7_releases_the_subscriber_after_failure(context: LawContext) -> None:
     """After on_error neither publisher nor subscription refers to the subscriber."""
-    await _require_released(context, "L.7", ("on_error", _failed))
+    await _require_released(context, ("on_error", _failed))
 
 
 # -- no premature release ------------------------------------------------------------------------
@@ -130,7 +129,7 @@ async def library9_stays_alive_while_elements_are_requested(context: LawContext)
             what = (
                 f"3 were requested and {len(elements)} came: the subscription was garbage-collected"
             )
-            context.require(loop.time() < deadline, "L.9", what)
+            context.require(loop.time() < deadline, what)
             gc.collect()
             await asyncio.sleep(pause)
             pause = min(0.1, pause * 2 or 0.001)
@@ -167,7 +166,7 @@ async def library7_releases_the_elements(context: LawContext) -> None:
     # Both subscriptions are gone: something else refers to what is left.
     if not await _wait_until_released(context, references):
         raise NotJudged("something else refers to the elements")
-    context.require(False, "L.7", f"{kept} elements are held by a subscription that has ended")
+    context.require(False, f"{kept} elements are held by a subscription that has ended")
 
 
 async def _used_subscription(

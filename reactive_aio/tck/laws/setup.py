@@ -3,7 +3,6 @@
 import sys
 from typing import Final
 
-from ...testing.safe_repr import safe_repr
 from ..law import SETUP, law
 from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED
@@ -32,20 +31,17 @@ async def _exactly(context: LawContext, n: int) -> None:
     if not recorder.is_terminated:
         # Completion may follow one more request.
         recorder.request(1)
-    await recorder.wait_for_elements_or_end(
-        n + 1, SETUP, f"publisher({n}) sent {n} elements and did not complete"
-    )
-    recorder.require(recorder.received == n, SETUP, f"publisher({n}) sent more than {n} elements")
-    recorder.require(
-        recorder.is_completed, SETUP, f"publisher({n}) failed: {safe_repr(recorder.error)}"
-    )
+    what = f"publisher({n}) sent {n} elements and did not complete"
+    await recorder.wait_for_elements_or_end(n + 1, what)
+    recorder.require(recorder.received == n, f"publisher({n}) sent more than {n} elements")
+    recorder.require_completed(f"publisher({n}) failed")
 
 
 @law("publisher")
 async def setup_can_make_max_elements(context: LawContext) -> None:
     """max_elements is a length that publisher(n) can make."""
     limit = context.candidate.max_elements
-    context.require(limit >= 0, SETUP, f"max_elements is {limit}")
+    context.require(limit >= 0, f"max_elements is {limit}")
     if limit > MANY:
         return
     recorder = await context.watch(await context.publisher(limit), initial=UNBOUNDED)
@@ -56,6 +52,5 @@ async def setup_can_make_max_elements(context: LawContext) -> None:
 async def setup_max_depth_fits_the_stack(context: LawContext) -> None:
     """max_depth is at least 1 and fits Python's recursion limit."""
     depth, limit = context.candidate.max_depth, sys.getrecursionlimit()
-    context.require(depth >= 1, SETUP, f"max_depth is {depth}")
-    what = f"max_depth is {depth}, and Python's recursion limit is {limit}"
-    context.require(depth < limit, SETUP, what)
+    context.require(depth >= 1, f"max_depth is {depth}")
+    context.require(depth < limit, f"max_depth is {depth}, and Python's recursion limit is {limit}")

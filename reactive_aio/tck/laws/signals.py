@@ -6,7 +6,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from ...testing.safe_repr import safe_repr
 from ..law import NotJudged, law
 from ..rules import Strength
 from ..scenario.law_context import LawContext
@@ -24,11 +23,7 @@ async def spec102_completes_with_less_than_requested(context: LawContext) -> Non
         recorder = await context.watch(await context.publisher(3), kind, 10)
         await recorder.wait_for_elements(3, "1.2")
         await recorder.wait_for_end("1.2")
-        recorder.require(
-            recorder.is_completed,
-            "1.2",
-            f"it failed instead of completing: {safe_repr(recorder.error)}",
-        )
+        recorder.require_completed("it failed instead of completing")
 
 
 # -- one at a time -----------------------------------------------------------------------------
@@ -105,7 +100,7 @@ async def spec104_signals_its_failure(context: LawContext) -> None:
         if not recorder.is_terminated:
             recorder.request(UNBOUNDED)
         await recorder.wait_for_end("1.4")
-        recorder.require(recorder.error is not None, "1.4", "it completed instead of failing")
+        recorder.require(recorder.error is not None, "it completed instead of failing")
 
 
 @law("publisher", elements=3, completes=True)
@@ -119,11 +114,9 @@ async def spec105_completes_a_finite_stream(context: LawContext) -> None:
         if not recorder.is_terminated:
             recorder.request(1)
         await recorder.wait_for_end("1.5")
-        recorder.require(
-            recorder.is_completed, "1.5", f"a stream of {n} failed: {safe_repr(recorder.error)}"
-        )
+        recorder.require_completed(f"a stream of {n} failed")
         came = recorder.received
-        recorder.require(came == n, "1.5", f"a stream of {n} completed after {came}")
+        recorder.require(came == n, f"a stream of {n} completed after {came}")
 
     await context.gather(*(completes(n, kind) for n in (1, 3) for kind in context.recorder_types))
 
@@ -136,11 +129,9 @@ async def spec105_completes_an_empty_stream(context: LawContext) -> None:
         if not recorder.is_terminated:
             recorder.request(1)
         await recorder.wait_for_end("1.5")
-        recorder.require(
-            recorder.is_completed, "1.5", f"an empty stream failed: {safe_repr(recorder.error)}"
-        )
+        recorder.require_completed("an empty stream failed")
         came = recorder.received
-        recorder.require(not came, "1.5", f"{came} elements came of an empty stream")
+        recorder.require(not came, f"{came} elements came of an empty stream")
 
 
 @law("publisher", elements=1, completes=True)
@@ -175,9 +166,7 @@ async def _require_no_effect(context: LawContext, recorder: Recorder) -> None:
     recorder.request(0)
     recorder.cancel()
     await context.settle()
-    recorder.require(
-        recorder.signal_count == before, "1.6", "signals came after the terminal signal"
-    )
+    recorder.require(recorder.signal_count == before, "signals came after the terminal signal")
 
 
 @law("publisher", elements=2, completes=True)
@@ -188,7 +177,7 @@ async def spec107_is_silent_after_its_end(context: LawContext) -> None:
         recorder = await context.watch(await context.publisher(n), initial=10)
         await recorder.wait_for_end()
         recorder.request(10)
-        await require_stop(context, recorder, "1.7")
+        await require_stop(context, recorder)
 
     await context.gather(*map(ends, (0, 1, 2)))
 
@@ -214,7 +203,7 @@ async def spec310_sends_inside_request(context: LawContext) -> None:
     recorder.request(2)
     came = recorder.received
     await recorder.wait_for_elements(2)
-    recorder.require(came == 2, "3.10", "the elements come later")
+    recorder.require(came == 2, "the elements come later")
 
 
 @law("publisher", elements=1, completes=True, strength=Strength.MAY)
@@ -224,4 +213,4 @@ async def spec311_ends_inside_request(context: LawContext) -> None:
     recorder.request(2)
     ended = recorder.is_terminated
     await recorder.wait_for_end()
-    recorder.require(ended, "3.11", "the terminal signal comes later")
+    recorder.require(ended, "the terminal signal comes later")

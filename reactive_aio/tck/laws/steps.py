@@ -50,15 +50,15 @@ async def take_and_settle(context: LawContext, recorder: Recorder, count: int) -
     return recorder
 
 
-async def require_stop(context: LawContext, recorder: Recorder, rule: str, left: int = 0) -> None:
+async def require_stop(context: LawContext, recorder: Recorder, left: int = 0) -> None:
     """After a cancellation signals under way may still come (2.8), but then they stop.
 
     *left* is how many elements were still to come when it was called, if that is known.
     """
     await context.settle()
     late, all_came = recorder.signals_after_cancel, recorder.signals_after_cancel >= left > 0
-    recorder.require(not all_came, rule, f"all {left} elements that were left came after cancel()")
+    recorder.require(not all_came, f"all {left} elements that were left came after cancel()")
     await context.settle()
     more = recorder.signals_after_cancel - late
     what = f"signals continue after cancel(): {late} at first, then {more} more"
-    recorder.require(not more, rule, what)
+    recorder.require(not more, what)

@@ -26,9 +26,7 @@ MAX_SENT: Final = 64
 """The most elements that are sent until a subscriber cancels by itself."""
 
 
-async def terminate(
-    tested: SubscriberUnderTest, error: BaseException | None, sent: int, rule: str
-) -> None:
+async def terminate(tested: SubscriberUnderTest, error: BaseException | None, sent: int) -> None:
     """Send *sent* elements and a terminal signal; then the subscription is not called."""
     await tested.start()
     if sent:
@@ -42,24 +40,21 @@ async def terminate(
     await tested.context.settle()
     late = tested.upstream.requests_after_end
     what = f"{sum(late)} more were requested after the terminal signal"
-    tested.upstream.require(not late or rule == "2.3", "2.4", what)
+    tested.upstream.require(not late or tested.context.rule == "2.3", what, "2.4")
     if not tested.upstream.is_waiting_for_subscriber:
-        await tested.expect_end(error, rule)
+        await tested.expect_end(error)
 
 
-async def require_reported(
-    tested: SubscriberUnderTest, error: BaseException | None, rule: str
-) -> None:
+async def require_reported(tested: SubscriberUnderTest, error: BaseException | None) -> None:
     """Require that the terminal signal has reached the probe of a white box."""
     if tested.probe is not None:
-        await tested.expect_end(error, rule)
+        await tested.expect_end(error)
 
 
 async def cancel_second_subscription(
     tested: SubscriberUnderTest, kind: type[UpstreamSubscription] = UpstreamSubscription
 ) -> None:
     """A second subscription is cancelled and never requested from; the first remains in use."""
-    rule = "2.12" if kind is EqualSubscription else "2.5"
     await tested.start()
     await tested.trigger_demand()
     second = Upstream(tested.context, tested.upstream.subscriber, "the second upstream", kind)
@@ -67,11 +62,10 @@ async def cancel_second_subscription(
     what = "a second subscription was given, and has not been cancelled"
     if kind is EqualSubscription:
         what = "a second subscription that equals the first was given, and not cancelled"
-    await second.wait_for_cancel(rule, what)
+    await second.wait_for_cancel(what)
     await tested.context.settle()
     requested = second.requested
-    what = f"{requested} were requested from the second subscription"
-    second.require(not requested, rule, what)
+    second.require(not requested, f"{requested} were requested from the second subscription")
     if tested.upstream.cancel_calls:
         return  # it may treat a publisher that subscribes twice as broken
     await tested.trigger_demand(2)
@@ -89,7 +83,7 @@ async def bring_to_cancel(tested: SubscriberUnderTest) -> SubscriberUnderTest:
             if not tested.upstream.cancel_calls:
                 raise NotJudged("the processor continues when its subscriber cancels, as it may")
         what = "the puppet was commanded to cancel, and cancel() has not come"
-        await tested.upstream.wait_for_cancel("2.6", what)
+        await tested.upstream.wait_for_cancel(what, "2.6")
         return tested
     for _ in range(MAX_SENT):
         if tested.upstream.outstanding:
@@ -113,12 +107,11 @@ async def refuse_none(tested: SubscriberUnderTest, signal: str, is_started: bool
     await tested.context.settle()
     if tested.probe is not None:
         reported: list[Any] = tested.probe.elements if signal == "on_next" else tested.probe.errors
-        what = f"{signal}(None) was passed on to the probe"
-        tested.upstream.require(None not in reported, "2.13", what)
+        tested.upstream.require(None not in reported, f"{signal}(None) was passed on to the probe")
     what = f"{signal}(None) returned normally; it must raise TypeError"
-    tested.upstream.require(error is not None, "2.13", what)
+    tested.upstream.require(error is not None, what)
     what = f"{signal}(None) raised {safe_repr(error)}; it must raise TypeError"
-    tested.upstream.require(isinstance(error, TypeError), "2.13", what)
+    tested.upstream.require(isinstance(error, TypeError), what)
 
 
 class Unusual(BaseException):
@@ -152,11 +145,10 @@ async def answer_inside_request(
         await tested.command("trigger_request", n)
     else:
         await tested.trigger_request()
-    await tested.context.wait_until(
+    await upstream.wait_until(
         lambda: upstream.sent or upstream.is_terminated or upstream.cancel_calls,
-        "2.1",
         "nothing is requested",
-        upstream.journal,
+        "2.1",
     )
     await tested.context.settle()
 

@@ -46,7 +46,7 @@ class SubscriberUnderTest:
         probe = self.probe
         if probe is not None:
             what = "after on_subscribe the subscriber has not called register_on_subscribe"
-            await self.context.wait_until(lambda: probe.puppet, SETUP, what, self.upstream.journal)
+            await self.upstream.wait_until(lambda: probe.puppet, what, SETUP)
         return self
 
     async def trigger_demand(self, n: int = 1, rule: str = "2.1") -> None:
@@ -80,13 +80,13 @@ class SubscriberUnderTest:
                     return
                 task = asyncio.ensure_future(returned)
                 journal = self.upstream.journal
-                await self.context.wait_until(task.done, rule, f"{what} does not end", journal)
+                await self.context.wait_until(task.done, f"{what} does not end", rule, journal)
                 task.result()
             except (RuleViolation, StopCandidate):
                 raise
             except BaseException as error:
                 raised = f"{what} raised {safe_repr(error)}"
-                raise self.context.violation(rule, raised, self.upstream.journal) from error
+                raise self.context.violation(raised, rule, self.upstream.journal) from error
 
     # -- what must reach the probe ----------------------------------------------------------------
     async def send_element(self) -> Any:
@@ -96,15 +96,10 @@ class SubscriberUnderTest:
         probe = self.probe
         if probe is not None:
             what = f"on_next({safe_repr(sent, 60)}) was sent and has not reached the probe"
-            await self.context.wait_until(
-                lambda: len(probe.elements) > before, "2.11", what, self.upstream.journal
-            )
+            await self.upstream.wait_until(lambda: len(probe.elements) > before, what, "2.11")
             received = probe.elements[before]
-            self.upstream.require(
-                same(received, sent),
-                "2.11",
-                f"{safe_repr(sent, 60)} was sent, {safe_repr(received, 60)} was received",
-            )
+            what = f"{safe_repr(sent, 60)} was sent, {safe_repr(received, 60)} was received"
+            self.upstream.require(same(received, sent), what, "2.11")
         return sent
 
     async def send_requested(self, most: int = 8) -> int:
@@ -115,28 +110,23 @@ class SubscriberUnderTest:
             count += 1
         return count
 
-    async def expect_end(self, error: BaseException | None, rule: str) -> None:
+    async def expect_end(self, error: BaseException | None, rule: str = "") -> None:
         """Wait until on_complete, or on_error with *error* itself, has reached the probe."""
         await self.upstream.require_inner_subscriber()
         probe = self.probe
         if probe is None:
             return
         signal = "on_complete" if error is None else f"on_error({safe_repr(error)})"
-        await self.context.wait_until(
-            lambda: probe.completions or probe.errors,
-            rule,
-            f"{signal} was sent and has not reached the probe",
-            self.upstream.journal,
-        )
+        what = f"{signal} was sent and has not reached the probe"
+        await self.upstream.wait_until(lambda: probe.completions or probe.errors, what, rule)
         if error is None:
             errors = safe_repr(probe.errors, 80)
-            self.upstream.require(
-                not probe.errors, rule, f"{signal} was sent, {errors} was received"
-            )
+            what = f"{signal} was sent, {errors} was received"
+            self.upstream.require(not probe.errors, what, rule)
             return
         received = probe.errors[0] if probe.errors else "a completion"
         what = f"{signal} was sent, {safe_repr(received, 80)} was received"
-        self.upstream.require(received is error, rule, what)
+        self.upstream.require(received is error, what, rule)
 
 
 async def new_black_box(

@@ -74,7 +74,7 @@ async def spec201_requests_what_it_takes(new: NewSubscriber) -> None:
         if not tested.sendable and (tested.probe or tested.context.candidate.trigger_request):
             await tested.trigger_demand(3)
     await tested.upstream.on_complete()
-    await tested.expect_end(None, "2.1")
+    await tested.expect_end(None)
 
 
 @subscriber_laws(Strength.SHOULD)
@@ -92,28 +92,28 @@ async def spec202_does_not_block_the_loop(new: NewSubscriber) -> None:
             if took <= tested.context.timeouts.max_block:
                 return
             if attempt == ATTEMPTS - 1:
-                tested.upstream.require(False, "2.2", f"{signal} blocked the loop for {took:.1f} s")
+                tested.upstream.require(False, f"{signal} blocked the loop for {took:.1f} s")
 
 
 @subscriber_laws()
 async def spec203_calls_nothing_in_on_complete(new: NewSubscriber) -> None:
     """Neither on_complete nor a task or callback that it makes calls the subscription."""
     for sent in (0, 2):
-        await terminate(await new(), None, sent, "2.3")
+        await terminate(await new(), None, sent)
 
 
 @subscriber_laws()
 async def spec203_calls_nothing_in_on_error(new: NewSubscriber) -> None:
     """Neither on_error nor a task or callback that it makes calls the subscription."""
     for sent in (0, 2):
-        await terminate(await new(), RuntimeError("broken"), sent, "2.3")
+        await terminate(await new(), RuntimeError("broken"), sent)
 
 
 @subscriber_laws()
 async def spec204_requests_nothing_after_the_end(new: NewSubscriber) -> None:
     """After a terminal signal nothing more is requested; a cancellation is allowed."""
     for end in (None, RuntimeError("broken")):
-        await terminate(await new(), end, 2, "2.4")
+        await terminate(await new(), end, 2)
 
 
 @subscriber_laws()
@@ -161,7 +161,7 @@ async def spec209_takes_completion_after_a_request(new: NewSubscriber) -> None:
     tested = await (await new()).start()
     await tested.trigger_demand()
     await tested.upstream.on_complete()
-    await require_reported(tested, None, "2.9")
+    await require_reported(tested, None)
 
 
 @subscriber_laws()
@@ -169,7 +169,7 @@ async def spec209_takes_completion_at_once(new: NewSubscriber) -> None:
     """on_complete follows on_subscribe immediately."""
     tested = await (await new()).start()
     await tested.upstream.on_complete()
-    await require_reported(tested, None, "2.9")
+    await require_reported(tested, None)
 
 
 @subscriber_laws()
@@ -179,7 +179,7 @@ async def spec210_takes_an_error_after_a_request(new: NewSubscriber) -> None:
     tested = await (await new()).start()
     await tested.trigger_demand()
     await tested.upstream.on_error(error)
-    await require_reported(tested, error, "2.10")
+    await require_reported(tested, error)
 
 
 @subscriber_laws()
@@ -188,7 +188,7 @@ async def spec210_takes_an_error_at_once(new: NewSubscriber) -> None:
     error = RuntimeError("broken")
     tested = await (await new()).start()
     await tested.upstream.on_error(error)
-    await require_reported(tested, error, "2.10")
+    await require_reported(tested, error)
 
 
 @subscriber_laws()
@@ -232,7 +232,7 @@ async def spec213_returns_normally(new: NewSubscriber) -> None:
         await tested.send_requested(2)
         await tested.upstream.on_error(error)
         await tested.context.turn()
-        await require_reported(tested, error, "2.13")
+        await require_reported(tested, error)
 
 
 @subscriber_laws()
@@ -251,7 +251,7 @@ async def spec301_uses_its_own_subscription(new: NewSubscriber) -> None:
     await one.context.settle()
     after = other.upstream.request_calls, other.upstream.cancel_calls
     what = "one subscriber was served, and the subscription of another one was called"
-    other.upstream.require(before == after, "3.1", what)
+    other.upstream.require(before == after, what)
 
 
 @subscriber_laws(Strength.MAY)
@@ -269,10 +269,10 @@ async def spec310_takes_elements_inside_request(new: NewSubscriber) -> None:
     if probe is not None:
         sent = upstream.sent
         what = f"{sent} elements were sent inside of request, {len(probe.elements)} received"
-        upstream.require(len(probe.elements) <= sent, "2.11", what)
+        upstream.require(len(probe.elements) <= sent, what, "2.11")
         received = safe_repr(probe.elements, 80)
         what = f"3 elements were requested and sent inside of request: {received}"
-        upstream.require(len(probe.elements) >= min(sent, 3), "2.11", what)
+        upstream.require(len(probe.elements) >= min(sent, 3), what, "2.11")
 
 
 @subscriber_laws(Strength.MAY)
@@ -331,10 +331,9 @@ async def setup_probe_and_puppet_work(context: LawContext) -> None:
     await tested.command("signal_cancel")
     if context.candidate.processor is None:
         what = "the puppet was commanded to cancel, and cancel() has not come"
-        await tested.upstream.wait_for_cancel("2.6", what)
-    tested.upstream.require(
-        tested.received == 3, "2.11", f"3 elements were sent, {tested.received} received"
-    )
+        await tested.upstream.wait_for_cancel(what, "2.6")
+    what = f"3 elements were sent, {tested.received} received"
+    tested.upstream.require(tested.received == 3, what, "2.11")
 
 
 @law("whitebox_subscriber")
@@ -349,7 +348,7 @@ async def spec206_cancels_on_command(context: LawContext) -> None:
         if not tested.upstream.cancel_calls and context.candidate.processor is not None:
             raise NotJudged("the processor continues when its subscriber cancels, as it may")
         what = "the puppet was commanded to cancel, and cancel() has not come"
-        await tested.upstream.wait_for_cancel("2.6", what)
+        await tested.upstream.wait_for_cancel(what)
 
 
 @law("whitebox_subscriber")
@@ -361,25 +360,16 @@ async def spec211_receives_in_order(context: LawContext) -> None:
         await tested.trigger_demand(3)
         for _ in range(min(3, tested.upstream.outstanding)):
             sent += [await tested.upstream.on_next()]
-    await context.wait_until(
-        lambda: tested.received >= len(sent),
-        "2.11",
-        f"{len(sent)} elements were sent and have not all reached the probe",
-        tested.upstream.journal,
-    )
+    what = f"{len(sent)} elements were sent and have not all reached the probe"
+    await tested.upstream.wait_until(lambda: tested.received >= len(sent), what)
     await tested.upstream.on_complete()
-    await tested.expect_end(None, "2.11")
+    await tested.expect_end(None)
     await context.settle()
     assert tested.probe is not None
     received, ends = tested.probe.elements, tested.probe.completions + len(tested.probe.errors)
-    tested.upstream.require(
-        all_same(received, sent),
-        "2.11",
-        f"{safe_repr(sent, 80)} were sent, {safe_repr(received, 80)} received",
-    )
-    tested.upstream.require(
-        ends == 1, "2.11", f"one terminal signal was sent, {ends} were received"
-    )
+    what = f"{safe_repr(sent, 80)} were sent, {safe_repr(received, 80)} received"
+    tested.upstream.require(all_same(received, sent), what)
+    tested.upstream.require(ends == 1, f"one terminal signal was sent, {ends} were received")
 
 
 @law("whitebox_subscriber")
@@ -392,6 +382,5 @@ async def spec308_requests_add_up(context: LawContext) -> None:
             await tested.upstream.wait_for_demand("3.8")
             await tested.send_element()
     await context.settle()
-    tested.upstream.require(
-        tested.received == 5, "3.8", f"5 elements were sent, {tested.received} received"
-    )
+    what = f"5 elements were sent, {tested.received} received"
+    tested.upstream.require(tested.received == 5, what)

@@ -38,8 +38,8 @@ async def spec109_rejects_none_as_subscriber(context: LawContext) -> None:
             raise
         except BaseException as error:
             what = f"subscribe(None) raised {safe_repr(error)}, not a TypeError"
-            raise context.violation("1.9", what, journal) from error
-    raise context.violation("1.9", "subscribe(None) did not raise TypeError", journal)
+            raise context.violation(what, journal=journal) from error
+    raise context.violation("subscribe(None) did not raise TypeError", journal=journal)
 
 
 @law("publisher")
@@ -67,7 +67,7 @@ async def spec109_refuses_by_on_error(context: LawContext) -> None:
     for recorder in watched:
         if not recorder.is_terminated:
             raise NotJudged("the publisher fails only after a request")
-        recorder.require(recorder.error is not None, "1.9", "it completed instead of failing")
+        recorder.require(recorder.error is not None, "it completed instead of failing")
 
 
 # -- several subscribers -------------------------------------------------------------------------
@@ -79,9 +79,8 @@ async def spec110_serves_or_refuses_the_next_subscriber(context: LawContext) -> 
     publisher = await context.publisher(2)
     for nth in ("first", "second", "third"):
         recorder = await context.watch(publisher, initial=UNBOUNDED)
-        await recorder.wait_for_elements_or_end(
-            2, "1.10", f"the {nth} subscriber received neither elements nor an end"
-        )
+        what = f"the {nth} subscriber received neither elements nor an end"
+        await recorder.wait_for_elements_or_end(2, what)
 
 
 class _SubscribedTwice(Recorder):
@@ -115,15 +114,12 @@ async def spec110_takes_the_same_subscriber_twice(context: LawContext) -> None:
         await context.subscribe(publisher, context.track(recorder))
     recorder.request(2)
     what = "subscribed twice, it receives neither elements nor an end"
-    await context.wait_until(
-        lambda: recorder.is_refused or recorder.is_terminated or recorder.received >= 2,
-        "1.10",
-        what,
-        recorder.journal,
+    await recorder.wait_until(
+        lambda: recorder.is_refused or recorder.is_terminated or recorder.received >= 2, what
     )
     await context.settle()
     # The recorder detects excess elements, and signals after the end.
-    recorder.require(True, "1.10", "")
+    recorder.require(True, "")
 
 
 @law("publisher", elements=1, strength=Strength.MAY)
@@ -133,9 +129,7 @@ async def spec111_takes_two_subscribers(context: LawContext) -> None:
     both = [await context.watch(publisher) for _ in range(2)]
     await context.settle()
     for recorder in both:
-        recorder.require(
-            recorder.error is None, "1.11", f"one was refused: {safe_repr(recorder.error)}"
-        )
+        recorder.require(recorder.error is None, f"one was refused: {safe_repr(recorder.error)}")
 
 
 @law("publisher", elements=1, strength=Strength.MAY)
@@ -146,12 +140,8 @@ async def spec111_serves_two_subscribers(context: LawContext) -> None:
     for recorder in both:
         recorder.request(1)
     for recorder in both:
-        await recorder.wait_for_elements_or_end(
-            1, "1.11", "one received neither an element nor completion"
-        )
-        recorder.require(
-            recorder.error is None, "1.11", f"one was refused: {safe_repr(recorder.error)}"
-        )
+        await recorder.wait_for_elements_or_end(1, "one received neither an element nor completion")
+        recorder.require(recorder.error is None, f"one was refused: {safe_repr(recorder.error)}")
 
 
 @law("publisher", elements=5, completes=True, strength=Strength.MAY)
@@ -192,16 +182,11 @@ async def _three(context: LawContext, n: int) -> list[Recorder]:
 
 async def _same(watched: list[Recorder], n: int) -> None:
     for recorder in watched:
-        await recorder.wait_for_elements_or_end(
-            n, "1.11", f"one of three did not receive {n} elements"
-        )
-        recorder.require(
-            recorder.received == n,
-            "1.11",
-            f"one of three received {recorder.received} of {n} elements",
-        )
+        await recorder.wait_for_elements_or_end(n, f"one of three did not receive {n} elements")
+        what = f"one of three received {recorder.received} of {n} elements"
+        recorder.require(recorder.received == n, what)
         same = all_alike(recorder.elements, watched[0].elements)
-        recorder.require(same, "1.11", "not all received the same elements in the same order")
+        recorder.require(same, "not all received the same elements in the same order")
 
 
 async def _completed(watched: list[Recorder]) -> None:
@@ -209,12 +194,9 @@ async def _completed(watched: list[Recorder]) -> None:
         if not recorder.is_terminated:
             recorder.request(1)
         # One element more than exists: this waits for the end.
-        await recorder.wait_for_elements_or_end(
-            recorder.received + 1, "1.11", "one of three received no completion"
-        )
-        recorder.require(
-            recorder.is_completed, "1.11", f"one of three failed: {safe_repr(recorder.error)}"
-        )
+        what = "one of three received no completion"
+        await recorder.wait_for_elements_or_end(recorder.received + 1, what)
+        recorder.require_completed("one of three failed")
 
 
 @law("publisher", elements=2)

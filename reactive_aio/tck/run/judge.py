@@ -66,7 +66,7 @@ class Judge:
         if law.strength is Strength.MAY:
             # The signal is optional, so the wait for it is short.
             timeouts = replace(timeouts, response=min(timeouts.response, timeouts.reduced_response))
-        self._context = context = LawContext(self._candidate, timeouts)
+        self._context = context = LawContext(self._candidate, timeouts, law.rule)
         try:
             await law.scenario(context)
         except GeneratorExit:  # the loop is closed, and nothing can be awaited
@@ -76,7 +76,7 @@ class Judge:
             await context.close()
             raise
         await context.close()
-        context.require(True, law.rule, "")
+        context.raise_fault()
 
     def _conclude(self, law: Law, watchdog: Watchdog) -> Verdict:
         context, error = self._context, watchdog.error

@@ -24,11 +24,15 @@ BUSY_POLLS: Final = 200
 
 
 class LawContext:
-    """Makes the candidate's objects, subscribes recorders, waits, and collects violations."""
+    """Makes the candidate's objects, subscribes recorders, waits, and collects violations.
 
-    def __init__(self, candidate: Candidate, timeouts: Timeouts) -> None:
+    A violation is one of *rule*, the law's own, unless another one is named.
+    """
+
+    def __init__(self, candidate: Candidate, timeouts: Timeouts, rule: str) -> None:
         self.candidate = candidate
         self.timeouts = timeouts
+        self.rule = rule
         self.journals: list[Journal] = []
         self.faults: list[RuleViolation] = []
         self.violation_found: RuleViolation | None = None
@@ -60,9 +64,8 @@ class LawContext:
             except BaseException as error:
                 if _is_own_cancellation(error):
                     raise
-                raise self.violation(
-                    SETUP, f"the factory {call} raised {safe_repr(error)}"
-                ) from error
+                what = f"the factory {call} raised {safe_repr(error)}"
+                raise self.violation(what, SETUP) from error
         if made is None:
             raise NotJudged(f"the factory {call} returned None")
         return made
@@ -106,15 +109,15 @@ class LawContext:
                 raise
             except BaseException as error:
                 what = f"subscribe() raised {safe_repr(error)}"
-                raise self.violation("1.9", what, journal) from error
+                raise self.violation(what, "1.9", journal) from error
         if isawaitable(returned):
             close_coroutine(returned)
             what = "subscribe() returned an awaitable; it must do its work and return None"
-            raise self.violation("1.9", what, journal)
+            raise self.violation(what, "1.9", journal)
         what = "on_subscribe has not come"
         if isinstance(recorder, AsyncRecorder):
             what += ", or what it returned was not awaited (does it need awaits_signals=False?)"
-        await self.wait_until(lambda: recorder.subscriptions, "1.9", what, journal)
+        await self.wait_until(lambda: recorder.subscriptions, what, "1.9", journal)
         return recorder
 
     # -- judging ----------------------------------------------------------------------------------
@@ -124,8 +127,9 @@ class LawContext:
         self.journals.append(journal)
         return journal
 
-    def violation(self, rule: str, what: str, journal: Journal | None = None) -> RuleViolation:
-        """The error to raise; the offence is marked in *journal*."""
+    def violation(self, what: str, rule: str = "", journal: Journal | None = None) -> RuleViolation:
+        """The error to raise, by default of the law's rule; the offence is marked in *journal*."""
+        rule = rule or self.rule
         if journal is not None:
             journal.note(Kind.OFFENCE, f"{rule}: {what}")
         return RuleViolation(rule, what)
@@ -134,14 +138,18 @@ class LawContext:
         """Record a fault that cannot be raised where it is detected."""
         self.faults.append(RuleViolation(rule, what))
 
-    def require(
-        self, condition: bool, rule: str, what: str, journal: Journal | None = None
-    ) -> None:
-        """Raise the first recorded fault; then the violation of *rule* unless *condition* holds."""
+    def raise_fault(self) -> None:
+        """Raise the first fault that was recorded."""
         if self.faults:
             raise self.faults[0]
+
+    def require(
+        self, condition: bool, what: str, rule: str = "", journal: Journal | None = None
+    ) -> None:
+        """Raise the first recorded fault; then the violation of *rule* unless *condition* holds."""
+        self.raise_fault()
         if not condition:
-            raise self.violation(rule, what, journal)
+            raise self.violation(what, rule, journal)
 
     @contextmanager
     def calling(self, what: str) -> Generator[None]:
@@ -185,24 +193,23 @@ class LawContext:
     async def wait_until(
         self,
         condition: Callable[[], object],
-        rule: str,
         what: str,
+        rule: str = "",
         journal: Journal | None = None,
     ) -> None:
         """Wait for *condition*; if it does not come about, *rule* is broken, as *what* says."""
         deadline = self._loop.time() + self.timeouts.response
         pause, polls = 0.0, 0
         while not condition():
-            if self.faults:
-                raise self.faults[0]
+            self.raise_fault()
             if self._loop.time() > deadline:
                 self.has_timed_out = True
-                raise self.violation(rule, what, journal)
+                raise self.violation(what, rule, journal)
             polls += 1
             if polls > BUSY_POLLS:
                 pause = min(0.05, pause * 1.5 or 0.0005)
             await asyncio.sleep(pause)
-        self.require(True, rule, what)
+        self.raise_fault()
 
     async def settle(self) -> None:
         """Wait a quiet period, in which a signal that must not come would come."""

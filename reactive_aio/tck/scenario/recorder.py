@@ -19,7 +19,7 @@ from .stop_candidate import StopCandidate
 if TYPE_CHECKING:
     from .law_context import LawContext
 
-__all__ = ("UNBOUNDED", "AsyncRecorder", "OnElement", "Recorder", "close_coroutine")
+__all__ = ("UNBOUNDED", "AsyncRecorder", "OnElement", "Participant", "Recorder", "close_coroutine")
 
 UNBOUNDED: Final = 2**63 - 1
 MAX_KEPT: Final = 10_000
@@ -35,7 +35,28 @@ def close_coroutine(returned: object) -> None:
         returned.close()
 
 
-class Recorder:
+class Participant:
+    """One side of a subscription, as the kit plays it: writes a journal and detects faults."""
+
+    def __init__(self, context: "LawContext", name: str) -> None:
+        self.context = context
+        self.journal: Journal = context.journal(name)
+
+    def record_fault(self, rule: str, what: str) -> None:
+        """Mark an offence in the journal; the context raises it."""
+        self.journal.note(Kind.OFFENCE, f"{rule}: {what}")
+        self.context.record_fault(rule, what)
+
+    def require(self, condition: bool, what: str, rule: str = "") -> None:
+        """Raise the violation of *rule* unless *condition* holds."""
+        self.context.require(condition, what, rule, self.journal)
+
+    async def wait_until(self, condition: Callable[[], object], what: str, rule: str = "") -> None:
+        """Wait for *condition*; if it does not come about, *rule* is broken, as *what* says."""
+        await self.context.wait_until(condition, what, rule, self.journal)
+
+
+class Recorder(Participant):
     """A subscriber with ``def`` methods.
 
     *initial* is requested in on_subscribe; *on_element* is called at the end of each on_next.
@@ -44,8 +65,7 @@ class Recorder:
     def __init__(
         self, context: "LawContext", initial: int = 0, on_element: OnElement | None = None
     ) -> None:
-        self.context = context
-        self.journal: Journal = context.journal(type(self).__name__)
+        super().__init__(context, type(self).__name__)
         self._initial = initial
         self._on_element = on_element
         self.elements: list[Any] = []
@@ -66,7 +86,7 @@ class Recorder:
     @property
     def subscription(self) -> Subscription:
         if not self.subscriptions:
-            raise self.context.violation("1.9", "on_subscribe has not come")
+            raise self.context.violation("on_subscribe has not come", "1.9")
         return self.subscriptions[0]
 
     def request(self, n: int) -> None:
@@ -96,11 +116,6 @@ class Recorder:
                     close_coroutine(returned)
                     self.record_fault(rule, f"{what} returned {safe_repr(returned, 60)}, not None")
 
-    def record_fault(self, rule: str, what: str) -> None:
-        """Mark an offence in the journal; the context raises it."""
-        self.journal.note(Kind.OFFENCE, f"{rule}: {what}")
-        self.context.record_fault(rule, what)
-
     # -- what it has recorded ---------------------------------------------------------------------
     @property
     def signal_count(self) -> int:
@@ -125,28 +140,25 @@ class Recorder:
         """The error of the first terminal signal, if it is one."""
         return self.terminals[0] if self.terminals else None
 
-    def require(self, condition: bool, rule: str, what: str) -> None:
-        """Raise the violation of *rule* unless *condition* holds."""
-        self.context.require(condition, rule, what, self.journal)
+    def require_completed(self, before: str, rule: str = "") -> None:
+        """Require completion, not failure; *before* begins the message."""
+        self.require(self.is_completed, f"{before}: {safe_repr(self.error)}", rule)
 
     # -- waiting ----------------------------------------------------------------------------------
     async def wait_for_elements(self, count: int, rule: str = "1.1") -> None:
         """Wait until *count* elements have come, all of them before the end."""
         what = f"{count} elements were requested and did not all come"
-        await self.wait_for_elements_or_end(count, rule, what)
+        await self.wait_for_elements_or_end(count, what, rule)
         before = f"{count} elements were requested, {self.received} came before the end"
-        self.require(self.received >= count, rule, before)
+        self.require(self.received >= count, before, rule)
 
-    async def wait_for_elements_or_end(self, count: int, rule: str, what: str) -> None:
+    async def wait_for_elements_or_end(self, count: int, what: str, rule: str = "") -> None:
         """Wait until *count* elements have come, or a terminal signal."""
-        await self.context.wait_until(
-            lambda: self.is_terminated or self.received >= count, rule, what, self.journal
-        )
+        await self.wait_until(lambda: self.is_terminated or self.received >= count, what, rule)
 
     async def wait_for_end(self, rule: str = "1.5") -> None:
         """Wait for the terminal signal."""
-        what = "no terminal signal came"
-        await self.context.wait_until(lambda: self.is_terminated, rule, what, self.journal)
+        await self.wait_until(lambda: self.is_terminated, "no terminal signal came", rule)
 
     # -- the subscriber ---------------------------------------------------------------------------
     def on_subscribe(self, subscription: Subscription, /) -> Any:

@@ -14,9 +14,10 @@ from inspect import isawaitable
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
-from ...testing.journal import Journal, Kind
+from ...testing.journal import Kind
 from ...testing.safe_repr import safe_repr
 from ..law import NotJudged
+from .recorder import Participant
 from .stop_candidate import StopCandidate
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class EqualSubscription(UpstreamSubscription):
         return 1
 
 
-class Upstream:
+class Upstream(Participant):
     """One subscription of *subscriber*: sends its signals and records its calls."""
 
     def __init__(
@@ -66,9 +67,8 @@ class Upstream:
         name: str = "upstream of the subscriber",
         kind: type[UpstreamSubscription] = UpstreamSubscription,
     ) -> None:
-        self.context = context
+        super().__init__(context, name)
         self.subscriber = subscriber
-        self.journal: Journal = context.journal(name)
         self.subscription: Subscription = kind(self)
         self.requested: int = 0
         self.request_calls: int = 0
@@ -130,11 +130,6 @@ class Upstream:
         finally:
             self._current_call = before
 
-    def record_fault(self, rule: str, what: str) -> None:
-        """Mark an offence in the journal; the context raises it."""
-        self.journal.note(Kind.OFFENCE, f"{rule}: {what}")
-        self.context.record_fault(rule, what)
-
     # -- signals ----------------------------------------------------------------------------------
     async def on_subscribe(self) -> None:
         await self.signal("on_subscribe", self.subscription)
@@ -159,7 +154,7 @@ class Upstream:
         error = await self.try_signal(name, *args)
         if error is not None:
             what = f"{_call_text(name, *args)} raised {safe_repr(error)}"
-            raise self.context.violation("2.13", what, self.journal)
+            raise self.context.violation(what, "2.13", self.journal)
 
     async def try_signal(self, name: str, *args: Any) -> BaseException | None:
         """Send a signal and wait for its end; return what it raised."""
@@ -210,7 +205,7 @@ class Upstream:
         try:
             await self._measure_turns(name)
             what = f"{_call_text(name, *args)} returned an awaitable, and it does not end"
-            await self.context.wait_until(task.done, "2.13", what, self.journal)
+            await self.wait_until(task.done, what, "2.13")
         finally:
             task.cancel()
         return asyncio.CancelledError() if task.cancelled() else task.exception()
@@ -247,9 +242,7 @@ class Upstream:
             "nothing is requested, so no element may ever come; a subscriber that requests "
             "only on command needs trigger_request"
         )
-        await self.context.wait_until(
-            lambda: self.outstanding or self.cancel_calls, rule, what, self.journal
-        )
+        await self.wait_until(lambda: self.outstanding or self.cancel_calls, what, rule)
         if self.cancel_calls:
             raise NotJudged("the subscriber cancels before it has received all elements")
 
@@ -265,13 +258,9 @@ class Upstream:
         if self.is_waiting_for_subscriber:
             raise NotJudged("the operator does not subscribe before something is requested")
 
-    async def wait_for_cancel(self, rule: str, what: str) -> None:
+    async def wait_for_cancel(self, what: str, rule: str = "") -> None:
         """Wait until the subscriber has called cancel()."""
-        await self.context.wait_until(lambda: self.cancel_calls, rule, what, self.journal)
-
-    def require(self, condition: bool, rule: str, what: str) -> None:
-        """Raise the violation of *rule* unless *condition* holds."""
-        self.context.require(condition, rule, what, self.journal)
+        await self.wait_until(lambda: self.cancel_calls, what, rule)
 
 
 class SignalRaised(Exception):

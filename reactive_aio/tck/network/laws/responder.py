@@ -20,9 +20,8 @@ async def _require_complete(
     if record.end != "complete":
         raise peer.violation(f"it ended by the error 0x{record.code:X}", rule)
     if record.elements != _texts(count):
-        raise peer.violation(
-            f"the elements should be 0 to {count - 1}, and are {record.elements[:20]}", rule
-        )
+        what = f"the elements should be 0 to {count - 1}, and are {record.elements[:20]}"
+        raise peer.violation(what, rule)
 
 
 # -- demand ----------------------------------------------------------------------------------------
@@ -131,9 +130,8 @@ async def wire18_stops_after_cancel(context: WireContext) -> None:
         await peer.settle()
         if record.frames_after_cancel == late:
             return
-    raise peer.violation(
-        f"{record.frames_after_cancel} elements have come since CANCEL, and more come"
-    )
+    what = f"{record.frames_after_cancel} elements have come since CANCEL, and more come"
+    raise peer.violation(what)
 
 
 @wire_law("stream", "never")
