@@ -13,17 +13,6 @@ from .report.verdict import Report
 from .run.supervisor import UsageError
 from .timeouts import Timeouts
 
-__all__ = (
-    "add_report_options",
-    "add_timeout_options",
-    "check_output_files",
-    "chosen_timeouts",
-    "positive_integer",
-    "print_lines",
-    "print_report",
-    "seconds",
-)
-
 _TIMEOUTS: Final = {
     "timeout": ("response", "seconds to wait for a signal that must come"),
     "quiet-period": ("quiet_period", "seconds without a signal that prove its absence"),

@@ -8,8 +8,6 @@ from typing import Any, Final
 from .candidate import FACTORIES
 from .rules import LIBRARY_RULES, RULES, Strength
 
-__all__ = ("SETUP", "Law", "NotJudged", "law", "rule_of")
-
 SETUP: Final = "setup"
 """The rule of the laws about the candidate's own factories."""
 

@@ -7,8 +7,6 @@ a busy machine cannot make it fail.
 
 from dataclasses import dataclass
 
-__all__ = ("Timeouts",)
-
 
 @dataclass(frozen=True)
 class Timeouts:

@@ -192,12 +192,6 @@ def too_small() -> Candidate:
     return Candidate(publisher=lambda _: HostilePublisher(fail), max_elements=0, completes=False)
 
 
-def hangs() -> Candidate:
-    print("waiting for a candidate", flush=True)  # noqa: T201
-    time.sleep(1000)
-    return good()
-
-
 def raises() -> Candidate:
     raise ZeroDivisionError("no candidate")
 

@@ -236,7 +236,8 @@ def test_an_invalid_option_is_reported_in_one_line(
 
 
 def test_a_factory_that_hangs_is_stopped() -> None:
-    ended = check("hangs", *QUICK, "--law-timeout", "0.5")
+    where = "tests.tck.hanging_factory:hangs"
+    ended = command("check", where, *QUICK, "--law-timeout", "0.5")
     assert ended.status == 2
     assert "gave no candidate: there was no end after 1.5 s" in ended.err
     assert "in hangs" in ended.err

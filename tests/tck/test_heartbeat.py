@@ -20,6 +20,16 @@ def test_work_is_measured() -> None:
     assert took > 0.02
 
 
+def test_processor_time_is_measured_even_if_no_tick_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "TICK", 1000.0)
+    with Heartbeat() as beat:
+        until = time.thread_time() + 0.05
+        moment = beat.now()
+        while time.thread_time() < until:
+            pass
+        assert beat.since(moment) > 0.04
+
+
 def test_the_measure_never_exceeds_the_clock() -> None:
     with Heartbeat() as beat:
         busy(0.05)
@@ -35,6 +45,7 @@ def test_a_suspension_counts_only_briefly(monkeypatch: pytest.MonkeyPatch) -> No
             return time.monotonic() + jumps
 
         sleep = staticmethod(time.sleep)
+        thread_time = staticmethod(time.thread_time)
 
     monkeypatch.setattr(heartbeat, "time", Clock)
     with Heartbeat() as beat:

@@ -14,8 +14,6 @@ from .support import (
     report_subscriber_error,
 )
 
-__all__ = ("KEPT_BY_ADAPTER", "from_aioreactive")
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

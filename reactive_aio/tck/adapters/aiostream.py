@@ -6,8 +6,6 @@ from typing import Any, Final, ParamSpec
 from .pull_publisher import KEPT_BY_ADAPTER as PULL_RULES, PullPublisher
 from .support import checked_factory
 
-__all__ = ("KEPT_BY_ADAPTER", "from_aiostream")
-
 P = ParamSpec("P")
 
 KEPT_BY_ADAPTER: Final = PULL_RULES

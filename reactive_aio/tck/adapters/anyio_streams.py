@@ -7,8 +7,6 @@ from typing import Any, Final
 from .pull_publisher import KEPT_BY_ADAPTER as PULL_RULES, PullPublisher
 from .support import import_or_explain
 
-__all__ = ("KEPT_BY_ADAPTER", "from_anyio_stream")
-
 KEPT_BY_ADAPTER: Final = PULL_RULES
 
 Send = Callable[..., Awaitable[object]]

@@ -7,8 +7,6 @@ from typing import Any, Final, ParamSpec, TypeVar
 from .pull_publisher import KEPT_BY_ADAPTER as PULL_RULES, PullPublisher
 from .support import checked_factory
 
-__all__ = ("KEPT_BY_ADAPTER", "from_async_iterable")
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -10,8 +10,6 @@ from ...spec import Publisher, Subscriber, Subscription
 from .sinks import SingleSubscriberPublisher
 from .support import report_subscriber_error
 
-__all__ = ("Operator", "operator")
-
 Apply = Callable[[Publisher[Any]], Publisher[Any]]
 Signal = Callable[[Subscriber[Any]], Any]
 

@@ -13,8 +13,6 @@ from typing import Final, Generic, TypeVar
 from ...spec import Subscriber
 from .support import await_if_needed, missing_subscriber, report_subscriber_error
 
-__all__ = ("KEPT_BY_ADAPTER", "OpenIteration", "PullPublisher")
-
 T = TypeVar("T")
 
 OpenIteration = Callable[[], AbstractAsyncContextManager[AsyncIterator[T]]]

@@ -11,8 +11,6 @@ from .support import (
     report_subscriber_error,
 )
 
-__all__ = ("KEPT_BY_ADAPTER", "from_reactivex")
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -6,8 +6,6 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar
 from ...spec import Subscriber, Subscription
 from .support import checked_factory
 
-__all__ = ("KEPT_BY_ADAPTER", "from_rsocket")
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

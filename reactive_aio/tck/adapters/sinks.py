@@ -6,8 +6,6 @@ from typing import Any
 
 from ...spec import Publisher, Subscriber
 
-__all__ = ("sink",)
-
 _alive: set[asyncio.Task[Any]] = set()
 """Strong references: the loop refers to its tasks only weakly."""
 

@@ -6,15 +6,6 @@ from importlib import import_module
 from inspect import isawaitable
 from typing import Any, Final, ParamSpec, TypeVar
 
-__all__ = (
-    "NO_OP_REQUEST_RULES",
-    "await_if_needed",
-    "checked_factory",
-    "import_or_explain",
-    "missing_subscriber",
-    "report_subscriber_error",
-)
-
 NO_OP_REQUEST_RULES: Final = frozenset(
     ("2.7", "3.1", "3.2", "3.3", "3.4", "3.6", "3.10", "3.11", "3.16", "3.17")
 )

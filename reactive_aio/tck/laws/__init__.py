@@ -8,8 +8,6 @@ from typing import Final, cast
 from ..law import Law
 from ..rules import rule_order
 
-__all__ = ("BLACK_BOX", "LAWS", "PROCESSOR", "PUBLISHER", "WHITE_BOX")
-
 
 def _found() -> Iterator[Law]:
     for module in iter_modules(__path__):

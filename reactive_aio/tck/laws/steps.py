@@ -6,8 +6,6 @@ from typing import Any, cast
 from ..scenario.law_context import LawContext
 from ..scenario.recorder import AsyncRecorder, OnElement, Recorder
 
-__all__ = ("cancel_at", "request_one_more", "require_stop", "take_and_settle", "with_hook")
-
 
 def request_one_more(recorder: Recorder, _element: object) -> None:
     """Request one more element inside on_next."""

@@ -10,18 +10,6 @@ from ..law import NotJudged
 from ..scenario.upstream import EqualSubscription, Upstream, UpstreamSubscription
 from .subscriber_under_test import SubscriberUnderTest
 
-__all__ = (
-    "MAX_SENT",
-    "answer_inside_request",
-    "bring_to_cancel",
-    "cancel_second_subscription",
-    "receive_end_inside_request",
-    "refuse_none",
-    "require_reported",
-    "terminate",
-    "unusual_errors",
-)
-
 MAX_SENT: Final = 64
 """The most elements that are sent until a subscriber cancels by itself."""
 

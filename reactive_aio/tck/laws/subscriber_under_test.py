@@ -13,8 +13,6 @@ from ..scenario.stop_candidate import StopCandidate
 from ..scenario.upstream import Upstream, UpstreamSubscription
 from ..whitebox import WhiteboxProbe
 
-__all__ = ("SubscriberUnderTest", "new_black_box", "new_white_box")
-
 
 class SubscriberUnderTest:
     """A black box has no *probe*: only its requests are observed."""

@@ -23,8 +23,6 @@ from .laws import WIRE_LAWS
 from .rules import WIRE_RULES
 from .server_profile import ROUTES, Routing, ServerProfile
 
-__all__ = ("add_arguments", "judge")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""

@@ -25,8 +25,6 @@ from .server_profile import ROUTES, ServerProfile
 from .transports import ServerAddress
 from .wire_context import ServerUnreachable, WireContext
 
-__all__ = ("TIMEOUTS", "NetworkJudge", "check_server")
-
 TIMEOUTS = Timeouts(response=5.0, quiet_period=0.03)
 SERVER = "server"
 

@@ -11,8 +11,6 @@ from .server_profile import ROUTES
 if TYPE_CHECKING:
     from .wire_context import WireContext
 
-__all__ = ("WireLaw", "wire_law")
-
 Scenario = Callable[["WireContext"], Awaitable[None]]
 
 

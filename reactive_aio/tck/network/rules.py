@@ -8,8 +8,6 @@ from typing import Final
 
 from ..rules import Rule, Strength
 
-__all__ = ("WIRE_RULES",)
-
 _MUST, _SHOULD, _MAY = Strength
 
 _CONNECTION = (

@@ -6,8 +6,6 @@ import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from typing import IO
 
-__all__ = ("ServerProcess",)
-
 START_TIMEOUT = 20.0
 """Seconds until the server must accept a connection."""
 EXIT_TIMEOUT = 1.0

@@ -7,8 +7,6 @@ A law that needs a route that the server does not have is not judged.
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ("ROUTES", "Routing", "ServerProfile")
-
 ROUTES: Final[dict[str, tuple[str, str]]] = {
     "echo": (
         "tck.echo",

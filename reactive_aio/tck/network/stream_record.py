@@ -4,8 +4,6 @@ from dataclasses import dataclass, field
 
 from .frames import CANCEL, ERROR, PAYLOAD, REQUEST_N, REQUEST_RESPONSE, Codes, ParsedFrame
 
-__all__ = ("StreamRecord", "is_stream_code")
-
 _STREAM_CODES = range(Codes.APPLICATION_ERROR, Codes.INVALID + 1)
 
 Fault = tuple[str, str]

@@ -11,8 +11,6 @@ from urllib.parse import unquote, urlsplit
 
 from .websocket import WebSocketTransport, shake_hands
 
-__all__ = ("ServerAddress", "Transport", "open_transport")
-
 TRANSPORTS: Final = ("tcp", "tls", "unix", "ws", "wss")
 END_ERRORS: Final = (OSError, EOFError, asyncio.IncompleteReadError)
 

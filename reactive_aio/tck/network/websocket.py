@@ -7,8 +7,6 @@ import os
 import struct
 from typing import Final
 
-__all__ = ("BINARY", "CONTINUATION", "TEXT", "WebSocketTransport", "message", "shake_hands")
-
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _END_ERRORS: Final = (OSError, EOFError, asyncio.IncompleteReadError)

@@ -17,8 +17,6 @@ from .server_profile import Routing, ServerProfile
 from .stream_record import Fault, StreamRecord
 from .transports import ServerAddress, Transport, open_transport
 
-__all__ = ("PeerConnection", "ServerUnreachable", "WireContext")
-
 _pings = itertools.count(1)
 """The kit's own KEEPALIVE frames carry a number, to recognize their answers."""
 

@@ -14,8 +14,6 @@ from .formatting import explain
 from .rule_status import NO_LAW, kit_rules, rule_statuses, unjudged_rules
 from .verdict import Outcome, Report, Verdict
 
-__all__ = ("report_as_json", "report_as_junit", "rules_as_json")
-
 _NOT_XML: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

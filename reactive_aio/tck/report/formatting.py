@@ -13,8 +13,6 @@ from ..rules import LIBRARY_RULES, RULES, Rule
 if TYPE_CHECKING:
     from .verdict import Verdict
 
-__all__ = ("PLAIN", "Style", "explain", "find_rule", "heading")
-
 WIDEST: Final = 120
 NARROWEST: Final = 50
 PIPED: Final = 100

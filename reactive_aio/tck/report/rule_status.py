@@ -11,8 +11,6 @@ from ..rules import LIBRARY_RULES, RULES, Rule, Strength, rule_order
 from .formatting import find_rule
 from .verdict import Outcome, Report, Verdict
 
-__all__ = ("NO_LAW", "RuleStatus", "kit_rules", "rule_statuses", "unjudged_rules")
-
 NO_LAW: Final = "no law judges it"
 _STRONGEST: Final = tuple(Strength)
 

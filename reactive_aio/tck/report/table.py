@@ -10,8 +10,6 @@ from .formatting import Style, explain, heading
 from .rule_status import NO_LAW, RuleStatus, kit_rules, rule_statuses, unjudged_rules
 from .verdict import Outcome, Report, Verdict
 
-__all__ = ("failures", "rule_list", "summary", "table")
-
 _TONES: Final = {Outcome.PASS: "good", Outcome.FAIL: "bad", Outcome.NOT_JUDGED: "odd"}
 
 

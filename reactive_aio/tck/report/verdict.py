@@ -9,8 +9,6 @@ from ...errors import RuleViolation
 from ..rules import Strength
 from .formatting import explain, heading
 
-__all__ = ("Outcome", "Report", "Verdict")
-
 
 class Outcome(Enum):
     """The possible outcomes of a law."""

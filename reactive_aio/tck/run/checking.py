@@ -14,8 +14,6 @@ from ..scenario.processor_views import processor_as_publisher, processor_as_subs
 from ..timeouts import Timeouts
 from .judge import Judge
 
-__all__ = ("Case", "cases", "check", "check_processor", "check_publisher", "check_subscriber")
-
 _PUBLISHERS = ("publisher", "failing_publisher", "infinite_publisher", "closing_publisher")
 
 

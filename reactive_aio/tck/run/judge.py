@@ -19,8 +19,6 @@ from ..scenario.law_context import LawContext
 from ..timeouts import Timeouts
 from .watchdog import Watchdog
 
-__all__ = ("Judge", "why_not_applicable")
-
 REDUCED_STALL: Final = 1.0
 _KIT: Final = str(Path(__file__).parents[1])
 _FRAMES: Final = 12

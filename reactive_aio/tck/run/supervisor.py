@@ -27,9 +27,9 @@ from ..timeouts import Timeouts
 from .watchdog import KIT
 from .worker import Job
 
-__all__ = ("Supervisor", "UsageError")
-
 INTERVAL: Final = 0.1
+START_TIMEOUT: Final = 60.0
+"""Seconds until the interpreter of a worker has started and imported the kit."""
 GRACE: Final = 10.0
 """Seconds beyond those of the watchdog, which gives the better verdict."""
 REDUCED_STALL: Final = 1.0
@@ -155,14 +155,18 @@ class _Worker:
         return f"its process died of the signal {-status}"
 
     def _request_stack(self) -> None:
-        if sys.platform != "win32":
-            self._process.send_signal(signal.SIGUSR1)
+        """Have the stacks written; wait until the file no longer grows, which may take a while."""
+        if sys.platform == "win32":
+            return
+        self._process.send_signal(signal.SIGUSR1)
+        before, size, deadline = -1, 0, time.monotonic() + GRACE
+        while (not size or size != before) and time.monotonic() < deadline:
             time.sleep(3 * INTERVAL)
+            before, size = size, Path(self._job.stacks).stat().st_size
 
     def stack(self) -> str:
         """The candidate's calls when its process ended, if they were written."""
-        file = Path(self._job.stacks)
-        return _candidate_stack(file.read_text("utf-8", "replace")) if file.exists() else ""
+        return _candidate_stack(Path(self._job.stacks).read_text("utf-8", "replace"))
 
     def kill(self) -> None:
         """Kill the process and wait for its output."""
@@ -210,6 +214,7 @@ class Supervisor:
         """Judge; every law that was selected gets a verdict."""
         with tempfile.TemporaryDirectory(prefix="tck-") as folder:
             stacks, separator = str(Path(folder, "stacks")), f"\x1e{secrets.token_hex(8)}\x1e"
+            Path(stacks).touch()
             early_deaths = 0
             while self._plan is None or self._done < len(self._plan):
                 self._current = None
@@ -243,17 +248,17 @@ class Supervisor:
     def _messages(self, worker: _Worker) -> Iterator[dict[str, Any]]:
         """All messages until the end; sets `_death` if the worker did not end as planned."""
         self._death = ""
+        patience = silence = START_TIMEOUT
         while True:
-            timeouts = self._timeouts
-            received = worker.receive(
-                _after_watchdog(timeouts.law), _after_watchdog(timeouts.stall)
-            )
+            received = worker.receive(patience, silence)
             if isinstance(received, str):
                 self._death = received
                 return
             yield received
             if "done" in received or received.get("needs_restart"):
                 return
+            patience = _after_watchdog(self._timeouts.law)
+            silence = _after_watchdog(self._timeouts.stall)
 
     def _handle(self, message: dict[str, Any], worker: _Worker) -> None:
         if "invalid" in message:

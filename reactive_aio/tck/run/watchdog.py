@@ -22,8 +22,6 @@ from typing import Any, Final
 from ..scenario.stop_candidate import StopCandidate
 from ..timeouts import Timeouts
 
-__all__ = ("KIT", "Watchdog")
-
 INTERVAL: Final = 0.05
 """Seconds between two checks by the watching thread."""
 KIT: Final = str(Path(__file__).parents[1])

@@ -25,8 +25,6 @@ from ..timeouts import Timeouts
 from .checking import Case, cases
 from .judge import Judge
 
-__all__ = ("ALIVE_INTERVAL", "LOOPS", "Job", "on_loop")
-
 ALIVE_INTERVAL: Final = 0.25
 """Seconds between two ``alive`` messages."""
 
@@ -197,6 +195,7 @@ def main() -> None:
     job = Job.from_json(sys.argv[1])
     pipe = _open_pipe()
     _prepare(job)
+    pipe.send(ready=True)
     threading.Thread(target=pipe.send_alive, name="tck alive", daemon=True).start()
     try:
         _run(job, pipe)

@@ -18,8 +18,6 @@ from ..timeouts import Timeouts
 from .recorder import AsyncRecorder, OnElement, Recorder, close_coroutine
 from .stop_candidate import StopCandidate
 
-__all__ = ("LawContext",)
-
 BUSY_POLLS: Final = 200
 
 

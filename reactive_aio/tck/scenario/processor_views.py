@@ -10,8 +10,6 @@ from ...spec import Publisher, Subscriber, Subscription
 from ..candidate import Candidate
 from ..whitebox import WhiteboxProbe
 
-__all__ = ("BUFFER_SIZE", "Source", "processor_as_publisher", "processor_as_subscriber")
-
 BUFFER_SIZE: Final = 16
 """The buffer size with which processors are made."""
 BATCH: Final = 8

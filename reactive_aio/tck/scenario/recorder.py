@@ -19,8 +19,6 @@ from .stop_candidate import StopCandidate
 if TYPE_CHECKING:
     from .law_context import LawContext
 
-__all__ = ("UNBOUNDED", "AsyncRecorder", "OnElement", "Participant", "Recorder", "close_coroutine")
-
 UNBOUNDED: Final = 2**63 - 1
 MAX_KEPT: Final = 10_000
 MAX_EXCESS: Final = 1_000

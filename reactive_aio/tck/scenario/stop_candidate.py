@@ -1,7 +1,5 @@
 """The exception that stops a candidate that does not stop by itself."""
 
-__all__ = ("StopCandidate",)
-
 
 class StopCandidate(SystemExit):
     """Raised inside the candidate. ``except Exception`` does not catch it, nor does any loop.

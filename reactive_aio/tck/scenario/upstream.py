@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from .heartbeat import Heartbeat
     from .law_context import LawContext
 
-__all__ = ("EqualSubscription", "Upstream", "UpstreamSubscription")
-
 _terminal_signal: ContextVar[tuple[object, str] | None] = ContextVar("terminal", default=None)
 """The upstream and name of a terminal signal: tasks and callbacks made in the signal inherit it."""
 

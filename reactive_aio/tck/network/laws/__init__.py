@@ -8,8 +8,6 @@ from typing import Final
 from ...rules import rule_order
 from ..law import WireLaw
 
-__all__ = ("WIRE_LAWS",)
-
 
 def _found() -> Iterator[WireLaw]:
     for module in iter_modules(__path__):
