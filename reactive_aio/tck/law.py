@@ -33,16 +33,19 @@ class Law:
     rule: str
     strength: Strength
     needs: tuple[str, ...]
-    """The candidate's factories that the scenario uses; the first is what is judged."""
-    elements: int
-    """The length of the longest publisher that the scenario makes."""
-    completes: bool
-    """Whether publishers must complete by themselves."""
-    jvm: tuple[str, ...]
-    """The tests of the JVM's kit with the same meaning."""
+    """The candidate's factories that the scenario uses; the first is what is judged. For a law of
+    the wire, the server's routes."""
     text: str
     """What the scenario does, in one sentence."""
     scenario: Scenario
+    elements: int = 0
+    """The length of the longest publisher that the scenario makes."""
+    completes: bool = False
+    """Whether publishers must complete by themselves."""
+    jvm: tuple[str, ...] = ()
+    """The tests of the JVM's kit with the same meaning."""
+    is_slow: bool = False
+    """Whether a law of the wire mostly waits until the server loses patience."""
 
 
 def law(
@@ -63,11 +66,16 @@ def law(
         if not needs or needs[0] not in FACTORIES:
             raise ValueError(f"{name} needs one of {', '.join(FACTORIES)} first, to judge it")
         default = Strength.SHOULD if rule in LIBRARY_RULES else Strength.MUST
-        text = (scenario.__doc__ or "").strip().partition("\n")[0]
         jvm = tuple(_JVM_TESTS.get(name, "").split())
-        return Law(name, rule, strength or default, needs, elements, completes, jvm, text, scenario)
+        about = (name, rule, strength or default, needs, first_line(scenario))
+        return Law(*about, scenario, elements, completes, jvm)
 
     return decorate
+
+
+def first_line(scenario: object) -> str:
+    """The first line of a docstring."""
+    return (scenario.__doc__ or "").strip().partition("\n")[0]
 
 
 def rule_of(name: str) -> str:

@@ -15,12 +15,12 @@ adapter imports its library, except `from_anyio_stream`.
 
 from typing import Final
 
-from . import aioreactive, aiostream, anyio_streams, async_iterables, reactivex, rsocket
 from .aioreactive import from_aioreactive
 from .aiostream import from_aiostream
 from .anyio_streams import from_anyio_stream
 from .async_iterables import from_async_iterable
 from .operators import Operator, operator
+from .pull_publisher import KEPT_BY_PULLING
 from .reactivex import from_reactivex
 from .rsocket import from_rsocket
 from .sinks import sink
@@ -38,13 +38,18 @@ __all__ = (
     "sink",
 )
 
+_NO_OP_REQUESTS: Final = frozenset(
+    ("2.7", "3.1", "3.2", "3.3", "3.4", "3.6", "3.10", "3.11", "3.16", "3.17")
+)
+"""The rules that a request without effect keeps."""
+
 KEPT_BY_ADAPTER: Final[dict[str, frozenset[str]]] = {
-    "from_async_iterable": async_iterables.KEPT_BY_ADAPTER,
-    "from_anyio_stream": anyio_streams.KEPT_BY_ADAPTER,
-    "from_aiostream": aiostream.KEPT_BY_ADAPTER,
-    "from_aioreactive": aioreactive.KEPT_BY_ADAPTER,
-    "from_reactivex": reactivex.KEPT_BY_ADAPTER,
-    "from_rsocket": rsocket.KEPT_BY_ADAPTER,
+    "from_async_iterable": KEPT_BY_PULLING,
+    "from_anyio_stream": KEPT_BY_PULLING,
+    "from_aiostream": KEPT_BY_PULLING,
+    "from_aioreactive": _NO_OP_REQUESTS | {"1.9", "2.12", "3.5", "3.7", "3.15"},
+    "from_reactivex": _NO_OP_REQUESTS | {"1.9", "2.12", "3.15"},
+    "from_rsocket": frozenset(),
     "sink": frozenset(),
     "operator": frozenset(),
 }

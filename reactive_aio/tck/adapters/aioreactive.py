@@ -1,26 +1,21 @@
 """Asynchronous Observables of aioreactive as publishers."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from threading import get_ident
-from typing import Any, Final, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from ...spec import Subscriber
 from .support import (
-    NO_OP_REQUEST_RULES,
     await_if_needed,
-    checked_factory,
-    missing_subscriber,
+    published,
     report_subscriber_error,
+    send_on_subscribe,
+    start_task,
 )
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-KEPT_BY_ADAPTER: Final = NO_OP_REQUEST_RULES | {"1.9", "2.12", "3.5", "3.7", "3.15"}
-
-_alive: set[asyncio.Task[None]] = set()
-"""Strong references: the loop refers to its tasks only weakly."""
 
 
 def from_aioreactive(make: Callable[P, Any]) -> Callable[P, "AioreactivePublisher[Any]"]:
@@ -35,12 +30,8 @@ def from_aioreactive(make: Callable[P, Any]) -> Callable[P, "AioreactivePublishe
     Not translated: demand. An AsyncObservable has no demand, so ``request(n)`` does nothing, even
     for an invalid *n*, and no element is held back: set ``knows_demand=False``.
     """
-    made = checked_factory("from_aioreactive", make, "subscribe_async", "an AsyncObservable")
-
-    def publisher(*args: P.args, **kwargs: P.kwargs) -> AioreactivePublisher[Any]:
-        return AioreactivePublisher(made(*args, **kwargs))
-
-    return publisher
+    kind = "an AsyncObservable"
+    return published("from_aioreactive", make, "subscribe_async", kind, AioreactivePublisher[Any])
 
 
 class AioreactivePublisher(Generic[T]):
@@ -50,15 +41,10 @@ class AioreactivePublisher(Generic[T]):
         self._source = source
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        if subscriber is None:  # pyright: ignore[reportUnnecessaryComparison]
-            raise missing_subscriber("from_aioreactive")
         subscription = _AioreactiveSubscription()
-        try:
-            opening = subscriber.on_subscribe(subscription)
-        except Exception as error:
-            report_subscriber_error(error)
-            return
-        subscription.start_task(subscription.begin(self._source, subscriber, opening))
+        is_open, opening = send_on_subscribe("from_aioreactive", subscriber, subscription)
+        if is_open:
+            start_task(subscription.run(self._source, subscriber, opening))
 
 
 class _AioreactiveSubscription:
@@ -70,12 +56,7 @@ class _AioreactiveSubscription:
         self._cancelled = False
         self._handle: Any = None
 
-    def start_task(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(work)
-        _alive.add(task)
-        task.add_done_callback(_alive.discard)
-
-    async def begin(self, source: Any, subscriber: Subscriber[Any], opening: object) -> None:
+    async def run(self, source: Any, subscriber: Subscriber[Any], opening: object) -> None:
         try:
             await await_if_needed(opening)
         except Exception as error:
@@ -114,4 +95,4 @@ class _AioreactiveSubscription:
             return
         self._cancelled = True
         if self._handle is not None:
-            self.start_task(self._dispose())
+            start_task(self._dispose())

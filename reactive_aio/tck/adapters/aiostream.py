@@ -1,14 +1,12 @@
 """Streams of aiostream as publishers."""
 
 from collections.abc import Callable
-from typing import Any, Final, ParamSpec
+from typing import Any, ParamSpec
 
-from .pull_publisher import KEPT_BY_ADAPTER as PULL_RULES, PullPublisher
-from .support import checked_factory
+from .pull_publisher import PullPublisher
+from .support import published
 
 P = ParamSpec("P")
-
-KEPT_BY_ADAPTER: Final = PULL_RULES
 
 
 def from_aiostream(make: Callable[P, Any]) -> Callable[P, PullPublisher[Any]]:
@@ -21,9 +19,8 @@ def from_aiostream(make: Callable[P, Any]) -> Callable[P, PullPublisher[Any]]:
 
     Not translated: the prefetching of an aiostream operator.
     """
-    made = checked_factory("from_aiostream", make, "stream", "a stream of aiostream")
 
-    def publisher(*args: P.args, **kwargs: P.kwargs) -> PullPublisher[Any]:
-        return PullPublisher("from_aiostream", made(*args, **kwargs).stream)
+    def publish(made: Any) -> PullPublisher[Any]:
+        return PullPublisher("from_aiostream", made.stream)
 
-    return publisher
+    return published("from_aiostream", make, "stream", "a stream of aiostream", publish)

@@ -2,12 +2,10 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any
 
-from .pull_publisher import KEPT_BY_ADAPTER as PULL_RULES, PullPublisher
+from .pull_publisher import PullPublisher
 from .support import import_or_explain
-
-KEPT_BY_ADAPTER: Final = PULL_RULES
 
 Send = Callable[..., Awaitable[object]]
 

@@ -2,15 +2,13 @@
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from .pull_publisher import KEPT_BY_ADAPTER as PULL_RULES, PullPublisher
-from .support import checked_factory
+from .pull_publisher import PullPublisher
+from .support import published
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-KEPT_BY_ADAPTER: Final = PULL_RULES
 
 
 def from_async_iterable(make: Callable[P, AsyncIterable[T]]) -> Callable[P, PullPublisher[T]]:
@@ -25,13 +23,12 @@ def from_async_iterable(make: Callable[P, AsyncIterable[T]]) -> Callable[P, Pull
     whose ``__aiter__`` is a generator function starts again for each subscription. The loop has no
     turn between two calls of ``anext()`` that do not wait.
     """
-    made = checked_factory("from_async_iterable", make, "__aiter__", "an asynchronous iterable")
 
-    def publisher(*args: P.args, **kwargs: P.kwargs) -> PullPublisher[T]:
-        iterable = made(*args, **kwargs)
+    def publish(iterable: AsyncIterable[T]) -> PullPublisher[T]:
         return PullPublisher("from_async_iterable", lambda: _iteration(iterable))
 
-    return publisher
+    kind = "an asynchronous iterable"
+    return published("from_async_iterable", make, "__aiter__", kind, publish)
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from threading import get_ident
 from typing import Final, Generic, TypeVar
 
 from ...spec import Subscriber
-from .support import await_if_needed, missing_subscriber, report_subscriber_error
+from .support import await_if_needed, report_subscriber_error, send_on_subscribe, start_task
 
 T = TypeVar("T")
 
@@ -22,11 +22,8 @@ _SIGNALS: Final = ("1.1", "1.3", "1.6", "1.7", "1.8", "1.9", "2.12", "2.13")
 _REQUESTS: Final = ("2.7", "3.1", "3.2", "3.3", "3.8", "3.9", "3.10", "3.11", "3.16", "3.17")
 _CANCELS: Final = ("3.6", "3.7", "3.12", "3.13", "3.15")
 _LIBRARY: Final = ("L.2", "L.4", "L.8", "L.9")
-KEPT_BY_ADAPTER: Final = frozenset((*_SIGNALS, *_REQUESTS, *_CANCELS, *_LIBRARY))
+KEPT_BY_PULLING: Final = frozenset((*_SIGNALS, *_REQUESTS, *_CANCELS, *_LIBRARY))
 """The rules that this publisher keeps for any iterator."""
-
-_alive: set[asyncio.Task[None]] = set()
-"""Strong references: the loop refers to its tasks only weakly."""
 
 
 class PullPublisher(Generic[T]):
@@ -37,9 +34,10 @@ class PullPublisher(Generic[T]):
         self._open_iteration = open_iteration
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        if subscriber is None:  # pyright: ignore[reportUnnecessaryComparison]
-            raise missing_subscriber(self._adapter)
-        _PullSubscription(self._open_iteration, subscriber).begin()
+        subscription = _PullSubscription(self._open_iteration, subscriber)
+        is_open, opening = send_on_subscribe(self._adapter, subscriber, subscription)
+        if is_open:
+            start_task(subscription.run(opening))
 
 
 class _PullSubscription(Generic[T]):
@@ -84,18 +82,7 @@ class _PullSubscription(Generic[T]):
         return self._subscriber is None or self._refused is not None
 
     # -- the task ---------------------------------------------------------------------------------
-    def begin(self) -> None:
-        assert self._subscriber is not None
-        try:
-            opening = self._subscriber.on_subscribe(self)
-        except Exception as error:
-            self._report(error)
-            return
-        task = asyncio.get_running_loop().create_task(self._run(opening))
-        _alive.add(task)
-        task.add_done_callback(_alive.discard)
-
-    async def _run(self, opening: object) -> None:
+    async def run(self, opening: object) -> None:
         try:
             await await_if_needed(opening)
             failure = await self._iterate()

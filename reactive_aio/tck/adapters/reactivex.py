@@ -1,20 +1,13 @@
 """Observables of reactivex as publishers."""
 
 from collections.abc import Callable
-from typing import Any, Final, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from ...spec import Subscriber
-from .support import (
-    NO_OP_REQUEST_RULES,
-    checked_factory,
-    missing_subscriber,
-    report_subscriber_error,
-)
+from .support import published, send_on_subscribe
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-KEPT_BY_ADAPTER: Final = NO_OP_REQUEST_RULES | {"1.9", "2.12", "3.15"}
 
 
 def from_reactivex(
@@ -31,12 +24,11 @@ def from_reactivex(
     invalid *n*. No element is held back, and awaitables that signals return are not awaited, as by
     the Observable: set ``knows_demand=False, awaits_signals=False``.
     """
-    made = checked_factory("from_reactivex", make, "subscribe", "an Observable")
 
-    def publisher(*args: P.args, **kwargs: P.kwargs) -> ReactivexPublisher[Any]:
-        return ReactivexPublisher(made(*args, **kwargs), scheduler)
+    def publish(source: Any) -> ReactivexPublisher[Any]:
+        return ReactivexPublisher(source, scheduler)
 
-    return publisher
+    return published("from_reactivex", make, "subscribe", "an Observable", publish)
 
 
 class ReactivexPublisher(Generic[T]):
@@ -47,15 +39,9 @@ class ReactivexPublisher(Generic[T]):
         self._scheduler = scheduler
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        if subscriber is None:  # pyright: ignore[reportUnnecessaryComparison]
-            raise missing_subscriber("from_reactivex")
         subscription = _ReactivexSubscription()
-        try:
-            subscriber.on_subscribe(subscription)
-        except Exception as error:
-            report_subscriber_error(error)
-            return
-        if not subscription.is_cancelled:
+        is_open, _ = send_on_subscribe("from_reactivex", subscriber, subscription)
+        if is_open and not subscription.is_cancelled:
             on = {} if self._scheduler is None else {"scheduler": self._scheduler()}
             signals = (subscriber.on_next, subscriber.on_error, subscriber.on_complete)
             subscription.set_disposable(self._source.subscribe(*signals, **on))

@@ -1,15 +1,13 @@
 """Publishers of PyPI's rsocket as publishers."""
 
 from collections.abc import Callable
-from typing import Any, Final, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from ...spec import Subscriber, Subscription
-from .support import checked_factory
+from .support import published
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-KEPT_BY_ADAPTER: Final[frozenset[str]] = frozenset()
 
 
 def from_rsocket(make: Callable[P, Any]) -> Callable[P, "RSocketPublisher[Any]"]:
@@ -25,12 +23,8 @@ def from_rsocket(make: Callable[P, Any]) -> Callable[P, "RSocketPublisher[Any]"]
 
     Its subscribers need no adapter: their ``is_complete`` has a default.
     """
-    made = checked_factory("from_rsocket", make, "subscribe", "a publisher of rsocket")
-
-    def publisher(*args: P.args, **kwargs: P.kwargs) -> RSocketPublisher[Any]:
-        return RSocketPublisher(made(*args, **kwargs))
-
-    return publisher
+    kind = "a publisher of rsocket"
+    return published("from_rsocket", make, "subscribe", kind, RSocketPublisher[Any])
 
 
 class RSocketPublisher(Generic[T]):

@@ -5,9 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ...spec import Publisher, Subscriber
-
-_alive: set[asyncio.Task[Any]] = set()
-"""Strong references: the loop refers to its tasks only weakly."""
+from .support import start_task
 
 Consume = Callable[[Publisher[Any]], Awaitable[object]]
 
@@ -30,9 +28,8 @@ async def sink(consume: Consume) -> Subscriber[Any]:
     async def run() -> object:
         return await consume(entry)
 
-    task = asyncio.get_running_loop().create_task(run())
-    _alive.add(task)
-    task.add_done_callback(_on_done)
+    task = start_task(run())
+    task.add_done_callback(_retrieve_error)
     subscribing = asyncio.ensure_future(subscribed.wait())
     await asyncio.wait({task, subscribing}, return_when=asyncio.FIRST_COMPLETED)
     subscribing.cancel()
@@ -42,10 +39,9 @@ async def sink(consume: Consume) -> Subscriber[Any]:
     return entry.subscriber
 
 
-def _on_done(task: asyncio.Task[Any]) -> None:
-    _alive.discard(task)
+def _retrieve_error(task: asyncio.Task[Any]) -> None:
     if not task.cancelled():
-        task.exception()  # retrieved, to prevent asyncio's warning
+        task.exception()  # prevents asyncio's warning
 
 
 class SingleSubscriberPublisher:

@@ -1,44 +1,60 @@
-"""Helpers of the adapters: checks of factories, missing packages, awaitables, errors."""
+"""Helpers of the adapters: factories, first signals, tasks, missing packages, errors."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from importlib import import_module
 from inspect import isawaitable
-from typing import Any, Final, ParamSpec, TypeVar
-
-NO_OP_REQUEST_RULES: Final = frozenset(
-    ("2.7", "3.1", "3.2", "3.3", "3.4", "3.6", "3.10", "3.11", "3.16", "3.17")
-)
-"""The rules that a request without effect keeps."""
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def checked_factory(
-    adapter: str, make: Callable[P, Any], method: str, kind: str
-) -> Callable[P, Any]:
-    """*make*, with a check that each of its objects has *method*."""
+def published(
+    adapter: str, make: Callable[P, Any], method: str, kind: str, publish: Callable[[Any], R]
+) -> Callable[P, R]:
+    """A factory of what *publish* makes of each object of *make*, which must have *method*."""
     if not callable(make):
         raise TypeError(
             f"{adapter}: give a factory that returns {kind}, got {make!r:.60}. Write lambda …: …"
         )
 
-    def made(*args: P.args, **kwargs: P.kwargs) -> Any:
+    def publisher(*args: P.args, **kwargs: P.kwargs) -> R:
         found = make(*args, **kwargs)
         if not callable(getattr(found, method, None)):
             raise TypeError(
                 f"{adapter}: the factory must return {kind}, which has {method}(); "
                 f"it returned {found!r:.60}"
             )
-        return found
+        return publish(found)
 
-    return made
+    return publisher
 
 
-def missing_subscriber(adapter: str) -> TypeError:
-    """The error of ``subscribe(None)``, for libraries that raise none (rule 1.9)."""
-    return TypeError(f"{adapter}: subscribe(None): a subscriber is needed (rule 1.9)")
+def send_on_subscribe(adapter: str, subscriber: Any, subscription: object) -> tuple[bool, Any]:
+    """Whether on_subscribe returned normally, and what it returned.
+
+    For libraries that do not refuse ``subscribe(None)`` themselves (rule 1.9).
+    """
+    if subscriber is None:
+        raise TypeError(f"{adapter}: subscribe(None): a subscriber is needed (rule 1.9)")
+    try:
+        return True, subscriber.on_subscribe(subscription)
+    except Exception as error:
+        report_subscriber_error(error)
+        return False, None
+
+
+_alive: set[asyncio.Task[Any]] = set()
+"""Strong references: the loop refers to its tasks only weakly."""
+
+
+def start_task(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    """A task that lives until it is done."""
+    task = asyncio.get_running_loop().create_task(work)
+    _alive.add(task)
+    task.add_done_callback(_alive.discard)
+    return task
 
 
 async def await_if_needed(returned: object) -> None:

@@ -12,23 +12,11 @@ SETUP, LEASE, KEEPALIVE, REQUEST_RESPONSE, FNF = 1, 2, 3, 4, 5
 REQUEST_STREAM, REQUEST_CHANNEL, REQUEST_N, CANCEL, PAYLOAD = 6, 7, 8, 9, 10
 ERROR, METADATA_PUSH, RESUME, RESUME_OK, EXT = 11, 12, 13, 14, 0x3F
 
-NAMES: Final = {
-    SETUP: "SETUP",
-    LEASE: "LEASE",
-    KEEPALIVE: "KEEPALIVE",
-    REQUEST_RESPONSE: "REQUEST_RESPONSE",
-    FNF: "REQUEST_FNF",
-    REQUEST_STREAM: "REQUEST_STREAM",
-    REQUEST_CHANNEL: "REQUEST_CHANNEL",
-    REQUEST_N: "REQUEST_N",
-    CANCEL: "CANCEL",
-    PAYLOAD: "PAYLOAD",
-    ERROR: "ERROR",
-    METADATA_PUSH: "METADATA_PUSH",
-    RESUME: "RESUME",
-    RESUME_OK: "RESUME_OK",
-    EXT: "EXT",
-}
+_NAMES: Final = (
+    "SETUP LEASE KEEPALIVE REQUEST_RESPONSE REQUEST_FNF REQUEST_STREAM REQUEST_CHANNEL REQUEST_N "
+    "CANCEL PAYLOAD ERROR METADATA_PUSH RESUME RESUME_OK"
+)
+NAMES: Final = {**dict(enumerate(_NAMES.split(), SETUP)), EXT: "EXT"}
 
 IGNORE, METADATA, FOLLOWS, COMPLETE, NEXT = 0x200, 0x100, 0x80, 0x40, 0x20
 RESPOND = RESUMED = FOLLOWS
@@ -175,9 +163,8 @@ class ParsedFrame:
     @classmethod
     def of(cls, raw: bytes) -> "ParsedFrame":
         if len(raw) < 6:
-            return cls(
-                0, 0, 0, raw, problem=f"{len(raw)} bytes are too short for a frame of at least 6"
-            )
+            what = f"{len(raw)} bytes are too short for a frame of at least 6"
+            return cls(0, 0, 0, raw, problem=what)
         stream, bits = _HEADER.unpack_from(raw)
         parsed = cls(stream & MAX_31, bits >> 10, bits & 0x3FF)
         if stream >> 31:
@@ -207,9 +194,8 @@ class ParsedFrame:
         if self.flags & METADATA and self.kind in (*range(REQUEST_RESPONSE, REQUEST_N), PAYLOAD):
             length = int.from_bytes(content[:3], "big")
             if len(content) < 3 or length > len(content) - 3:
-                self.problem = (
-                    f"its metadata is {length} bytes long, and {len(content)} bytes remain"
-                )
+                left = len(content)
+                self.problem = f"its metadata is {length} bytes long, and {left} bytes remain"
                 return
             self.metadata, content = content[3 : 3 + length], content[3 + length :]
         self.data = content
@@ -227,30 +213,26 @@ class ParsedFrame:
         return bool(self.flags & FOLLOWS) and not self.is_complete
 
     def __str__(self) -> str:
-        return _describe(self)
-
-
-def _describe(parsed: ParsedFrame) -> str:
-    """The frame in one line."""
-    words = [NAMES.get(parsed.kind, f"0x{parsed.kind:02X}")]
-    if parsed.stream:
-        words.append(f"stream {parsed.stream}")
-    if parsed.kind in (REQUEST_STREAM, REQUEST_CHANNEL, REQUEST_N):
-        words.append(f"n={parsed.number}")
-    elif parsed.kind == ERROR:
-        words.append(f"0x{parsed.number:03X}")
-    if parsed.kind == KEEPALIVE and parsed.flags & RESPOND:
-        words.append("RESPOND")
-    elif parsed.kind == PAYLOAD or parsed.kind in range(REQUEST_RESPONSE, REQUEST_N):
-        flags = ((NEXT, "NEXT"), (COMPLETE, "COMPLETE"), (FOLLOWS, "FOLLOWS"))
-        words += [name for flag, name in flags if parsed.flags & flag]
-    if parsed.metadata is not None:
-        words.append(f"metadata {_short(parsed.metadata)}")
-    if parsed.data:
-        words.append(_short(parsed.data))
-    if parsed.problem:
-        words.append(f"({parsed.problem})")
-    return " ".join(words)
+        """The frame in one line."""
+        words = [NAMES.get(self.kind, f"0x{self.kind:02X}")]
+        if self.stream:
+            words.append(f"stream {self.stream}")
+        if self.kind in (REQUEST_STREAM, REQUEST_CHANNEL, REQUEST_N):
+            words.append(f"n={self.number}")
+        elif self.kind == ERROR:
+            words.append(f"0x{self.number:03X}")
+        if self.kind == KEEPALIVE and self.flags & RESPOND:
+            words.append("RESPOND")
+        elif self.kind == PAYLOAD or self.kind in range(REQUEST_RESPONSE, REQUEST_N):
+            flags = ((NEXT, "NEXT"), (COMPLETE, "COMPLETE"), (FOLLOWS, "FOLLOWS"))
+            words += [name for flag, name in flags if self.flags & flag]
+        if self.metadata is not None:
+            words.append(f"metadata {_short(self.metadata)}")
+        if self.data:
+            words.append(_short(self.data))
+        if self.problem:
+            words.append(f"({self.problem})")
+        return " ".join(words)
 
 
 def _short(data: bytes) -> str:

@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 
 from ...errors import RuleViolation
 from ...testing.safe_repr import safe_repr
-from ..law import NotJudged
+from ..law import Law, NotJudged
 from ..report.verdict import Outcome, Report, Verdict
 from ..timeouts import Timeouts
 from . import frames
-from .law import WireLaw
 from .laws import WIRE_LAWS
 from .rules import WIRE_RULES
 from .server_process import ServerProcess
@@ -54,7 +53,7 @@ def check_server(
             process.close()
 
 
-def select_laws(rules: Iterable[str]) -> list[WireLaw]:
+def select_laws(rules: Iterable[str]) -> list[Law]:
     """The laws of some rules (``N.14``), or of those names; all if there are no *rules*."""
     selected = set(rules)
     return [
@@ -79,7 +78,7 @@ class NetworkJudge:
     async def run(
         self,
         name: str,
-        laws: list[WireLaw],
+        laws: list[Law],
         on_start: Callable[[int, int, str], object] | None = None,
     ) -> Report:
         """The verdicts of *laws*."""
@@ -103,16 +102,16 @@ class NetworkJudge:
         report.verdicts.sort(key=lambda verdict: order[verdict.law])
         return report
 
-    async def judge(self, law: WireLaw, missing_routes: dict[str, str]) -> Verdict:
+    async def judge(self, law: Law, missing_routes: dict[str, str]) -> Verdict:
         """The verdict of one law."""
         if self.unreachable_because:
             self.unreachable_because = await self._start_or_connect()
         if self.unreachable_because:
             why = f"the server is unreachable: {self.unreachable_because}"
-            return _verdict(law, Outcome.NOT_JUDGED, why)
+            return Verdict.of(law, SERVER, Outcome.NOT_JUDGED, why)
         missing = [missing_routes[need] for need in law.needs if need in missing_routes]
         if missing:
-            return _verdict(law, Outcome.NOT_JUDGED, "; ".join(missing))
+            return Verdict.of(law, SERVER, Outcome.NOT_JUDGED, "; ".join(missing))
         began = time.perf_counter()
         context = self._new_context(law.rule)
         try:
@@ -136,7 +135,7 @@ class NetworkJudge:
     def _new_context(self, rule: str = "") -> WireContext:
         return WireContext(self.address, self.profile, self.timeouts, self.tls, rule)
 
-    async def _judge(self, law: WireLaw, context: WireContext) -> Verdict:
+    async def _judge(self, law: Law, context: WireContext) -> Verdict:
         error: BaseException | None = None
         try:
             async with asyncio.timeout(max(self.timeouts.law, self.profile.patience + 10)):
@@ -146,7 +145,8 @@ class NetworkJudge:
         except Exception as caught:
             lines = "".join(traceback.format_exception(caught)[-2:])
             return replace(
-                _verdict(law, Outcome.FAIL, f"{safe_repr(caught)} came out of the law"), stack=lines
+                Verdict.of(law, SERVER, Outcome.FAIL, f"{safe_repr(caught)} came out of the law"),
+                stack=lines,
             )
         violation = error if isinstance(error, RuleViolation) else context.first_fault()
         self.unreachable_because = await self._connection_error()
@@ -159,12 +159,12 @@ class NetworkJudge:
         if violation is not None:
             return _broken(law, violation, context)
         if isinstance(error, NotJudged):
-            return _verdict(law, Outcome.NOT_JUDGED, str(error))
+            return Verdict.of(law, SERVER, Outcome.NOT_JUDGED, str(error))
         if isinstance(error, ServerUnreachable):
             return _broken(law, RuleViolation("N.13", str(error)), context)
         if error is not None:
             return _broken(law, RuleViolation(law.rule, "the law did not end in time"), context)
-        return _verdict(law, Outcome.PASS)
+        return Verdict.of(law, SERVER, Outcome.PASS)
 
     async def _connection_error(self) -> str:
         """Why the server does not accept a connection; empty if it does."""
@@ -221,21 +221,9 @@ class NetworkJudge:
         return ""
 
 
-def _verdict(law: WireLaw, outcome: Outcome, why: str = "") -> Verdict:
-    return Verdict(
-        law=law.name,
-        role=SERVER,
-        rule=law.rule,
-        strength=law.strength,
-        text=law.text,
-        outcome=outcome,
-        why=why,
-    )
-
-
-def _broken(law: WireLaw, violation: RuleViolation, context: WireContext) -> Verdict:
+def _broken(law: Law, violation: RuleViolation, context: WireContext) -> Verdict:
     rule = violation.rule or law.rule
-    verdict = _verdict(law, Outcome.FAIL, f"rule {rule}: {violation.what}")
+    verdict = Verdict.of(law, SERVER, Outcome.FAIL, f"rule {rule}: {violation.what}")
     known = WIRE_RULES.get(rule)
     strength = law.strength if known is None else known.strength
     marked = [each for each in context.journals if each.has_offence]

@@ -1,37 +1,22 @@
 """Laws of the wire: scenarios that run on connections of their own."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
-from ..rules import Strength
+from ..law import Law, first_line
 from .rules import WIRE_RULES
 from .server_profile import ROUTES
 
 if TYPE_CHECKING:
     from .wire_context import WireContext
 
-Scenario = Callable[["WireContext"], Awaitable[None]]
+Scenario = Callable[["WireContext"], Coroutine[Any, Any, None]]
 
 
-@dataclass(frozen=True)
-class WireLaw:
-    """One scenario, the rule that it is about, and the routes that it needs."""
-
-    name: str
-    rule: str
-    strength: Strength
-    needs: tuple[str, ...]
-    is_slow: bool
-    """Whether it mostly waits until the server loses patience."""
-    text: str
-    scenario: Scenario
-
-
-def wire_law(*needs: str, is_slow: bool = False) -> Callable[[Scenario], WireLaw]:
+def wire_law(*needs: str, is_slow: bool = False) -> Callable[[Scenario], Law]:
     """Make a law of a scenario. The law takes its name, ``wire14_…`` for N.14, and its text."""
 
-    def decorate(scenario: Scenario) -> WireLaw:
+    def decorate(scenario: Scenario) -> Law:
         name = getattr(scenario, "__name__", "")
         number = f"N.{name.partition('_')[0].removeprefix('wire')}"
         if number not in WIRE_RULES:
@@ -39,7 +24,7 @@ def wire_law(*needs: str, is_slow: bool = False) -> Callable[[Scenario], WireLaw
         if unknown := set(needs) - ROUTES.keys():
             raise ValueError(f"{name} needs unknown routes {unknown}; add them to ROUTES")
         rule = WIRE_RULES[number]
-        text = (scenario.__doc__ or "").strip().partition("\n")[0]
-        return WireLaw(name, rule.number, rule.strength, needs, is_slow, text, scenario)
+        text = first_line(scenario)
+        return Law(name, number, rule.strength, needs, text, scenario, is_slow=is_slow)
 
     return decorate

@@ -6,38 +6,12 @@ A `Transport` sends and receives frames. It can also send bytes that are not fra
 import asyncio
 import ssl
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from .websocket import WebSocketTransport, shake_hands
+from .websocket import BINARY, CLOSE, PING, PONG, TEXT, message, shake_hands
 
 TRANSPORTS: Final = ("tcp", "tls", "unix", "ws", "wss")
-END_ERRORS: Final = (OSError, EOFError, asyncio.IncompleteReadError)
-
-
-class Transport(Protocol):
-    """One connection that carries frames."""
-
-    async def send(self, frame: bytes) -> None:
-        """Send one frame; wait while the server does not read."""
-        ...
-
-    async def send_bytes(self, data: bytes) -> None:
-        """Send bytes without framing."""
-        ...
-
-    async def receive(self) -> bytes | None:
-        """The next frame; None at the end."""
-        ...
-
-    def close(self) -> None:
-        """Close at once."""
-        ...
-
-    @property
-    def close_code(self) -> str:
-        """The code by which a WebSocket was closed; else empty."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -73,7 +47,7 @@ class ServerAddress:
         return self.transport in ("ws", "wss")
 
 
-async def open_transport(address: ServerAddress, tls: ssl.SSLContext | None = None) -> Transport:
+async def open_transport(address: ServerAddress, tls: ssl.SSLContext | None = None) -> "Transport":
     """Connect; raises OSError, or EOFError if it is not a WebSocket server."""
     secure: ssl.SSLContext | None = None
     if address.transport in ("tls", "wss"):
@@ -83,7 +57,7 @@ async def open_transport(address: ServerAddress, tls: ssl.SSLContext | None = No
     else:
         reader, writer = await asyncio.open_connection(address.host, address.port, ssl=secure)
     if not address.is_websocket:
-        return StreamTransport(reader, writer)
+        return Transport(reader, writer)
     try:
         await shake_hands(reader, writer, f"{address.host}:{address.port}", address.path)
     except BaseException:
@@ -92,30 +66,67 @@ async def open_transport(address: ServerAddress, tls: ssl.SSLContext | None = No
     return WebSocketTransport(reader, writer)
 
 
-class StreamTransport:
-    """A stream of bytes: each frame follows its length."""
-
-    close_code = ""
+class Transport:
+    """One connection that carries frames: each frame follows its length."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self.close_code: str = ""
+        """The code by which a WebSocket was closed; else empty."""
 
     async def send(self, frame: bytes) -> None:
+        """Send one frame; wait while the server does not read."""
         await self.send_bytes(len(frame).to_bytes(3, "big") + frame)
 
     async def send_bytes(self, data: bytes) -> None:
+        """Send bytes without framing."""
         if self._writer.is_closing():
             raise ConnectionResetError("the server has closed the connection")
         self._writer.write(data)
         await self._writer.drain()
 
     async def receive(self) -> bytes | None:
+        """The next frame; None at the end."""
         try:
-            length = int.from_bytes(await self._reader.readexactly(3), "big")
-            return await self._reader.readexactly(length)
-        except END_ERRORS:
+            return await self._receive()
+        except (OSError, EOFError):
             return None
 
+    async def _receive(self) -> bytes | None:
+        length = int.from_bytes(await self._reader.readexactly(3), "big")
+        return await self._reader.readexactly(length)
+
     def close(self) -> None:
+        """Close at once."""
         self._writer.close()
+
+
+class WebSocketTransport(Transport):
+    """Each frame of RSocket is one binary message."""
+
+    async def send(self, frame: bytes) -> None:
+        await self.send_bytes(message(BINARY, frame))
+
+    async def _receive(self) -> bytes | None:
+        parts: list[bytes] = []
+        while True:
+            last, opcode, data = await self._message_frame()
+            if opcode == CLOSE:
+                self.close_code = str(int.from_bytes(data[:2], "big")) if data else "1005"
+                self._writer.write(message(CLOSE, data[:2]))
+                return None
+            if opcode == PING:
+                self._writer.write(message(PONG, data))
+            elif opcode != PONG:
+                # A text message becomes an invalid frame.
+                parts.append(data if opcode != TEXT else b"")
+                if last:
+                    return b"".join(parts)
+
+    async def _message_frame(self) -> tuple[bool, int, bytes]:
+        one, two = await self._reader.readexactly(2)
+        size = two & 0x7F
+        if size > 125:
+            size = int.from_bytes(await self._reader.readexactly(2 if size == 126 else 8), "big")
+        return bool(one & 0x80), one & 0x0F, await self._reader.readexactly(size)

@@ -9,7 +9,6 @@ from typing import Final
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-_END_ERRORS: Final = (OSError, EOFError, asyncio.IncompleteReadError)
 
 
 async def shake_hands(
@@ -50,52 +49,3 @@ def message(opcode: int, data: bytes, *, last: bool = True) -> bytes:
         first += struct.pack(">BQ", 0x80 | 127, size)
     # A mask of zeros is valid and costs nothing.
     return first + bytes(4) + data
-
-
-class WebSocketTransport:
-    """Each frame of RSocket is one binary message."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-        self.close_code: str = ""
-
-    async def send(self, frame: bytes) -> None:
-        await self.send_bytes(message(BINARY, frame))
-
-    async def send_bytes(self, data: bytes) -> None:
-        if self._writer.is_closing():
-            raise ConnectionResetError("the server has closed the connection")
-        self._writer.write(data)
-        await self._writer.drain()
-
-    async def receive(self) -> bytes | None:
-        parts: list[bytes] = []
-        try:
-            while True:
-                last, opcode, data = await self._frame()
-                if opcode == CLOSE:
-                    self.close_code = str(int.from_bytes(data[:2], "big")) if data else "1005"
-                    self._writer.write(message(CLOSE, data[:2]))
-                    return None
-                if opcode == PING:
-                    self._writer.write(message(PONG, data))
-                elif opcode != PONG:
-                    # A text message becomes an invalid frame.
-                    parts.append(data if opcode != TEXT else b"")
-                    if last:
-                        return b"".join(parts)
-        except _END_ERRORS:
-            return None
-
-    async def _frame(self) -> tuple[bool, int, bytes]:
-        one, two = await self._reader.readexactly(2)
-        size = two & 0x7F
-        if size == 126:
-            size = int.from_bytes(await self._reader.readexactly(2), "big")
-        elif size == 127:
-            size = int.from_bytes(await self._reader.readexactly(8), "big")
-        return bool(one & 0x80), one & 0x0F, await self._reader.readexactly(size)
-
-    def close(self) -> None:
-        self._writer.close()

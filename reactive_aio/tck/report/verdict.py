@@ -3,11 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import RuleViolation
 from ..rules import Strength
 from .formatting import explain, heading
+
+if TYPE_CHECKING:
+    from ..law import Law
 
 
 class Outcome(Enum):
@@ -18,7 +21,7 @@ class Outcome(Enum):
     NOT_JUDGED = "not judged"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Verdict:
     """The outcome of one law for the candidate in one role."""
 
@@ -44,6 +47,11 @@ class Verdict:
     """What the candidate printed, if it was captured."""
     seconds: float = 0.0
     """Wall-clock duration."""
+
+    @classmethod
+    def of(cls, law: "Law", role: str, outcome: Outcome, why: str = "") -> "Verdict":
+        """The verdict of *law*."""
+        return cls(law.name, role, law.rule, law.strength, law.text, outcome, why)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, which `from_json` reads."""

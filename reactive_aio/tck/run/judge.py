@@ -42,7 +42,7 @@ class Judge:
         """Judge by *law*, on a loop of its own in a thread of its own."""
         why = why_not_applicable(self._candidate, law)
         if why:
-            return self._verdict(law, Outcome.NOT_JUDGED, why)
+            return Verdict.of(law, self._role, Outcome.NOT_JUDGED, why)
         self._context = None
         began = time.perf_counter()
         watchdog = Watchdog(lambda: self._run(law), self._loop, self._current_call)
@@ -88,11 +88,11 @@ class Judge:
             fault = context.faults[0]
             return self._failure(law, fault.rule or law.rule, fault.what)
         if isinstance(error, NotJudged):
-            return self._verdict(law, Outcome.NOT_JUDGED, str(error))
+            return Verdict.of(law, self._role, Outcome.NOT_JUDGED, str(error))
         if error is not None:
             verdict = self._failure(law, law.rule, f"{safe_repr(error)} came out of the candidate")
             return replace(verdict, stack=_traceback(error))
-        return self._verdict(law, Outcome.PASS)
+        return Verdict.of(law, self._role, Outcome.PASS)
 
     def _stopped(self, law: Law, watchdog: Watchdog) -> Verdict:
         inside = f" inside {watchdog.stopped_call}" if watchdog.stopped_call else ""
@@ -103,8 +103,10 @@ class Judge:
 
     def _failure(self, law: Law, rule: str, why: str) -> Verdict:
         if law.strength is Strength.MAY and rule == law.rule:
-            return self._verdict(law, Outcome.NOT_JUDGED, f"optional, and not offered: {why}")
-        verdict = self._verdict(law, Outcome.FAIL, f"rule {rule}: {why}")
+            return Verdict.of(
+                law, self._role, Outcome.NOT_JUDGED, f"optional, and not offered: {why}"
+            )
+        verdict = Verdict.of(law, self._role, Outcome.FAIL, f"rule {rule}: {why}")
         if rule != law.rule and rule in RULES:
             # Another rule is broken, and its strength counts.
             verdict = replace(verdict, strength=RULES[rule].strength)
@@ -114,17 +116,6 @@ class Judge:
         if marked:
             verdict = replace(verdict, log=str(marked[0]), drawing=draw(marked[0]))
         return replace(verdict, broken=rule)
-
-    def _verdict(self, law: Law, outcome: Outcome, why: str = "") -> Verdict:
-        return Verdict(
-            law=law.name,
-            role=self._role,
-            rule=law.rule,
-            strength=law.strength,
-            text=law.text,
-            outcome=outcome,
-            why=why,
-        )
 
     def _reduce_timeouts(self, watchdog: Watchdog) -> None:
         """After a candidate has hung once, the next laws wait less."""

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
+from ..laws import LAWS
 from ..report.verdict import Outcome, Report, Verdict
 from ..rules import Strength
 from ..timeouts import Timeouts
@@ -206,7 +207,7 @@ class Supervisor:
 
     def __post_init__(self) -> None:
         self._timeouts = self.job.timeouts
-        self._plan: list[dict[str, str]] | None = None
+        self._plan: list[list[str]] | None = None
         self._current: int | None = None
         self._death: str = ""
 
@@ -279,7 +280,8 @@ class Supervisor:
 
     def _announce(self, number: int) -> None:
         if self.on_start is not None and self._plan is not None:
-            self.on_start(number + 1, len(self._plan), self._plan[number]["law"])
+            _, law = self._plan[number]
+            self.on_start(number + 1, len(self._plan), law)
 
     def _handle_death(self, worker: _Worker, why: str, begin: int, early_deaths: int) -> None:
         """Give the current law a verdict that says how the worker died."""
@@ -295,17 +297,10 @@ class Supervisor:
             stall = min(self._timeouts.stall, REDUCED_STALL)
             self._timeouts = replace(self._timeouts, stall=stall)
 
-    def _add_failure(self, case: dict[str, str], why: str, worker: _Worker) -> None:
-        verdict = Verdict(
-            law=case["law"],
-            role=case["role"],
-            rule=case["rule"],
-            strength=Strength.MUST,  # whatever the law: no candidate may end the process
-            text=case["text"],
-            outcome=Outcome.FAIL,
-            why=f"rule {case['rule']}: {why}",
-            broken=case["rule"],
-            stack=worker.stack(),
-            output=worker.output(),
-        )
+    def _add_failure(self, case: list[str], why: str, worker: _Worker) -> None:
+        role, name = case
+        verdict = Verdict.of(LAWS[name], role, Outcome.FAIL, f"rule {LAWS[name].rule}: {why}")
+        # Whatever the law's strength: no candidate may end the process.
+        verdict = replace(verdict, strength=Strength.MUST, broken=verdict.rule)
+        verdict = replace(verdict, stack=worker.stack(), output=worker.output())
         self.report.verdicts.append(verdict)

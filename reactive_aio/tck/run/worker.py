@@ -22,7 +22,7 @@ from ...testing.safe_repr import safe_repr
 from ...testing.virtual_time import VirtualTimeLoop
 from ..candidate import Candidate, InvalidCandidate, load_candidate
 from ..timeouts import Timeouts
-from .checking import Case, cases
+from .checking import cases
 from .judge import Judge
 
 ALIVE_INTERVAL: Final = 0.25
@@ -154,7 +154,7 @@ def _prepare(job: Job) -> None:
 def _run(job: Job, pipe: SupervisorPipe) -> None:
     candidate = _load(job)
     every = cases(candidate, job.only)
-    pipe.send(candidate=candidate.name, cases=[_case_as_data(case) for case in every])
+    pipe.send(candidate=candidate.name, cases=[(case.role, case.law.name) for case in every])
     judges: dict[str, Judge] = {}
     plan = every * job.repeat
     for number, (role, view, law) in enumerate(plan[job.begin :], job.begin):
@@ -169,12 +169,6 @@ def _run(job: Job, pipe: SupervisorPipe) -> None:
         if is_last_here:
             return
     pipe.send(done=True)
-
-
-def _case_as_data(case: Case) -> dict[str, str]:
-    law = case.law
-    about = {"role": case.role, "law": law.name, "rule": law.rule}
-    return {**about, "strength": law.strength.value, "text": law.text}
 
 
 def _print_separator(job: Job) -> None:
