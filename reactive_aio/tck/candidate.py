@@ -108,6 +108,11 @@ class Candidate:
 def load_candidate(where: str) -> Candidate:
     """The candidate that the factory at ``package.module:factory`` returns."""
     module_name, colon, path = where.partition(":")
+    if "/" in module_name or "\\" in module_name or module_name.endswith(".py"):
+        dotted = module_name.removesuffix(".py").replace("\\", "/").strip("./").replace("/", ".")
+        raise InvalidCandidate(
+            f"{where!r} names a file, and a module is needed: write {dotted}:{path or 'factory'}"
+        )
     if not (module_name and colon and path):
         raise InvalidCandidate(f"{where!r} does not name a factory: write package.module:factory")
     try:

@@ -101,17 +101,6 @@ def _check_rules(names: Sequence[str]) -> None:
         raise UsageError(f"there is no rule or law {name!r}: {hint}`{PROGRAM} rules` lists them")
 
 
-def _check_factory(where: str) -> None:
-    module, colon, factory = where.partition(":")
-    if "/" in module or "\\" in module or module.endswith(".py"):
-        dotted = module.removesuffix(".py").replace("\\", "/").strip("./").replace("/", ".")
-        raise UsageError(
-            f"{where!r} names a file, and a module is needed: write {dotted}:{factory or 'factory'}"
-        )
-    if not (module and colon and factory):
-        raise UsageError(f"{where!r} does not name a factory: write package.module:factory")
-
-
 # -- the commands ----------------------------------------------------------------------------------
 def _rules(options: argparse.Namespace) -> int:
     if options.json:
@@ -124,7 +113,6 @@ def _rules(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     check_output_files(options)
-    _check_factory(options.where)
     _check_rules(options.rule)
     job = Job(
         where=options.where,

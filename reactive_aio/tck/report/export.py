@@ -4,6 +4,7 @@ import json
 import platform
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 from xml.etree import ElementTree
@@ -27,16 +28,8 @@ def _versions() -> dict[str, str]:
 
 def report_as_json(report: Report, about: Mapping[str, Any] | None = None) -> str:
     """The status of every rule and every verdict; *about* describes the check."""
-    rules = [
-        {
-            "rule": each.rule,
-            "role": each.role,
-            "strength": each.strength.value,
-            "outcome": each.outcome.value,
-            "why": each.why,
-            "laws": each.laws,
-            "passed": each.passed,
-        }
+    statuses = [
+        {**asdict(each), "strength": each.strength.value, "outcome": each.outcome.value}
         for each in rule_statuses(report)
     ]
     unjudged = {rule: reason for reason, rules in unjudged_rules(report).items() for rule in rules}
@@ -46,7 +39,7 @@ def report_as_json(report: Report, about: Mapping[str, Any] | None = None) -> st
         "versions": _versions(),
         **(about or {}),
         "counts": {each.value: len(report.having(each)) for each in Outcome},
-        "rules": rules,
+        "rules": statuses,
         "not judged": unjudged,
         "verdicts": [each.to_json() for each in report],
     }

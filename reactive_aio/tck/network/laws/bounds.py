@@ -7,9 +7,9 @@ from pathlib import Path
 from ...law import NotJudged
 from .. import frames
 from ..frames import FOLLOWS, NEXT, REQUEST_RESPONSE, REQUEST_STREAM
-from ..law import wire_law
+from ..law import connected_law, wire_law
 from ..websocket import BINARY, CONTINUATION, TEXT, message
-from ..wire_context import WireContext
+from ..wire_context import PeerConnection, WireContext
 
 MIB = 1024 * 1024
 MAX_GROWTH = 16
@@ -17,14 +17,17 @@ MAX_GROWTH = 16
 
 
 # -- fragments -------------------------------------------------------------------------------------
-@wire_law("echo")
-async def wire30_reassembles_data(context: WireContext) -> None:
+@connected_law("echo")
+async def wire30_reassembles_data(peer: PeerConnection) -> None:
     """The data of a request comes in fragments, one of them empty."""
-    peer = await context.connect()
     record = peer.new_stream(REQUEST_RESPONSE)
     await peer.send(
         frames.request(
-            REQUEST_RESPONSE, record.id, data=b"a", metadata=context.metadata("echo"), flags=FOLLOWS
+            REQUEST_RESPONSE,
+            record.id,
+            data=b"a",
+            metadata=peer.context.metadata("echo"),
+            flags=FOLLOWS,
         ),
         frames.payload(record.id, b"b", flags=NEXT | FOLLOWS),
         frames.payload(record.id, b"", flags=NEXT | FOLLOWS),
@@ -34,11 +37,10 @@ async def wire30_reassembles_data(context: WireContext) -> None:
         raise peer.violation(f"'abcd' in fragments came back as {record.elements or 'nothing'}")
 
 
-@wire_law("echo")
-async def wire30_reassembles_metadata(context: WireContext) -> None:
+@connected_law("echo")
+async def wire30_reassembles_metadata(peer: PeerConnection) -> None:
     """The metadata of a request comes in two fragments, the second with the first data."""
-    peer = await context.connect()
-    metadata = context.metadata("echo")
+    metadata = peer.context.metadata("echo")
     record = peer.new_stream(REQUEST_RESPONSE)
     first, rest = metadata[:2], metadata[2:]
     await peer.send(
@@ -51,11 +53,10 @@ async def wire30_reassembles_metadata(context: WireContext) -> None:
         raise peer.violation(what)
 
 
-@wire_law("echo")
-async def wire30_keeps_fragments_of_streams_apart(context: WireContext) -> None:
+@connected_law("echo")
+async def wire30_keeps_fragments_of_streams_apart(peer: PeerConnection) -> None:
     """The fragments of two requests alternate, and a third is cancelled when incomplete."""
-    peer = await context.connect()
-    metadata = context.metadata("echo")
+    metadata = peer.context.metadata("echo")
     records = [peer.new_stream(REQUEST_RESPONSE) for _ in range(3)]
     for record in records:
         one = frames.request(REQUEST_RESPONSE, record.id, metadata=metadata, flags=FOLLOWS)
@@ -107,12 +108,11 @@ async def wire31_carries_payloads_longer_than_a_frame(context: WireContext) -> N
         raise peer.violation(f"{len(data)} bytes were sent, and {came} came back")
 
 
-@wire_law("echo")
-async def wire32_bounds_the_size_of_reassembly(context: WireContext) -> None:
+@connected_law("echo")
+async def wire32_bounds_the_size_of_reassembly(peer: PeerConnection) -> None:
     """The fragments of one request amount to 160 MiB, unless it is refused."""
-    peer = await context.connect()
     record = peer.new_stream(REQUEST_RESPONSE)
-    metadata = context.metadata("echo")
+    metadata = peer.context.metadata("echo")
     await peer.send(frames.request(REQUEST_RESPONSE, record.id, metadata=metadata, flags=FOLLOWS))
     piece = frames.payload(record.id, bytes(MIB), flags=NEXT | FOLLOWS)
     for _ in range(160):
@@ -124,12 +124,11 @@ async def wire32_bounds_the_size_of_reassembly(context: WireContext) -> None:
         raise peer.violation("160 MiB of fragments of one request were accepted")
 
 
-@wire_law("echo")
-async def wire32_bounds_empty_fragments(context: WireContext) -> None:
+@connected_law("echo")
+async def wire32_bounds_empty_fragments(peer: PeerConnection) -> None:
     """One request has 10 000 empty fragments."""
-    peer = await context.connect()
     record = peer.new_stream(REQUEST_RESPONSE)
-    metadata = context.metadata("echo")
+    metadata = peer.context.metadata("echo")
     await peer.send(frames.request(REQUEST_RESPONSE, record.id, metadata=metadata, flags=FOLLOWS))
     empty = frames.payload(record.id, flags=NEXT | FOLLOWS)
     await peer.flood(empty for _ in range(10_000))
@@ -137,11 +136,10 @@ async def wire32_bounds_empty_fragments(context: WireContext) -> None:
         raise peer.violation("10 000 empty fragments of one request were accepted")
 
 
-@wire_law("echo")
-async def wire32_bounds_incomplete_requests(context: WireContext) -> None:
+@connected_law("echo")
+async def wire32_bounds_incomplete_requests(peer: PeerConnection) -> None:
     """Only the first fragments of 5000 requests are sent."""
-    peer = await context.connect()
-    metadata = context.metadata("echo")
+    metadata = peer.context.metadata("echo")
 
     def first_fragments() -> Iterator[bytes]:
         for _ in range(5000):
@@ -206,16 +204,15 @@ async def wire34_closes_without_keepalive(context: WireContext) -> None:
         raise peer.violation(what)
 
 
-@wire_law()
-async def wire35_closes_on_a_flood_of_useless_frames(context: WireContext) -> None:
+@connected_law()
+async def wire35_closes_on_a_flood_of_useless_frames(peer: PeerConnection) -> None:
     """100 000 frames without effect are sent as fast as possible."""
-    peer = await context.connect()
     block = [frames.cancel(99), frames.keepalive(respond=False)] * 500
     for _ in range(100):
         await peer.flood(block)
         if peer.is_closed:
             return
-    if not await peer.wait_for_close(context.timeouts.response):
+    if not await peer.wait_for_close(peer.context.timeouts.response):
         raise peer.violation("100 000 frames without effect were tolerated")
 
 

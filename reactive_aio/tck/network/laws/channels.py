@@ -2,17 +2,13 @@
 
 from .. import frames
 from ..frames import COMPLETE, NEXT, REQUEST_CHANNEL, Codes
-from ..law import wire_law
+from ..law import connected_law
 from ..stream_record import StreamRecord
-from ..wire_context import PeerConnection, WireContext
+from ..wire_context import PeerConnection
 
 
-async def _open(
-    context: WireContext, n: int = 10, flags: int = 0
-) -> tuple[PeerConnection, StreamRecord]:
-    peer = await context.connect()
-    record = await peer.request(REQUEST_CHANNEL, "channel", n=n, data=b"0", flags=flags)
-    return peer, record
+async def _open(peer: PeerConnection, n: int = 10, flags: int = 0) -> StreamRecord:
+    return await peer.request(REQUEST_CHANNEL, "channel", n=n, data=b"0", flags=flags)
 
 
 async def _wait_for_demand(peer: PeerConnection, record: StreamRecord) -> None:
@@ -20,10 +16,10 @@ async def _wait_for_demand(peer: PeerConnection, record: StreamRecord) -> None:
         raise peer.violation("no REQUEST_N came for the elements after the first", "N.23")
 
 
-@wire_law("channel")
-async def wire23_requests_elements_after_the_first(context: WireContext) -> None:
+@connected_law("channel")
+async def wire23_requests_elements_after_the_first(peer: PeerConnection) -> None:
     """A channel echoes its elements, which are sent as they are requested."""
-    peer, record = await _open(context)
+    record = await _open(peer)
     for number in range(1, 5):
         if not await peer.wait_for_requested(record, number):
             what = f"{number} elements wait to be sent, {record.requested_by_peer} were requested"
@@ -36,10 +32,10 @@ async def wire23_requests_elements_after_the_first(context: WireContext) -> None
         raise peer.violation(f"of the elements 0 to 4 came back {record.elements}")
 
 
-@wire_law("channel")
-async def wire14_sends_no_more_on_a_channel(context: WireContext) -> None:
+@connected_law("channel")
+async def wire14_sends_no_more_on_a_channel(peer: PeerConnection) -> None:
     """3 elements are requested; at most 10 are sent, as many as the responder requests."""
-    peer, record = await _open(context, n=3)
+    record = await _open(peer, n=3)
     await _wait_for_demand(peer, record)
     await peer.settle()
     sent = min(record.requested_by_peer, 10)
@@ -54,14 +50,14 @@ async def wire14_sends_no_more_on_a_channel(context: WireContext) -> None:
         raise peer.violation(what, "N.15")
 
 
-@wire_law("channel")
-async def wire23_continues_after_the_requester_completes(context: WireContext) -> None:
+@connected_law("channel")
+async def wire23_continues_after_the_requester_completes(peer: PeerConnection) -> None:
     """The requester completes its direction; the other one still sends its elements."""
-    peer, record = await _open(context, n=5, flags=COMPLETE)
+    record = await _open(peer, n=5, flags=COMPLETE)
     if not await peer.wait_for_end(record) or record.end != "complete" or record.elements != [b"0"]:
         what = f"the request was COMPLETE; its echo was {record.elements or 'nothing'}"
         raise peer.violation(f"{what}{', and no end' if not record.end else ''}")
-    peer, record = await _open(context, n=2)
+    record = await _open(peer, n=2)
     await _wait_for_demand(peer, record)
     await peer.send(frames.payload(record.id, b"1", flags=NEXT | COMPLETE))
     await peer.wait_for_elements(record, 2)
@@ -71,10 +67,10 @@ async def wire23_continues_after_the_requester_completes(context: WireContext) -
         raise peer.violation(what)
 
 
-@wire_law("channel")
-async def wire24_ends_both_directions_after_cancel(context: WireContext) -> None:
+@connected_law("channel")
+async def wire24_ends_both_directions_after_cancel(peer: PeerConnection) -> None:
     """After the requester cancels a channel, nothing is sent or requested."""
-    peer, record = await _open(context)
+    record = await _open(peer)
     await _wait_for_demand(peer, record)
     await peer.cancel(record)
     await peer.settle()
@@ -88,10 +84,10 @@ async def wire24_ends_both_directions_after_cancel(context: WireContext) -> None
         raise peer.violation("a cancelled channel continued")
 
 
-@wire_law("channel")
-async def wire24_ends_both_directions_after_an_error(context: WireContext) -> None:
+@connected_law("channel")
+async def wire24_ends_both_directions_after_an_error(peer: PeerConnection) -> None:
     """After the requester fails a channel, nothing is sent."""
-    peer, record = await _open(context)
+    record = await _open(peer)
     await _wait_for_demand(peer, record)
     await peer.send(frames.error(record.id, Codes.APPLICATION_ERROR, b"mine"))
     await peer.settle()
@@ -102,10 +98,10 @@ async def wire24_ends_both_directions_after_an_error(context: WireContext) -> No
         raise peer.violation("a channel that its requester has failed continued")
 
 
-@wire_law("channel")
-async def wire25_refuses_elements_without_demand(context: WireContext) -> None:
+@connected_law("channel")
+async def wire25_refuses_elements_without_demand(peer: PeerConnection) -> None:
     """Far more elements are sent than the responder has requested."""
-    peer, record = await _open(context, n=3)
+    record = await _open(peer, n=3)
     await _wait_for_demand(peer, record)
     await peer.settle()
     # Exceed the demand, including any REQUEST_N that comes in the meantime.

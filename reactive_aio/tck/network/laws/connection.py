@@ -5,7 +5,7 @@ from typing import Any
 from ...law import NotJudged
 from .. import frames
 from ..frames import Codes
-from ..law import wire_law
+from ..law import connected_law, wire_law
 from ..wire_context import PeerConnection, WireContext
 
 _OF_SETUP = (Codes.INVALID_SETUP, Codes.UNSUPPORTED_SETUP, Codes.REJECTED_SETUP)
@@ -135,11 +135,10 @@ async def wire5_grants_a_lease_or_refuses(context: WireContext) -> None:
         raise peer.violation("SETUP with LEASE was accepted, and no LEASE has come")
 
 
-@wire_law()
-async def wire7_ignores_a_second_setup(context: WireContext) -> None:
+@connected_law()
+async def wire7_ignores_a_second_setup(peer: PeerConnection) -> None:
     """A client sends SETUP again, and errors of a setup."""
-    peer = await context.connect()
-    await peer.send(context.setup(), frames.error(0, Codes.INVALID_SETUP, b"mine"))
+    await peer.send(peer.context.setup(), frames.error(0, Codes.INVALID_SETUP, b"mine"))
     await peer.send(frames.error(0, Codes.REJECTED_RESUME, b"mine"))
     await peer.require_alive("a second SETUP")
 
@@ -190,22 +189,20 @@ async def wire7_ignores_frames_out_of_context(context: WireContext) -> None:
             raise peer.violation(f"after {name} the connection did not continue")
 
 
-@wire_law("echo")
-async def wire7_ignores_unknown_flags_and_bits(context: WireContext) -> None:
+@connected_law("echo")
+async def wire7_ignores_unknown_flags_and_bits(peer: PeerConnection) -> None:
     """A request has unknown flags, and the reserved first bit of its stream id."""
-    peer = await context.connect()
     record = peer.new_stream(frames.REQUEST_RESPONSE)
-    metadata = context.metadata("echo")
+    metadata = peer.context.metadata("echo")
     sent = frames.request(frames.REQUEST_RESPONSE, record.id, data=b"x", metadata=metadata)
     await peer.send(b"\x80" + sent[1:5] + bytes((sent[5] | 0x1F,)) + sent[6:])
     if not await peer.wait_for_elements(record, 1):
         raise peer.violation("a request with unknown flags was not served")
 
 
-@wire_law()
-async def wire8_ignores_frames_marked_ignore(context: WireContext) -> None:
+@connected_law()
+async def wire8_ignores_frames_marked_ignore(peer: PeerConnection) -> None:
     """A frame of an unknown type and an unknown extension have the flag IGNORE."""
-    peer = await context.connect()
     await peer.send(frames.frame(0, 0x1F, frames.IGNORE, b"?"))
     await peer.require_alive("a frame of an unknown type with IGNORE")
     await peer.send(frames.frame(0, frames.EXT, frames.IGNORE, b"\0\0\0\x7f?"))
@@ -224,10 +221,9 @@ async def wire8_survives_unknown_frames(context: WireContext) -> None:
             )
 
 
-@wire_law()
-async def wire9_rejects_metadata_longer_than_its_frame(context: WireContext) -> None:
+@connected_law()
+async def wire9_rejects_metadata_longer_than_its_frame(peer: PeerConnection) -> None:
     """The metadata of a request is longer than the frame."""
-    peer = await context.connect()
     peer.new_stream(frames.REQUEST_RESPONSE)
     await peer.send(frames.frame(1, frames.REQUEST_RESPONSE, frames.METADATA, b"\0\xff\xffshort"))
     await peer.require_error_and_close("metadata longer than its frame", Codes.CONNECTION_ERROR)
@@ -242,10 +238,9 @@ async def wire10_rejects_malformed_frames(context: WireContext) -> None:
         await peer.require_error_and_close(f"a frame of {len(raw)} bytes", Codes.CONNECTION_ERROR)
 
 
-@wire_law()
-async def wire10_rejects_a_request_on_stream_0(context: WireContext) -> None:
+@connected_law()
+async def wire10_rejects_a_request_on_stream_0(peer: PeerConnection) -> None:
     """REQUEST_RESPONSE is sent on stream 0."""
-    peer = await context.connect()
     await peer.send(frames.request(frames.REQUEST_RESPONSE, 0, data=b"?"))
     await peer.require_error_and_close("a request on stream 0", Codes.CONNECTION_ERROR)
 
@@ -260,14 +255,13 @@ async def wire11_closes_after_connection_error(context: WireContext) -> None:
         raise peer.violation("after CONNECTION_ERROR the connection remains open")
 
 
-@wire_law("stream")
-async def wire11_closes_with_its_last_stream_after_connection_close(context: WireContext) -> None:
+@connected_law("stream")
+async def wire11_closes_with_its_last_stream_after_connection_close(peer: PeerConnection) -> None:
     """The client sends CONNECTION_CLOSE while a stream is open."""
-    peer = await context.connect()
     record = await peer.request(frames.REQUEST_STREAM, "stream", n=2, length=5)
     await peer.wait_for_elements(record, 2)
     await peer.send(frames.error(0, Codes.CONNECTION_CLOSE, b"later"))
-    await peer.wait_for_close(context.timeouts.quiet_period)
+    await peer.wait_for_close(peer.context.timeouts.quiet_period)
     if peer.is_closed and not record.end:
         raise peer.violation("after CONNECTION_CLOSE an open stream was cut off")
     await peer.cancel(record)
@@ -275,10 +269,9 @@ async def wire11_closes_with_its_last_stream_after_connection_close(context: Wir
         raise peer.violation("after CONNECTION_CLOSE and its last stream it remains open")
 
 
-@wire_law("echo", "stream", "channel", "fail")
-async def wire12_sends_well_formed_frames(context: WireContext) -> None:
+@connected_law("echo", "stream", "channel", "fail")
+async def wire12_sends_well_formed_frames(peer: PeerConnection) -> None:
     """Every received frame is checked, in one interaction of each model."""
-    peer = await context.connect()
     one = await peer.request(frames.REQUEST_RESPONSE, "echo", data=b"x")
     two = await peer.request(frames.REQUEST_STREAM, "stream", n=5, length=3)
     three = await peer.request(frames.REQUEST_CHANNEL, "channel", n=5, flags=frames.COMPLETE)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from .. import frames
 from ..frames import CANCEL, COMPLETE, FOLLOWS, NEXT, REQUEST_N, REQUEST_STREAM, ParsedFrame
-from ..law import wire_law
+from ..law import connected_law, wire_law
 from ..stream_record import StreamRecord
 from ..wire_context import PeerConnection, WireContext
 
@@ -54,10 +54,9 @@ async def _send(peer: PeerConnection, stream: int, *data: bytes, last: int = NEX
         await peer.send(frames.payload(stream, each, flags=last if at == len(data) else NEXT))
 
 
-@wire_law("ask")
-async def wire38_uses_every_second_stream_id(context: WireContext) -> None:
+@connected_law("ask")
+async def wire38_uses_every_second_stream_id(peer: PeerConnection) -> None:
     """The server sends three requests, one after another."""
-    peer = await context.connect()
     for _ in range(3):
         known = len(peer.peer_streams)
         await peer.run_script("response")
@@ -78,10 +77,9 @@ async def wire39_carries_the_initial_request(context: WireContext) -> None:
         raise peer.violation(f"{received[1]} came after the request, without further demand")
 
 
-@wire_law("ask")
-async def wire39_opens_a_stream_for_each_subscription(context: WireContext) -> None:
+@connected_law("ask")
+async def wire39_opens_a_stream_for_each_subscription(peer: PeerConnection) -> None:
     """Two subscribers to one publisher lead to two streams."""
-    peer = await context.connect()
     await peer.run_script("twice 1 cancel")
     await peer.wait_for_peer_streams(2)
     opened = [received.stream for each in peer.peer_streams.values() for received in each

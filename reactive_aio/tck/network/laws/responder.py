@@ -2,7 +2,7 @@
 
 from .. import frames
 from ..frames import FNF, REQUEST_RESPONSE, REQUEST_STREAM
-from ..law import wire_law
+from ..law import connected_law, wire_law
 from ..stream_record import StreamRecord, is_stream_code
 from ..wire_context import PeerConnection, WireContext
 
@@ -25,10 +25,9 @@ async def _require_complete(
 
 
 # -- demand ----------------------------------------------------------------------------------------
-@wire_law("endless")
-async def wire14_sends_no_more_than_the_first_request(context: WireContext) -> None:
+@connected_law("endless")
+async def wire14_sends_no_more_than_the_first_request(peer: PeerConnection) -> None:
     """Streams are requested with n = 1, 3 and 100, without further demand."""
-    peer = await context.connect()
     for n in (1, 3, 100):
         record = await peer.request(REQUEST_STREAM, "endless", n=n)
         if not await peer.wait_for_elements(record, n):
@@ -36,10 +35,9 @@ async def wire14_sends_no_more_than_the_first_request(context: WireContext) -> N
         await peer.settle()
 
 
-@wire_law("stream")
-async def wire14_sends_one_for_one(context: WireContext) -> None:
+@connected_law("stream")
+async def wire14_sends_one_for_one(peer: PeerConnection) -> None:
     """A stream of 5 is requested one by one: one element comes for each request."""
-    peer = await context.connect()
     record = await peer.request(REQUEST_STREAM, "stream", n=1, length=5)
     for count in range(1, 5):
         if not await peer.wait_for_elements(record, count):
@@ -50,19 +48,17 @@ async def wire14_sends_one_for_one(context: WireContext) -> None:
     await _require_complete(peer, record, 5, "N.15")
 
 
-@wire_law("stream")
-async def wire15_completes_without_further_demand(context: WireContext) -> None:
+@connected_law("stream")
+async def wire15_completes_without_further_demand(peer: PeerConnection) -> None:
     """Of streams of 0, 1 and 3 elements as many are requested, or more."""
-    peer = await context.connect()
     for length, n in ((0, 1), (1, 1), (3, 3), (3, 10)):
         record = await peer.request(REQUEST_STREAM, "stream", n=n, length=length)
         await _require_complete(peer, record, length)
 
 
-@wire_law("stream")
-async def wire15_sends_a_long_stream_in_order(context: WireContext) -> None:
+@connected_law("stream")
+async def wire15_sends_a_long_stream_in_order(peer: PeerConnection) -> None:
     """A stream of 2000 is requested by 7 initially, then by 100."""
-    peer = await context.connect()
     record = await peer.request(REQUEST_STREAM, "stream", n=7, length=2000)
     while not record.end:
         if not await peer.wait_for_elements(record, min(record.requested, 2000)):
@@ -71,20 +67,18 @@ async def wire15_sends_a_long_stream_in_order(context: WireContext) -> None:
     await _require_complete(peer, record, 2000)
 
 
-@wire_law("stream")
-async def wire16_adds_up_requests(context: WireContext) -> None:
+@connected_law("stream")
+async def wire16_adds_up_requests(peer: PeerConnection) -> None:
     """A stream of 20 is requested by 1, and by nineteen immediate requests of 1."""
-    peer = await context.connect()
     record = await peer.request(REQUEST_STREAM, "stream", n=1, length=20)
     for _ in range(19):
         await peer.request_more(record, 1)
     await _require_complete(peer, record, 20)
 
 
-@wire_law("stream")
-async def wire16_accepts_the_largest_requests(context: WireContext) -> None:
+@connected_law("stream")
+async def wire16_accepts_the_largest_requests(peer: PeerConnection) -> None:
     """A stream of 5000 is requested by the largest n, repeatedly."""
-    peer = await context.connect()
     for first in (frames.MAX_31, 1):
         record = await peer.request(REQUEST_STREAM, "stream", n=first, length=5000)
         await peer.request_more(record, frames.MAX_31)
@@ -92,10 +86,9 @@ async def wire16_accepts_the_largest_requests(context: WireContext) -> None:
         await _require_complete(peer, record, 5000)
 
 
-@wire_law("stream")
-async def wire17_rejects_an_initial_request_of_0(context: WireContext) -> None:
+@connected_law("stream")
+async def wire17_rejects_an_initial_request_of_0(peer: PeerConnection) -> None:
     """A stream is requested with n = 0."""
-    peer = await context.connect()
     record = await peer.request(REQUEST_STREAM, "stream", n=0, length=5)
     await peer.wait_until(lambda: bool(record.end) or bool(record.elements))
     if record.elements:
@@ -117,10 +110,9 @@ async def wire17_sends_nothing_for_a_request_of_0(context: WireContext) -> None:
 
 
 # -- cancelling ------------------------------------------------------------------------------------
-@wire_law("endless")
-async def wire18_stops_after_cancel(context: WireContext) -> None:
+@connected_law("endless")
+async def wire18_stops_after_cancel(peer: PeerConnection) -> None:
     """An endless stream with much demand left is cancelled."""
-    peer = await context.connect()
     record = await peer.request(REQUEST_STREAM, "endless", n=1_000_000)
     await peer.wait_for_elements(record, 10)
     await peer.cancel(record)
@@ -134,10 +126,9 @@ async def wire18_stops_after_cancel(context: WireContext) -> None:
     raise peer.violation(what)
 
 
-@wire_law("stream", "never")
-async def wire18_sends_nothing_on_a_cancelled_stream(context: WireContext) -> None:
+@connected_law("stream", "never")
+async def wire18_sends_nothing_on_a_cancelled_stream(peer: PeerConnection) -> None:
     """A stream that waits for demand and a response are cancelled; then demand is sent."""
-    peer = await context.connect()
     one = await peer.request(REQUEST_STREAM, "stream", n=2, length=5)
     two = await peer.request(REQUEST_RESPONSE, "never")
     await peer.wait_for_elements(one, 2)
@@ -151,10 +142,9 @@ async def wire18_sends_nothing_on_a_cancelled_stream(context: WireContext) -> No
         raise peer.violation("a stream that waited was answered after its CANCEL")
 
 
-@wire_law("stream", "fail")
-async def wire19_is_silent_after_the_end(context: WireContext) -> None:
+@connected_law("stream", "fail")
+async def wire19_is_silent_after_the_end(peer: PeerConnection) -> None:
     """Streams that have completed or failed receive REQUEST_N and CANCEL."""
-    peer = await context.connect()
     one = await peer.request(REQUEST_STREAM, "stream", n=5, length=2)
     two = await peer.request(REQUEST_STREAM, "fail", n=5)
     for record in (one, two):
@@ -166,10 +156,9 @@ async def wire19_is_silent_after_the_end(context: WireContext) -> None:
 
 
 # -- one for one -----------------------------------------------------------------------------------
-@wire_law("echo")
-async def wire20_answers_once(context: WireContext) -> None:
+@connected_law("echo")
+async def wire20_answers_once(peer: PeerConnection) -> None:
     """Ten requests are sent one after another, and ten at once."""
-    peer = await context.connect()
     sent: list[tuple[bytes, StreamRecord]] = []
     for number in range(20):
         data = b"%d" % number
@@ -183,29 +172,26 @@ async def wire20_answers_once(context: WireContext) -> None:
     await peer.settle()
 
 
-@wire_law("echo")
-async def wire21_carries_any_bytes(context: WireContext) -> None:
+@connected_law("echo")
+async def wire21_carries_any_bytes(peer: PeerConnection) -> None:
     """A zero byte, all byte values, and 50 000 bytes come back unchanged."""
-    peer = await context.connect()
     for data in (b"\0", bytes(range(256)), bytes(range(250)) * 200):
         record = await peer.request(REQUEST_RESPONSE, "echo", data=data)
         if not await peer.wait_for_end(record) or record.elements != [data]:
             raise peer.violation(f"{len(data)} bytes came back changed")
 
 
-@wire_law("echo")
-async def wire21_answers_an_empty_payload_with_an_element(context: WireContext) -> None:
+@connected_law("echo")
+async def wire21_answers_an_empty_payload_with_an_element(peer: PeerConnection) -> None:
     """A request with empty data is answered by an empty element."""
-    peer = await context.connect()
     record = await peer.request(REQUEST_RESPONSE, "echo", data=b"")
     if not await peer.wait_for_end(record) or record.elements != [b""]:
         raise peer.violation(f"an empty payload was answered by {record.elements}")
 
 
-@wire_law("echo")
-async def wire22_does_not_answer_fire_and_forget(context: WireContext) -> None:
+@connected_law("echo")
+async def wire22_does_not_answer_fire_and_forget(peer: PeerConnection) -> None:
     """REQUEST_FNF is sent to a known route and to an unknown one."""
-    peer = await context.connect()
     await peer.request(FNF, "echo", data=b"forget")
     unknown = peer.new_stream(FNF)
     await peer.send(frames.request(FNF, unknown.id, metadata=None, data=b"forget"))
@@ -235,12 +221,11 @@ async def wire26_fails_a_request_with_an_error(context: WireContext) -> None:
         raise peer.violation("after failures the connection did not continue")
 
 
-@wire_law("echo")
-async def wire26_refuses_an_unknown_route(context: WireContext) -> None:
+@connected_law("echo")
+async def wire26_refuses_an_unknown_route(peer: PeerConnection) -> None:
     """A request names an unknown route."""
-    peer = await context.connect()
     number, item = frames.routing("tck.there.is.no.such.route")
-    metadata = item if context.profile.routing == "plain" else frames.composite((number, item))
+    metadata = item if peer.context.profile.routing == "plain" else frames.composite((number, item))
     record = peer.new_stream(REQUEST_RESPONSE)
     await peer.send(frames.request(REQUEST_RESPONSE, record.id, metadata=metadata))
     if not await peer.wait_for_end(record) or record.end != "error":
@@ -249,13 +234,12 @@ async def wire26_refuses_an_unknown_route(context: WireContext) -> None:
 
 
 # -- streams ---------------------------------------------------------------------------------------
-@wire_law("stream")
-async def wire27_ignores_a_request_on_a_stream_in_use(context: WireContext) -> None:
+@connected_law("stream")
+async def wire27_ignores_a_request_on_a_stream_in_use(peer: PeerConnection) -> None:
     """REQUEST_STREAM is repeated on an open stream, which continues."""
-    peer = await context.connect()
     record = await peer.request(REQUEST_STREAM, "stream", n=2, length=4)
     await peer.wait_for_elements(record, 2)
-    metadata = context.metadata("stream", 9)
+    metadata = peer.context.metadata("stream", 9)
     await peer.send(frames.request(REQUEST_STREAM, record.id, n=9, metadata=metadata))
     await peer.settle()
     if len(record.elements) > 2 or record.end:
@@ -264,21 +248,19 @@ async def wire27_ignores_a_request_on_a_stream_in_use(context: WireContext) -> N
     await _require_complete(peer, record, 4)
 
 
-@wire_law("echo")
-async def wire28_does_not_serve_requests_on_its_own_stream_ids(context: WireContext) -> None:
+@connected_law("echo")
+async def wire28_does_not_serve_requests_on_its_own_stream_ids(peer: PeerConnection) -> None:
     """A client sends a request on stream 2, an id of the server's."""
-    peer = await context.connect()
-    metadata = context.metadata("echo")
+    metadata = peer.context.metadata("echo")
     await peer.send(frames.request(REQUEST_RESPONSE, 2, data=b"x", metadata=metadata))
     await peer.settle()
     if any(received.kind == frames.PAYLOAD for received in peer.peer_streams.get(2, [])):
         raise peer.violation("a request on stream 2, from a client, was served")
 
 
-@wire_law("never", "echo")
-async def wire29_serves_a_request_while_another_waits(context: WireContext) -> None:
+@connected_law("never", "echo")
+async def wire29_serves_a_request_while_another_waits(peer: PeerConnection) -> None:
     """A response is requested while another one is never given."""
-    peer = await context.connect()
     await peer.request(REQUEST_RESPONSE, "never")
     record = await peer.request(REQUEST_RESPONSE, "echo", data=b"x")
     if not await peer.wait_for_elements(record, 1):
