@@ -12,7 +12,7 @@ from ...testing.safe_repr import safe_repr
 from ..law import law
 from ..scenario.equality import alike, all_alike
 from ..scenario.law_context import LawContext
-from ..scenario.recorder import UNBOUNDED, AsyncRecorder, Recorder
+from ..scenario.recorder import UNBOUNDED, AsyncRecorder, OnElement, Recorder
 from .steps import cancel_at, with_hook
 
 LENGTH: Final = 17
@@ -147,23 +147,17 @@ async def library3_cleans_up_once(context: LawContext) -> None:
         in_subscribe = with_hook(kind, "on_subscribe", lambda recorder: recorder.cancel())
         in_complete = with_hook(kind, "on_complete", lambda recorder: recorder.cancel())
         raising = with_hook(kind, "on_next", fail)
-        last = cancel_at(n)
-        await context.gather(
-            _require_closed_once(context, n, "completion", 1, (in_complete, UNBOUNDED, None)),
-            _require_closed_once(
-                context, n, "cancel() in on_subscribe", 0, (in_subscribe, 0, None)
-            ),
-            _require_closed_once(context, n, "cancel() before a request", 0, (kind, 0, None)),
-            _require_closed_once(context, n, "cancel() in between", 1, (kind, 2, None)),
-            _require_closed_once(context, n, "cancel() in on_next", 1, (kind, n, cancel_at(1))),
-            _require_closed_once(
-                context, n, "cancel() in the last on_next", 1, (kind, UNBOUNDED, last)
-            ),
-            _require_closed_once(
-                context, n, "a subscriber that raises", 1, (raising, UNBOUNDED, None)
-            ),
-            _require_closed_once(context, n, "a failure", 1, (kind, 1, _request_nothing)),
+        ways: tuple[tuple[str, int, type[Recorder], int, OnElement | None], ...] = (
+            ("completion", 1, in_complete, UNBOUNDED, None),
+            ("cancel() in on_subscribe", 0, in_subscribe, 0, None),
+            ("cancel() before a request", 0, kind, 0, None),
+            ("cancel() in between", 1, kind, 2, None),
+            ("cancel() in on_next", 1, kind, n, cancel_at(1)),
+            ("cancel() in the last on_next", 1, kind, UNBOUNDED, cancel_at(n)),
+            ("a subscriber that raises", 1, raising, UNBOUNDED, None),
+            ("a failure", 1, kind, 1, _request_nothing),
         )
+        await context.gather(*(_require_closed_once(context, n, *way) for way in ways))
 
 
 def _request_nothing(recorder: Recorder, _element: object) -> None:
@@ -171,11 +165,16 @@ def _request_nothing(recorder: Recorder, _element: object) -> None:
 
 
 async def _require_closed_once(
-    context: LawContext, n: int, when: str, least: int, how: tuple[Any, int, Any]
+    context: LawContext,
+    n: int,
+    when: str,
+    least: int,
+    kind: type[Recorder],
+    initial: int,
+    on_element: OnElement | None,
 ) -> None:
     closed: list[bool] = []
     publisher = await context.create("closing_publisher", n, lambda: closed.append(True))
-    kind, initial, on_element = how
     recorder = await context.watch(publisher, kind, initial, on_element)
     expected = min(initial, n) if on_element is None else 1
     if "raises" not in when:

@@ -22,8 +22,8 @@ async def _subscribed_processor(
     for subscriber in subscribers:
         processor.subscribe(subscriber)
     await upstream.on_subscribe()
-    for subscriber in subscribers:
-        await _wait_for_on_subscribe(context, subscriber)
+    what = "on_subscribe has not come"
+    await context.wait_until(lambda: all(each.subscriptions for each in subscribers), what, "1.9")
     return upstream, subscribers
 
 
@@ -31,11 +31,6 @@ def _require_subscribers(context: LawContext, count: int) -> None:
     limit = context.candidate.max_subscribers
     if limit is not None and limit < count:
         raise NotJudged(f"the processor accepts {limit} subscribers at a time (max_subscribers)")
-
-
-async def _wait_for_on_subscribe(context: LawContext, subscriber: Recorder) -> None:
-    what = "on_subscribe has not come"
-    await subscriber.wait_until(lambda: subscriber.subscriptions, what, "1.9")
 
 
 async def _pass_element(context: LawContext, upstream: Upstream, *subscribers: Recorder) -> object:

@@ -3,12 +3,14 @@
 import asyncio
 import gc
 import weakref
+from functools import partial
 from typing import Any, Final
 
 from ...spec import Subscription
 from ..law import NotJudged, law
 from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED, Recorder
+from .steps import take_and_settle
 
 CancelledOrEnded = tuple[object, Subscription, "weakref.ref[Recorder]"]
 """What the caller keeps, publisher and subscription, and the subscriber to be released."""
@@ -16,40 +18,24 @@ POLLS: Final = 6
 """Turns of the loop before garbage is collected."""
 
 
-def _kept(publisher: object, recorder: Recorder) -> CancelledOrEnded:
+async def _cancelled(
+    context: LawContext, kind: type[Recorder], requested: int, settles: bool
+) -> CancelledOrEnded:
+    publisher = await context.publisher(3)
+    recorder = await context.watch(publisher, kind)
+    if requested:
+        recorder.request(requested)
+    if settles:
+        await take_and_settle(context, recorder, requested)
+    recorder.cancel()
     return publisher, recorder.subscription, weakref.ref(recorder)
-
-
-async def _cancelled_unused(context: LawContext, kind: type[Recorder]) -> CancelledOrEnded:
-    publisher = await context.publisher(3)
-    recorder = await context.watch(publisher, kind)
-    await context.settle()
-    recorder.cancel()
-    return _kept(publisher, recorder)
-
-
-async def _cancelled_idle(context: LawContext, kind: type[Recorder]) -> CancelledOrEnded:
-    publisher = await context.publisher(3)
-    recorder = await context.watch(publisher, kind, 1)
-    await recorder.wait_for_elements(1)
-    await context.settle()
-    recorder.cancel()
-    return _kept(publisher, recorder)
-
-
-async def _cancelled_with_demand(context: LawContext, kind: type[Recorder]) -> CancelledOrEnded:
-    publisher = await context.publisher(3)
-    recorder = await context.watch(publisher, kind)
-    recorder.request(2)
-    recorder.cancel()
-    return _kept(publisher, recorder)
 
 
 async def _completed(context: LawContext, kind: type[Recorder]) -> CancelledOrEnded:
     publisher = await context.publisher(1)
     recorder = await context.watch(publisher, kind, 9)
     await recorder.wait_for_end()
-    return _kept(publisher, recorder)
+    return publisher, recorder.subscription, weakref.ref(recorder)
 
 
 async def _failed(context: LawContext, kind: type[Recorder]) -> CancelledOrEnded:
@@ -61,7 +47,7 @@ async def _failed(context: LawContext, kind: type[Recorder]) -> CancelledOrEnded
         # The context keeps the error, whose frames would keep the subscriber.
         error.__traceback__ = None
         error = error.__cause__ or error.__context__
-    return _kept(publisher, recorder)
+    return publisher, recorder.subscription, weakref.ref(recorder)
 
 
 async def _require_released(context: LawContext, *uses: tuple[str, Any]) -> None:
@@ -97,9 +83,9 @@ async def spec313_releases_the_subscriber(context: LawContext) -> None:
     """After cancel() neither publisher nor subscription refers to the subscriber."""
     await _require_released(
         context,
-        ("an early cancel()", _cancelled_unused),
-        ("cancel()", _cancelled_idle),
-        ("cancel()", _cancelled_with_demand),
+        ("an early cancel()", partial(_cancelled, requested=0, settles=True)),
+        ("cancel()", partial(_cancelled, requested=1, settles=True)),
+        ("cancel()", partial(_cancelled, requested=2, settles=False)),
     )
 
 
@@ -152,10 +138,8 @@ class _WeakRecorder(Recorder):
 @law("publisher", elements=5)
 async def library7_releases_the_elements(context: LawContext) -> None:
     """A terminated or cancelled subscription refers to no elements."""
-    finished, cancelled = (
-        await _used_subscription(context, 9, 3),
-        await _used_subscription(context, 2, 2),
-    )
+    finished = await _used_subscription(context, 9, 3)
+    cancelled = await _used_subscription(context, 2, 2)
     references = finished[1] + cancelled[1]
     if context.candidate.completes and await _wait_until_released(context, references):
         return

@@ -1,17 +1,21 @@
 """A subscriber under test, the upstream that drives it, and its probe if it is a white box."""
 
 import asyncio
-from inspect import isawaitable
-from typing import Any
+from collections.abc import Callable
+from inspect import isawaitable, iscoroutinefunction
+from typing import Any, Final
 
 from ...errors import RuleViolation
 from ...testing.safe_repr import safe_repr
-from ..law import SETUP
+from ..law import SETUP, NotJudged
 from ..scenario.equality import same
 from ..scenario.law_context import LawContext
 from ..scenario.stop_candidate import StopCandidate
-from ..scenario.upstream import Upstream, UpstreamSubscription
+from ..scenario.upstream import EqualSubscription, Upstream, UpstreamSubscription
 from ..whitebox import WhiteboxProbe
+
+MAX_SENT: Final = 64
+"""The most elements that are sent until a subscriber cancels by itself."""
 
 
 class SubscriberUnderTest:
@@ -125,6 +129,134 @@ class SubscriberUnderTest:
         received = probe.errors[0] if probe.errors else "a completion"
         what = f"{signal} was sent, {safe_repr(received, 80)} was received"
         self.upstream.require(received is error, what, rule)
+
+    # -- steps that several laws share -----------------------------------------------------------
+    async def terminate(self, error: BaseException | None, sent: int) -> None:
+        """Send *sent* elements and a terminal signal; then the subscription is not called."""
+        await self.start()
+        if sent:
+            await self.trigger_demand(sent)
+            await self.send_requested(sent)
+        await self.context.settle()  # a late request may answer the elements
+        if error is None:
+            await self.upstream.on_complete()
+        else:
+            await self.upstream.on_error(error)
+        await self.context.settle()
+        late = self.upstream.requests_after_end
+        what = f"{sum(late)} more were requested after the terminal signal"
+        self.upstream.require(not late or self.context.rule == "2.3", what, "2.4")
+        if not self.upstream.is_waiting_for_subscriber:
+            await self.expect_end(error)
+
+    async def require_reported(self, error: BaseException | None) -> None:
+        """Require that the terminal signal has reached the probe of a white box."""
+        if self.probe is not None:
+            await self.expect_end(error)
+
+    async def cancel_second_subscription(
+        self, kind: type[UpstreamSubscription] = UpstreamSubscription
+    ) -> None:
+        """A second subscription is cancelled and never requested from; the first remains in use."""
+        await self.start()
+        await self.trigger_demand()
+        second = Upstream(self.context, self.upstream.subscriber, "the second upstream", kind)
+        await second.on_subscribe()
+        what = "a second subscription was given, and has not been cancelled"
+        if kind is EqualSubscription:
+            what = "a second subscription that equals the first was given, and not cancelled"
+        await second.wait_for_cancel(what)
+        await self.context.settle()
+        requested = second.requested
+        second.require(not requested, f"{requested} were requested from the second subscription")
+        if self.upstream.cancel_calls:
+            return  # it may treat a publisher that subscribes twice as broken
+        await self.trigger_demand(2)
+        await self.send_requested(2)
+
+    async def cancel_on_command(self) -> None:
+        """Command a white box to cancel, and wait for cancel()."""
+        await self.command("signal_cancel")
+        if self.context.candidate.processor is not None:
+            await self.context.settle()
+            if not self.upstream.cancel_calls:
+                raise NotJudged("the processor continues when its subscriber cancels, as it may")
+        what = "the puppet was commanded to cancel, and cancel() has not come"
+        await self.upstream.wait_for_cancel(what, "2.6")
+
+    async def bring_to_cancel(self) -> "SubscriberUnderTest":
+        """Command a white box to cancel; send a black box elements until it cancels by itself."""
+        await self.start()
+        await self.trigger_demand(4)
+        if self.probe is not None:
+            await self.cancel_on_command()
+            return self
+        for _ in range(MAX_SENT):
+            if self.upstream.outstanding:
+                await self.upstream.on_next()
+            await self.context.turn()
+            if self.upstream.cancel_calls:
+                return self
+        await self.context.settle()
+        if not self.upstream.cancel_calls:
+            raise NotJudged(
+                f"the subscriber has not cancelled by itself within {MAX_SENT} elements"
+            )
+        return self
+
+    async def refuse_none(self, signal: str, is_started: bool) -> None:
+        """None raises TypeError to the caller, possibly when the signal is awaited."""
+        if is_started:
+            await self.start()
+            if signal == "on_next":
+                await self.trigger_demand()
+        error = await self.upstream.try_signal(signal, None)
+        await self.context.settle()
+        if self.probe is not None:
+            reported: list[Any] = self.probe.elements if signal == "on_next" else self.probe.errors
+            self.upstream.require(
+                None not in reported, f"{signal}(None) was passed on to the probe"
+            )
+        what = f"{signal}(None) returned normally; it must raise TypeError"
+        self.upstream.require(error is not None, what)
+        what = f"{signal}(None) raised {safe_repr(error)}; it must raise TypeError"
+        self.upstream.require(isinstance(error, TypeError), what)
+
+    async def answer_inside_request(self, n: int, answer: Callable[[], object]) -> None:
+        """Make the subscriber request, and call *answer* before request returns."""
+        upstream = self.upstream
+        # Only ``def`` signals can be sent inside request: an ``async def`` one must be awaited.
+        for name in ("on_subscribe", "on_next", "on_error", "on_complete"):
+            if iscoroutinefunction(getattr(upstream.subscriber, name, None)):
+                raise NotJudged(f"{name} is async def: it cannot be sent inside of request")
+        upstream.on_request = answer
+        await self.start()
+        if self.probe is not None:
+            await self.command("trigger_request", n)
+        else:
+            await self.trigger_request()
+        await upstream.wait_until(
+            lambda: upstream.sent or upstream.is_terminated or upstream.cancel_calls,
+            "nothing is requested",
+            "2.1",
+        )
+        await self.context.settle()
+
+    async def receive_end_inside_request(self, error: BaseException | None) -> None:
+        """request sends the terminal signal before it returns."""
+        upstream = self.upstream
+
+        def send_end() -> None:
+            if upstream.is_terminated:
+                return
+            if error is None:
+                upstream.signal_inside_request("on_complete")
+            else:
+                upstream.signal_inside_request("on_error", error)
+
+        await self.answer_inside_request(1, send_end)
+        if upstream.is_terminated:
+            await self.expect_end(error, "2.9" if error is None else "2.10")
 
 
 async def new_black_box(

@@ -156,14 +156,21 @@ class Upstream(Participant):
 
     async def try_signal(self, name: str, *args: Any) -> BaseException | None:
         """Send a signal and wait for its end; return what it raised."""
+        with self._marked_terminal(name, *args):
+            try:
+                with self._measured(name):
+                    returned = self._call_signal(name, *args)
+                return await self._wait_for_signal(returned, name, *args)
+            except SignalRaised as raised:
+                return raised.error
+
+    @contextmanager
+    def _marked_terminal(self, name: str, *args: Any) -> Generator[None]:
+        """Mark tasks and callbacks that a terminal signal makes."""
         is_terminal = name in TERMINAL and args != (None,)
         token = _terminal_signal.set((self, name)) if is_terminal else None
         try:
-            with self._measured(name):
-                returned = self._call_signal(name, *args)
-            return await self._wait_for_signal(returned, name, *args)
-        except SignalRaised as raised:
-            return raised.error
+            yield
         finally:
             if token is not None:
                 _terminal_signal.reset(token)
@@ -211,18 +218,14 @@ class Upstream(Participant):
     def signal_inside_request(self, name: str, *args: Any) -> None:
         """Send a signal to a subscriber with ``def`` methods, inside request or cancel."""
         self.sent += name == "on_next"
-        is_terminal = name in TERMINAL
-        self.is_terminated = self.is_terminated or is_terminal
-        token = _terminal_signal.set((self, name)) if is_terminal else None
-        try:
-            self._call_signal(name, *args)
-        except SignalRaised as raised:
-            call = _call_text(name, *args)
-            what = f"{call}, sent inside of request, raised {safe_repr(raised.error)}"
-            self.record_fault("2.13", what)
-        finally:
-            if token is not None:
-                _terminal_signal.reset(token)
+        self.is_terminated = self.is_terminated or name in TERMINAL
+        with self._marked_terminal(name, *args):
+            try:
+                self._call_signal(name, *args)
+            except SignalRaised as raised:
+                call = _call_text(name, *args)
+                what = f"{call}, sent inside of request, raised {safe_repr(raised.error)}"
+                self.record_fault("2.13", what)
 
     def next_element(self) -> Any:
         """The element to send now."""
