@@ -1,7 +1,6 @@
 """Laws about bounds: fragments, open streams, silence, floods, memory, WebSocket messages."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 from ...law import NotJudged
@@ -20,15 +19,8 @@ MAX_GROWTH = 16
 @connected_law("echo")
 async def wire30_reassembles_data(peer: PeerConnection) -> None:
     """The data of a request comes in fragments, one of them empty."""
-    record = peer.new_stream(REQUEST_RESPONSE)
+    record = await peer.request(REQUEST_RESPONSE, "echo", data=b"a", flags=FOLLOWS)
     await peer.send(
-        frames.request(
-            REQUEST_RESPONSE,
-            record.id,
-            data=b"a",
-            metadata=peer.context.metadata("echo"),
-            flags=FOLLOWS,
-        ),
         frames.payload(record.id, b"b", flags=NEXT | FOLLOWS),
         frames.payload(record.id, b"", flags=NEXT | FOLLOWS),
         frames.payload(record.id, b"cd", flags=NEXT),
@@ -56,11 +48,7 @@ async def wire30_reassembles_metadata(peer: PeerConnection) -> None:
 @connected_law("echo")
 async def wire30_keeps_fragments_of_streams_apart(peer: PeerConnection) -> None:
     """The fragments of two requests alternate, and a third is cancelled when incomplete."""
-    metadata = peer.context.metadata("echo")
-    records = [peer.new_stream(REQUEST_RESPONSE) for _ in range(3)]
-    for record in records:
-        one = frames.request(REQUEST_RESPONSE, record.id, metadata=metadata, flags=FOLLOWS)
-        await peer.send(one)
+    records = [await peer.request(REQUEST_RESPONSE, "echo", flags=FOLLOWS) for _ in range(3)]
     await peer.cancel(records[2])
     for piece in (b"a", b"b", b"c"):
         flags = NEXT if piece == b"c" else NEXT | FOLLOWS
@@ -83,21 +71,14 @@ async def wire31_carries_payloads_longer_than_a_frame(context: WireContext) -> N
     peer = await context.connect()
     block = bytes(range(251)) * 4001
     data = (block * (context.profile.largest // len(block) + 1))[: context.profile.largest]
-    record = peer.new_stream(REQUEST_RESPONSE)
     step = 256 * 1024
     pieces = [data[at : at + step] for at in range(0, len(data), step)]
-    metadata = context.metadata("echo")
-    first = frames.request(
-        REQUEST_RESPONSE, record.id, data=pieces[0], metadata=metadata, flags=FOLLOWS
-    )
-    await peer.flood([first])
+    record = await peer.request(REQUEST_RESPONSE, "echo", data=pieces[0], flags=FOLLOWS)
     peer.note(f"-> {len(data)} bytes in {len(pieces)} fragments")
-    last = len(pieces) - 1
     await peer.flood(
-        frames.payload(record.id, piece, flags=NEXT if at == last else NEXT | FOLLOWS)
-        for at, piece in enumerate(pieces)
-        if at
+        frames.payload(record.id, piece, flags=NEXT | FOLLOWS) for piece in pieces[1:-1]
     )
+    await peer.flood([frames.payload(record.id, pieces[-1])])
     within = max(context.timeouts.response, 10.0)
     await peer.wait_until(lambda: bool(record.end), within)
     if record.end == "error":
@@ -111,9 +92,7 @@ async def wire31_carries_payloads_longer_than_a_frame(context: WireContext) -> N
 @connected_law("echo")
 async def wire32_bounds_the_size_of_reassembly(peer: PeerConnection) -> None:
     """The fragments of one request amount to 160 MiB, unless it is refused."""
-    record = peer.new_stream(REQUEST_RESPONSE)
-    metadata = peer.context.metadata("echo")
-    await peer.send(frames.request(REQUEST_RESPONSE, record.id, metadata=metadata, flags=FOLLOWS))
+    record = await peer.request(REQUEST_RESPONSE, "echo", flags=FOLLOWS)
     piece = frames.payload(record.id, bytes(MIB), flags=NEXT | FOLLOWS)
     for _ in range(160):
         await peer.flood([piece])
@@ -127,9 +106,7 @@ async def wire32_bounds_the_size_of_reassembly(peer: PeerConnection) -> None:
 @connected_law("echo")
 async def wire32_bounds_empty_fragments(peer: PeerConnection) -> None:
     """One request has 10 000 empty fragments."""
-    record = peer.new_stream(REQUEST_RESPONSE)
-    metadata = peer.context.metadata("echo")
-    await peer.send(frames.request(REQUEST_RESPONSE, record.id, metadata=metadata, flags=FOLLOWS))
+    record = await peer.request(REQUEST_RESPONSE, "echo", flags=FOLLOWS)
     empty = frames.payload(record.id, flags=NEXT | FOLLOWS)
     await peer.flood(empty for _ in range(10_000))
     if not await peer.wait_until(lambda: bool(record.end) or peer.is_closed):
@@ -139,39 +116,27 @@ async def wire32_bounds_empty_fragments(peer: PeerConnection) -> None:
 @connected_law("echo")
 async def wire32_bounds_incomplete_requests(peer: PeerConnection) -> None:
     """Only the first fragments of 5000 requests are sent."""
-    metadata = peer.context.metadata("echo")
-
-    def first_fragments() -> Iterator[bytes]:
-        for _ in range(5000):
-            record = peer.new_stream(REQUEST_RESPONSE)
-            yield frames.request(
-                REQUEST_RESPONSE, record.id, data=b"x", metadata=metadata, flags=FOLLOWS
-            )
-
-    await peer.flood(first_fragments())
-    if not await peer.wait_until(
-        lambda: peer.is_closed or any(each.end == "error" for each in peer.streams.values())
-    ):
+    if not await _is_refused(peer, 5000, "echo", FOLLOWS):
         raise peer.violation("5000 incomplete requests were accepted")
 
 
-@wire_law("never")
-async def wire33_bounds_open_streams(context: WireContext) -> None:
+@connected_law("never")
+async def wire33_bounds_open_streams(peer: PeerConnection) -> None:
     """20 000 requests remain open."""
-    peer = await context.connect()
-    metadata = context.metadata("never")
-
-    def requests() -> Iterator[bytes]:
-        for _ in range(20_000):
-            yield frames.request(
-                REQUEST_RESPONSE, peer.new_stream(REQUEST_RESPONSE).id, metadata=metadata
-            )
-
-    await peer.flood(requests())
-    if not await peer.wait_until(
-        lambda: peer.is_closed or any(each.end == "error" for each in peer.streams.values())
-    ):
+    if not await _is_refused(peer, 20_000, "never", 0):
         raise peer.violation("20 000 streams of one connection are open")
+
+
+async def _is_refused(peer: PeerConnection, count: int, route: str, flags: int) -> bool:
+    """Whether one of many requests fails, or the connection is closed."""
+    metadata, kind = peer.context.metadata(route), REQUEST_RESPONSE
+    await peer.flood(
+        frames.request(kind, peer.new_stream(kind).id, data=b"x", metadata=metadata, flags=flags)
+        for _ in range(count)
+    )
+    return await peer.wait_until(
+        lambda: peer.is_closed or any(each.end == "error" for each in peer.streams.values())
+    )
 
 
 # -- silence and floods ----------------------------------------------------------------------------
