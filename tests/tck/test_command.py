@@ -36,7 +36,7 @@ def started(*arguments: str, folder: Path = ROOT, **variables: str) -> subproces
     return subprocess.Popen(
         [sys.executable, "-m", "reactive_aio.tck", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

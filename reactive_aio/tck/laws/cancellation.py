@@ -23,12 +23,12 @@ async def spec108_stops_after_cancel(context: LawContext) -> None:
     n = _long(context)
 
     async def inside(kind: type[Recorder]) -> None:
-        recorder = await context.watch(await context.publisher(n), kind, UNBOUNDED, cancel_at(2))
+        recorder = await context.watch(n, kind, UNBOUNDED, cancel_at(2))
         await recorder.wait_for_elements(2)
         await require_stop(context, recorder, n - 2)
 
     async def between(kind: type[Recorder], demand: int) -> None:
-        recorder = await context.watch(await context.publisher(n), kind, demand)
+        recorder = await context.watch(n, kind, demand)
         await recorder.wait_for_elements(1)  # the awaited signal has not ended yet
         left = n - recorder.received
         recorder.cancel()
@@ -45,8 +45,7 @@ async def spec108_infinite_stops_after_cancel(context: LawContext) -> None:
     """An endless stream with unbounded demand stops after cancel inside on_next."""
 
     async def inside(kind: type[Recorder]) -> None:
-        publisher = await context.create("infinite_publisher")
-        recorder = await context.watch(publisher, kind, UNBOUNDED, cancel_at(3))
+        recorder = await context.watch("infinite_publisher", kind, UNBOUNDED, cancel_at(3))
         await recorder.wait_for_elements(3)
         await require_stop(context, recorder)
 
@@ -58,7 +57,7 @@ async def spec108_cancel_triggers_no_signal(context: LawContext) -> None:
     """After cancel while no signal is under way, no signal follows, not even a terminal one."""
 
     async def idle(n: int, requested: int) -> None:
-        recorder = await context.watch(await context.publisher(n), initial=requested)
+        recorder = await context.watch(n, initial=requested)
         await take_and_settle(context, recorder, requested)
         recorder.cancel()
         await context.settle()
@@ -71,7 +70,7 @@ async def spec108_cancel_triggers_no_signal(context: LawContext) -> None:
 @law("publisher", elements=20)
 async def spec312_cancel_stops_the_publisher(context: LawContext) -> None:
     """After cancel with demand left the signals stop, and a later request has no effect."""
-    recorder = await context.watch(await context.publisher(20))
+    recorder = await context.watch(20)
     recorder.request(10)
     recorder.request(5)
     await recorder.wait_for_elements(1)
@@ -93,9 +92,7 @@ async def spec305_cancels_from_another_thread(context: LawContext) -> None:
     """cancel() may be called from any thread; the signals soon stop."""
 
     async def idle() -> None:
-        recorder = await take_and_settle(
-            context, await context.watch(await context.publisher(5), initial=2), 2
-        )
+        recorder = await take_and_settle(context, await context.watch(5, initial=2), 2)
         await asyncio.to_thread(recorder.cancel)
         await context.settle()
         recorder.request(3)
@@ -105,7 +102,7 @@ async def spec305_cancels_from_another_thread(context: LawContext) -> None:
 
     async def busy() -> None:
         n = _long(context)
-        recorder = await context.watch(await context.publisher(n), initial=10)
+        recorder = await context.watch(n, initial=10)
         await recorder.wait_for_elements(1)
         await asyncio.to_thread(recorder.cancel)
         await require_stop(context, recorder)
@@ -124,9 +121,7 @@ async def spec306_ignores_requests_after_cancel(context: LawContext) -> None:
     """Requests after cancel() have no effect, valid or not."""
 
     async def cancelled(before: int) -> None:
-        recorder = await take_and_settle(
-            context, await context.watch(await context.publisher(5), initial=before), before
-        )
+        recorder = await take_and_settle(context, await context.watch(5, initial=before), before)
         recorder.cancel()
         for n in (1, 3, UNBOUNDED, 0, -1):
             recorder.request(n)
@@ -142,9 +137,7 @@ async def spec307_ignores_repeated_cancel(context: LawContext) -> None:
     """cancel() after cancel() has no effect and does not raise."""
 
     async def cancelled(before: int) -> None:
-        recorder = await take_and_settle(
-            context, await context.watch(await context.publisher(5), initial=before), before
-        )
+        recorder = await take_and_settle(context, await context.watch(5, initial=before), before)
         for _ in range(3):
             recorder.cancel()
         await context.settle()
@@ -162,7 +155,7 @@ async def spec315_cancel_returns_normally(context: LawContext) -> None:
 
     async def inside(kind: type[Recorder], signal: str) -> None:
         cancels = with_hook(kind, signal, lambda recorder: recorder.cancel())
-        recorder = await context.watch(await context.publisher(3), cancels, 2)
+        recorder = await context.watch(3, cancels, 2)
         if signal == "on_error":
             recorder.request(-1)
         else:

@@ -16,7 +16,7 @@ async def spec101_sends_no_more_than_requested(context: LawContext) -> None:
     """No element without demand, one for request(1), three for 1 and 2, then no more."""
 
     async def counts(kind: type[Recorder]) -> None:
-        recorder = await context.watch(await context.publisher(5), kind)
+        recorder = await context.watch(5, kind)
         await context.settle()
         for requests, total in (((1,), 1), ((1, 2), 4)):
             for n in requests:
@@ -33,7 +33,7 @@ async def spec101_sends_no_more_than_requested(context: LawContext) -> None:
 async def spec101_infinite_sends_no_more_than_requested(context: LawContext) -> None:
     """Three elements of an endless stream are requested, then two more."""
     for kind in context.recorder_types:
-        recorder = await context.watch(await context.create("infinite_publisher"), kind, 3)
+        recorder = await context.watch("infinite_publisher", kind, 3)
         await recorder.wait_for_elements(3)
         await context.settle()
         recorder.request(2)
@@ -50,7 +50,7 @@ async def spec207_takes_calls_from_changing_threads(context: LawContext) -> None
 
     The publisher is idle when the other thread requests, which must wake it in the right way.
     """
-    recorder = await context.watch(await context.publisher(6))
+    recorder = await context.watch(6)
     with context.checking_thread_calls("2.7"):
         for pair in (1, 2, 3):
             recorder.request(1)
@@ -69,7 +69,7 @@ async def spec301_takes_requests_outside_of_signals(context: LawContext) -> None
         recorder.request(1)
 
     for kind in context.recorder_types:
-        recorder = await context.watch(await context.publisher(6), kind)
+        recorder = await context.watch(6, kind)
         loop.call_soon(recorder.request, 1)
         await recorder.wait_for_elements(1, "3.1")
         loop.call_later(0.0001, recorder.request, 1)
@@ -93,12 +93,9 @@ async def spec302_takes_requests_inside_signals(context: LawContext) -> None:
 
     for kind in context.recorder_types:
         requesting = with_hook(kind, "on_subscribe", three)
-        recorder = await context.watch(
-            await context.publisher(6), requesting, on_element=request_one_more
-        )
+        recorder = await context.watch(6, requesting, on_element=request_one_more)
         await recorder.wait_for_elements(6, "3.2")
-        what = f"requests inside signals: {safe_repr(recorder.error)}"
-        recorder.require(recorder.error is None, what)
+        recorder.require_no_error("requests inside signals")
         if context.candidate.completes:
             await recorder.wait_for_end("3.2")
             recorder.require_completed("requests inside signals")
@@ -114,7 +111,7 @@ async def spec302_infinite_takes_requests_inside_signals(context: LawContext) ->
         enough(recorder, element)
 
     for kind in context.recorder_types:
-        recorder = await context.watch(await context.create("infinite_publisher"), kind, 3, more)
+        recorder = await context.watch("infinite_publisher", kind, 3, more)
         await recorder.wait_for_elements(50, "3.2")
 
 
@@ -126,7 +123,7 @@ async def spec308_adds_requests_up(context: LawContext) -> None:
     """Requests in one turn of the loop add up."""
     watched: list[Recorder] = []
     for requests in ((1, 2), (2, 1), (1, 1, 1)):
-        recorder = await context.watch(await context.publisher(5))
+        recorder = await context.watch(5)
         for n in requests:
             recorder.request(n)
         await recorder.wait_for_elements(3, "3.8")
@@ -154,7 +151,7 @@ async def spec309_refuses_a_negative_number(context: LawContext) -> None:
 
 async def _still_fails_after_a_valid_request(context: LawContext) -> None:
     """A valid request immediately after an invalid one does not undo it."""
-    recorder = await context.watch(await context.publisher(10))
+    recorder = await context.watch(10)
     recorder.request(-1)
     recorder.request(1)
     what = "request(-1) was not answered, as request(1) followed at once"
@@ -163,7 +160,7 @@ async def _still_fails_after_a_valid_request(context: LawContext) -> None:
 
 
 async def _refuses(context: LawContext, n: int, before: int) -> None:
-    recorder = await context.watch(await context.publisher(10), initial=before)
+    recorder = await context.watch(10, initial=before)
     await recorder.wait_for_elements(before)
     recorder.request(n)
     await recorder.wait_until(lambda: recorder.is_terminated, f"request({n}) was not answered")
@@ -178,7 +175,7 @@ async def _refuses(context: LawContext, n: int, before: int) -> None:
 @law("publisher", elements=10, strength=Strength.SHOULD)
 async def spec309_names_the_problem(context: LawContext) -> None:
     """The error after request(-1) names rule 3.9 or says that the request is not positive."""
-    recorder = await context.watch(await context.publisher(10))
+    recorder = await context.watch(10)
     recorder.request(-1)
     await recorder.wait_until(lambda: recorder.is_terminated, "request(-1) was not answered")
     text = str(recorder.error)
@@ -218,7 +215,7 @@ async def spec317_takes_more_than_the_largest_demand(context: LawContext) -> Non
             recorder.cancel()
 
     for kind in context.recorder_types:
-        recorder = await context.watch(await context.publisher(12), kind, 1, more)
+        recorder = await context.watch(12, kind, 1, more)
         what = "demand beyond 2**63-1, and not all elements came"
         await recorder.wait_for_elements_or_end(11, what)
         what = f"demand beyond 2**63-1 made it fail: {recorder.error}"
@@ -226,13 +223,12 @@ async def spec317_takes_more_than_the_largest_demand(context: LawContext) -> Non
 
 
 async def _takes(context: LawContext, requests: tuple[int, ...]) -> None:
-    recorder = await context.watch(await context.publisher(3))
+    recorder = await context.watch(3)
     for n in requests:
         recorder.request(n)
     what = f"{requests} were requested, and not all of 3 elements came"
     await recorder.wait_for_elements_or_end(3, what)
-    what = f"a demand of {requests} made it fail: {safe_repr(recorder.error)}"
-    recorder.require(recorder.error is None, what)
+    recorder.require_no_error(f"a demand of {requests} made it fail")
     recorder.require(recorder.received == 3, what)
     if context.candidate.completes:
         await recorder.wait_for_end("3.17")
@@ -248,7 +244,7 @@ async def spec316_request_returns_normally(context: LawContext) -> None:
 
     async def inside(kind: type[Recorder], signal: str, n: int) -> None:
         requesting = with_hook(kind, signal, lambda recorder: recorder.request(n))
-        recorder = await context.watch(await context.publisher(3), requesting, 2)
+        recorder = await context.watch(3, requesting, 2)
         recorder.request(2)
         if n < 1:  # triggers on_error if that signal has not come yet
             recorder.request(n)
@@ -265,7 +261,7 @@ async def spec316_request_returns_normally(context: LawContext) -> None:
         )
     )
 
-    recorder = await context.watch(await context.publisher(3))
+    recorder = await context.watch(3)
     recorder.cancel()
     for n in (1, 0, -1, UNBOUNDED):
         recorder.request(n)

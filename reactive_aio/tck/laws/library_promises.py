@@ -117,12 +117,10 @@ async def library2_stops_immediately_after_cancel(context: LawContext) -> None:
     watched: list[Recorder] = []
     for kind in context.recorder_types:
         cancels = with_hook(kind, "on_subscribe", lambda recorder: recorder.cancel())
-        watched.append(await context.watch(await context.publisher(5), cancels, 0))
-        watched.append(
-            await context.watch(await context.publisher(20), kind, UNBOUNDED, cancel_at(2))
-        )
+        watched.append(await context.watch(5, cancels, 0))
+        watched.append(await context.watch(20, kind, UNBOUNDED, cancel_at(2)))
         for demand in (1, 10):
-            recorder = await context.watch(await context.publisher(20), kind, demand)
+            recorder = await context.watch(20, kind, demand)
             await recorder.wait_for_elements(1)  # the awaited signal has not ended yet
             recorder.cancel()
             watched.append(recorder)
@@ -207,7 +205,7 @@ async def library4_keeps_context_variables(context: LawContext) -> None:
         for signal in ("on_subscribe", "on_next", "on_complete"):
             watching = with_hook(watching, signal, _note_variable(signal, found))
         _VARIABLE.set("as subscribed")
-        recorder = await context.watch(await context.publisher(6), watching)
+        recorder = await context.watch(6, watching)
         _VARIABLE.set("set later")
         recorder.request(1)
         await recorder.wait_for_elements(1)
@@ -233,7 +231,7 @@ async def _use(context: LawContext) -> list[Recorder]:
     watched: list[Recorder] = []
     for kind in context.recorder_types:
         for initial in (0, 2, UNBOUNDED):
-            recorder = await context.watch(await context.publisher(5), kind, initial)
+            recorder = await context.watch(5, kind, initial)
             await recorder.wait_for_elements(min(initial, 5))
             if initial == UNBOUNDED and context.candidate.completes:
                 await recorder.wait_for_end()

@@ -31,7 +31,7 @@ async def _require_quick(context: LawContext, measure: Measurement) -> None:
 
 async def _request(context: LawContext, heartbeat: Heartbeat) -> tuple[Recorder, float, str]:
     """Request before the first element, between elements, and after the end."""
-    recorder = await context.watch(await context.publisher(5))
+    recorder = await context.watch(5)
     took = 0.0
     for total in (1, 2, 4, 5, 6):
         took = max(took, heartbeat.during(partial(recorder.request, total - recorder.requested)))
@@ -56,9 +56,7 @@ async def _longest_turn(context: LawContext, heartbeat: Heartbeat) -> tuple[Reco
         if heartbeat.since(began) > 2 * context.timeouts.max_block:
             recorder.cancel()
 
-    recorder = await context.watch(
-        await context.create("infinite_publisher"), on_element=cancel_late
-    )
+    recorder = await context.watch("infinite_publisher", on_element=cancel_late)
     began = heartbeat.now()
     took = heartbeat.during(partial(recorder.request, UNBOUNDED))
     for _ in range(20):
@@ -81,7 +79,7 @@ async def _cancel(context: LawContext, heartbeat: Heartbeat) -> tuple[Recorder, 
     """Cancel before any request, between elements with demand left, and repeatedly."""
     longest, slowest = 0.0, None
     for initial in (0, 1, 3):
-        recorder = await context.watch(await context.publisher(5), initial=initial)
+        recorder = await context.watch(5, initial=initial)
         await recorder.wait_for_elements(min(initial, 1))
         took = heartbeat.during(recorder.cancel)
         took = max(took, heartbeat.during(recorder.cancel))

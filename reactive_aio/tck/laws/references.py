@@ -108,7 +108,7 @@ async def library7_releases_the_subscriber_after_failure(context: LawContext) ->
 async def library9_stays_alive_while_elements_are_requested(context: LawContext) -> None:
     """Requested elements come even if the caller keeps neither publisher nor subscription."""
     for kind in context.recorder_types:
-        elements = (await context.watch(await context.publisher(3), kind, UNBOUNDED)).elements
+        elements = (await context.watch(3, kind, UNBOUNDED)).elements
         loop = asyncio.get_running_loop()
         deadline, pause = loop.time() + context.timeouts.response, 0.0
         while len(elements) < 3:
@@ -156,9 +156,7 @@ async def library7_releases_the_elements(context: LawContext) -> None:
 async def _used_subscription(
     context: LawContext, first: int, n: int
 ) -> tuple[Subscription, "list[weakref.ref[Any]]"]:
-    recorder = await context.watch(
-        await context.publisher(3 if n == 3 else 5), _WeakRecorder, first
-    )
+    recorder = await context.watch(3 if n == 3 else 5, _WeakRecorder, first)
     await recorder.wait_for_elements(n)
     if recorder in recorder.elements:
         raise NotJudged("the elements do not support weak references")

@@ -24,7 +24,7 @@ async def setup_makes_a_stream_of_three(context: LawContext) -> None:
 
 
 async def _exactly(context: LawContext, n: int) -> None:
-    recorder = await context.watch(await context.publisher(n))
+    recorder = await context.watch(n)
     for count in range(1, n + 1):
         recorder.request(1)
         await recorder.wait_for_elements(count, SETUP)
@@ -44,7 +44,7 @@ async def setup_can_make_max_elements(context: LawContext) -> None:
     context.require(limit >= 0, f"max_elements is {limit}")
     if limit > MANY:
         return
-    recorder = await context.watch(await context.publisher(limit), initial=UNBOUNDED)
+    recorder = await context.watch(limit, initial=UNBOUNDED)
     await recorder.wait_for_elements(limit, SETUP)
 
 

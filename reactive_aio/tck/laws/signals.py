@@ -20,7 +20,7 @@ SLOW: Final = (1, 2, 3, 7)
 async def spec102_completes_with_less_than_requested(context: LawContext) -> None:
     """Three elements exist and ten are requested: three elements come, then completion."""
     for kind in context.recorder_types:
-        recorder = await context.watch(await context.publisher(3), kind, 10)
+        recorder = await context.watch(3, kind, 10)
         await recorder.wait_for_elements(3, "1.2")
         await recorder.wait_for_end("1.2")
         recorder.require_completed("it failed instead of completing")
@@ -52,9 +52,7 @@ async def spec103_signals_one_at_a_time(context: LawContext) -> None:
     """Two threads never send signals at the same time, for several patterns of demand."""
     with _fast_thread_switches():
         for initial in (1, 5, UNBOUNDED):
-            recorder = await context.watch(
-                await context.publisher(10), initial=initial, on_element=_request_slowly
-            )
+            recorder = await context.watch(10, initial=initial, on_element=_request_slowly)
             await recorder.wait_for_elements(10, "1.3")
             if context.candidate.completes:
                 await recorder.wait_for_end("1.3")
@@ -66,13 +64,11 @@ async def spec103_does_not_overlap_awaited_signals(context: LawContext) -> None:
     if not context.candidate.awaits_signals:
         raise NotJudged("the candidate does not await signals")
     for initial, on_element in ((UNBOUNDED, None), (2, request_one_more)):
-        recorder = await context.watch(
-            await context.publisher(8), AsyncRecorder, initial, on_element
-        )
+        recorder = await context.watch(8, AsyncRecorder, initial, on_element)
         await recorder.wait_for_elements(8, "1.3")
         if context.candidate.completes:
             await recorder.wait_for_end("1.3")
-    recorder = await context.watch(await context.publisher(8), AsyncRecorder)
+    recorder = await context.watch(8, AsyncRecorder)
     for _ in range(8):
         # While a signal is being awaited.
         recorder.request(1)
@@ -84,7 +80,7 @@ async def spec103_does_not_overlap_awaited_signals(context: LawContext) -> None:
 async def spec103_does_not_overlap_its_failure(context: LawContext) -> None:
     """on_error begins after the signal before it has ended."""
     for kind in context.recorder_types:
-        recorder = await context.watch(await context.create("failing_publisher"), kind, UNBOUNDED)
+        recorder = await context.watch("failing_publisher", kind, UNBOUNDED)
         await recorder.wait_for_end("1.4")
         await context.settle()
 
@@ -96,7 +92,7 @@ async def spec103_does_not_overlap_its_failure(context: LawContext) -> None:
 async def spec104_signals_its_failure(context: LawContext) -> None:
     """A publisher that fails sends on_error once, with an exception."""
     for kind in context.recorder_types:
-        recorder = await context.watch(await context.create("failing_publisher"), kind)
+        recorder = await context.watch("failing_publisher", kind)
         if not recorder.is_terminated:
             recorder.request(UNBOUNDED)
         await recorder.wait_for_end("1.4")
@@ -108,7 +104,7 @@ async def spec105_completes_a_finite_stream(context: LawContext) -> None:
     """on_complete follows the last element, at the latest when one more element is requested."""
 
     async def completes(n: int, kind: type[Recorder]) -> None:
-        recorder = await context.watch(await context.publisher(n), kind, n)
+        recorder = await context.watch(n, kind, n)
         await recorder.wait_for_elements(n)
         await context.settle()
         if not recorder.is_terminated:
@@ -125,7 +121,7 @@ async def spec105_completes_a_finite_stream(context: LawContext) -> None:
 async def spec105_completes_an_empty_stream(context: LawContext) -> None:
     """publisher(0) completes without an element, at the latest when one is requested."""
     for kind in context.recorder_types:
-        recorder = await context.watch(await context.publisher(0), kind)
+        recorder = await context.watch(0, kind)
         if not recorder.is_terminated:
             recorder.request(1)
         await recorder.wait_for_end("1.5")
@@ -139,7 +135,7 @@ async def spec106_counts_as_cancelled_after_its_end(context: LawContext) -> None
     """After on_complete calls of request, valid or not, and cancel have no effect."""
 
     async def ends(kind: type[Recorder], n: int) -> None:
-        recorder = await context.watch(await context.publisher(n), kind, n + 1)
+        recorder = await context.watch(n, kind, n + 1)
         await recorder.wait_for_end("1.5")
         await _require_no_effect(context, recorder)
 
@@ -151,7 +147,7 @@ async def spec106_counts_as_cancelled_after_its_failure(context: LawContext) -> 
     """After on_error calls of request, valid or not, and cancel have no effect."""
 
     async def fails(kind: type[Recorder]) -> None:
-        recorder = await context.watch(await context.create("failing_publisher"), kind, UNBOUNDED)
+        recorder = await context.watch("failing_publisher", kind, UNBOUNDED)
         await recorder.wait_for_end("1.4")
         await _require_no_effect(context, recorder)
 
@@ -174,7 +170,7 @@ async def spec107_is_silent_after_its_end(context: LawContext) -> None:
     """Neither a second terminal signal nor an element follows on_complete on further requests."""
 
     async def ends(n: int) -> None:
-        recorder = await context.watch(await context.publisher(n), initial=10)
+        recorder = await context.watch(n, initial=10)
         await recorder.wait_for_end()
         recorder.request(10)
         await require_stop(context, recorder)
@@ -185,7 +181,7 @@ async def spec107_is_silent_after_its_end(context: LawContext) -> None:
 @law("failing_publisher")
 async def spec107_is_silent_after_its_failure(context: LawContext) -> None:
     """Neither a second terminal signal nor an element follows on_error on further requests."""
-    recorder = await context.watch(await context.create("failing_publisher"), initial=UNBOUNDED)
+    recorder = await context.watch("failing_publisher", initial=UNBOUNDED)
     await recorder.wait_for_end("1.4")
     recorder.request(10)
     await context.settle()
@@ -199,7 +195,7 @@ async def spec107_is_silent_after_its_failure(context: LawContext) -> None:
 @law("publisher", elements=3, strength=Strength.MAY)
 async def spec310_sends_inside_request(context: LawContext) -> None:
     """request may send elements before it returns, at most those requested."""
-    recorder = await context.watch(await context.publisher(3))
+    recorder = await context.watch(3)
     recorder.request(2)
     came = recorder.received
     await recorder.wait_for_elements(2)
@@ -209,7 +205,7 @@ async def spec310_sends_inside_request(context: LawContext) -> None:
 @law("publisher", elements=1, completes=True, strength=Strength.MAY)
 async def spec311_ends_inside_request(context: LawContext) -> None:
     """request may send the terminal signal before it returns."""
-    recorder = await context.watch(await context.publisher(1))
+    recorder = await context.watch(1)
     recorder.request(2)
     ended = recorder.is_terminated
     await recorder.wait_for_end()

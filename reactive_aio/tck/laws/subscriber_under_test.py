@@ -214,9 +214,8 @@ class SubscriberUnderTest:
         await self.context.settle()
         if self.probe is not None:
             reported: list[Any] = self.probe.elements if signal == "on_next" else self.probe.errors
-            self.upstream.require(
-                None not in reported, f"{signal}(None) was passed on to the probe"
-            )
+            what = f"{signal}(None) was passed on to the probe"
+            self.upstream.require(None not in reported, what)
         what = f"{signal}(None) returned normally; it must raise TypeError"
         self.upstream.require(error is not None, what)
         what = f"{signal}(None) raised {safe_repr(error)}; it must raise TypeError"

@@ -81,12 +81,18 @@ class LawContext:
 
     async def watch(
         self,
-        publisher: Publisher[Any],
+        source: Publisher[Any] | int | str,
         kind: type[Recorder] = Recorder,
         initial: int = 0,
         on_element: OnElement | None = None,
     ) -> Recorder:
-        """Subscribe a new recorder, and wait for on_subscribe, which may come later (1.9)."""
+        """Subscribe a new recorder, and wait for on_subscribe, which may come later (1.9).
+
+        *source* is a publisher, the length of a new one, or the factory of one.
+        """
+        if isinstance(source, int):
+            source = await self.publisher(source)
+        publisher = await self.create(source) if isinstance(source, str) else source
         return await self.subscribe(publisher, self.track(kind(self, initial, on_element)))
 
     def track(self, recorder: Recorder) -> Recorder:

@@ -138,6 +138,10 @@ class Recorder(Participant):
         """The error of the first terminal signal, if it is one."""
         return self.terminals[0] if self.terminals else None
 
+    def require_no_error(self, before: str) -> None:
+        """Require that it has not failed; *before* begins the message."""
+        self.require(self.error is None, f"{before}: {safe_repr(self.error)}")
+
     def require_completed(self, before: str, rule: str = "") -> None:
         """Require completion, not failure; *before* begins the message."""
         self.require(self.is_completed, f"{before}: {safe_repr(self.error)}", rule)
