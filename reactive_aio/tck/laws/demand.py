@@ -181,11 +181,7 @@ async def spec309_names_the_problem(context: LawContext) -> None:
     text = str(recorder.error)
     is_named = any(
         words in text
-        for words in (
-            "3.9",
-            "non-positive subscription request",
-            "negative subscription request",
-        )
+        for words in ("3.9", "non-positive subscription request", "negative subscription request")
     )
     recorder.require(is_named, f"the answer does not say what was wrong: {safe_repr(text)}")
 

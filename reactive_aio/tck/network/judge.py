@@ -76,10 +76,7 @@ class NetworkJudge:
     """Why the server accepts no more connections; empty while it does."""
 
     async def run(
-        self,
-        name: str,
-        laws: list[Law],
-        on_start: Callable[[int, int, str], object] | None = None,
+        self, name: str, laws: list[Law], on_start: Callable[[int, int, str], object] | None = None
     ) -> Report:
         """The verdicts of *laws*."""
         why = await self._start_or_connect()

@@ -5,6 +5,7 @@ import itertools
 import ssl
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import RuleViolation
@@ -25,39 +26,34 @@ class ServerUnreachable(Exception):
     """The server accepts no connection, or does not answer."""
 
 
+@dataclass
 class WireContext:
     """Opens connections for one law, about *rule*, and holds what they recorded."""
 
-    def __init__(
-        self,
-        address: ServerAddress,
-        profile: ServerProfile,
-        timeouts: Timeouts,
-        tls: ssl.SSLContext | None = None,
-        rule: str = "",
-    ) -> None:
-        self.address = address
-        self.profile = profile
-        self.timeouts = timeouts
-        self.rule = rule
-        self.has_timed_out = False
-        self.journals: list[Journal] = []
-        self._tls = tls
-        self._peers: list[PeerConnection] = []
+    address: ServerAddress
+    profile: ServerProfile
+    timeouts: Timeouts
+    tls: ssl.SSLContext | None = None
+    rule: str = ""
+    has_timed_out: bool = False
+    peers: list["PeerConnection"] = field(default_factory=list["PeerConnection"])
+
+    @property
+    def journals(self) -> list[Journal]:
+        return [peer.journal for peer in self.peers]
 
     async def connect_without_setup(self) -> "PeerConnection":
         """A new connection on which no frame has been sent."""
-        journal = Journal(f"connection {len(self._peers) + 1}")
-        self.journals.append(journal)
+        journal = Journal(f"connection {len(self.peers) + 1}")
         try:
             transport = await asyncio.wait_for(
-                open_transport(self.address, self._tls), self.timeouts.response
+                open_transport(self.address, self.tls), self.timeouts.response
             )
         except (OSError, EOFError, TimeoutError) as error:
             why = str(error) or "it took too long"
             raise ServerUnreachable(f"no connection: {why}") from error
         peer = PeerConnection(self, transport, journal)
-        self._peers.append(peer)
+        self.peers.append(peer)
         return peer
 
     async def connect(self, **options: Any) -> "PeerConnection":
@@ -90,12 +86,12 @@ class WireContext:
         return frames.composite((number, item))
 
     async def close(self) -> None:
-        for peer in self._peers:
+        for peer in self.peers:
             await peer.close()
 
     def first_fault(self) -> RuleViolation | None:
         """The first fault of the server on any connection, whatever the law is about."""
-        return next((fault for peer in self._peers for fault in peer.faults), None)
+        return next((fault for peer in self.peers for fault in peer.faults), None)
 
 
 class PeerConnection:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 import traceback
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -24,47 +24,43 @@ _KIT: Final = str(Path(__file__).parents[1])
 _FRAMES: Final = 12
 
 
+@dataclass
 class Judge:
     """Judges one candidate in one role, law by law."""
 
-    def __init__(self, candidate: Candidate, role: str, timeouts: Timeouts) -> None:
-        self._candidate = candidate
-        self._role = role
-        self._timeouts = timeouts
-        self._context: LawContext | None = None
-
-    @property
-    def timeouts(self) -> Timeouts:
-        """The timeouts of the next law: reduced after the candidate has hung."""
-        return self._timeouts
+    candidate: Candidate
+    role: str
+    timeouts: Timeouts
+    """The timeouts of the next law: reduced after the candidate has hung."""
+    _context: LawContext | None = None
 
     def judge(self, law: Law) -> Verdict:
         """Judge by *law*, on a loop of its own in a thread of its own."""
-        why = why_not_applicable(self._candidate, law)
+        why = why_not_applicable(self.candidate, law)
         if why:
-            return Verdict.of(law, self._role, Outcome.NOT_JUDGED, why)
+            return Verdict.of(law, self.role, Outcome.NOT_JUDGED, why)
         self._context = None
         began = time.perf_counter()
         watchdog = Watchdog(lambda: self._run(law), self._loop, self._current_call)
-        watchdog.run(self._timeouts, f"tck {law.name}")
+        watchdog.run(self.timeouts, f"tck {law.name}")
         verdict = self._conclude(law, watchdog)
         self._reduce_timeouts(watchdog)
         return replace(verdict, seconds=time.perf_counter() - began)
 
     def _loop(self) -> asyncio.AbstractEventLoop:
-        if self._candidate.virtual_time:
+        if self.candidate.virtual_time:
             return VirtualTimeLoop()
-        return (self._candidate.loop or asyncio.new_event_loop)()
+        return (self.candidate.loop or asyncio.new_event_loop)()
 
     def _current_call(self) -> str:
         return self._context.current_call if self._context is not None else ""
 
     async def _run(self, law: Law) -> None:
-        timeouts = self._timeouts
+        timeouts = self.timeouts
         if law.strength is Strength.MAY:
             # The signal is optional, so the wait for it is short.
             timeouts = replace(timeouts, response=min(timeouts.response, timeouts.reduced_response))
-        self._context = context = LawContext(self._candidate, timeouts, law.rule)
+        self._context = context = LawContext(self.candidate, timeouts, law.rule)
         try:
             await law.scenario(context)
         except GeneratorExit:  # the loop is closed, and nothing can be awaited
@@ -88,11 +84,11 @@ class Judge:
             fault = context.faults[0]
             return self._failure(law, fault.rule or law.rule, fault.what)
         if isinstance(error, NotJudged):
-            return Verdict.of(law, self._role, Outcome.NOT_JUDGED, str(error))
+            return Verdict.of(law, self.role, Outcome.NOT_JUDGED, str(error))
         if error is not None:
             verdict = self._failure(law, law.rule, f"{safe_repr(error)} came out of the candidate")
             return replace(verdict, stack=_traceback(error))
-        return Verdict.of(law, self._role, Outcome.PASS)
+        return Verdict.of(law, self.role, Outcome.PASS)
 
     def _stopped(self, law: Law, watchdog: Watchdog) -> Verdict:
         inside = f" inside {watchdog.stopped_call}" if watchdog.stopped_call else ""
@@ -104,9 +100,9 @@ class Judge:
     def _failure(self, law: Law, rule: str, why: str) -> Verdict:
         if law.strength is Strength.MAY and rule == law.rule:
             return Verdict.of(
-                law, self._role, Outcome.NOT_JUDGED, f"optional, and not offered: {why}"
+                law, self.role, Outcome.NOT_JUDGED, f"optional, and not offered: {why}"
             )
-        verdict = Verdict.of(law, self._role, Outcome.FAIL, f"rule {rule}: {why}")
+        verdict = Verdict.of(law, self.role, Outcome.FAIL, f"rule {rule}: {why}")
         if rule != law.rule and rule in RULES:
             # Another rule is broken, and its strength counts.
             verdict = replace(verdict, strength=RULES[rule].strength)
@@ -119,15 +115,15 @@ class Judge:
 
     def _reduce_timeouts(self, watchdog: Watchdog) -> None:
         """After a candidate has hung once, the next laws wait less."""
-        timeouts = self._timeouts
+        timeouts = self.timeouts
         context = self._context
         # A law of a MAY has shorter timeouts of its own: its timing out proves nothing.
         if context is not None and context.has_timed_out and context.timeouts is timeouts:
             response = min(timeouts.response, timeouts.reduced_response)
-            self._timeouts = timeouts = replace(timeouts, response=response)
+            self.timeouts = timeouts = replace(timeouts, response=response)
         if watchdog.stop_reason:
             stall = min(timeouts.stall, REDUCED_STALL)
-            self._timeouts = replace(timeouts, stall=stall, law=min(timeouts.law, 4 * stall))
+            self.timeouts = replace(timeouts, stall=stall, law=min(timeouts.law, 4 * stall))
 
 
 def why_not_applicable(candidate: Candidate, law: Law) -> str:

@@ -14,8 +14,9 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Coroutine, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,28 +37,25 @@ _one_at_a_time: Final = threading.Lock()
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
+@dataclass
 class Watchdog:
     """One run of *work*; its attributes then say how the run ended."""
 
-    def __init__(
-        self,
-        work: Work,
-        loop: Callable[[], asyncio.AbstractEventLoop],
-        current_call: Callable[[], str] = str,
-    ) -> None:
-        self._work = work
-        self._make_loop = loop
-        self._current_call = current_call
-        self.error: BaseException | None = None
-        """The exception that the work raised."""
-        self.stop_reason: str = ""
-        """Why the work was stopped; empty if it was not."""
-        self.stack: str = ""
-        """The calls of the work when it was stopped."""
-        self.stopped_call: str = ""
-        """The candidate's function that had been called then."""
-        self.is_abandoned: bool = False
-        """Whether the work could not be stopped, and continues."""
+    work: Work
+    make_loop: Callable[[], asyncio.AbstractEventLoop]
+    current_call: Callable[[], str] = str
+    error: BaseException | None = None
+    """The exception that the work raised."""
+    stop_reason: str = ""
+    """Why the work was stopped; empty if it was not."""
+    stack: str = ""
+    """The calls of the work when it was stopped."""
+    stopped_call: str = ""
+    """The candidate's function that had been called then."""
+    is_abandoned: bool = False
+    """Whether the work could not be stopped, and continues."""
+
+    def __post_init__(self) -> None:
         self._turns = 0
         self._is_done = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -83,14 +81,14 @@ class Watchdog:
     def _run(self) -> None:
         try:
             with asyncio.Runner(loop_factory=self._new_loop) as runner:
-                runner.run(self._work())
+                runner.run(self.work())
         except BaseException as error:
             self.error = error
         finally:
             self._is_done.set()
 
     def _new_loop(self) -> asyncio.AbstractEventLoop:
-        self._loop = loop = self._make_loop()
+        self._loop = loop = self.make_loop()
         if isinstance(loop, asyncio.BaseEventLoop):
             self._count_turns(loop)
         else:
@@ -133,7 +131,7 @@ class Watchdog:
                 self.stop_reason = f"there was no end after {timeouts.law:g} s"
             if self.stop_reason:
                 break
-        self.stack, self.stopped_call = _innermost_calls(thread), self._current_call()
+        self.stack, self.stopped_call = _innermost_calls(thread), self.current_call()
         self.is_abandoned = not self._stop(thread)
 
     def _wait_until_done(self, thread: threading.Thread) -> bool:
@@ -160,14 +158,8 @@ class Watchdog:
         """An idle loop has no turns; once awake it has one, in which an exception takes effect."""
         loop = self._loop
         if loop is not None and not loop.is_closed():
-            try:
-                loop.call_soon_threadsafe(_do_nothing)
-            except RuntimeError:  # closed in the meantime
-                return
-
-
-def _do_nothing() -> None:
-    """Wakes the loop up."""
+            with suppress(RuntimeError):  # closed in the meantime
+                loop.call_soon_threadsafe(lambda: None)
 
 
 @contextmanager

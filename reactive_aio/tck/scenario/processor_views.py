@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from inspect import isawaitable
 from typing import Any, Final
 
 from ...spec import Publisher, Subscriber, Subscription
-from ..candidate import Candidate
+from ..candidate import FACTORIES, Candidate
 from ..whitebox import WhiteboxProbe
 
 BUFFER_SIZE: Final = 16
@@ -53,15 +53,8 @@ def processor_as_subscriber(candidate: Candidate) -> Candidate:
             processor.subscribe(ProbedSubscriber(probe))
         return processor  # type: ignore[no-any-return]
 
-    return replace(
-        candidate,
-        publisher=None,
-        failing_publisher=None,
-        infinite_publisher=None,
-        closing_publisher=None,
-        subscriber=None,
-        whitebox_subscriber=whitebox_subscriber,
-    )
+    others: dict[str, Any] = dict.fromkeys(set(FACTORIES) - {"processor", "whitebox_subscriber"})
+    return replace(candidate, whitebox_subscriber=whitebox_subscriber, **others)
 
 
 async def _new_processor(candidate: Candidate) -> Any:
@@ -101,6 +94,7 @@ class ProbedSubscriber:
         self._probe.register_on_complete()
 
 
+@dataclass
 class Source:
     """A conforming publisher of *count* elements that ends with *error*, if it is given.
 
@@ -108,12 +102,9 @@ class Source:
     is something to send.
     """
 
-    def __init__(
-        self, count: float, element: Callable[[int], Any], error: BaseException | None = None
-    ) -> None:
-        self.count = count
-        self.element = element
-        self.error = error
+    count: float
+    element: Callable[[int], Any]
+    error: BaseException | None = None
 
     def subscribe(self, subscriber: Subscriber[Any], /) -> None:
         _SourceSubscription(self, subscriber).wake()
@@ -166,26 +157,17 @@ class _SourceSubscription:
             await self._signal("on_subscribe", self)
         while self._subscriber is not None:
             if self._sent >= self._source.count:
-                await self._terminate()
+                error = self._source.error
+                await (self._signal("on_error", error) if error else self._signal("on_complete"))
+                self._subscriber = None
             elif not self._demand:
                 return
             else:
-                await self._send_element()
-
-    async def _send_element(self) -> None:
-        self._demand -= 1
-        self._sent += 1
-        await self._signal("on_next", self._source.element(self._sent - 1))
-        if not self._sent % BATCH:
-            await asyncio.sleep(0)
-
-    async def _terminate(self) -> None:
-        error = self._source.error
-        if error is None:
-            await self._signal("on_complete")
-        else:
-            await self._signal("on_error", error)
-        self._subscriber = None
+                self._demand -= 1
+                self._sent += 1
+                await self._signal("on_next", self._source.element(self._sent - 1))
+                if not self._sent % BATCH:
+                    await asyncio.sleep(0)
 
     async def _signal(self, name: str, *args: Any) -> None:
         returned = getattr(self._subscriber, name)(*args)
