@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -209,7 +209,6 @@ class Supervisor:
         self._timeouts = self.job.timeouts
         self._plan: list[list[str]] | None = None
         self._current: int | None = None
-        self._death: str = ""
 
     def run(self) -> Report:
         """Judge; every law that was selected gets a verdict."""
@@ -220,13 +219,8 @@ class Supervisor:
             while self._plan is None or self._done < len(self._plan):
                 self._current = None
                 begin = self._done
-                job = replace(
-                    self.job,
-                    begin=begin,
-                    timeouts=self._timeouts,
-                    stacks=stacks,
-                    separator=separator,
-                )
+                job = replace(self.job, begin=begin, timeouts=self._timeouts)
+                job = replace(job, stacks=stacks, separator=separator)
                 self._run_worker(job, early_deaths)
                 early_deaths = early_deaths + 1 if self._done == begin else 0
         return self.report
@@ -238,28 +232,20 @@ class Supervisor:
     def _run_worker(self, job: Job, early_deaths: int) -> None:
         """Have one worker judge as many laws as it can."""
         worker = _Worker(job, self.show_output)
+        patience = silence = START_TIMEOUT
         try:
-            for message in self._messages(worker):
-                self._handle(message, worker)
-            if self._death:
-                self._handle_death(worker, self._death, job.begin, early_deaths)
+            while True:
+                received = worker.receive(patience, silence)
+                if isinstance(received, str):
+                    self._handle_death(worker, received, job.begin, early_deaths)
+                    return
+                self._handle(received, worker)
+                if "done" in received or received.get("needs_restart"):
+                    return
+                patience = _after_watchdog(self._timeouts.law)
+                silence = _after_watchdog(self._timeouts.stall)
         finally:
             worker.kill()
-
-    def _messages(self, worker: _Worker) -> Iterator[dict[str, Any]]:
-        """All messages until the end; sets `_death` if the worker did not end as planned."""
-        self._death = ""
-        patience = silence = START_TIMEOUT
-        while True:
-            received = worker.receive(patience, silence)
-            if isinstance(received, str):
-                self._death = received
-                return
-            yield received
-            if "done" in received or received.get("needs_restart"):
-                return
-            patience = _after_watchdog(self._timeouts.law)
-            silence = _after_watchdog(self._timeouts.stall)
 
     def _handle(self, message: dict[str, Any], worker: _Worker) -> None:
         if "invalid" in message:
@@ -270,18 +256,14 @@ class Supervisor:
             if not self._plan:
                 raise UsageError("no law of the selected rules applies to the candidate")
         elif "begins" in message:
-            self._current = message["begins"]
-            self._announce(message["begins"])
+            self._current = number = message["begins"]
+            if self.on_start is not None and self._plan is not None:
+                self.on_start(number + 1, len(self._plan), self._plan[number][1])
         elif "verdict" in message:
             self._current = None
             self._timeouts = Timeouts(**message["timeouts"])
             data = {**message["verdict"], "output": worker.output()}
             self.report.verdicts.append(Verdict.from_json(data))
-
-    def _announce(self, number: int) -> None:
-        if self.on_start is not None and self._plan is not None:
-            _, law = self._plan[number]
-            self.on_start(number + 1, len(self._plan), law)
 
     def _handle_death(self, worker: _Worker, why: str, begin: int, early_deaths: int) -> None:
         """Give the current law a verdict that says how the worker died."""

@@ -162,11 +162,11 @@ def _run(job: Job, pipe: SupervisorPipe) -> None:
         judge = judges.setdefault(role, Judge(view, role, job.timeouts))
         verdict = judge.judge(law)
         _print_separator(job)
-        is_last_here = number + 1 < len(plan) and _is_abandoned(law.name)
-        pipe.send(
-            verdict=verdict.to_json(), timeouts=asdict(judge.timeouts), needs_restart=is_last_here
-        )
-        if is_last_here:
+        # A candidate that cannot be stopped continues in its thread.
+        is_abandoned = any(each.name == f"tck {law.name}" for each in threading.enumerate())
+        ends = number + 1 < len(plan) and is_abandoned
+        pipe.send(verdict=verdict.to_json(), timeouts=asdict(judge.timeouts), needs_restart=ends)
+        if ends:
             return
     pipe.send(done=True)
 
@@ -177,11 +177,6 @@ def _print_separator(job: Job) -> None:
         sys.stderr.flush()
     with suppress(OSError):
         os.write(2, job.separator.encode())
-
-
-def _is_abandoned(law: str) -> bool:
-    """Whether the candidate could not be stopped: the next law needs a new process."""
-    return any(thread.name == f"tck {law}" for thread in threading.enumerate())
 
 
 def main() -> None:

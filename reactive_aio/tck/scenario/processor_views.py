@@ -158,7 +158,8 @@ class _SourceSubscription:
         while self._subscriber is not None:
             if self._sent >= self._source.count:
                 error = self._source.error
-                await (self._signal("on_error", error) if error else self._signal("on_complete"))
+                end = ("on_complete",) if error is None else ("on_error", error)
+                await self._signal(*end)
                 self._subscriber = None
             elif not self._demand:
                 return
