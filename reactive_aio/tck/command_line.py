@@ -23,7 +23,6 @@ _TIMEOUTS: Final = {
 
 
 def positive_integer(text: str) -> int:
-    """The type of an option that counts."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
@@ -31,7 +30,6 @@ def positive_integer(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """The type of an option that is a duration."""
     number = float(text)
     if not 0 <= number < float("inf"):
         raise argparse.ArgumentTypeError(f"must be a number of seconds, got {text}")
@@ -63,7 +61,6 @@ def add_timeout_options(parser: argparse.ArgumentParser, defaults: Timeouts, *na
 
 
 def chosen_timeouts(options: argparse.Namespace) -> Timeouts:
-    """The timeouts on the command line."""
     given = {name: value for name, value in vars(options).items() if name.startswith("timeout_")}
     return Timeouts(**{name.removeprefix("timeout_"): value for name, value in given.items()})
 
@@ -91,6 +88,5 @@ def print_report(
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Write *lines* to standard output."""
     for line in lines:
         sys.stdout.write(f"{line}\n")

@@ -74,12 +74,10 @@ def law(
 
 
 def first_line(scenario: object) -> str:
-    """The first line of a docstring."""
     return (scenario.__doc__ or "").strip().partition("\n")[0]
 
 
 def rule_of(name: str) -> str:
-    """The rule in the name of a law."""
     prefix = name.partition("_")[0]
     if prefix == SETUP:
         return SETUP

@@ -180,7 +180,6 @@ class Factory(pytest.Collector):
         return _SharedJudge()
 
     def collect(self) -> "Iterable[LawItem]":
-        """One item for each law."""
         from .candidate import InvalidCandidate, load_candidate
 
         try:

@@ -8,7 +8,6 @@ from ..scenario.recorder import AsyncRecorder, OnElement, Recorder
 
 
 def request_one_more(recorder: Recorder, _element: object) -> None:
-    """Request one more element inside on_next."""
     recorder.request(1)
 
 

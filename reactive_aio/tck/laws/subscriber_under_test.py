@@ -43,7 +43,6 @@ class SubscriberUnderTest:
         return 0 if self.probe is None else len(self.probe.elements)
 
     async def start(self) -> "SubscriberUnderTest":
-        """Send on_subscribe."""
         await self.upstream.on_subscribe()
         probe = self.probe
         if probe is not None:
@@ -68,7 +67,6 @@ class SubscriberUnderTest:
             await self._call("trigger_request()", "2.1", lambda: trigger(self.upstream.subscriber))
 
     async def command(self, name: str, *args: int) -> None:
-        """Call a method of the puppet."""
         assert self.probe is not None
         puppet: Any = self.probe.puppet
         await self._call(f"the puppet's {name}()", "2.13", lambda: getattr(puppet, name)(*args))

@@ -89,8 +89,8 @@ def resume(token: bytes, received: int = 0, available: int = 0) -> bytes:
     return frame(0, RESUME, 0, content)
 
 
-def keepalive(data: bytes = b"", *, respond: bool = True, position: int = 0) -> bytes:
-    return frame(0, KEEPALIVE, RESPOND if respond else 0, _U64.pack(position) + data)
+def keepalive(data: bytes = b"", *, respond: bool = True) -> bytes:
+    return frame(0, KEEPALIVE, RESPOND if respond else 0, _U64.pack(0) + data)
 
 
 def request(
@@ -102,7 +102,7 @@ def request(
     metadata: bytes | None = None,
     flags: int = 0,
 ) -> bytes:
-    """A request of any kind; *n* is written where there is a address for it."""
+    """A request of any kind; *n* is written if the kind has one."""
     flag, content = body(data, metadata)
     first = _U32.pack(n) if kind in (REQUEST_STREAM, REQUEST_CHANNEL) else b""
     return frame(stream, kind, flags | flag, first + content)
@@ -135,13 +135,11 @@ def composite(*items: tuple[int, bytes]) -> bytes:
 
 
 def routing(route: str) -> tuple[int, bytes]:
-    """A metadata item that names a route."""
     encoded = route.encode()
     return _ROUTING, bytes((len(encoded),)) + encoded
 
 
 def simple_auth(user: str, password: str) -> tuple[int, bytes]:
-    """A metadata item with a name and a password."""
     name = user.encode()
     return _AUTHENTICATION, b"\x80" + len(name).to_bytes(2, "big") + name + password.encode()
 

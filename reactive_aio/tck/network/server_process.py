@@ -64,7 +64,6 @@ class ServerProcess:
         return f"it ended with status {status}; its last output: {output!r}"
 
     def stop(self) -> None:
-        """Kill it, if it runs."""
         process, self._process = self._process, None
         if process is None:
             return

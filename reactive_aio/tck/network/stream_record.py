@@ -23,7 +23,6 @@ class StreamRecord:
     kind: int
     requested: int
     elements: list[bytes] = field(default_factory=list[bytes])
-    metadata: list[bytes | None] = field(default_factory=list[bytes | None])
     end: str = ""
     """``complete`` or ``error``, when the peer has terminated the stream."""
     code: int = 0
@@ -36,7 +35,6 @@ class StreamRecord:
     is_cancelled_by_peer: bool = False
     """Whether the peer has sent CANCEL on a channel."""
     _data: bytes | None = None
-    _metadata: bytes | None = None
     _is_element: bool = False
 
     def receive(self, frame: ParsedFrame) -> Fault | None:
@@ -54,9 +52,8 @@ class StreamRecord:
         if self.is_cancelled:
             self.frames_after_cancel += 1
             return None
-        return self._receive_error(frame) if frame.kind == ERROR else self._receive_payload(frame)
-
-    def _receive_error(self, frame: ParsedFrame) -> Fault | None:
+        if frame.kind == PAYLOAD:
+            return self._receive_payload(frame)
         self.end, self.code = "error", frame.number
         if not is_stream_code(frame.number):
             return "N.26", f"a stream failed by {frame}, which is not a code of streams"
@@ -65,31 +62,23 @@ class StreamRecord:
     def _receive_payload(self, frame: ParsedFrame) -> Fault | None:
         if self._data is None and not (frame.is_next or frame.is_complete or frame.has_follows):
             return "N.12", "a PAYLOAD that is neither NEXT nor COMPLETE"
-        # Metadata precedes data in the fragments of an element.
-        if frame.metadata is not None:
-            if self._data:
-                return "N.30", "metadata came in a fragment after data"
-            self._metadata = (self._metadata or b"") + frame.metadata
-        self._is_element = self._is_element or frame.is_next
-        self._data = (self._data or b"") + frame.data
+        if frame.metadata is not None and self._data:
+            # Metadata precedes data in the fragments of an element.
+            return "N.30", "metadata came in a fragment after data"
+        data, is_element = (self._data or b"") + frame.data, self._is_element or frame.is_next
         if frame.has_follows:
+            self._data, self._is_element = data, is_element
             return None
-        data, metadata, is_element = self._data, self._metadata, self._is_element
-        self._data, self._metadata, self._is_element = None, None, False
+        self._data, self._is_element = None, False
         if frame.is_complete:
             self.end = "complete"
         if not is_element:
             return None
         self.elements.append(data)
-        self.metadata.append(metadata)
-        return self._check_demand(frame)
-
-    def _check_demand(self, frame: ParsedFrame) -> Fault | None:
         if self.kind == REQUEST_RESPONSE:
             if not frame.is_complete:
                 self.end = "complete"
                 return "N.20", "the answer is not COMPLETE"
         elif len(self.elements) > self.requested:
-            what = f"{self.requested} were requested in all, {len(self.elements)} came"
-            return "N.14", what
+            return "N.14", f"{self.requested} were requested in all, {len(self.elements)} came"
         return None

@@ -234,7 +234,6 @@ class PeerConnection:
         return is_alive and await self.ping()
 
     async def wait_for_close(self, within: float | None = None) -> bool:
-        """Wait until the server closes the connection."""
         await self.wait_until(lambda: False, within)
         return self.is_closed
 
@@ -250,7 +249,6 @@ class PeerConnection:
         return RuleViolation(rule, what)
 
     async def require_alive(self, after: str) -> None:
-        """Require that the connection still works."""
         if not await self.settle():
             why = self.last_error() or (
                 "it was closed" if self.is_closed else "KEEPALIVE was not answered"
@@ -271,7 +269,6 @@ class PeerConnection:
             raise self.violation(what)
 
     def last_error(self) -> ParsedFrame | None:
-        """The last ERROR on stream 0."""
         return next(
             (each for each in reversed(self.connection_frames) if each.kind == frames.ERROR), None
         )

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 
 class Outcome(Enum):
-    """The possible outcomes of a law."""
-
     PASS = "pass"
     FAIL = "FAIL"
     NOT_JUDGED = "not judged"
@@ -50,7 +48,6 @@ class Verdict:
 
     @classmethod
     def of(cls, law: "Law", role: str, outcome: Outcome, why: str = "") -> "Verdict":
-        """The verdict of *law*."""
         return cls(law.name, role, law.rule, law.strength, law.text, outcome, why)
 
     def to_json(self) -> dict[str, Any]:
@@ -85,7 +82,6 @@ class Report:
     verdicts: list[Verdict] = field(default_factory=list[Verdict])
 
     def having(self, outcome: Outcome) -> list[Verdict]:
-        """The verdicts of one outcome."""
         return [verdict for verdict in self.verdicts if verdict.outcome is outcome]
 
     @property

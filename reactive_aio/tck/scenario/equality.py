@@ -35,10 +35,8 @@ def _is_comparable(one: object, other: object) -> bool:
 
 
 def all_same(some: Sequence[object], others: Sequence[object]) -> bool:
-    """Whether the elements are pairwise the same."""
     return len(some) == len(others) and all(map(same, some, others))
 
 
 def all_alike(some: Sequence[object], others: Sequence[object]) -> bool:
-    """Whether the elements are pairwise alike."""
     return len(some) == len(others) and all(map(alike, some, others))

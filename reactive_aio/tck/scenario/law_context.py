@@ -69,7 +69,6 @@ class LawContext:
         return made
 
     async def publisher(self, n: int) -> Publisher[Any]:
-        """A publisher of *n* elements."""
         made: Publisher[Any] = await self.create("publisher", n)
         return made
 
@@ -191,7 +190,6 @@ class LawContext:
 
     # -- waiting ----------------------------------------------------------------------------------
     async def turn(self) -> None:
-        """One turn of the loop."""
         await asyncio.sleep(0)
 
     async def wait_until(

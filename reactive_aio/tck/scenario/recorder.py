@@ -159,7 +159,6 @@ class Recorder(Participant):
         await self.wait_until(lambda: self.is_terminated or self.received >= count, what, rule)
 
     async def wait_for_end(self, rule: str = "1.5") -> None:
-        """Wait for the terminal signal."""
         await self.wait_until(lambda: self.is_terminated, "no terminal signal came", rule)
 
     # -- the subscriber ---------------------------------------------------------------------------

@@ -88,7 +88,6 @@ class Upstream(Participant):
 
     # -- calls of the subscriber ------------------------------------------------------------------
     def receive_request(self, n: int) -> None:
-        """The subscriber has called request(n)."""
         self.journal.note(Kind.REQUEST, n)
         with self._checked_call(f"request({n!r})"):
             if not _is_positive(n):
@@ -106,7 +105,6 @@ class Upstream(Participant):
                     self._is_in_on_request = False
 
     def receive_cancel(self) -> None:
-        """The subscriber has called cancel()."""
         self.journal.note(Kind.CANCEL)
         with self._checked_call("cancel()"):
             self.cancel_calls += 1
@@ -228,7 +226,6 @@ class Upstream(Participant):
                 self.record_fault("2.13", what)
 
     def next_element(self) -> Any:
-        """The element to send now."""
         return self.context.candidate.element(self.sent)
 
     # -- waiting ----------------------------------------------------------------------------------
@@ -260,7 +257,6 @@ class Upstream(Participant):
             raise NotJudged("the operator does not subscribe before something is requested")
 
     async def wait_for_cancel(self, what: str, rule: str = "") -> None:
-        """Wait until the subscriber has called cancel()."""
         await self.wait_until(lambda: self.cancel_calls, what, rule)
 
 
