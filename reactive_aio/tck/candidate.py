@@ -4,7 +4,7 @@ import asyncio
 import importlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ..spec import Processor, Publisher, Subscriber
 from ..testing.safe_repr import safe_repr
@@ -24,6 +24,11 @@ FACTORIES: Final = (
 """The fields of which at least one must be given."""
 
 
+T = TypeVar("T")
+Made: TypeAlias = T | Awaitable[T]
+"""What a factory returns."""
+
+
 class InvalidCandidate(ValueError):
     """The candidate cannot be judged as it is given; the message names the remedy."""
 
@@ -37,23 +42,19 @@ class Candidate:
     """
 
     name: str = "the candidate"
-    publisher: Callable[[int], Publisher[Any] | Awaitable[Publisher[Any]]] | None = None
+    publisher: Callable[[int], Made[Publisher[Any]]] | None = None
     """``publisher(n)`` sends exactly *n* elements, for *n* from 0 to `max_elements`."""
-    failing_publisher: Callable[[], Publisher[Any] | Awaitable[Publisher[Any]]] | None = None
+    failing_publisher: Callable[[], Made[Publisher[Any]]] | None = None
     """Sends on_subscribe and then fails, at once or after some elements."""
-    infinite_publisher: Callable[[], Publisher[Any] | Awaitable[Publisher[Any]]] | None = None
+    infinite_publisher: Callable[[], Made[Publisher[Any]]] | None = None
     """Never ends."""
-    closing_publisher: (
-        Callable[[int, Callable[[], None]], Publisher[Any] | Awaitable[Publisher[Any]]] | None
-    ) = None
+    closing_publisher: Callable[[int, Callable[[], None]], Made[Publisher[Any]]] | None = None
     """``closing_publisher(n, closed)`` calls *closed* when it releases its resources."""
-    subscriber: Callable[[], Subscriber[Any] | Awaitable[Subscriber[Any]]] | None = None
+    subscriber: Callable[[], Made[Subscriber[Any]]] | None = None
     """For the black-box laws, which observe only what the subscriber requests."""
-    whitebox_subscriber: (
-        Callable[[WhiteboxProbe], Subscriber[Any] | Awaitable[Subscriber[Any]]] | None
-    ) = None
+    whitebox_subscriber: Callable[[WhiteboxProbe], Made[Subscriber[Any]]] | None = None
     """For the white-box laws: reports its signals to the probe and accepts commands."""
-    processor: Callable[[int], Processor[Any, Any] | Awaitable[Processor[Any, Any]]] | None = None
+    processor: Callable[[int], Made[Processor[Any, Any]]] | None = None
     """``processor(buffer_size)`` passes its elements on unchanged."""
 
     element: Callable[[int], Any] = field(default=int)

@@ -256,7 +256,8 @@ class Supervisor:
             if not self._plan:
                 raise UsageError("no law of the selected rules applies to the candidate")
         elif "begins" in message:
-            self._current = number = message["begins"]
+            number: int = message["begins"]
+            self._current = number
             if self.on_start is not None and self._plan is not None:
                 self.on_start(number + 1, len(self._plan), self._plan[number][1])
         elif "verdict" in message:

@@ -158,8 +158,10 @@ class _SourceSubscription:
         while self._subscriber is not None:
             if self._sent >= self._source.count:
                 error = self._source.error
-                end = ("on_complete",) if error is None else ("on_error", error)
-                await self._signal(*end)
+                if error is None:
+                    await self._signal("on_complete")
+                else:
+                    await self._signal("on_error", error)
                 self._subscriber = None
             elif not self._demand:
                 return
