@@ -1,6 +1,6 @@
 """Laws: scenarios that a candidate passes or fails, or that do not apply to it."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -46,6 +46,10 @@ class Law:
     """The tests of the JVM's kit with the same meaning."""
     is_slow: bool = False
     """Whether a law of the wire mostly waits until the server loses patience."""
+
+    def is_selected(self, rules: Collection[str]) -> bool:
+        """Whether it or its rule is among *rules*; every law is if there are none."""
+        return not rules or self.rule in rules or self.name in rules
 
 
 def law(

@@ -161,15 +161,12 @@ def pytest_make_collect_report(
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     report = yield
     if isinstance(collector, pytest.Session) and report.passed:
-        factories = [_new_factory(collector, each) for each in _factories(collector.config)]
-        report.result = [*(report.result or []), *factories]
+        make: Any = Factory  # from_parent passes its arguments on untyped
+        report.result = list(report.result or [])
+        for where in _factories(collector.config):
+            nodeid = f"{NAME}::{where}"
+            report.result.append(make.from_parent(collector, name=where, nodeid=nodeid))
     return report
-
-
-def _new_factory(session: pytest.Session, where: str) -> "Factory":
-    make: Any = Factory  # from_parent passes its arguments on untyped
-    found: Factory = make.from_parent(session, name=where, nodeid=f"{NAME}::{where}")
-    return found
 
 
 class Factory(pytest.Collector):

@@ -56,11 +56,7 @@ def check_server(
 def select_laws(rules: Iterable[str]) -> list[Law]:
     """The laws of some rules (``N.14``), or of those names; all if there are no *rules*."""
     selected = set(rules)
-    return [
-        law
-        for law in WIRE_LAWS.values()
-        if not selected or law.rule in selected or law.name in selected
-    ]
+    return [law for law in WIRE_LAWS.values() if law.is_selected(selected)]
 
 
 @dataclass

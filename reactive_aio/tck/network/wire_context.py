@@ -320,9 +320,7 @@ class PeerConnection:
 
     async def close(self) -> None:
         self.transport.close()
-        self._reader.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._reader
+        await self.stop_reading()
 
 
 def _names(codes: tuple[int, ...]) -> str:

@@ -36,11 +36,7 @@ def cases(candidate: Candidate, rules: Iterable[str] = ()) -> list[Case]:
     A rule is named by its number, ``"1.3"``; the name of a law selects that law alone.
     """
     selected = set(rules)
-    return [
-        case
-        for case in _cases(candidate)
-        if not selected or case.law.rule in selected or case.law.name in selected
-    ]
+    return [case for case in _cases(candidate) if case.law.is_selected(selected)]
 
 
 def _cases(candidate: Candidate) -> Iterator[Case]:
