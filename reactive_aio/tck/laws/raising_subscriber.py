@@ -9,11 +9,15 @@ from ..scenario.recorder import UNBOUNDED, Recorder
 from .steps import with_hook
 
 
+class _SubscriberError(Exception):
+    """The error that the subscriber raises."""
+
+
 async def _watch_raising(
     context: LawContext, factory: str, signal: str, kind: type[Recorder]
 ) -> tuple[Recorder, BaseException]:
     """A recorder that has requested everything and raises in *signal*, and what it raises."""
-    error = RuntimeError(f"raised in {signal}")
+    error = _SubscriberError(f"raised in {signal}")
 
     def fail(_recorder: Recorder) -> None:
         raise error
