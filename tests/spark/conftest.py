@@ -42,7 +42,8 @@ def quiet_connect_client() -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
-    session = local_session("reactive_aio tests", cores=2, quick=True, config=FAST)
+    # The workers of pytest-xdist keep all processors busy: a lower priority would starve the JVM.
+    session = local_session("reactive_aio tests", cores=2, quick=True, niceness=0, config=FAST)
     yield session
     session.stop()
 
