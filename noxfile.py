@@ -191,7 +191,7 @@ class Room:
         self.session.run(self.python, "-m", module, *arguments, external=True)
 
     def run_all(self, *commands: list[str]) -> None:
-        """Run each, even if one before it failed: all that is wrong is told at once."""
+        """Run each, even if one before it failed: every failure is shown at once."""
         failed: list[str] = []
         for command in commands:
             try:
@@ -241,7 +241,7 @@ def types(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def layers(session: nox.Session) -> None:
-    """Who may import whom."""
+    """Check which module may import which."""
     room = Room(session, "checks").install("layers")
     room.program("lint-imports", "--no-cache", *session.posargs)
 
@@ -325,7 +325,7 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def fuzz(session: nox.Session) -> None:
-    """Any bytes a peer may send, guided by coverage. `-- seconds seed`; a minute if not told."""
+    """Any bytes a peer may send, guided by coverage. `-- seconds seed`; a minute by default."""
     room = Room(session, "work").install("test", "fuzz", "demo", extras="all")
     room.run("tests.rsocket.fuzz", *session.posargs)
 
