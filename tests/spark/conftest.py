@@ -41,9 +41,16 @@ def quiet_connect_client() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> "Iterator[SparkSession]":
-    # The workers of pytest-xdist keep all processors busy: a lower priority would starve the JVM.
-    session = local_session("reactive_aio tests", cores=2, quick=True, niceness=0, config=FAST)
+def niceness() -> int:
+    """The workers of pytest-xdist keep all processors busy: the default would starve the JVM."""
+    return 1
+
+
+@pytest.fixture(scope="session")
+def spark(niceness: int) -> "Iterator[SparkSession]":
+    session = local_session(
+        "reactive_aio tests", cores=2, quick=True, niceness=niceness, config=FAST
+    )
     yield session
     session.stop()
 

@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 from contextlib import suppress
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,7 @@ def test_the_jvm_is_not_slowed_down_by_default() -> None:
 
 @pytest.mark.spark
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such priorities")
-def test_the_priority_of_the_jvm_is_lowered(spark: "SparkSession") -> None:
+def test_the_priority_of_the_jvm_is_lowered(spark: "SparkSession", niceness: int) -> None:
     """All of its threads, and those that a job starts now."""
     assert spark.range(9).count() == 9
     process = gateway_process()
@@ -71,7 +72,11 @@ def test_the_priority_of_the_jvm_is_lowered(spark: "SparkSession") -> None:
     for each in [*threads.iterdir()] if threads.exists() else [Path(str(process.pid))]:
         with suppress(ProcessLookupError):  # the thread has ended
             found.append(os.getpriority(os.PRIO_PROCESS, int(each.name)))
-    assert {*found} == {os.getpriority(os.PRIO_PROCESS, 0) + 5}
+    assert {*found} == {os.getpriority(os.PRIO_PROCESS, 0) + niceness}
+
+
+def test_the_priority_is_lowered_by_default() -> None:
+    assert signature(local_session).parameters["niceness"].default > 0
 
 
 @pytest.mark.parametrize("niceness", [-1, True, 2.5])

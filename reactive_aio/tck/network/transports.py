@@ -113,7 +113,7 @@ class WebSocketTransport(Transport):
         while True:
             last, opcode, data = await self._message_frame()
             if opcode == CLOSE:
-                self.close_code = str(int.from_bytes(data[:2], "big")) if data else "1005"
+                self.close_code: str = str(int.from_bytes(data[:2], "big")) if data else "1005"
                 self._writer.write(message(CLOSE, data[:2]))
                 return None
             if opcode == PING:
