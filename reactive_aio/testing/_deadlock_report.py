@@ -13,7 +13,7 @@ import linecache
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import (
@@ -27,8 +27,8 @@ from types import (
 )
 from typing import Any, Final
 
-__all__ = ("await_locations", "describe_task", "frames", "location", "short_path", "suspended",
-           "task_report", "thread_report")  # fmt: skip
+__all__ = ("await_locations", "deadlock_report", "describe_task", "frames", "location",
+           "short_path", "suspended")  # fmt: skip
 
 Task = asyncio.Task[Any]
 
@@ -47,7 +47,21 @@ _CWD: Final = Path.cwd()
 
 
 # -- the report ------------------------------------------------------------------------------------
-def task_report(loop: asyncio.AbstractEventLoop) -> list[str]:
+def deadlock_report(
+    loop: asyncio.AbstractEventLoop, reason: str, title: str, threads: Sequence[threading.Thread]
+) -> str:
+    """Why *loop* is idle forever, its tasks, and *threads* under their *title*."""
+    lines = [
+        f"deadlock at {loop.time():g} s of virtual time: nothing is ready, no timer is set,"
+        f" and {reason}",
+        *_task_report(loop),
+    ]
+    if threads:
+        lines += [title, *_thread_report(threads)]
+    return "\n".join(lines)
+
+
+def _task_report(loop: asyncio.AbstractEventLoop) -> list[str]:
     """The tasks that wait for each other in a cycle, then a paragraph for each task of *loop*."""
     tasks = sorted(
         asyncio.all_tasks(loop), key=lambda task: (len(task.get_name()), task.get_name())
@@ -69,7 +83,7 @@ def await_locations(awaitable: object) -> Iterator[str]:
     return map(location, frames(awaitable))
 
 
-def thread_report(threads: Iterable[threading.Thread]) -> list[str]:
+def _thread_report(threads: Sequence[threading.Thread]) -> list[str]:
     """A paragraph for each of *threads*: its name, and the line of user code that waits."""
     current = sys._current_frames()
     lines: list[str] = []

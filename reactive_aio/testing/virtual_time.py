@@ -29,7 +29,7 @@ from collections.abc import Callable
 from concurrent import futures
 from typing import TypeVar, TypeVarTuple
 
-from ._deadlock_report import task_report, thread_report
+from ._deadlock_report import deadlock_report
 from ._thread_monitor import ThreadMonitor
 
 __all__ = ("Deadlock", "VirtualTimeLoop")
@@ -98,17 +98,9 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         # One descriptor is the loop's own, by which threads wake it.
         if len(self._idle_selector.get_map()) > 1:
             return poll(None)
-        raise Deadlock(self._deadlock_report())
-
-    def _deadlock_report(self) -> str:
-        lines = [
-            f"deadlock at {self._now:g} s of virtual time: nothing is ready, no timer is set,"
-            " and no thread or socket can wake the loop",
-            *task_report(self),
-        ]
-        if parked := self._threads.parked():
-            lines += ["threads that wait for the loop:", *thread_report(parked)]
-        return "\n".join(lines)
+        reason = "no thread or socket can wake the loop"
+        waiting = self._threads.parked()
+        raise Deadlock(deadlock_report(self, reason, "threads that wait for the loop:", waiting))
 
 
 class _IdleSelector(selectors.DefaultSelector):

@@ -1,11 +1,13 @@
 """The search through the orders of a scenario, and the failure that it reports."""
 
 import asyncio
+import dis
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
+from types import CodeType
 from typing import Final
 
-from .relevant_lines import RelevantLines
 from .run import Options, Run, Scenario, paused_garbage_collector, run
 from .script import (
     BETWEEN_STEPS,
@@ -13,6 +15,7 @@ from .script import (
     Choice,
     Departure,
     Departures,
+    Place,
     RandomScript,
     Script,
     format_order,
@@ -23,6 +26,10 @@ from .threads import machine_references
 __all__ = ("Exploration", "NotDeterministic", "ScheduleFailure", "explore", "replay")
 
 _MAX_STEPS_SHOWN: Final = 80
+# These read, change or iterate over a container without naming it.
+_ANY_NAME: Final = ("BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR", "BINARY_SLICE",
+                    "STORE_SLICE", "CONTAINS_OP", "FOR_ITER", "BINARY_OP", "LOAD_DEREF",
+                    "STORE_DEREF")  # fmt: skip
 
 
 class ScheduleFailure(AssertionError):
@@ -107,10 +114,9 @@ def explore(
 
     Raises `ScheduleFailure` for the first order that fails.
     """
-    search = _Search(scenario, package, preemptions, slack, fifo, max_steps)
+    options = Options(_names(package, scenario), preemptions, slack, fifo, max_steps)
     with paused_garbage_collector():
-        search.begin()
-        return search.explore(max_orders, random_orders, seed)
+        return _Search(scenario, options).explore(max_orders, random_orders, seed)
 
 
 def replay(
@@ -128,9 +134,9 @@ def replay(
     """
     departures = parse_order(order)
     preemptions = sum(each.kind == INSIDE_STEP for each in departures)
-    search = _Search(scenario, package, preemptions, slack, fifo, max_steps)
+    options = Options(_names(package, scenario), preemptions, slack, fifo, max_steps)
     with paused_garbage_collector():
-        search.begin()
+        search = _Search(scenario, options)
         outcome = search.run(departures, log=True)
         if outcome.error is not None:
             raise search.failure(outcome)
@@ -139,31 +145,23 @@ def replay(
         return outcome.steps
 
 
+def _names(package: str | tuple[str, ...], scenario: Scenario) -> tuple[str, ...]:
+    return (package,) if isinstance(package, str) else package or (scenario.__module__,)
+
+
 class _Search:
     """The state of one exploration."""
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        package: str | tuple[str, ...],
-        preemptions: int,
-        slack: float,
-        fifo: bool,
-        max_steps: int,
-    ) -> None:
+    def __init__(self, scenario: Scenario, options: Options) -> None:
         if asyncio._get_running_loop() is not None:
             raise RuntimeError("explore() runs a loop of its own, and cannot be called inside one")
-        packages = (package,) if isinstance(package, str) else package or (scenario.__module__,)
-        self._options = Options(packages, preemptions, slack, fifo, max_steps)
+        self._options = options
         self._scenario = scenario
-        self._relevant = RelevantLines()
+        self._relevant = _RelevantLines()
         self._orders = 0
-
-    def begin(self) -> None:
-        """Run once, so that caches and late imports are complete in all later runs."""
-        self._options.machine[:] = machine_references(self._options.packages)
-        self.run(())
-        self._options.machine[:] = machine_references(self._options.packages)
+        options.machine[:] = machine_references(options.packages)
+        self.run(())  # so that caches and late imports are complete in all later runs
+        options.machine[:] = machine_references(options.packages)
 
     def run(self, departures: Departures, *, log: bool = False) -> Run:
         script = Script(departures, preemptions=self._options.preemptions)
@@ -171,51 +169,46 @@ class _Search:
 
     # -- all orders, those with the fewest departures first ----------------------------------------
     def explore(self, max_orders: int, random_orders: int, seed: int) -> Exploration:
-        level = [self._try(())]
-        lines, depth = _count_lines(level[0]), 0
+        first = self._try(())
+        level, depth = [first], 0
         while level and self._orders < max_orders:
-            following: list[_Node] = []
-            is_complete = self._try_next_level(level, following, max_orders)
+            following: list[Script] = []
+            for departures in self._next_level(level):
+                if self._orders >= max_orders:
+                    break
+                following.append(self._try(departures))
+            else:
+                depth += 1
             level = following
-            if not is_complete:
-                break
-            depth += 1
         if not level:
             return Exploration(self._orders, 0, depth, exhaustive=True)
-        self._explore_at_random(random_orders, seed, lines)
+        lines = [each.number for each in first.choices if each.kind == INSIDE_STEP]
+        self._explore_at_random(random_orders, seed, max(lines, default=0))
         return Exploration(self._orders, random_orders, depth, exhaustive=False)
 
-    def _try_next_level(
-        self, level: "list[_Node]", following: "list[_Node]", max_orders: int
-    ) -> bool:
-        """Try each order of *level* with one departure more; False if the budget ran out."""
+    def _next_level(self, level: list[Script]) -> Iterator[Departures]:
+        """The orders of *level*, each with one departure more; only at relevant lines."""
         choices = [
-            (node, choice)
+            (script, choice)
             for kind in (BETWEEN_STEPS, INSIDE_STEP)
-            for node in level
-            for choice in node.choices
+            for script in level
+            for choice in script.choices
             if choice.kind == kind
         ]
-        skipped: list[tuple[_Node, Choice]] = []
         # An irrelevant line may become relevant by the code that the threads run meanwhile.
-        while len(choices) != len(skipped):
-            skipped = []
-            for node, choice in choices:
+        while choices:
+            skipped: list[tuple[Script, Choice]] = []
+            for script, choice in choices:
                 if not self._relevant.includes(choice.place):
-                    skipped.append((node, choice))
+                    skipped.append((script, choice))
                     continue
                 for option in range(1, choice.options):
-                    if self._orders >= max_orders:
-                        return False
-                    departure = Departure(choice.kind, choice.number, option)
-                    following.append(self._try((*node.departures, departure)))
-            choices, skipped = (
-                skipped,
-                [each for each in skipped if not self._relevant.includes(each[1].place)],
-            )
-        return True
+                    yield (*script.taken, Departure(choice.kind, choice.number, option))
+            if len(skipped) == len(choices):
+                break
+            choices = skipped
 
-    def _try(self, departures: Departures) -> "_Node":
+    def _try(self, departures: Departures) -> Script:
         self._orders += 1
         outcome = self.run(departures)
         self._relevant.add_thread_code(outcome.thread_code)
@@ -223,7 +216,7 @@ class _Search:
             raise self.failure(self._reduced(outcome))
         if not outcome.script.is_followed:
             raise NotDeterministic(format_order(departures))
-        return _Node(departures, outcome.script.choices)
+        return outcome.script
 
     def _explore_at_random(self, count: int, seed: int, lines: int) -> None:
         for number in range(count):
@@ -273,18 +266,6 @@ class _Search:
         return f"replay({', '.join(arguments)})"
 
 
-@dataclass(slots=True)
-class _Node:
-    """An order that was run, and its choices, at which other orders depart."""
-
-    departures: Departures
-    choices: list[Choice]
-
-
-def _count_lines(node: _Node) -> int:
-    return max((each.number for each in node.choices if each.kind == INSIDE_STEP), default=0)
-
-
 def _size(departures: "Departures | list[Departure]") -> tuple[int, int]:
     return len(departures), sum(each.option for each in departures)
 
@@ -302,3 +283,54 @@ def _simpler(departures: Departures) -> list[Departures]:
             smaller = Departure(each.kind, each.number, 1)
             found.append((*departures[:index], smaller, *departures[index + 1 :]))
     return found
+
+
+# -- relevant lines --------------------------------------------------------------------------------
+class _RelevantLines:
+    """The lines that may share state with the code that the threads have run.
+
+    A thread that arrives before any other line might as well arrive before the next one. A line is
+    relevant if it mentions a name that the thread's code mentions too, or if it accesses a
+    container, whose elements may have other names there.
+    """
+
+    def __init__(self) -> None:
+        self._thread_names: set[str] = set()
+        self._thread_code: set[CodeType] = set()
+        self._names: dict[CodeType, dict[int, set[str] | None]] = {}
+
+    def add_thread_code(self, code: Iterable[CodeType]) -> None:
+        for each in code:
+            if each not in self._thread_code:
+                self._thread_code.add(each)
+                self._thread_names |= {*each.co_names, *each.co_freevars, *each.co_cellvars}
+
+    def includes(self, place: Place | None) -> bool:
+        """Whether it makes a difference to arrive before *place*; None is between two steps."""
+        if place is None:
+            return True
+        code, line = place
+        names = self._names.get(code)
+        if names is None:
+            names = self._names[code] = _names_by_line(code)
+        mentioned = names.get(line, None)
+        return mentioned is None or not mentioned.isdisjoint(self._thread_names)
+
+
+def _names_by_line(code: CodeType) -> dict[int, set[str] | None]:
+    """The names that each line mentions; None for a line that may access any object."""
+    starts: dict[int, int] = {}
+    for first, last, line in code.co_lines():
+        if line is not None:
+            starts.update((offset, line) for offset in range(first, last, 2))
+    names: dict[int, set[str] | None] = {line: set() for line in starts.values()}
+    for instruction in dis.get_instructions(code):
+        line = starts.get(instruction.offset)
+        if line is None:
+            continue
+        mentioned = names[line]
+        if instruction.opname in _ANY_NAME:
+            names[line] = None
+        elif mentioned is not None and isinstance(instruction.argval, str):
+            mentioned.add(instruction.argval)
+    return names

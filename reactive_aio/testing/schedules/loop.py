@@ -8,16 +8,15 @@ times keep their order. Everything else may run in any order, and threads may ar
 
 import asyncio
 import heapq
-import sys
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from contextvars import Context
+from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
 from typing import Any, Final, TypeVar, TypeVarTuple
-from weakref import WeakSet
 
-from .._deadlock_report import task_report, thread_report
+from .._deadlock_report import deadlock_report
 from ..virtual_time import Deadlock
 from .script import Script
 from .threads import ScheduledThread, ThreadScheduler
@@ -34,21 +33,17 @@ class StepLimitExceeded(RuntimeError):
     """A run took more steps than it may."""
 
 
+@dataclass(slots=True, eq=False)
 class ReadyCallback:
     """A callback that is ready to run, and what must run before it."""
 
-    __slots__ = ("actor", "after", "handle", "number", "parent")
-
-    def __init__(
-        self, handle: asyncio.Handle, actor: object, parent: int, number: int, after: int
-    ) -> None:
-        self.handle: asyncio.Handle = handle
-        self.actor: object = actor
-        self.parent: int = parent
-        """The number of the step that scheduled it; negative for a thread."""
-        self.number: int = number
-        self.after: int = after
-        """Ready callbacks with a smaller number run before it; 0 unless it is a timer's."""
+    handle: asyncio.Handle
+    actor: object
+    parent: int
+    """The number of the step that scheduled it; negative for a thread."""
+    number: int
+    after: int
+    """Ready callbacks with a smaller number run before it; 0 unless it is a timer's."""
 
     @property
     def is_timer(self) -> bool:
@@ -63,12 +58,17 @@ def actor_of(callback: object, default: object) -> object:
     return default if owner is None or isinstance(owner, ModuleType | Context) else owner
 
 
-class ScheduleLoop(asyncio.AbstractEventLoop):
+class ScheduleLoop(asyncio.BaseEventLoop):
     """A loop without sockets and without a wall clock, which follows a script."""
+
+    _main: asyncio.Task[Any]
+    _max_steps: int
 
     def __init__(
         self, script: Script, threads: ThreadScheduler, *, slack: float, fifo: bool
     ) -> None:
+        super().__init__()
+        self.set_debug(False)  # no tracebacks are recorded: the runs are many
         self._script = script
         self._threads = threads
         self._slack = slack
@@ -80,8 +80,6 @@ class ScheduleLoop(asyncio.AbstractEventLoop):
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._current: ReadyCallback | None = None
         self._root = object()
-        self._closed = False
-        self._generators: WeakSet[AsyncGenerator[Any, Any]] = WeakSet()
         self._idle_waiters: list[asyncio.Future[None]] = []
         self.errors: list[dict[str, Any]] = []
         self.steps: int = 0
@@ -113,15 +111,6 @@ class ScheduleLoop(asyncio.AbstractEventLoop):
     ) -> asyncio.Handle:
         return self.call_soon(callback, *args, context=context)
 
-    def call_later(
-        self,
-        delay: float,
-        callback: Callable[[*Ts], object],
-        *args: *Ts,
-        context: Context | None = None,
-    ) -> asyncio.TimerHandle:
-        return self.call_at(self._now + delay, callback, *args, context=context)
-
     def call_at(
         self,
         when: float,
@@ -140,39 +129,14 @@ class ScheduleLoop(asyncio.AbstractEventLoop):
         self._ready.append(ReadyCallback(handle, actor, parent, self._count, after))
 
     def _check_closed(self) -> None:
-        if self._closed:
+        if self.is_closed():
             raise RuntimeError("Event loop is closed")
 
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Called by a cancelled timer; a run is too short to remove it early."""
-
-    # -- the rest of what asyncio requires of a loop -----------------------------------------------
     def time(self) -> float:
         return self._now
 
-    def get_debug(self) -> bool:
-        return False
-
-    def is_running(self) -> bool:
-        return not self._closed
-
-    def is_closed(self) -> bool:
-        return self._closed
-
-    def create_future(self) -> asyncio.Future[Any]:
-        return asyncio.Future(loop=self)
-
-    def create_task(self, coro: Coroutine[Any, Any, T] | Any, **options: Any) -> asyncio.Task[T]:
-        return asyncio.Task(coro, loop=self, **options)
-
-    def call_exception_handler(self, context: dict[str, Any]) -> None:
-        self.errors.append(context)
-
     def default_exception_handler(self, context: dict[str, Any]) -> None:
         self.errors.append(context)
-
-    def get_exception_handler(self) -> None:
-        return None
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
@@ -194,13 +158,6 @@ class ScheduleLoop(asyncio.AbstractEventLoop):
         self._threads.thread(target=work, name=name).start()
         return future
 
-    async def shutdown_asyncgens(self) -> None:
-        for generator in list(self._generators):
-            await generator.aclose()
-
-    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
-        """This loop has no executor."""
-
     async def wait_until_idle(self) -> None:
         future: asyncio.Future[None] = self.create_future()
         self._idle_waiters.append(future)
@@ -209,20 +166,12 @@ class ScheduleLoop(asyncio.AbstractEventLoop):
     # -- running -----------------------------------------------------------------------------------
     def run(self, main: Coroutine[Any, Any, Any], max_steps: int) -> asyncio.Task[Any]:
         """Run *main* to its end, then everything that is ready or arrives; return its task."""
-        hooks = sys.get_asyncgen_hooks()
-        sys.set_asyncgen_hooks(firstiter=self._generators.add, finalizer=self._finalize)
-        asyncio._set_running_loop(self)
+        self._main, self._max_steps = self.create_task(main, name="the scenario"), max_steps
         try:
-            task: asyncio.Task[Any] = self.create_task(main, name="the scenario")
-            while not task.done() or self._ready or self._threads.ready():
-                if self.steps >= max_steps:
-                    raise StepLimitExceeded(f"the scenario goes on after {max_steps} steps")
-                if not self._step(task.done()):
-                    break
-            return task
+            self.run_forever()
+            return self._main
         finally:
-            asyncio._set_running_loop(None)
-            sys.set_asyncgen_hooks(*hooks)
+            del self._main  # a task refers to its loop, and cycles are frozen before the next run
 
     def close(self) -> None:
         """Cancel the remaining tasks, run them to their end, and accept nothing more."""
@@ -237,17 +186,18 @@ class ScheduleLoop(asyncio.AbstractEventLoop):
                 self._run_callback(self._ready.pop(0))
         finally:
             asyncio._set_running_loop(None)
-            self._closed = True
+            super().close()
             del self.errors[known_errors:]
-            self._ready.clear()
             self._timers.clear()
 
-    def _finalize(self, generator: AsyncGenerator[Any, Any]) -> None:
-        if not self._closed:
-            self.call_soon(self.create_task, generator.aclose())
-
-    def _step(self, is_over: bool) -> bool:
-        """Run one step; False if none is possible after the end of the scenario."""
+    def _run_once(self) -> None:
+        """Run one step; stop if none is possible after the end of the scenario."""
+        is_over = self._main.done()
+        if is_over and not self._ready and not self._threads.ready():
+            self.stop()
+            return
+        if self.steps >= self._max_steps:
+            raise StepLimitExceeded(f"the scenario goes on after {self._max_steps} steps")
         self._queue_due_timers()
         options: list[ReadyCallback | ScheduledThread | None] = [
             *self._runnable(),
@@ -255,13 +205,16 @@ class ScheduleLoop(asyncio.AbstractEventLoop):
         ]
         if not options and self._idle_waiters:
             self._idle_waiters.pop(0).set_result(None)
-            return True
+            return
         if not is_over and not self._idle_waiters and self._clock_may_advance():
             options.append(None)
         if not options:
             if is_over:
-                return False
-            raise Deadlock(self._deadlock_report())
+                self.stop()
+                return
+            waiting = self._threads.unfinished()
+            reason = "no thread can arrive"
+            raise Deadlock(deadlock_report(self, reason, "threads that wait:", waiting))
         option = self._script.step(len(options)) if len(options) > 1 else 0
         chosen = options[option]
         self.steps += 1
@@ -274,7 +227,6 @@ class ScheduleLoop(asyncio.AbstractEventLoop):
             self._run_callback(chosen)
         else:
             self._threads.run(chosen)
-        return True
 
     def _run_callback(self, callback: ReadyCallback) -> None:
         self._current = callback
@@ -325,16 +277,6 @@ class ScheduleLoop(asyncio.AbstractEventLoop):
                 time, after = when, self._count + 1
             if not handle.cancelled():
                 self._append(handle, object(), -self._count - 1_000_000, after)
-
-    def _deadlock_report(self) -> str:
-        lines = [
-            f"deadlock at {self._now:g} s of virtual time: nothing is ready, no timer is set,"
-            " and no thread can arrive",
-            *task_report(self),
-        ]
-        if waiting := self._threads.unfinished():
-            lines += ["threads that wait:", *thread_report(waiting)]
-        return "\n".join(lines)
 
 
 def _settle(settle: Callable[[Any], None], future: asyncio.Future[Any], outcome: Any) -> None:

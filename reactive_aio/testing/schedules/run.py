@@ -2,21 +2,32 @@
 
 import asyncio
 import gc
+import linecache
 import sys
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import CodeType
-from typing import Any
+from functools import partial
+from inspect import unwrap
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, Final
 
-from .._deadlock_report import describe_task
+from .._deadlock_report import describe_task, frames, location, short_path
 from ..virtual_time import Deadlock
-from .loop import ScheduleLoop, StepLimitExceeded
+from .loop import ReadyCallback, ScheduleLoop, StepLimitExceeded
 from .script import Script
-from .step_log import StepLog
-from .threads import MachineReference, ScheduledThread, ThreadScheduler, ThreadStuck
+from .threads import (
+    MachineReference,
+    ScheduledThread,
+    ThreadScheduler,
+    ThreadStuck,
+    without_running_loop,
+)
 
 __all__ = ("Options", "Run", "Scenario", "Schedule", "paused_garbage_collector", "run")
+
+_STANDARD_LIBRARY: Final = str(Path(linecache.__file__).parent)
 
 
 class Schedule:
@@ -84,9 +95,7 @@ def run(scenario: Scenario, script: Script, options: Options, *, log: bool = Fal
     """Run *scenario* once; with *log*, record its steps."""
     gc.freeze()  # collections need not look through the records of earlier runs
     threads = ThreadScheduler(script, options.packages)
-    # typeshed declares methods abstract that asyncio lets a loop omit, such as those of sockets.
-    make: Callable[..., ScheduleLoop] = ScheduleLoop
-    loop = make(script, threads, slack=options.slack, fifo=options.fifo)
+    loop = ScheduleLoop(script, threads, slack=options.slack, fifo=options.fifo)
     step_log = StepLog(loop, threads) if log else None
     errors = loop.errors
     outcome = Run(script, thread_code=threads.thread_code)
@@ -172,3 +181,72 @@ def paused_garbage_collector() -> Generator[None]:
         gc.unfreeze()
         if was_enabled:
             gc.enable()
+
+
+# -- the steps, as text ----------------------------------------------------------------------------
+class StepLog:
+    """Records the steps of a loop and the interruptions of its threads."""
+
+    def __init__(self, loop: ScheduleLoop, threads: ThreadScheduler) -> None:
+        self._loop = loop
+        self._tasks: list[asyncio.Task[Any]] = []
+        self.lines: list[str] = []
+        loop.on_step = self._step
+        threads.on_interruption = self._interruption
+
+    def close(self) -> None:
+        """Release the tasks, so that one with an exception never retrieved reports it."""
+        self._tasks.clear()
+        del self._loop
+
+    def _step(
+        self, chosen: ReadyCallback | ScheduledThread | None, option: int, options: list[Any]
+    ) -> None:
+        with without_running_loop():
+            line = f"{self._loop.steps:3}. {self._describe(chosen)}"
+            if option:
+                line += f"\n       instead of: {self._describe(options[0])}"
+        self.lines.append(("> " if option else "  ") + line)
+
+    def _interruption(self, how: str, thread: ScheduledThread, frame: FrameType) -> None:
+        with without_running_loop():
+            where = location(frame)
+        self.lines.append(f"> {self._loop.steps:3}  {thread.name} {how} before {where}")
+
+    def _describe(self, chosen: ReadyCallback | ScheduledThread | None) -> str:
+        if chosen is None:
+            return "time passes until the next timer"
+        if isinstance(chosen, ScheduledThread):
+            return f"{chosen.name} {'goes on' if chosen.has_begun else 'arrives'}"
+        kind = "timer: " if chosen.is_timer else ""
+        handle: Any = chosen.handle
+        callback = handle._callback
+        if isinstance(getattr(callback, "__self__", None), asyncio.Task):
+            return f"{kind}{self._describe_task(callback.__self__)}"
+        return f"{kind}{_describe_call(callback, handle._args)}"
+
+    def _describe_task(self, task: "asyncio.Task[Any]") -> str:
+        if task not in self._tasks:
+            self._tasks.append(task)
+        coroutine: Any = task.get_coro()
+        name = getattr(coroutine, "__qualname__", repr(coroutine))
+        stack = list(frames(coroutine))
+        # The innermost await outside of asyncio and the rest of the standard library.
+        own = [each for each in stack if not each.f_code.co_filename.startswith(_STANDARD_LIBRARY)]
+        where = location((own or stack)[-1]) if stack else "its end"
+        return f"task {self._tasks.index(task) + 1} ({name}) at {where}"
+
+
+def _describe_call(callback: Callable[..., Any], arguments: tuple[Any, ...]) -> str:
+    """*callback*, and its first argument if that is a function to call."""
+    while isinstance(callback, partial):
+        arguments = (*callback.args, *arguments)
+        callback = callback.func
+    name = getattr(callback, "__qualname__", None) or type(callback).__qualname__
+    if arguments and callable(arguments[0]) and not isinstance(arguments[0], asyncio.Future):
+        return f"{name} → {_describe_call(arguments[0], arguments[1:])}"
+    function: Any = unwrap(getattr(callback, "__func__", callback))
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return name
+    return f"{name} ({short_path(code.co_filename)}:{code.co_firstlineno})"

@@ -90,9 +90,6 @@ class ScheduledThread(threading.Thread):
         """From now on it may arrive at any time."""
         self.scheduler.admit(self)
 
-    def start_in_machine(self) -> None:
-        super().start()
-
     @property
     def is_ready(self) -> bool:
         return not self.is_done and (self.can_proceed is None or self.can_proceed())
@@ -134,7 +131,7 @@ class CooperativeLock:
         while self._held:
             if not blocking:
                 return False
-            self.scheduler.wait(self._is_free, self._owner)
+            self.scheduler.wait(lambda: not self._held, self._owner)
         self._held, self._owner = True, self.scheduler.current
         return True
 
@@ -146,9 +143,6 @@ class CooperativeLock:
 
     def locked(self) -> bool:
         return self._held
-
-    def _is_free(self) -> bool:
-        return not self._held
 
     def __enter__(self) -> bool:
         return self.acquire()
@@ -176,7 +170,7 @@ class ThreadScheduler:
         """The thread that has control, None for the loop."""
         self.thread_code: dict[CodeType, None] = {}
         """The code of the package that the threads have run."""
-        self.on_interruption: Callable[[str, ScheduledThread, FrameType | None], None] = _ignore
+        self.on_interruption: Callable[[str, ScheduledThread, FrameType], None] = lambda *_: None
         self._loop_gate = allocate_lock()
         self._loop_gate.acquire()
         self._loop_waits = False
@@ -210,7 +204,7 @@ class ThreadScheduler:
                     thread.gate.release()
                 else:
                     thread.has_begun = True
-                    thread.start_in_machine()
+                    threading.Thread.start(thread)
                 if not self._loop_gate.acquire(timeout=RETURNS_WITHIN):
                     raise ThreadStuck(
                         f"the thread {thread.name!r} did not return within {RETURNS_WITHIN:g} s: "
@@ -288,23 +282,13 @@ class ThreadScheduler:
             return self._trace_line
         options = 2 if here is not None else 1 + len(others)
         option = script.line(options, (frame.f_code, frame.f_lineno))
-        if option:
-            self._interrupt(here, others, option, frame)
-        return self._trace_line
-
-    def _interrupt(
-        self,
-        here: ScheduledThread | None,
-        others: list[ScheduledThread],
-        option: int,
-        frame: FrameType,
-    ) -> None:
-        if here is not None:
+        if option and here is not None:
             self.on_interruption("is held up", here, frame)
             self.pause(here)
-        else:
+        elif option:
             self.on_interruption("interrupts", others[option - 1], frame)
             self.run(others[option - 1])
+        return self._trace_line
 
     # -- the package under test --------------------------------------------------------------------
     @contextmanager
@@ -327,7 +311,3 @@ class ThreadScheduler:
         finally:
             for namespace, name, original in references:
                 namespace[name] = original
-
-
-def _ignore(how: str, thread: ScheduledThread, frame: FrameType | None) -> None:
-    """The default of `on_interruption`."""
