@@ -7,7 +7,9 @@ ends at a root: what the loop, a module, a class or a suspended task keeps.
 import asyncio
 import gc
 import sys
+import traceback
 from collections import deque
+from dataclasses import dataclass
 from types import CellType, CoroutineType, FrameType, GeneratorType, ModuleType
 from typing import Any, Final
 
@@ -18,27 +20,29 @@ __all__ = ("ReferrerChain", "referrers_of", "stack_of")
 
 Task = asyncio.Task[Any]
 
+_PLAIN: Final = (dict, list, tuple, set, deque, FrameType, CellType)
+"""These are not named in a chain."""
 _MAX_OBJECTS: Final = 3_000
 """Objects that one search visits."""
 
 
+@dataclass(frozen=True, eq=False)
 class ReferrerChain:
     """The objects from *root*, in words, down to the object that it keeps alive."""
 
-    def __init__(self, root: str, chain: list[object], *, is_local: bool) -> None:
-        self._root = root
-        self._chain = chain
-        self.is_local = is_local
-        """Whether only running functions refer to the object."""
+    root: str
+    chain: list[object]
+    is_local: bool = False
+    """Whether only running functions refer to the object."""
 
     def contains(self, ids: set[int]) -> bool:
         """Whether one of *ids* is on the chain, above the object."""
-        return any(id(each) in ids for each in self._chain[:-1])
+        return any(id(each) in ids for each in self.chain[:-1])
 
     def __str__(self) -> str:
-        *above, target = self._chain
-        named = [each for each in above if not _is_plain(each)]
-        return " -> ".join([self._root, *map(_name, [*named, target])])
+        *above, target = self.chain
+        named = [each for each in above if not isinstance(each, _PLAIN)]
+        return " -> ".join([self.root, *map(_name, [*named, target])])
 
 
 def stack_of(task: "Task | None") -> set[int]:
@@ -46,11 +50,7 @@ def stack_of(task: "Task | None") -> set[int]:
     found: set[int] = set()
     for awaitable, inner in suspended(task and task.get_coro()):
         found |= {id(awaitable), id(inner)}
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        found.add(id(frame))
-        frame = frame.f_back
-    return found
+    return found | {id(frame) for frame, _ in traceback.walk_stack(sys._getframe())}
 
 
 def referrers_of(target: object, stack: set[int], ignored: set[int]) -> ReferrerChain:
@@ -67,18 +67,14 @@ def referrers_of(target: object, stack: set[int], ignored: set[int]) -> Referrer
         referrers = gc.get_referrers(current)
         skipped.add(id(referrers))
         for each in referrers:
-            if id(each) in skipped or id(each) in parents or _is_of_this_search(each):
+            if id(each) in skipped or id(each) in parents:
                 continue
             parents[id(each)] = pair = (each, current)
             skipped.add(id(pair))
             if root := _root(each):
-                return ReferrerChain(root, _chain(current, parents), is_local=False)
+                return ReferrerChain(root, _chain(current, parents))
             queue.append(each)
     return ReferrerChain("a running function", [target], is_local=True)
-
-
-def _is_of_this_search(each: object) -> bool:
-    return isinstance(each, FrameType) and each.f_code.co_filename == __file__
 
 
 def _root(each: object) -> str:
@@ -101,10 +97,6 @@ def _chain(current: object, parents: dict[int, tuple[object, object]]) -> list[o
     while (below := parents.get(id(chain[-1]))) is not None:
         chain.append(below[1])
     return chain
-
-
-def _is_plain(each: object) -> bool:
-    return isinstance(each, (dict, list, tuple, set, deque, FrameType, CellType))
 
 
 def _name(each: object) -> str:

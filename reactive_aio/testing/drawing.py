@@ -21,11 +21,11 @@ from typing import Final, cast
 from unicodedata import east_asian_width
 
 from .journal import LONGEST, Entry, Journal, Kind
+from .lanes import UNBOUNDED
 from .safe_repr import safe_repr
 
 __all__ = ("draw", "label")
 
-UNBOUNDED: Final = 2**63 - 1
 NAMES: Final = ("demand   ", "signals  ")
 _MARGIN: Final = len(NAMES[0])
 _AROUND: Final = 12

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-__all__ = ("ALL", "CANCEL", "COMPLETE", "FAIL", "Demand", "Lane", "Lanes", "aligned", "show")
+__all__ = ("ALL", "CANCEL", "COMPLETE", "FAIL", "UNBOUNDED", "Demand", "Lane", "Lanes", "aligned",
+           "show")  # fmt: skip
 
 COMPLETE = "|"
 FAIL = "#"
@@ -32,16 +33,12 @@ class Lane:
     @classmethod
     def parse(cls, text: str) -> "Lane":
         """Read *text*; ValueError when it is not a lane."""
-        signals: list[tuple[int, str]] = []
-        tick = 0
-        for token in _tokens(text):
-            if token != "-":
-                signals += ((tick, each) for each in _members(token))
-            tick += 1
+        tokens = list(_tokens(text))
+        signals = [(tick, each) for tick, token in enumerate(tokens) for each in _members(token)]
         ends = [each for _, each in signals if each in (COMPLETE, FAIL)]
         if len(ends) > 1 or (ends and signals[-1][1] != ends[0]):
             raise ValueError(f"a lane ends once: {text!r}")
-        return cls(tuple(signals), tick)
+        return cls(tuple(signals), len(tokens))
 
     @property
     def elements(self) -> tuple[tuple[int, str], ...]:
@@ -73,14 +70,14 @@ class Demand:
     @classmethod
     def parse(cls, text: str) -> "Demand":
         """Read *text*; ValueError when it is not a demand lane."""
-        requests: list[tuple[int, int | None]] = []
-        tick = 0
-        for token in _tokens(text):
-            if token != "-":
-                words = token[1:-1].split() if token.startswith("(") else [token]
-                requests += ((tick, _number(word, text)) for word in words)
-            tick += 1
-        return cls(tuple(requests), tick)
+        tokens = list(_tokens(text))
+        requests = [
+            (tick, _number(word, text))
+            for tick, token in enumerate(tokens)
+            if token != "-"
+            for word in (token[1:-1].split() if token.startswith("(") else [token])
+        ]
+        return cls(tuple(requests), len(tokens))
 
     def cells(self) -> list[str]:
         """The text of each tick."""
@@ -159,15 +156,13 @@ def _figure(n: int | None) -> str:
     return CANCEL if n is None else "∞" if n >= UNBOUNDED else str(n)
 
 
-def _tokens(text: str) -> Iterator[str]:
-    """Ticks, words, terminal signals, and groups in brackets."""
+def _tokens(text: str, word: str = r"\w+|[-|#∞]") -> Iterator[str]:
+    """Groups in brackets, and what matches *word*: words, empty ticks and terminal signals."""
     rest = text.strip()
     while rest:
         if rest[0] in _OPEN:
             size = _bracketed(rest)
-        elif rest[0] in "-|#":
-            size = 1
-        elif found := re.match(r"∞|\w+", rest):
+        elif found := re.match(word, rest):
             size = found.end()
         else:
             raise ValueError(f"not a lane: {text!r}, at {rest!r}")
@@ -184,26 +179,14 @@ def _bracketed(text: str) -> int:
     raise ValueError(f"a bracket is not closed: {text!r}")
 
 
-def _members(token: str) -> Iterator[str]:
+def _members(token: str) -> list[str]:
     """The signals of one tick."""
-    if not token.startswith("(") or "," in _outermost(token[1:-1]):
-        yield token.replace(" ", "")
-        return
-    rest = token[1:-1].strip()
-    while rest:
-        size = _bracketed(rest) if rest[0] in _OPEN else 1
-        yield rest[:size].replace(" ", "")
-        rest = rest[size:].lstrip()
-
-
-def _outermost(text: str) -> str:
-    """*text* without its brackets and their content."""
-    out, depth = "", 0
-    for char in text:
-        depth += (char in _OPEN) - (char in _CLOSE)
-        if depth == 0:
-            out += char
-    return out
+    if token == "-":
+        return []
+    members = list(_tokens(token[1:-1], ".")) if token.startswith("(") else [token]
+    if "," in members:  # a tuple
+        members = [token]
+    return [each.replace(" ", "") for each in members]
 
 
 def show(element: object) -> str:

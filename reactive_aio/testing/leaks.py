@@ -26,6 +26,7 @@ from typing import Any, Final, cast
 from ._deadlock_report import await_locations, describe_task
 from ._referrers import referrers_of, stack_of
 from ._thread_monitor import is_idle
+from .probes import pass_time
 
 __all__ = ("Snapshot", "no_leaks")
 
@@ -54,21 +55,12 @@ class Snapshot:
 
     async def leaks(self, *, turns: int = TURNS) -> list[str]:
         """One paragraph for each leak, after some turns of the loop."""
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        await self._wait_for_threads()
-        gc.collect()
-        return [
-            *self._leaked_tasks(),
-            *self._leaked_threads(),
-            *self._leaked_timers(),
-            *self._leaked_objects(asyncio.current_task()),
-        ]
-
-    async def _wait_for_threads(self) -> None:
+        await pass_time(turns)
         deadline = time.monotonic() + THREADS_END_WITHIN
         while self._new_threads() and time.monotonic() < deadline:  # noqa: ASYNC110 - no events
             await asyncio.sleep(0.001)
+        gc.collect()
+        return list(self._leaks(asyncio.current_task()))
 
     def _new_threads(self) -> list[threading.Thread]:
         frames = sys._current_frames()
@@ -80,29 +72,25 @@ class Snapshot:
             and not ((frame := frames.get(thread.ident or 0)) and is_idle(frame))
         ]
 
-    def _leaked_tasks(self) -> Iterator[str]:
-        for task in asyncio.all_tasks() - self._tasks - {asyncio.current_task()}:
-            lines = describe_task(cast("asyncio.Task[object]", task))
-            yield "\n".join(["a task is not done:", *lines])
-
-    def _leaked_threads(self) -> Iterator[str]:
+    def _leaks(self, current: "asyncio.Task[Any] | None") -> Iterator[str]:
+        for task in asyncio.all_tasks() - self._tasks - {current}:
+            yield "\n".join(["a task is not done:", *describe_task(task)])
         for thread in self._new_threads():
             yield f"a thread runs: {thread.name}"
-
-    def _leaked_timers(self) -> Iterator[str]:
         for timer in _timers(self._loop):
             if id(timer) not in self._timers:
                 yield f"a timer is set: {timer!r:.200}"
-
-    def _leaked_objects(self, task: "asyncio.Task[Any] | None") -> Iterator[str]:
         new = [each for each in _tracked_objects() if id(each) not in self._known]
-        stack = stack_of(task)
+        stack = stack_of(current)
         ignored = {id(new), id(self._kept), id(self.__dict__), id(self)}
         ids = set(map(id, new))
         for each in new:
-            if _is_generator(each):
+            kind: type[Any] = type(each)  # pyright: ignore[reportUnknownVariableType]
+            if kind is AsyncGeneratorType:
                 if id(each) not in stack:
-                    yield _not_closed(cast("Generator", each))
+                    lines = (f"\n    {each}" for each in await_locations(each))
+                    name = cast("Generator", each).__qualname__
+                    yield f"an asynchronous generator is not closed: {name}{''.join(lines)}"
                 continue
             chain = referrers_of(each, stack, ignored)
             # A subscription that another leaked one keeps is reported as that one.
@@ -142,15 +130,6 @@ def _tracked_objects() -> Iterator[object]:
             known[kind] = is_subscription
         if is_subscription:
             yield each
-
-
-def _is_generator(each: object) -> bool:
-    return isinstance(each, AsyncGeneratorType)
-
-
-def _not_closed(generator: Generator) -> str:
-    lines = [f"an asynchronous generator is not closed: {generator.__qualname__}"]
-    return "\n".join([*lines, *(f"    {each}" for each in await_locations(generator))])
 
 
 def _has_method(kind: type[Any], name: str) -> bool:

@@ -16,27 +16,26 @@ import gc
 import weakref
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from ..spec import Publisher, Subscriber, Subscription
 from ._referrers import referrers_of, stack_of
 from .drawing import draw
 from .journal import Journal, Kind
+from .lanes import UNBOUNDED
 from .probes import TURNS, WITHIN, pass_time
 
 __all__ = ("Ledger", "Token")
 
-UNBOUNDED: Final = 2**63 - 1
 DELIVERED: Final = "delivered"
 
 
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Token:
     """An element with a number."""
 
-    __slots__ = ("__weakref__", "number")
-
-    def __init__(self, number: int) -> None:
-        self.number: int = number
+    number: int
 
     def __repr__(self) -> str:
         return f"<{self.number}>"
@@ -192,53 +191,52 @@ class Ledger:
                 yield f"token {number} is held after the end, by {chain}"
 
 
+@dataclass(eq=False)
 class _TokenSubscriber:
     """A subscriber that delivers its elements to the ledger, and keeps none of them."""
 
-    def __init__(
-        self, ledger: Ledger, request: int, again: int = 0, cancel_after: int | None = None
-    ) -> None:
-        self._ledger = ledger
-        self._request = request
-        self._again = again
-        self._remaining = cancel_after
-        self._subscription: Subscription | None = None
-        self.journal: Journal = Journal()
-        self.terminated: asyncio.Event = asyncio.Event()
-        self.is_cut_short: bool = False
-        """Whether it was cancelled, or failed."""
+    ledger: Ledger
+    first: int
+    again: int
+    remaining: int | None
+    """How many elements come before it cancels."""
+    subscription: Subscription | None = None
+    journal: Journal = field(default_factory=Journal)
+    terminated: asyncio.Event = field(default_factory=asyncio.Event)
+    is_cut_short: bool = False
+    """Whether it was cancelled, or failed."""
 
     def request(self, n: int) -> None:
-        if self._subscription is not None:
+        if self.subscription is not None:
             self.journal.note(Kind.REQUEST, n)
-            self._subscription.request(n)
+            self.subscription.request(n)
 
     def cancel(self) -> None:
         """Cancel, and forget the subscription."""
         self.is_cut_short = True
-        if self._subscription is not None:
+        if self.subscription is not None:
             self.journal.note(Kind.CANCEL)
-            self._subscription.cancel()
-            self._subscription = None
+            self.subscription.cancel()
+            self.subscription = None
         self.terminated.set()
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self.journal.note(Kind.ON_SUBSCRIBE)
-        self._subscription = subscription
-        if self._remaining == 0:
+        self.subscription = subscription
+        if self.remaining == 0:
             self.cancel()
-        elif self._request:
-            self.request(self._request)
+        elif self.first:
+            self.request(self.first)
 
     def on_next(self, element: object, /) -> None:
         self.journal.note(Kind.ON_NEXT, _numbers(element))
-        self._ledger.deliver(element)
-        if self._remaining is not None:
-            self._remaining -= 1
-            if self._remaining <= 0:
+        self.ledger.deliver(element)
+        if self.remaining is not None:
+            self.remaining -= 1
+            if self.remaining <= 0:
                 self.cancel()
-        if self._again:
-            self.request(self._again)
+        if self.again:
+            self.request(self.again)
 
     def on_error(self, error: BaseException, /) -> None:
         self.journal.note(Kind.ON_ERROR, repr(error))  # the error itself may refer to tokens
@@ -274,41 +272,41 @@ class _AsyncTokenSubscriber:
         await pass_time(self._turns)
 
 
+@dataclass(eq=False)
 class _TokenPublisher:
     """A publisher that issues a token for each requested element."""
 
-    def __init__(self, ledger: Ledger, count: int) -> None:
-        self._ledger = ledger
-        self._count = count
+    ledger: Ledger
+    count: int
 
     def subscribe(self, subscriber: Subscriber[Token], /) -> None:
-        subscriber.on_subscribe(_TokenSubscription(self._ledger, self._count, subscriber))
+        subscriber.on_subscribe(_TokenSubscription(self.ledger, self.count, subscriber))
 
 
+@dataclass(eq=False)
 class _TokenSubscription:
-    def __init__(self, ledger: Ledger, count: int, subscriber: Subscriber[Token]) -> None:
-        self._ledger = ledger
-        self._remaining = count
-        self._subscriber: Subscriber[Token] | None = subscriber
-        self._requested = 0
-        self._sending = False
+    ledger: Ledger
+    remaining: int
+    subscriber: Subscriber[Token] | None
+    requested: int = 0
+    is_sending: bool = False
 
     def request(self, n: int, /) -> None:
-        self._requested += n
-        if self._sending:
+        self.requested += n
+        if self.is_sending:
             return
-        self._sending = True
-        while self._subscriber is not None and self._remaining and self._requested:
-            self._remaining -= 1
-            self._requested -= 1
-            self._subscriber.on_next(self._ledger.issue())
-        self._sending = False
-        if not self._remaining and (subscriber := self._subscriber) is not None:
-            self._subscriber = None
+        self.is_sending = True
+        while self.subscriber is not None and self.remaining and self.requested:
+            self.remaining -= 1
+            self.requested -= 1
+            self.subscriber.on_next(self.ledger.issue())
+        self.is_sending = False
+        if not self.remaining and (subscriber := self.subscriber) is not None:
+            self.subscriber = None
             subscriber.on_complete()
 
     def cancel(self) -> None:
-        self._subscriber = None
+        self.subscriber = None
 
 
 def _tokens_in(element: object) -> Iterator[Token]:

@@ -26,7 +26,9 @@ from inspect import cleandoc
 from typing import Any, Generic, TypeVar
 
 from ..spec import Publisher, Subscriber, Subscription
+from .journal import Journal, Kind
 from .lanes import ALL, COMPLETE, FAIL, Demand, Lane, Lanes, aligned, show
+from .probes import SubscriberProbe
 
 __all__ = (
     "COMPLETE",
@@ -46,6 +48,7 @@ __all__ = (
 T = TypeVar("T")
 
 _LANE = re.compile(r"[-|#()\[\], \w]*[-|#][-|#()\[\], \w]*")
+_SIGNS = {Kind.ON_COMPLETE: COMPLETE, Kind.ON_ERROR: FAIL}
 _TICKS_AFTER_END = 5
 """Ticks that are compared after an expected end."""
 
@@ -135,7 +138,10 @@ class _Playing:
         while self._due and (subscriber := self._subscriber) is not None:
             if self._due[0] in (COMPLETE, FAIL):
                 self._subscriber = None
-                self._end(subscriber, self._due.popleft())
+                if self._due.popleft() == COMPLETE:
+                    subscriber.on_complete()
+                else:
+                    subscriber.on_error(MarbleError("#"))
             elif self._requested:
                 self._requested -= 1
                 word = self._due.popleft()
@@ -143,12 +149,6 @@ class _Playing:
             else:
                 break
         self._sending = False
-
-    def _end(self, subscriber: Subscriber[Any], signal: str) -> None:
-        if signal == COMPLETE:
-            subscriber.on_complete()
-        else:
-            subscriber.on_error(MarbleError("#"))
 
 
 async def play(
@@ -164,16 +164,19 @@ async def play(
     signals; signals after a cancellation are recorded too.
     """
     demand = Demand.parse(demand) if isinstance(demand, str) else demand
-    recorder = _Recorder(demand, tick)
-    make().subscribe(recorder)
+    probe = _LaneProbe(demand, tick)
+    make().subscribe(probe)
     try:
-        async with asyncio.timeout(ticks * tick):
-            await recorder.terminated.wait()
-    except TimeoutError:
-        recorder.subscription.cancel()
+        if not await probe.wait_until(lambda: probe.is_terminated, ticks * tick):
+            probe.cancel()
     finally:
-        recorder.stop()
-    return Lanes(demand, Lane(tuple(recorder.signals), ticks))
+        probe.stop()
+    # A timer may fire a little early.
+    signals = [
+        (int(entry.at / tick + 0.01), _SIGNS.get(entry.kind) or show(entry.value))
+        for entry in probe.entries
+    ]
+    return Lanes(demand, Lane(tuple(signals), ticks))
 
 
 async def difference(make: Callable[[], Publisher[Any]], expected: Lanes, tick: float = 1.0) -> str:
@@ -210,50 +213,34 @@ def _first_difference(expected: Lanes, played: Lane) -> str:
     return "\n".join([words, *lines[expected.demand == ALL :]])
 
 
-class _Recorder:
-    subscription: Subscription
+class _LaneProbe(SubscriberProbe[Any]):
+    """A probe that requests and cancels as a demand lane says."""
 
     def __init__(self, demand: Demand, tick: float) -> None:
+        super().__init__()
         self._demand = demand
         self._tick = tick
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
         self._timers: list[asyncio.TimerHandle] = []
-        self.signals: list[tuple[int, str]] = []
-        self.terminated = asyncio.Event()
-
-    def _note(self, signal: str) -> None:
-        # A timer may fire a little early.
-        tick = int((self._loop.time() - self._began) / self._tick + 0.01)
-        self.signals.append((tick, signal))
+        self.journal = Journal(clock=self._loop.time)
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        self.subscription = subscription
+        super().on_subscribe(subscription)
         for tick, n in self._demand.requests:
             if tick == 0:
-                self._request(n)
+                self._demand_now(n)
                 continue
             # A little before the signals of the same tick.
             at = self._began + (tick - 0.005) * self._tick
-            self._timers.append(self._loop.call_at(at, self._request, n))
+            self._timers.append(self._loop.call_at(at, self._demand_now, n))
 
-    def _request(self, n: int | None) -> None:
+    def _demand_now(self, n: int | None) -> None:
         if n is None:
-            self.subscription.cancel()
+            self.cancel()
         else:
-            self.subscription.request(n)
+            self.request(n)
 
     def stop(self) -> None:
         for timer in self._timers:
             timer.cancel()
-
-    def on_next(self, element: object, /) -> None:
-        self._note(show(element))
-
-    def on_error(self, error: BaseException, /) -> None:
-        self._note(FAIL)
-        self.terminated.set()
-
-    def on_complete(self) -> None:
-        self._note(COMPLETE)
-        self.terminated.set()

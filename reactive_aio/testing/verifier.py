@@ -16,16 +16,16 @@ A failure shows the steps, the one that failed, what came instead, and a drawing
 import asyncio
 import re
 import warnings
-from collections.abc import Awaitable, Callable, Coroutine, Generator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass, replace
 from inspect import isawaitable
 from reprlib import repr as shortened
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar
 
 from ..spec import Publisher
 from .drawing import draw
 from .journal import Entry, Journal, Kind
-from .lanes import Lanes
+from .lanes import UNBOUNDED, Lanes
 from .marbles import difference
 from .probes import (
     TURNS,
@@ -41,7 +41,6 @@ __all__ = ("Expectation", "Verification", "expect")
 
 T = TypeVar("T")
 
-UNBOUNDED: Final = 2**63 - 1
 _LONGEST: Final = 70
 Expected = type[BaseException] | BaseException | Callable[[BaseException], object]
 
@@ -65,44 +64,29 @@ def expect(
     if request != UNBOUNDED:
         arguments.append(f"request={request}")
     start = f"expect({', '.join(arguments)})"
-    return Expectation(_Plan(make, request, within, turns, start), ())
+    return Expectation(make, request, within, turns, start)
 
 
-@dataclass(frozen=True)
-class _Plan(Generic[T]):
-    make: Callable[[], Publisher[T]]
-    request: int
-    within: float
-    turns: int | None
-    start: str
-
-
-@dataclass(frozen=True)
-class _Step(Generic[T]):
-    code: str
-    run: "Callable[[_StepRunner[T]], Awaitable[object]]"
-
-
+@dataclass(frozen=True, eq=False, repr=False)
 class Expectation(Generic[T]):
     """The steps so far, immutable: each step returns a new one, so beginnings can be shared.
 
     It can be awaited after a last step.
     """
 
-    def __init__(self, plan: _Plan[T], steps: tuple[_Step[T], ...]) -> None:
-        self._plan = plan
-        self._steps = steps
+    _make: Callable[[], Publisher[T]]
+    _request: int
+    _within: float
+    _turns: int | None
+    _start: str
+    _steps: "tuple[tuple[str, _Action[T]], ...]" = ()
+    """Each with its code."""
 
-    def _and(
-        self, code: str, run: "Callable[[_StepRunner[T]], Awaitable[object]]"
-    ) -> "Expectation[T]":
-        return Expectation(self._plan, (*self._steps, _Step(code, run)))
+    def _and(self, code: str, action: "_Action[T]") -> "Expectation[T]":
+        return replace(self, _steps=(*self._steps, (code, action)))
 
-    def _last(
-        self, code: str, run: "Callable[[_StepRunner[T]], Awaitable[object]]"
-    ) -> "Verification":
-        plan, steps = self._plan, (*self._steps, _Step(code, run))
-        return Verification(f"{plan.start}…{code}", lambda: _verify(plan, steps))
+    def _last(self, code: str, action: "_Action[T]") -> "Verification":
+        return Verification(f"{self._start}…{code}", self._and(code, action)._verify)
 
     # -- what must come ----------------------------------------------------------------------------
     def subscription(self) -> "Expectation[T]":
@@ -172,7 +156,10 @@ class Expectation(Generic[T]):
     # -- the last step -----------------------------------------------------------------------------
     def complete(self) -> "Verification":
         """on_complete must come next, and nothing after it."""
-        return self._last(".complete()", lambda runner: runner.expect_completion())
+        return self._last(
+            ".complete()",
+            lambda runner: runner.expect(Kind.ON_COMPLETE, lambda _: True, "on_complete()"),
+        )
 
     def error(self, expected: Expected = Exception, *, match: str | None = None) -> "Verification":
         """on_error must come next, and nothing after it.
@@ -183,8 +170,14 @@ class Expectation(Generic[T]):
         arguments = [] if expected is Exception else [_named(expected)]
         if match is not None:
             arguments.append(f"match={match!r}")
-        code = f".error({', '.join(arguments)})"
-        return self._last(code, lambda runner: runner.expect_error(expected, match))
+
+        async def run(runner: _StepRunner[T]) -> None:
+            what = f"on_error({_named(expected)})"
+            entry = await runner.expect(Kind.ON_ERROR, lambda error: _is(expected, error), what)
+            if match is not None and not re.search(match, str(entry.value)):
+                raise runner.probe.unexpected(f"an error with {match!r} in its words", entry)
+
+        return self._last(f".error({', '.join(arguments)})", run)
 
     def cancel(self) -> "Verification":
         """Cancel. All earlier signals must have been expected, and soon none must come any more."""
@@ -208,24 +201,52 @@ class Expectation(Generic[T]):
         Elements are compared as they are drawn. A lane without a terminal signal leaves open what
         comes after it.
         """
-        plan = self._plan
-        if self._steps or plan.request != UNBOUNDED or plan.turns is not None:
+        if self._steps or self._request != UNBOUNDED or self._turns is not None:
             raise ValueError("marbles() is the only step, and its demand lane replaces request=")
         lanes = Lanes.parse(diagram) if isinstance(diagram, str) else diagram
 
         async def run() -> None:
-            if words := await difference(plan.make, lanes, tick):
+            if words := await difference(self._make, lanes, tick):
                 raise AssertionError(words)
 
-        return Verification(f"{plan.start}.marbles(…)", run)
+        return Verification(f"{self._start}.marbles(…)", run)
+
+    async def _verify(self) -> None:
+        runner = _StepRunner[T](self._request, self._within, self._turns)
+        number = 0
+        try:
+            runner.probe.subscribed_to(self._make())
+            for number, (_, action) in enumerate(self._steps):  # noqa: B007 - for the report
+                await action(runner)
+                runner.check_rules()
+            await runner.expect_nothing(TURNS, 0)
+            runner.check_rules()
+        except UnexpectedSignal as unexpected:
+            if unexpected.journal is not runner.probe.journal:
+                raise  # of another probe, which a step has called
+            codes = [code for code, _ in self._steps]
+            lines = [
+                f"step {number + 1} of {len(codes)}, {codes[number]}: {unexpected.words}",
+                "",
+                f"    {self._start}",
+                *(
+                    f"{'  >' if at == number else '   '}     {code}"
+                    for at, code in enumerate(codes)
+                ),
+                "",
+                draw(unexpected.journal),
+            ]
+            raise AssertionError("\n".join(lines)) from None
+        finally:
+            runner.close()
 
 
 class Verification:
     """All the steps: await it, or call ``verify()`` where no loop runs."""
 
-    def __init__(self, code: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def __init__(self, code: str, run: Callable[[], Awaitable[None]]) -> None:
         self._code = code
-        self._start = run
+        self._verify = run
         self._has_run = False
 
     def __await__(self) -> Generator[Any, None, None]:
@@ -249,43 +270,19 @@ class Verification:
 
     async def _run(self) -> None:
         self._has_run = True
-        await self._start()
-
-
-async def _verify(plan: _Plan[T], steps: tuple[_Step[T], ...]) -> None:
-    runner = _StepRunner(plan)
-    number = 0
-    try:
-        runner.probe.subscribed_to(plan.make())
-        for number, step in enumerate(steps):  # noqa: B007 - for the report
-            await step.run(runner)
-            runner.check_rules()
-        await runner.expect_nothing(TURNS, 0)
-        runner.check_rules()
-    except UnexpectedSignal as unexpected:
-        if unexpected.journal is not runner.probe.journal:
-            raise  # of another probe, which a step has called
-        code = [f"    {plan.start}"]
-        code += [
-            f"{'  >' if at == number else '   '}     {step.code}" for at, step in enumerate(steps)
-        ]
-        title = f"step {number + 1} of {len(steps)}, {steps[number].code}: {unexpected.words}"
-        drawing = draw(runner.probe.journal)
-        raise AssertionError("\n".join([title, "", *code, "", drawing])) from None
-    finally:
-        runner.close()
+        await self._verify()
 
 
 class _StepRunner(Generic[T]):
     """A probe and its subscription, on which the steps run."""
 
-    def __init__(self, plan: _Plan[T]) -> None:
-        self.within = plan.within
+    def __init__(self, request: int, within: float, turns: int | None) -> None:
+        self.within = within
         self._is_cancelled = False
         self.probe: SubscriberProbe[T] = (
-            SubscriberProbe(plan.request)
-            if plan.turns is None
-            else AsyncSubscriberProbe(plan.request, turns=plan.turns)
+            SubscriberProbe(request)
+            if turns is None
+            else AsyncSubscriberProbe(request, turns=turns)
         )
         self.probe.journal = Journal(clock=asyncio.get_running_loop().time)
 
@@ -296,31 +293,20 @@ class _StepRunner(Generic[T]):
     async def expect_subscription(self) -> None:
         await self.probe.expect_subscription(within=self.within)
 
-    async def next_signal(self, expected: str) -> Entry:
+    async def expect(self, kind: Kind, predicate: Callable[[Any], object], expected: str) -> Entry:
+        """Wait for the next signal: one of *kind*, for whose value *predicate* is true."""
         await self.expect_subscription()
-        return await self.probe.next_signal(expected, within=self.within)
+        entry = await self.probe.next_signal(expected, within=self.within)
+        if entry.kind is not kind or not predicate(entry.value):
+            raise self.probe.unexpected(expected, entry)
+        return entry
 
     async def expect_element(self, predicate: Callable[[T], object], expected: str) -> None:
-        entry = await self.next_signal(expected)
-        if entry.kind is not Kind.ON_NEXT or not predicate(cast("T", entry.value)):
-            raise self.probe.unexpected(expected, entry)
+        await self.expect(Kind.ON_NEXT, predicate, expected)
 
     async def expect_nothing(self, turns: int, seconds: float) -> None:
         await self.expect_subscription()
         await self.probe.expect_nothing(turns=turns, seconds=seconds)
-
-    async def expect_completion(self) -> None:
-        entry = await self.next_signal("on_complete()")
-        if entry.kind is not Kind.ON_COMPLETE:
-            raise self.probe.unexpected("on_complete()", entry)
-
-    async def expect_error(self, expected: Expected, match: str | None) -> None:
-        what = f"on_error({_named(expected)})"
-        entry = await self.next_signal(what)
-        if entry.kind is not Kind.ON_ERROR or not _is(expected, cast("object", entry.value)):
-            raise self.probe.unexpected(what, entry)
-        if match is not None and not re.search(match, str(entry.value)):
-            raise self.probe.unexpected(f"an error with {match!r} in its words", entry)
 
     async def cancel(self) -> None:
         await self.expect_nothing(0, 0)
@@ -348,6 +334,9 @@ class _StepRunner(Generic[T]):
         if getattr(self.probe, "overlaps", 0):
             words = "1.3: a signal began before the one before had ended"
             raise UnexpectedSignal(self.probe.journal, words)
+
+
+_Action = Callable[[_StepRunner[T]], Awaitable[object]]
 
 
 def _named(expected: Expected) -> str:

@@ -170,7 +170,7 @@ class ThreadScheduler:
         """The thread that has control, None for the loop."""
         self.thread_code: dict[CodeType, None] = {}
         """The code of the package that the threads have run."""
-        self.on_interruption: Callable[[str, ScheduledThread, FrameType], None] = lambda *_: None
+        self.on_interruption: Callable[[str, ScheduledThread, FrameType], None] | None = None
         self._loop_gate = allocate_lock()
         self._loop_gate.acquire()
         self._loop_waits = False
@@ -282,12 +282,15 @@ class ThreadScheduler:
             return self._trace_line
         options = 2 if here is not None else 1 + len(others)
         option = script.line(options, (frame.f_code, frame.f_lineno))
-        if option and here is not None:
-            self.on_interruption("is held up", here, frame)
-            self.pause(here)
-        elif option:
-            self.on_interruption("interrupts", others[option - 1], frame)
-            self.run(others[option - 1])
+        if option:
+            thread = here or others[option - 1]
+            if self.on_interruption is not None:
+                how = "is held up" if thread is here else "interrupts"
+                self.on_interruption(how, thread, frame)
+            if thread is here:
+                self.pause(thread)
+            else:
+                self.run(thread)
         return self._trace_line
 
     # -- the package under test --------------------------------------------------------------------
