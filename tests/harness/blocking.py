@@ -23,7 +23,7 @@ MAY_BLOCK = {
         "listen"
     },  # checks whether the path of a Unix socket is free
     # These have waited until the terminal is ready; a file does not block for long.
-    "/reactive_aio/rsocket/command/terminal.py": {"read_lines", "write"},
+    "/reactive_aio/rsocket/command.py": {"read_lines", "write"},
 }
 # A thread may hold a lock for a few instructions, and be suspended by the system just then. If it
 # holds the lock longer, it waits for something.

@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from reactive_aio.rsocket import Router, serve
-from reactive_aio.rsocket.command import execution, main
-from reactive_aio.rsocket.command.arguments import parse_arguments
+from reactive_aio.rsocket import ConnectionLost, Router, serve
+from reactive_aio.rsocket.command import execute, main, parse_arguments
 from tests.harness.leftover_checks import Context
 
 ROOT = Path(__file__).parents[2]
@@ -208,7 +207,7 @@ def test_fire_and_forget_and_metadata_push_arrive(server: Running, command: Comm
 def test_an_error_is_reported_in_one_line(
     server: Running, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execution, "RETRY_DELAY", 0.01)
+    monkeypatch.setattr("reactive_aio.rsocket.command.RETRY_DELAY", 0.01)
     for arguments, status, said in (
         ((server.uri, "--route", "full"), 1, "0x400: no seats left"),
         ((server.uri, "--route", "nowhere", "--response"), 1, "no such route"),
@@ -269,7 +268,7 @@ async def test_client_and_server_certificates_are_verified(
     wanted = [str(files.folder / each.lower()) if each.isupper() else each for each in how.split()]
     async with await serve(f"{transport}://127.0.0.1:0", routes, ssl=files.server) as server:
         call = [server.uri, "--route", "hello", "--response", *wanted]
-        await execution.execute(await asyncio.to_thread(parse_arguments, call))
+        await execute(await asyncio.to_thread(parse_arguments, call))
     written = await asyncio.to_thread(capfd.readouterr)
     assert written.out == "hello\n"
 
@@ -281,8 +280,8 @@ async def test_an_untrusted_server_is_refused(
         wish = await asyncio.to_thread(
             parse_arguments, [server.uri, "--cert", str(files.folder / "both")]
         )
-        with pytest.raises(execution.RequestFailed, match="certificate"):
-            await execution.execute(wish)
+        with pytest.raises(ConnectionLost, match="certificate"):
+            await execute(wish)
     # Some versions of asyncio report an aborted handshake.
     assert all("transport" in each for each in expects_loop_errors)
 
