@@ -98,28 +98,20 @@ __all__ = (
 
 # Imported on first use: the protocol is importable without an event loop.
 _LAZY = {
-    "AsgiApp": "asgi_application",
-    "ConnectingClient": "auth",
-    "Client": "client",
-    "Lease": "leases",
-    "ResponderOptions": "responder",
-    "Request": "request",
-    "RequestOptions": "requester",
-    "Requester": "requester",
-    "Router": "routing",
-    "RouterResponder": "responder",
-    "Server": "server",
-    "ServerOptions": "server",
-    "ClientOptions": "client",
-    "asgi_app": "asgi_application",
-    "connect": "client",
-    "loopback": "server",
-    "serve": "server",
+    "asgi_application": ("AsgiApp", "asgi_app"),
+    "auth": ("ConnectingClient",),
+    "client": ("Client", "ClientOptions", "connect"),
+    "leases": ("Lease",),
+    "request": ("Request",),
+    "requester": ("RequestOptions", "Requester"),
+    "responder": ("ResponderOptions", "RouterResponder"),
+    "routing": ("Router",),
+    "server": ("Server", "ServerOptions", "loopback", "serve"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    module = _LAZY.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{module}", __name__), name)
+    for module, names in _LAZY.items():
+        if name in names:
+            return getattr(import_module(f".{module}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

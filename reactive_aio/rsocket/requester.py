@@ -1,7 +1,6 @@
 """The requester: the four interaction models, for either side of a connection."""
 
 from functools import partial
-from types import TracebackType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -16,17 +15,15 @@ from typing import (
 )
 
 from .._core.duration import Duration, to_seconds
-from .._core.flow_subscription import FlowSubscription
 from ..coerce import Source, to_flow
+from ..errors import TimedOut
 from ..stage import Downstream, from_push
 from .driver import Driver
-from .lease_wait import open_stream, wait_for_lease, when_leased
-from .protocol.errors import NoLease
+from .protocol.errors import NoLease, RequestCanceled, StreamFailed
 from .protocol.frames import Payload, PayloadTuple
 from .protocol.metadata import MetadataItem, write_mime_types, write_routing
 from .protocol.mime import ACCEPT_MIME_TYPES, COMPOSITE_METADATA, MIME_TYPE, ROUTING
-from .request_metadata import deadline_item, write_items
-from .request_timeout import TimedInboundStream, is_deadline_error, timeout_error
+from .request_metadata import DEADLINE_PASSED, deadline_item, write_items
 from .stream_adapters import ChannelSender, InboundStream, error_frame
 
 if TYPE_CHECKING:
@@ -122,7 +119,7 @@ class Requester(Generic[T]):
                 try:
                     stream_id = driver.connection.request_response(request)
                 except NoLease:
-                    await wait_for_lease(driver, response)
+                    await _wait_for_lease(driver, response)
             driver.streams.add_response(stream_id, response)
             driver.send_request()
             data = await response
@@ -130,8 +127,8 @@ class Requester(Generic[T]):
             if driver.streams.remove_response(stream_id, response):  # the request is still open
                 driver.connection.cancel(stream_id)
                 driver.schedule_turn()
-            if limit is not None and is_deadline_error(error):
-                raise timeout_error(limit) from None
+            if limit is not None and _is_deadline_error(error):
+                raise _no_answer(limit) from None
             raise
         finally:
             if timer is not None:
@@ -155,7 +152,7 @@ class Requester(Generic[T]):
                 driver.connection.fire_and_forget(request)
                 break
             except NoLease:
-                await wait_for_lease(driver)
+                await _wait_for_lease(driver)
         driver.schedule_turn()
 
     @overload
@@ -183,12 +180,10 @@ class Requester(Generic[T]):
         limit = None if timeout is None else to_seconds(timeout, "timeout")
         request = self._encode(payload, codec, route, metadata, limit)
 
-        def send_request(stream: InboundStream, n: int) -> int:
-            return stream.driver.connection.request_stream(request, n)
+        def begin(stream: InboundStream, n: int) -> None:
+            stream.bind(stream.driver.connection.request_stream(request, n))
 
-        subscribe = self._subscribing(codec, partial(open_stream, send_request), limit)
-        name = f"request_stream({route or self._route or ''})"
-        flow: Flow[Any] = from_push(subscribe, name=name, holds=None)
+        flow = self._flow("request_stream", route, codec, begin, limit)
         return flow if self._prefetch is None else flow.boundary(self._prefetch)
 
     @overload
@@ -217,7 +212,12 @@ class Requester(Generic[T]):
         items = self._encode_metadata(codec, route, metadata, limit)
         encode = (codec or self._codec).encode
 
-        def begin(stream: InboundStream) -> None:
+        def begin(stream: InboundStream, n: int) -> None:
+            held = stream.driver.connection.received_lease
+            now = stream.driver.loop_handle.time()
+            if held is not None and (held.requests < 1 or held.expires <= now):
+                raise NoLease
+
             def send_request(payload: Payload, n: int) -> int:
                 first = Payload(payload.data, items)
                 return stream.driver.connection.request_channel(first, n)
@@ -230,9 +230,7 @@ class Requester(Generic[T]):
             )
             sender.attach(to_flow(source))
 
-        subscribe = self._subscribing(codec, partial(when_leased, begin), limit)
-        name = f"request_channel({route or self._route or ''})"
-        return from_push(subscribe, name=name, holds=None)
+        return self._flow("request_channel", route, codec, begin, limit)
 
     def metadata_push(self, *metadata: MetadataItem | tuple[str, bytes]) -> None:
         """Send metadata about the whole connection."""
@@ -252,12 +250,7 @@ class Requester(Generic[T]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     # -- internals ---------------------------------------------------------------------------------
@@ -265,20 +258,23 @@ class Requester(Generic[T]):
         self._driver.require_open()
         return self._driver
 
-    def _subscribing(
+    def _flow(
         self,
+        model: str,
+        route: str | None,
         codec: "Codec[Any] | None",
         begin: "Callable[[InboundStream, int], None]",
         limit: float | None,
-    ) -> "Callable[[Downstream[Any]], FlowSubscription]":
+    ) -> "Flow[Any]":
         decode = (codec or self._codec).decode
+        when_leased = partial(_begin_when_leased, begin)
 
-        def subscribe(downstream: Downstream[Any]) -> FlowSubscription:
+        def subscribe(downstream: Downstream[Any]) -> InboundStream:
             if limit is None:
-                return InboundStream(self._driver, downstream, decode, begin)
-            return TimedInboundStream(self._driver, downstream, decode, begin, limit)
+                return InboundStream(self._driver, downstream, decode, when_leased)
+            return _TimedInboundStream(self._driver, downstream, decode, when_leased, limit)
 
-        return subscribe
+        return from_push(subscribe, name=f"{model}({route or self._route or ''})", holds=None)
 
     def _encode(
         self,
@@ -322,6 +318,112 @@ class Requester(Generic[T]):
         return write_items(self._metadata_mime, [*items, *metadata])
 
 
+# -- leases ----------------------------------------------------------------------------------------
+async def _wait_for_lease(driver: Driver, response: "Future[Any] | None" = None) -> None:
+    """Wait for a lease, or until *response* is done; raise the error of *response*."""
+    driver.require_open()
+    waiter = driver.loop_handle.create_future()
+
+    def wake(_: object = None) -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    driver.add_lease_callback(wake)
+    if response is not None:
+        response.add_done_callback(wake)
+    try:
+        await waiter
+    finally:
+        driver.remove_lease_callback(wake)
+    if response is not None and response.done():
+        response.result()
+    driver.require_open()
+
+
+def _begin_when_leased(
+    begin: "Callable[[InboundStream, int], None]", stream: InboundStream, n: int
+) -> None:
+    """Call *begin*, and again when there is a lease if it raises `NoLease`.
+
+    The stream fails if the connection is closed first.
+    """
+    driver = stream.driver
+    try:
+        begin(stream, n)
+        return
+    except NoLease:
+        pass
+
+    def retry() -> None:
+        stream.on_early_cancel = None
+        try:
+            driver.require_open()
+            _begin_when_leased(begin, stream, stream.early_demand)
+        except Exception as error:
+            stream.fail(error)
+
+    driver.add_lease_callback(retry)
+    stream.on_early_cancel = lambda: driver.remove_lease_callback(retry)
+
+
+# -- timeouts --------------------------------------------------------------------------------------
+def _no_answer(limit: float) -> TimedOut:
+    return TimedOut(f"no answer within {limit:g} s")
+
+
 def _time_out(response: "Future[bytes]", limit: float) -> None:
     if not response.done():
-        response.set_exception(timeout_error(limit))
+        response.set_exception(_no_answer(limit))
+
+
+def _is_deadline_error(error: BaseException) -> bool:
+    """Whether the responder failed the request because its deadline has passed."""
+    return isinstance(error, RequestCanceled) and error.data == DEADLINE_PASSED
+
+
+class _TimedInboundStream(InboundStream):
+    """A stream that fails unless it ends within *limit* seconds from its first request."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        downstream: Downstream[Any],
+        decode: "Callable[[bytes], Any]",
+        begin: "Callable[[InboundStream, int], None]",
+        limit: float,
+    ) -> None:
+        super().__init__(driver, downstream, decode, begin)
+        self._limit = limit
+        self._timer: TimerHandle | None = None
+
+    def request(self, n: int, /) -> None:
+        if self._timer is None and not self.is_done:
+            self._timer = self.driver.loop_handle.call_later(self._limit, self._time_out)
+        super().request(n)
+
+    def _time_out(self) -> None:
+        if not self.is_done:
+            self.cancel()
+            self._downstream.fail(self._timeout_error())
+
+    def _timeout_error(self) -> TimedOut:
+        return TimedOut(f"the stream did not end within {self._limit:g} s")
+
+    def cancel(self) -> None:
+        super().cancel()
+        self._stop_timer()
+
+    def completed(self) -> None:
+        super().completed()
+        self._stop_timer()
+
+    def failed(self, error: StreamFailed) -> None:
+        self.fail(self._timeout_error() if _is_deadline_error(error) else error)
+
+    def fail(self, error: BaseException) -> None:
+        super().fail(error)
+        self._stop_timer()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
