@@ -66,14 +66,12 @@ class AuthHooks:
     ) -> None:
         self.authenticate: Authenticate | None = authenticate
         self.authorize: Authorize | None = authorize
-        self._timeout = timeout
+        self.timeout: float = timeout
         self._passes_client = authenticate is not None and _takes_two(authenticate)
 
     async def identify(self, client: ConnectingClient) -> Any:
         """The user that *client* is authenticated as; a false value if it is refused."""
         authenticate: Any = self.authenticate
-        if authenticate is None:
-            return True
         if self._passes_client:
             return await self._result(authenticate(client.credentials, client))
         return await self._result(authenticate(client.credentials))
@@ -94,7 +92,7 @@ class AuthHooks:
 
     async def _result(self, result: Any) -> Any:
         if isawaitable(result):
-            with fail_after(self._timeout):
+            with fail_after(self.timeout):
                 return await result
         return result
 

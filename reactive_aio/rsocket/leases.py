@@ -11,7 +11,7 @@ from .._core.duration import Duration, to_seconds
 
 if TYPE_CHECKING:
     from .._core.loop import TimerHandle
-    from ..spec import Publisher, Subscription
+    from ..spec import Subscription
     from .driver import Driver
 
 __all__ = ("Lease", "LeaseGranter")
@@ -41,9 +41,6 @@ class LeaseGranter:
         self._timer: TimerHandle | None = None
         self._is_requested = False
         self._is_done = False
-
-    def subscribe_to(self, leases: "Publisher[Lease]") -> None:
-        leases.subscribe(self)
 
     def request_received(self) -> None:
         """Renew the lease if the request of the peer was the last one allowed."""

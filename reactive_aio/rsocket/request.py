@@ -1,5 +1,6 @@
 """A request of the peer, for handlers and authorization."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .protocol.errors import ProtocolError, RequestInvalid
@@ -19,44 +20,26 @@ if TYPE_CHECKING:
 __all__ = ("Request",)
 
 
+_UNREAD: Any = object()
+
+
+@dataclass(slots=True, eq=False, repr=False)
 class Request:
     """One request. Its properties are decoded on first access."""
 
-    __slots__ = (
-        "_decode",
-        "_driver",
-        "_metadata",
-        "_open",
-        "_payload",
-        "_peer",
-        "data",
-        "deadline",
-        "model",
-        "user",
-    )
-
-    def __init__(
-        self,
-        model: "InteractionModel",
-        data: bytes,
-        metadata: RequestMetadata,
-        driver: "Driver",
-        peer: "Callable[[], Requester[Any]]",
-        deadline: float | None,
-    ) -> None:
-        self.model: InteractionModel = model
-        self.data: bytes = data
-        """The data of the request, not decoded; of a channel, that of its first element."""
-        self.user: Any = driver.user
-        """The user returned by `authenticate`, or by `authorize` for this request."""
-        self.deadline: float | None = deadline
-        """The time, by the loop's clock, at which the peer stops waiting; None if there is none."""
-        self._driver = driver
-        self._metadata = metadata
-        self._peer = peer
-        self._decode: Callable[[bytes], Any] = bytes
-        self._open: Callable[[], Flow[Any]] | None = None
-        self._payload: Any = _UNREAD
+    model: "InteractionModel"
+    data: bytes
+    """The data of the request, not decoded; of a channel, that of its first element."""
+    user: Any
+    """The user returned by `authenticate`, or by `authorize` for this request."""
+    deadline: float | None
+    """The time, by the loop's clock, at which the peer stops waiting; None if there is none."""
+    _metadata: RequestMetadata
+    _driver: "Driver"
+    _peer: "Callable[[], Requester[Any]]"
+    _decode: "Callable[[bytes], Any]" = bytes
+    _open: "Callable[[], Flow[Any]] | None" = None
+    _payload: Any = _UNREAD
 
     def __repr__(self) -> str:
         return f"<Request {self.model.name} {self.route!r} {len(self.data)} bytes>"
@@ -120,6 +103,3 @@ class Request:
     def peer(self) -> "Requester[Any]":
         """A requester for requests to the peer."""
         return self._peer()
-
-
-_UNREAD: Any = object()

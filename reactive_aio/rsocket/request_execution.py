@@ -85,7 +85,7 @@ class RequestExecution:
             deadline = driver.loop_handle.time() + envelope.timeout
         data = requested.payload.data
         self.request: Request = Request(
-            requested.model, data, envelope, driver, self._peer, deadline
+            requested.model, data, driver.user, deadline, envelope, driver, self._peer
         )
 
     def begin(self) -> None:

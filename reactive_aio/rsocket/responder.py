@@ -3,22 +3,21 @@
 from collections.abc import Callable, Coroutine
 from functools import partial
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypedDict
 
 from .._core.duration import Duration, to_seconds
 from .auth import Authenticate, AuthHooks, Authorize, connecting_client
-from .direct_handlers import UNKNOWN, DirectHandler, DirectHandlers
 from .driver import Driver
 from .leases import Lease, LeaseGranter
 from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec
 from .protocol.errors import ProtocolError, RequestInvalid, StreamFailed
 from .protocol.events import RequestReceived
 from .protocol.frames import ErrorCode, Payload, Resume, Setup
+from .protocol.resume import Sessions
 from .protocol.stream_states import InteractionModel
 from .request_execution import SINGLE_TYPES, RequestExecution
 from .request_metadata import MetadataCache, RequestMetadata, read_items
 from .requester import Requester
-from .resumable_sessions import ResumableSessions
 from .routing import Router
 from .stream_adapters import error_frame
 
@@ -28,6 +27,9 @@ if TYPE_CHECKING:
 __all__ = ("CODECS", "ResponderOptions", "RouterResponder")
 
 _RESPONSE: Final = InteractionModel.RESPONSE
+_MAX_SETUPS: Final = 16
+_MAX_METADATA: Final = 256
+_UNKNOWN: Final[Any] = object()
 CODECS: Final[dict[str, Codec[Any]]] = {each.mime: each for each in (BYTES, TEXT, JSON, MSGPACK)}
 
 
@@ -59,6 +61,76 @@ class ResponderOptions(TypedDict, total=False):
     """Called with exceptions that are not sent to the peer; by default, the loop's handler is."""
 
 
+class _DirectHandler(NamedTuple):
+    """A plain function that answers requests for one element, and the encoder of its response.
+
+    The meaning of a request's metadata (route, handler, codecs) is the same each time: it is worked
+    out once, and a response then costs little more than the call of the function. Requests that
+    need more (a deadline, authorization, a handler with other arguments than the data) are served
+    by a `RequestExecution`.
+    """
+
+    call: "Callable[[bytes], Any]"
+    encode: "Callable[[Any], bytes]"
+
+
+Handlers: TypeAlias = dict[bytes | None, _DirectHandler | None]
+
+
+class _DirectHandlers:
+    """A cache of direct handlers: of 16 pairs of MIME types, and of 256 kinds of metadata each."""
+
+    def __init__(self, services: "RouterResponder") -> None:
+        self._services = services
+        self._handlers: dict[tuple[str, str], Handlers] = {}
+        self._routes = 0
+
+    def of_setup(self, setup: Setup | None) -> Handlers:
+        """The handlers found for clients with such a *setup*, by the metadata of their requests."""
+        router = self._services.router
+        if self._routes != router.routes:  # a new route may match better
+            self._handlers.clear()
+            self._routes = router.routes
+        if setup is None:
+            return {}
+        key = setup.metadata_mime, setup.data_mime
+        handlers = self._handlers.get(key)
+        if handlers is None:
+            if len(self._handlers) >= _MAX_SETUPS:
+                self._handlers.clear()
+            handlers = self._handlers[key] = {}
+        return handlers
+
+    def find(self, setup: Setup | None, metadata: bytes | None) -> _DirectHandler | None:
+        """The direct handler of requests with *metadata*; None if they need an execution."""
+        if setup is None:
+            return None
+        found = self._resolve(setup, metadata)
+        if self._services.metadata_cache.holds(setup, metadata):
+            handlers = self.of_setup(setup)
+            if len(handlers) >= _MAX_METADATA:
+                handlers.clear()
+            handlers[metadata] = found
+        return found
+
+    def _resolve(self, setup: Setup, metadata: bytes | None) -> _DirectHandler | None:
+        services = self._services
+        try:
+            envelope = services.metadata_cache.read(setup, metadata)
+            if services.auth.authorize is not None or envelope.timeout is not None:
+                return None
+            found = services.router.find(envelope.route)
+            if found is None or not found[0].needs_only_data or len(envelope.accept) > 1:
+                return None
+            handler, texts = found
+            read, written = services.choose_codecs(setup, envelope)
+            return _DirectHandler(
+                handler.bind(read, handler.route_arguments(texts)), written.encode
+            )
+        except (ProtocolError, RequestInvalid):  # the execution refuses it
+            return None
+
+
 class RouterResponder:
     """Serves the requests of one or many connections by a router."""
 
@@ -78,12 +150,13 @@ class RouterResponder:
     ) -> None:
         self.router: Router = router
         self.metadata_cache: MetadataCache = MetadataCache()
-        self._auth_timeout = to_seconds(auth_timeout, "auth_timeout")
-        self.auth: AuthHooks = AuthHooks(authenticate, authorize, self._auth_timeout)
-        self._direct_handlers = DirectHandlers(self)
-        self.sessions: ResumableSessions = ResumableSessions()
+        timeout = to_seconds(auth_timeout, "auth_timeout")
+        self.auth: AuthHooks = AuthHooks(authenticate, authorize, timeout)
+        self.leases: Callable[[Any], Publisher[Lease]] | None = leases
+        self._direct_handlers = _DirectHandlers(self)
+        self._sessions: Sessions[tuple[Driver, bytes | None]] = Sessions()
+        """The resumable sessions, with the TLS certificates of their clients."""
         self._codecs = CODECS | (codecs or {})
-        self._leases = leases
         self._on_connect = on_connect
         self._expose_errors = expose_errors
         self._on_error = on_error
@@ -94,11 +167,6 @@ class RouterResponder:
         """The number of fire-and-forget requests and metadata pushes that were dropped, since too
         many were running or they were malformed."""
 
-    @property
-    def has_leases(self) -> bool:
-        """Whether clients that require leases are accepted."""
-        return self._leases is not None
-
     # -- admission ---------------------------------------------------------------------------------
     def admit(self, driver: Driver, setup: Setup) -> None:
         if driver.is_resume_only:
@@ -107,9 +175,8 @@ class RouterResponder:
         if self.auth.authenticate is None:
             self._accept(driver, setup)
             return
-        timeout = self._auth_timeout
         timer = driver.loop_handle.call_later(
-            timeout, driver.reject, "authentication took too long"
+            self.auth.timeout, driver.reject, "authentication took too long"
         )
         task = driver.create_task(self._authenticate(driver, setup), "rsocket: authentication")
         if task is not None:
@@ -131,27 +198,25 @@ class RouterResponder:
             driver.reject("authentication failed")
 
     def _accept(self, driver: Driver, setup: Setup) -> None:
-        if setup.token is not None and not self.sessions.keep(setup.token, driver):
-            driver.reject("the session cannot be kept")
-            return
+        token = setup.token
+        if token is not None:
+            if not self._sessions.add(token, (driver, _certificate(driver))):
+                driver.reject("the session cannot be kept")
+                return
+            driver.add_close_callback(lambda _: self._sessions.remove(token))
         driver.accept()
         self.begin(driver)
 
     def begin(self, driver: Driver) -> None:
         """Grant leases on a new connection, on either side, and call `on_connect`."""
         setup = driver.connection.setup
-        if setup is not None and setup.lease and self._leases is not None:
+        if setup is not None and setup.lease and self.leases is not None:
             grants = self._grants[driver] = LeaseGranter(driver)
             driver.add_resume_callback(grants.renew)
-            driver.add_close_callback(self._end_grants)
-            grants.subscribe_to(self._leases(driver.user))
+            driver.add_close_callback(lambda _: self._grants.pop(driver).cancel())
+            self.leases(driver.user).subscribe(grants)
         if self._on_connect is not None:
             self._call(driver, self._on_connect, Requester(driver, self.codec(setup)))
-
-    def _end_grants(self, driver: Driver) -> None:
-        grants = self._grants.pop(driver, None)
-        if grants is not None:
-            grants.cancel()
 
     def _call(self, driver: Driver, function: Callable[..., Any], *arguments: Any) -> None:
         """Call a function of the application without waiting for its result."""
@@ -169,7 +234,16 @@ class RouterResponder:
             self._report(driver, error)
 
     def resume(self, driver: Driver, frame: Resume) -> None:
-        self.sessions.resume(driver, frame)
+        """Continue a session on the transport of *driver*, or reject the connection.
+
+        The token of a session, 128 random bits, grants access to it. A session that began with a
+        TLS client certificate requires the same certificate again.
+        """
+        session, certificate = self._sessions.find(frame.token) or (None, None)
+        if session is None or certificate != _certificate(driver):
+            driver.reject("there is no such session")
+        elif not session.take_over(driver, frame):
+            driver.reject("the session cannot go on")
 
     # -- requests ----------------------------------------------------------------------------------
     def serve(self, driver: Driver, request: RequestReceived) -> None:
@@ -186,8 +260,8 @@ class RouterResponder:
         setup = driver.connection.setup
         known = self._direct_handlers.of_setup(setup)
         for request in requests:
-            direct = known.get(request[2], UNKNOWN)
-            if direct is UNKNOWN:
+            direct = known.get(request[2], _UNKNOWN)
+            if direct is _UNKNOWN:
                 direct = self._direct_handlers.find(setup, request[2])
             if direct is None:
                 self._begin(driver, _requested(*request), RequestExecution.begin)
@@ -196,7 +270,7 @@ class RouterResponder:
         driver.schedule_turn()
 
     def _respond_directly(
-        self, driver: Driver, direct: DirectHandler, request: tuple[int, bytes, bytes | None]
+        self, driver: Driver, direct: _DirectHandler, request: tuple[int, bytes, bytes | None]
     ) -> None:
         stream_id, data, _ = request
         try:
@@ -304,6 +378,11 @@ class RouterResponder:
 
     def _task_done(self, _: object) -> None:
         self._running -= 1
+
+
+def _certificate(driver: Driver) -> bytes | None:
+    tls = driver.get_extra_info("ssl_object")
+    return None if tls is None else tls.getpeercert(binary_form=True)
 
 
 def _requested(stream_id: int, data: bytes, metadata: bytes | None) -> RequestReceived:

@@ -1,7 +1,6 @@
 """The server: `serve` listens for connections; `loopback` connects in memory, for tests."""
 
 from ssl import SSLContext
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack, overload
 
 from .._core.loop import LoopHandle, wait_settled
@@ -108,7 +107,7 @@ class Server:
         return self._resume is not None and resuming < _MAX_RESUMING
 
     def _make_connection(self, now: float) -> Connection:
-        lease = self._responder.has_leases
+        lease = self._responder.leases is not None
         return Connection(None, now, limits=self._limits, lease=lease, resumption=self._resume)
 
     async def listen(self, uri: str, ssl: SSLContext | None, origins: "Sequence[str]" = ()) -> Self:
@@ -131,12 +130,7 @@ class Server:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
 
@@ -211,8 +205,7 @@ def loopback(
     client_options.update(client or {})
     near = client_driver(codec, client_options, credentials)
     responder = RouterResponder(router, **options)
-    far = Driver(
-        lambda now: Connection(None, now, limits=limits, lease=responder.has_leases), responder
-    )
+    lease = responder.leases is not None
+    far = Driver(lambda now: Connection(None, now, limits=limits, lease=lease), responder)
     join(near, far)
     return _Loopback(near, codec, far)

@@ -16,7 +16,7 @@ the table is not asked. This module reads and writes them without making an obje
 The streams it opens are of two classes, `ExpectedResponse` and `OwedResponse`, whose attributes are
 those of their class until the machine changes them: a request makes one small object on each side.
 The application's layer keeps the batches together. A `StreamRegistry` completes all futures of
-`Responses`, a responder calls the `DirectHandlers` of all `ResponseRequests`, and an
+`Responses`, a responder calls the direct handlers of all `ResponseRequests`, and an
 `OutboundStream` sends together what its publisher produced in one turn. A driver writes a request
 that is alone at once, and others in a turn.
 
