@@ -16,32 +16,20 @@ RSOCKET: Final = "rsocket"
 Scope = MutableMapping[str, Any]
 
 
-class AsgiApp:
+class AsgiApp(Server):
     """An ASGI 3 application that serves RSocket over WebSocket.
 
     Mounted in another application, it is to be closed by that application; otherwise it closes when
     the server shuts down.
     """
 
-    def __init__(self, server: Server, origins: Sequence[str]) -> None:
+    def __init__(
+        self, router: "Router", origins: Sequence[str], **options: Unpack[ServerOptions]
+    ) -> None:
         if isinstance(origins, str):
             raise TypeError("origins must be a list of origins, not one str")
-        self._server = server
+        super().__init__(router, **options)
         self._origins = origins
-
-    @property
-    def connections(self) -> int:
-        """The number of open connections."""
-        return self._server.connections
-
-    @property
-    def refused_connections(self) -> int:
-        """The number of connections refused because too many were open."""
-        return self._server.refused_connections
-
-    async def aclose(self) -> None:
-        """Refuse new connections and close all connections with their open streams."""
-        await self._server.aclose()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]
@@ -65,7 +53,7 @@ class AsgiApp:
             reason = f"pages of {origin} may not connect; asgi_app(origins=…) says whose may\n"
             await _refuse(scope, send, 403, reason.encode())
             return
-        transport = AsgiTransport(self._server.new_driver(), receive, send, scope.get("client"))
+        transport = AsgiTransport(self.new_driver(), receive, send, scope.get("client"))
         transport.driver.attach(transport)
         if transport.is_aborted:
             await _refuse(scope, send, 503, b"there are too many connections\n")
@@ -113,4 +101,4 @@ def asgi_app(
     Web pages of the same host and port may connect, and those of *origins*, such as
     ``https://shop.example``; ``*`` allows all. All other options are as in `serve`.
     """
-    return AsgiApp(Server(router, **options), origins)
+    return AsgiApp(router, origins, **options)

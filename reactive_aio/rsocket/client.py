@@ -2,12 +2,11 @@
 
 from inspect import isawaitable
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overload
 
 from anyio import move_on_after
 
 from .._core.duration import Duration, to_seconds
-from .._core.loop import LoopHandle
 from ..retry import RetryPolicy
 from .driver import Driver
 from .payloads import BYTES, Codec
@@ -49,14 +48,13 @@ class Client(Requester[T]):
         self,
         driver: Driver,
         codec: Codec[T],
+        reconnector: Reconnector,
         route: str | None = None,
         prefetch: int | None = None,
-        reconnector: Reconnector | None = None,
     ) -> None:
         super().__init__(driver, codec, route, prefetch)
         self._reconnector = reconnector
-        if reconnector is not None:
-            reconnector.on_reconnect = self._replace_driver
+        reconnector.on_reconnect = self._replace_driver
 
     def _replace_driver(self, driver: Driver) -> None:
         self._driver = driver
@@ -64,20 +62,17 @@ class Client(Requester[T]):
     @property
     def is_closed(self) -> bool:
         """Whether there is no connection and the client does not reconnect."""
-        return super().is_closed and (
-            self._reconnector is None or not self._reconnector.may_reconnect
-        )
+        return super().is_closed and not self._reconnector.may_reconnect
 
     async def ready(self) -> None:
         """Wait for a connection; raise `ConnectionLost` if the client does not reconnect."""
-        if self._reconnector is not None and self._driver.close_reason is not None:
+        if self._driver.close_reason is not None:
             await self._reconnector.wait()
         self._driver.require_open()
 
     async def aclose(self) -> None:
         """Close the connection; open streams fail."""
-        if self._reconnector is not None:
-            await self._reconnector.aclose()
+        await self._reconnector.aclose()
         await super().aclose()
 
 
@@ -149,15 +144,6 @@ def client_driver(
     return driver
 
 
-async def _new_driver(codec: Codec[Any], options: ClientOptions) -> Driver:
-    credentials = options.get("credentials")
-    if callable(credentials):
-        credentials = credentials()
-        if isawaitable(credentials):
-            credentials = await credentials
-    return client_driver(codec, options, cast("Credentials | None", credentials))
-
-
 @overload
 async def connect(
     where: "str | ByteStream",
@@ -194,32 +180,38 @@ async def connect(
     client reconnects once the connection was lost; without it, the client does not reconnect. With
     ``resume=Resumption()``, streams continue over the next transport without loss.
     """
+
+    async def make_driver() -> Driver:
+        credentials: Any = options.get("credentials")
+        if callable(credentials):
+            credentials = credentials()
+        if isawaitable(credentials):
+            credentials = await credentials
+        return client_driver(codec, options, credentials)
+
     if not isinstance(where, str):
         if options.get("resume") is not None or retry is not None:
             raise ValueError("resume and retry need a URI: a byte stream is there only once")
-        driver = await _new_driver(codec, options)
-        StreamTransport(driver, where)
-        return Client(driver, codec)
+
+        async def use_stream(driver: Driver) -> None:
+            StreamTransport(driver, where)
+
+        reconnector = Reconnector(make_driver, use_stream, None)
+        return Client(await reconnector.connect(), codec, reconnector)
     address = Address.parse(where)
     limit = to_seconds(timeout, "timeout")
 
-    async def make_driver() -> Driver:
-        return await _new_driver(codec, options)
-
     async def dial_address(driver: Driver) -> None:
-        await _dial(limit, address, driver, ssl)
+        message = f"{address}: no connection within {limit} s"
+        try:
+            with move_on_after(limit):
+                await dial(driver.loop_handle.event_loop, address, driver, ssl)
+                return
+        except OSError as error:
+            message = f"{address}: {error}"
+            raise ConnectionLost(ErrorCode.CONNECTION_ERROR, message.encode()) from error
+        raise ConnectionLost(ErrorCode.CONNECTION_ERROR, message.encode())
 
     policy = None if retry is None else RetryPolicy.of(retry)
     reconnector = Reconnector(make_driver, dial_address, policy)
-    return Client(await reconnector.connect(), codec, address.route, address.prefetch, reconnector)
-
-
-async def _dial(limit: float, address: Address, driver: Driver, ssl: SSLContext | None) -> None:
-    try:
-        with move_on_after(limit):
-            await dial(LoopHandle("connect()").event_loop, address, driver, ssl)
-            return
-    except OSError as error:
-        raise ConnectionLost(ErrorCode.CONNECTION_ERROR, f"{address}: {error}".encode()) from error
-    message = f"{address}: no connection within {limit} s".encode()
-    raise ConnectionLost(ErrorCode.CONNECTION_ERROR, message)
+    return Client(await reconnector.connect(), codec, reconnector, address.route, address.prefetch)

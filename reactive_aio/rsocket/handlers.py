@@ -55,7 +55,8 @@ class Handler:
         }
         kind = hints.get("payload", Parameter.empty)
         if not self.takes_payload:
-            kind = _element_type(hints.get("incoming", Parameter.empty))
+            # the type of the elements: int of Flow[int]
+            kind = next(iter(get_args(hints.get("incoming"))), Parameter.empty)
         if isinstance(kind, str):
             raise TypeError(self._unresolved("payload", kind))
         self._typed_decoder = _typed_decoder(kind)
@@ -147,7 +148,7 @@ class Handler:
         for name, convert in self._converters.items():
             try:
                 arguments[name] = convert(texts[name])
-            except (ValueError, KeyError):
+            except (ValueError, KeyError, InvalidOperation):
                 message = f"the route's {name} cannot be {texts[name]!r}"
                 raise RequestInvalid(ErrorCode.INVALID, message.encode()) from None
         return arguments
@@ -193,15 +194,21 @@ def _resolved_annotations(
     return annotations
 
 
-def _element_type(annotation: Any) -> Any:
-    """The type of the elements: ``int`` of ``Flow[int]``."""
-    return next(iter(get_args(annotation)), Parameter.empty)
-
-
 # -- parameters of a route -------------------------------------------------------------------------
-_INT: Final = re.compile(r"-?[0-9]+", re.ASCII)
-_FLOAT: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
+def _matching(pattern: str, convert: Convert, text: str) -> Any:
+    if not re.fullmatch(pattern, text):
+        raise ValueError(text)
+    return convert(text)
+
+
 _BOOLS: Final = {"true": True, "false": False, "1": True, "0": False}
+_CONVERTERS: Final[dict[type, Convert]] = {
+    int: partial(_matching, "-?[0-9]+", int),
+    float: partial(_matching, r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", float),
+    bool: lambda text: _BOOLS[text.lower()],
+    Decimal: Decimal,
+    UUID: UUID,
+}
 
 
 def _text_converter(annotation: Any) -> Convert | None:
@@ -216,55 +223,15 @@ def _text_converter(annotation: Any) -> Convert | None:
     raise TypeError("write str, int, float, bool, Decimal, UUID or an Enum")
 
 
-def _int(text: str) -> int:
-    if not _INT.fullmatch(text):
-        raise ValueError(text)
-    return int(text)
-
-
-def _float(text: str) -> float:
-    if not _FLOAT.fullmatch(text):
-        raise ValueError(text)
-    return float(text)
-
-
-def _bool(text: str) -> bool:
-    return _BOOLS[text.lower()]
-
-
-def _decimal(text: str) -> Decimal:
-    try:
-        return Decimal(text)
-    except InvalidOperation:
-        raise ValueError(text) from None
-
-
-_CONVERTERS: Final[dict[type, Convert]] = {
-    int: _int,
-    float: _float,
-    bool: _bool,
-    Decimal: _decimal,
-    UUID: UUID,
-}
-
-
 # -- data ------------------------------------------------------------------------------------------
-_SCALARS: Final[dict[Any, tuple[type, ...]]] = {
-    int: (int,),
-    float: (float, int),
-    str: (str,),
-    bool: (bool,),
-    bytes: (bytes,),
-    dict: (dict,),
-    list: (list,),
-}
+_SCALARS: Final = frozenset({int, float, str, bool, bytes, dict, list})
 
 
 def _typed_decoder(annotation: Any) -> "Callable[[Codec[Any]], Decode] | None":
     """The function from a codec to a decoder for *annotation*; None if the codec itself decodes."""
     if isinstance(annotation, type) and annotation in _SCALARS:
         return partial(_scalar_decoder, annotation)
-    if isinstance(annotation, str) or not readable(annotation):
+    if not readable(annotation):
         return None
     by_mime = {base.mime: typed(annotation, base).decode for base in (JSON, MSGPACK)}
     return partial(_class_decoder, by_mime)
@@ -282,7 +249,7 @@ def _class_decoder(by_mime: dict[str, Decode], codec: Codec[Any]) -> Decode:
 
 
 def _scalar_decoder(kind: Any, codec: Codec[Any]) -> Decode:
-    kinds = _SCALARS[kind]
+    kinds = (float, int) if kind is float else kind
 
     def decode(data: bytes) -> Any:
         value = codec.decode(data)

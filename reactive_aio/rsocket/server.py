@@ -66,8 +66,8 @@ class Server:
         self._is_closing = False
 
     def __repr__(self) -> str:
-        where = "in memory" if self.address is None else f"at {self.uri}"
-        return f"<RSocket server {where}, {self.connections} connections>"
+        where = "" if self.address is None else f" at {self.uri}"
+        return f"<RSocket server{where}, {self.connections} connections>"
 
     @property
     def uri(self) -> str:

@@ -49,20 +49,20 @@ class Address:
         if parts.username is not None or parts.fragment:
             raise ValueError(f"{uri!r}: an address has neither credentials nor a fragment")
         route, prefetch = _parse_query(uri, parts.query)
+        host, port, path = parts.hostname or "", 0, ""
         if transport == "unix":
             if parts.netloc or not parts.path:
                 raise ValueError(f"{uri!r}: write unix:///path/of/the/socket")
-            return cls(
-                transport=transport, path=unquote(parts.path), route=route, prefetch=prefetch
-            )
-        host, port, path = parts.hostname, _port(uri, parts), ""
-        if transport in _WEBSOCKET_PORTS:
-            port, path = _WEBSOCKET_PORTS[transport] if port is None else port, parts.path or "/"
+            path = unquote(parts.path)
+        elif transport in _WEBSOCKET_PORTS:
+            port, path = _port(uri, parts, _WEBSOCKET_PORTS[transport]), parts.path or "/"
             if not host or not _PATH.fullmatch(path):
                 example = f"{transport}://host:port/path"
                 raise ValueError(f"{uri!r}: write {example}, percent-encoded where need be")
-        if not host or port is None or (not path and parts.path not in ("", "/")):
-            raise ValueError(f"{uri!r}: write {transport}://host:port, without a path")
+        else:
+            port = _port(uri, parts, -1)
+            if not host or port < 0 or parts.path not in ("", "/"):
+                raise ValueError(f"{uri!r}: write {transport}://host:port, without a path")
         return cls(
             transport=transport, host=host, port=port, path=path, route=route, prefetch=prefetch
         )
@@ -83,9 +83,9 @@ class Address:
         return f"{self.transport}://{host}:{self.port}{self.path}"
 
 
-def _port(uri: str, parts: SplitResult) -> int | None:
+def _port(uri: str, parts: SplitResult, default: int) -> int:
     try:
-        return parts.port
+        return default if parts.port is None else parts.port
     except ValueError:
         raise ValueError(f"{uri!r}: a port is a number from 0 to 65535") from None
 

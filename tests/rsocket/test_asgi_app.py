@@ -173,7 +173,7 @@ async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little() 
             seen = made
             for _ in range(200):
                 await asyncio.sleep(0)
-            [driver] = app._server._drivers
+            [driver] = app._drivers
             transport: Any = driver._transport
             held.append(driver.connection.queued_bytes + transport._output_size)
         assert max(held) < 1024 * 1024
@@ -186,7 +186,7 @@ async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little() 
 
 async def emptied(app: AsgiApp) -> None:
     """Wait until the connections of *app* have ended."""
-    for driver in [*app._server._drivers]:
+    for driver in [*app._drivers]:
         await driver.aclose()
     assert app.connections == 0
 
@@ -294,7 +294,7 @@ async def test_a_lost_client_closes_the_connection() -> None:
 
     peer.say("receive", bytes=JSON_SETUP)
     peer.say("receive", bytes=stream("n", 1))
-    [driver] = app._server._drivers
+    [driver] = app._drivers
     transport: Any = driver._transport
     transport._asgi_send = gone
     await peer.task
@@ -308,7 +308,7 @@ async def test_other_errors_of_the_asgi_server_are_raised_to_it() -> None:
     async def broken(_: Message) -> None:
         raise RuntimeError("the server is broken")
 
-    [driver] = app._server._drivers
+    [driver] = app._drivers
     transport: Any = driver._transport
     transport._asgi_send = broken
     peer.say("receive", bytes=b"")

@@ -8,10 +8,10 @@ import pytest
 from reactive_aio import just, never
 from reactive_aio.rsocket import (
     BYTES,
-    Client,
     ClientOptions,
     ConnectionLost,
     Limits,
+    Requester,
     RequestRejected,
     Router,
     Server,
@@ -73,14 +73,14 @@ class SlowTransport(MemoryTransport):
 
 async def pair(
     options: ClientOptions, kind: type[MemoryTransport], limits: Limits | None = None
-) -> tuple[Client[bytes], Server, MemoryTransport, MemoryTransport]:
+) -> tuple[Requester[bytes], Server, MemoryTransport, MemoryTransport]:
     server = Server(router, limits=limits, max_connections=9)
     near = client_driver(BYTES, options, None)
     one, two = kind(near), kind(server.new_driver())
     one.other, two.other = two, one
     two.driver.attach(two)
     near.attach(one)
-    return Client(near, BYTES), server, one, two
+    return Requester(near, BYTES), server, one, two
 
 
 @pytest.mark.virtual_time
