@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from enum import Enum
 from functools import partial
 from inspect import Parameter, signature, unwrap
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, NoReturn, get_args
 from uuid import UUID
 
 from ..flow import Flow
@@ -30,6 +30,7 @@ Decode = Callable[[bytes], Any]
 
 ROUTE_PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _ARGUMENTS: Final = frozenset({"payload", "request", "incoming", "user", "peer"})
+_SCALARS: Final = frozenset({int, float, str, bool, bytes, dict, list})
 _MAX_ERROR: Final = 1000
 """The number of characters of a decoding error that are sent to the peer."""
 
@@ -47,6 +48,11 @@ class Handler:
         }
         self._check_names(parameters, named)
         self._takes = named & (_ARGUMENTS - set(self.route_parameters))
+        self.takes_payload: bool = "payload" in self._takes
+        self.takes_incoming: bool = not self._takes.isdisjoint({"incoming", "request"})
+        """Whether it may subscribe to the elements of a channel."""
+        self.needs_only_data: bool = self._takes <= {"payload"}
+        """Whether its arguments are the payload and the parameters of the route alone."""
         hints = _resolved_annotations(function, parameters)
         self._converters = {
             name: convert
@@ -59,7 +65,12 @@ class Handler:
             kind = next(iter(get_args(hints.get("incoming"))), Parameter.empty)
         if isinstance(kind, str):
             raise TypeError(self._unresolved("payload", kind))
-        self._typed_decoder = _typed_decoder(kind)
+        self._scalar = kind if isinstance(kind, type) and kind in _SCALARS else None
+        self._class_decoders: dict[str, Decode] = {}
+        if self._scalar is None and readable(kind):
+            self._class_decoders = {each.mime: typed(kind, each).decode for each in (JSON, MSGPACK)}
+        self.is_typed: bool = self._scalar is not None or bool(self._class_decoders)
+        """Whether the annotation of its payload, or of its incoming elements, names a type."""
         self._decoders: dict[Codec[Any], Decode] = {}
         self._has_default = "payload" in named and (
             parameters["payload"].default is not Parameter.empty
@@ -91,25 +102,6 @@ class Handler:
             f"handler is defined; import it there, and not for type checkers alone"
         )
 
-    @property
-    def takes_payload(self) -> bool:
-        return "payload" in self._takes
-
-    @property
-    def takes_incoming(self) -> bool:
-        """Whether it may subscribe to the elements of a channel."""
-        return not self._takes.isdisjoint({"incoming", "request"})
-
-    @property
-    def needs_only_data(self) -> bool:
-        """Whether its arguments are the payload and the parameters of the route alone."""
-        return self._takes <= {"payload"}
-
-    @property
-    def is_typed(self) -> bool:
-        """Whether the annotation of its payload, or of its incoming elements, names a type."""
-        return self._typed_decoder is not None
-
     def __call__(self, request: "Request", route_arguments: dict[str, Any]) -> Any:
         given = {
             name: request if name == "request" else getattr(request, name)
@@ -135,8 +127,11 @@ class Handler:
         """The function that decodes the data of requests; it raises `RequestInvalid`."""
         decode = self._decoders.get(codec)
         if decode is None:
-            typed_decoder = self._typed_decoder
-            inner = codec.decode if typed_decoder is None else typed_decoder(codec)
+            inner = codec.decode
+            if self._scalar is not None:
+                inner = partial(_decode_scalar, self._scalar, inner)
+            elif self._class_decoders:
+                inner = self._class_decoders.get(codec.mime) or partial(_refuse_type, codec.mime)
             decode = self._decoders[codec] = partial(_decode, inner)
         return decode
 
@@ -163,6 +158,18 @@ def _decode(decode: Decode, data: bytes) -> Any:
         # The text of another exception may not be meant for the peer.
         raise RequestInvalid(ErrorCode.INVALID, b"the data cannot be read") from error
     raise RequestInvalid(ErrorCode.INVALID, message)
+
+
+def _decode_scalar(kind: type, decode: Decode, data: bytes) -> Any:
+    value = decode(data)
+    is_kind = isinstance(value, (float, int) if kind is float else kind)
+    if is_kind and (kind is bool or not isinstance(value, bool)):
+        return value
+    raise PayloadError(f"the data is {type(value).__name__}, not {kind.__name__}")
+
+
+def _refuse_type(mime: str, data: bytes) -> NoReturn:
+    raise PayloadError(f"the data must be {JSON.mime} or {MSGPACK.mime}, not {mime}")
 
 
 # -- signatures ------------------------------------------------------------------------------------
@@ -221,40 +228,3 @@ def _text_converter(annotation: Any) -> Convert | None:
         if annotation in _CONVERTERS:
             return _CONVERTERS[annotation]
     raise TypeError("write str, int, float, bool, Decimal, UUID or an Enum")
-
-
-# -- data ------------------------------------------------------------------------------------------
-_SCALARS: Final = frozenset({int, float, str, bool, bytes, dict, list})
-
-
-def _typed_decoder(annotation: Any) -> "Callable[[Codec[Any]], Decode] | None":
-    """The function from a codec to a decoder for *annotation*; None if the codec itself decodes."""
-    if isinstance(annotation, type) and annotation in _SCALARS:
-        return partial(_scalar_decoder, annotation)
-    if not readable(annotation):
-        return None
-    by_mime = {base.mime: typed(annotation, base).decode for base in (JSON, MSGPACK)}
-    return partial(_class_decoder, by_mime)
-
-
-def _class_decoder(by_mime: dict[str, Decode], codec: Codec[Any]) -> Decode:
-    decode = by_mime.get(codec.mime)
-    if decode is not None:
-        return decode
-
-    def fail(data: bytes) -> Any:
-        raise PayloadError(f"the data must be {' or '.join(by_mime)}, not {codec.mime}")
-
-    return fail
-
-
-def _scalar_decoder(kind: Any, codec: Codec[Any]) -> Decode:
-    kinds = (float, int) if kind is float else kind
-
-    def decode(data: bytes) -> Any:
-        value = codec.decode(data)
-        if isinstance(value, kinds) and (kind is bool or not isinstance(value, bool)):
-            return value
-        raise PayloadError(f"the data is {type(value).__name__}, not {kind.__name__}")
-
-    return decode

@@ -192,13 +192,11 @@ def _name(kind: Any) -> str:
 
 def _required_package(kind: Any) -> str:
     """The package that the classes in *kind* require; empty if none."""
-    for each in (kind, *get_args(kind)):
-        for name, base in (("msgspec", "Struct"), ("pydantic", "BaseModel")):
-            parent = getattr(sys.modules.get(name), base, None)
-            if parent is not None and isinstance(each, type) and issubclass(each, parent):
-                return name
-    found = {_required_package(each) for each in get_args(kind)} - {""}
-    return min(found, default="")
+    for name, base in (("msgspec", "Struct"), ("pydantic", "BaseModel")):
+        parent = getattr(sys.modules.get(name), base, None)
+        if parent is not None and isinstance(kind, type) and issubclass(kind, parent):
+            return name
+    return next(filter(None, map(_required_package, get_args(kind))), "")
 
 
 def readable(kind: Any) -> bool:

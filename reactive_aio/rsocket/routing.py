@@ -11,7 +11,6 @@ __all__ = ("Router",)
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PUSH_ARGUMENTS: Final = frozenset({"metadata", "user", "peer"})
-_PARAMETER_TEXT: Final = "[^./]+"
 
 
 class Router:
@@ -107,21 +106,14 @@ class Router:
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
-    parts = ROUTE_PARAMETER.split(pattern)
-    parts[::2] = map(re.escape, parts[::2])
-    parts[1::2] = [f"(?P<{name}>{_PARAMETER_TEXT})" for name in parts[1::2]]
-    return re.compile("".join(parts))
+    """The expression for *pattern*: a parameter matches any text without a dot or a slash."""
+    return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^./]+)", re.escape(pattern)))
 
 
 def _tokens(pattern: str) -> list[str | None]:
     """The characters of *pattern*, with None for a parameter: one character or more."""
-    tokens: list[str | None] = []
-    for index, part in enumerate(ROUTE_PARAMETER.split(pattern)):
-        if index % 2:
-            tokens.append(None)
-        else:
-            tokens += part
-    return tokens
+    parts = re.findall(r"\{\w+\}|.", pattern, re.DOTALL)
+    return [each if len(each) == 1 else None for each in parts]
 
 
 def _overlap(one: list[str | None], two: list[str | None]) -> bool:
