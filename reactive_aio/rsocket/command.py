@@ -160,6 +160,16 @@ def _parser() -> argparse.ArgumentParser:
     add("--metadata", action="append", default=[], type=_item, metavar="MIME=TEXT", help=about)
     about = "fail unless the response is complete within S seconds"
     add("--timeout", type=_seconds, metavar="S", help=about)
+    about = "elements as lines of text, as lines of hex digits, or as raw bytes (text)"
+    add("--show", choices=("text", "hex", "raw"), default="text", help=about)
+    about = "show on standard error how many elements were requested and received (on a terminal)"
+    add("--progress", action=argparse.BooleanOptionalAction, default=None, help=about)
+    _add_connection_options(parser)
+    return parser
+
+
+def _add_connection_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     about = "credentials; PASSWORD and TOKEN are TEXT, or $VARIABLE of the environment"
     metavar = "simple:USER:PASSWORD|bearer:TOKEN"
     add("--auth", dest="credentials", type=_credentials, metavar=metavar, help=about)
@@ -175,11 +185,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--cert", type=Path, metavar="FILE", help=about)
     add("--key", type=Path, metavar="FILE", help="the key of the client certificate")
     add("--insecure", action="store_true", help="trust any server: for tests")
-    about = "elements as lines of text, as lines of hex digits, or as raw bytes (text)"
-    add("--show", choices=("text", "hex", "raw"), default="text", help=about)
-    about = "show on standard error how many elements were requested and received (on a terminal)"
-    add("--progress", action=argparse.BooleanOptionalAction, default=None, help=about)
-    return parser
 
 
 # -- values ----------------------------------------------------------------------------------------

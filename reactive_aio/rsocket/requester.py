@@ -272,7 +272,9 @@ class Requester(Generic[T]):
         def subscribe(downstream: Downstream[Any]) -> InboundStream:
             if limit is None:
                 return InboundStream(self._driver, downstream, decode, when_leased)
-            return _TimedInboundStream(self._driver, downstream, decode, when_leased, limit)
+            stream = _TimedInboundStream(self._driver, downstream, decode, when_leased)
+            stream.limit = limit
+            return stream
 
         return from_push(subscribe, name=f"{model}({route or self._route or ''})", holds=None)
 
@@ -384,21 +386,12 @@ def _is_deadline_error(error: BaseException) -> bool:
 class _TimedInboundStream(InboundStream):
     """A stream that fails unless it ends within *limit* seconds from its first request."""
 
-    def __init__(
-        self,
-        driver: Driver,
-        downstream: Downstream[Any],
-        decode: "Callable[[bytes], Any]",
-        begin: "Callable[[InboundStream, int], None]",
-        limit: float,
-    ) -> None:
-        super().__init__(driver, downstream, decode, begin)
-        self._limit = limit
-        self._timer: TimerHandle | None = None
+    limit: float
+    _timer: "TimerHandle | None" = None
 
     def request(self, n: int, /) -> None:
         if self._timer is None and not self.is_done:
-            self._timer = self.driver.loop_handle.call_later(self._limit, self._time_out)
+            self._timer = self.driver.loop_handle.call_later(self.limit, self._time_out)
         super().request(n)
 
     def _time_out(self) -> None:
@@ -407,7 +400,7 @@ class _TimedInboundStream(InboundStream):
             self._downstream.fail(self._timeout_error())
 
     def _timeout_error(self) -> TimedOut:
-        return TimedOut(f"the stream did not end within {self._limit:g} s")
+        return TimedOut(f"the stream did not end within {self.limit:g} s")
 
     def cancel(self) -> None:
         super().cancel()

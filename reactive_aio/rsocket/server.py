@@ -204,8 +204,6 @@ def loopback(
     client_options = ClientOptions(limits=limits)
     client_options.update(client or {})
     near = client_driver(codec, client_options, credentials)
-    responder = RouterResponder(router, **options)
-    lease = responder.leases is not None
-    far = Driver(lambda now: Connection(None, now, limits=limits, lease=lease), responder)
+    far = Server(router, limits=limits, **options).new_driver()
     join(near, far)
     return _Loopback(near, codec, far)
