@@ -9,8 +9,6 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled
-from .connection_tasks import ConnectionTasks
-from .deadline_timer import DeadlineTimer
 from .driver_lifecycle import OVER, Action, Input, State, step
 from .protocol.connection import Connection
 from .protocol.errors import StreamFailed, error_of
@@ -125,8 +123,9 @@ class Driver:
         self._rebind: Rebind | None = None
         self._is_writable = True
         self._is_reading_paused = False
-        self._tasks = ConnectionTasks(self.loop_handle)
-        self._deadline_timer = DeadlineTimer(self.loop_handle, self._tick)
+        self._tasks: set[Task[Any]] = set()
+        self._deadline_timer: TimerHandle | None = None
+        self._deadline = 0.0  # of the timer
         self._time_limit: TimerHandle | None = None  # of the end
         self._batch_senders: list[BatchSender] = []
         self._drain_waiters: list[Future[None]] = []
@@ -168,7 +167,7 @@ class Driver:
             self.loop_handle.call_soon(self._run_turn)
         else:
             self._has_turn = False
-            self._deadline_timer.set(self.connection.next_deadline())
+            self._set_deadline_timer()
 
     def pause_writing(self) -> None:
         self._is_writable = False
@@ -223,7 +222,15 @@ class Driver:
         if self.close_reason is not None:
             work.close()
             return None
-        return self._tasks.create_task(work, name)
+        task = self.loop_handle.create_task(work, name)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_task_done)
+        return task
+
+    def _on_task_done(self, task: "Task[Any]") -> None:
+        self._tasks.discard(task)
+        if not self._tasks and self._state is State.LINGERING:
+            self._advance(Input.IDLE)
 
     async def drain(self) -> None:
         """Wait until the output queued is below the watermark."""
@@ -275,8 +282,9 @@ class Driver:
             if self._released is None:
                 self._released = self.loop_handle.create_future()
             await wait_settled(self._released)
-        self._tasks.cancel()
-        await self._tasks.wait()
+        self._cancel_tasks()
+        is_current = self.loop_handle.is_current_task
+        await wait_settled(*(task for task in self._tasks if not is_current(task)))
 
     def abort(self) -> None:
         """End the transport at once, without sending what is queued."""
@@ -355,7 +363,7 @@ class Driver:
         elif connection.has_output and self._is_writable:
             self.schedule_turn()
         self._update_reading()
-        self._deadline_timer.set(connection.next_deadline())
+        self._set_deadline_timer()
         if connection.is_closed:
             self._advance(Input.LOSE if self._transport is None else Input.SENT)
         elif self._drain_waiters and connection.queued_bytes < connection.limits.watermark:
@@ -378,7 +386,26 @@ class Driver:
             else:
                 self._transport.resume_reading()
 
+    def _set_deadline_timer(self) -> None:
+        """Set the timer for the next deadline, unless it fires before.
+
+        A deadline that moves away, as most do, does not replace the timer: setting it is free.
+        """
+        deadline = self.connection.next_deadline()
+        if deadline is None or (self._deadline_timer is not None and self._deadline <= deadline):
+            return
+        self._cancel_deadline_timer()
+        self._deadline = deadline
+        delay = max(0.0, deadline - self.loop_handle.time())
+        self._deadline_timer = self.loop_handle.call_later(delay, self._tick)
+
+    def _cancel_deadline_timer(self) -> None:
+        if self._deadline_timer is not None:
+            self._deadline_timer.cancel()
+            self._deadline_timer = None
+
     def _tick(self) -> None:
+        self._deadline_timer = None
         now = self.loop_handle.time()
         deadline = self.connection.next_deadline()
         if deadline is not None and now >= deadline:
@@ -386,7 +413,7 @@ class Driver:
             self._dispatch(self.connection.tick(now))
             self._run_turn()
         else:
-            self._deadline_timer.set(deadline)
+            self._set_deadline_timer()
 
     # -- the actions of the table ------------------------------------------------------------------
     def _advance(self, happened: Input) -> None:
@@ -400,7 +427,7 @@ class Driver:
 
     def _wait_for_transport(self) -> None:
         self._is_writable = self._is_reading_paused = self._has_turn = False
-        self._deadline_timer.set(self.connection.next_deadline())
+        self._set_deadline_timer()
         if self.on_suspended is not None:
             self.on_suspended(self)
 
@@ -430,19 +457,26 @@ class Driver:
 
     def _release(self) -> None:
         self._release_transport()
-        self._tasks.cancel()
+        self._cancel_tasks()
         self._report_end()
+
+    def _cancel_tasks(self) -> None:
+        """Cancel all tasks but the current one."""
+        for task in list(self._tasks):
+            if not self.loop_handle.is_current_task(task):
+                task.cancel()
 
     def _linger(self) -> None:
         self._release_transport()
-        self._time_limit = self.loop_handle.call_later(CLOSE_TIMEOUT, self._tasks.cancel)
-        self._tasks.call_when_idle(lambda: self._advance(Input.IDLE))
+        self._time_limit = self.loop_handle.call_later(CLOSE_TIMEOUT, self._cancel_tasks)
+        if not self._tasks:
+            self._advance(Input.IDLE)
 
     def _release_transport(self) -> None:
         """Release everything but the tasks."""
         self._has_turn = True  # the last one: no other is scheduled
         self._batch_senders.clear()
-        self._deadline_timer.cancel()
+        self._cancel_deadline_timer()
         if self._time_limit is not None:
             self._time_limit.cancel()
         self._wake_drain_waiters()
@@ -511,7 +545,7 @@ class Driver:
         if is_normal or not isinstance(self.close_reason, ConnectionError):
             self.close_reason = error_of(ErrorCode.CONNECTION_CLOSE, event.data or b"it was closed")
         if event.local or not is_normal:
-            self._tasks.cancel()
+            self._cancel_tasks()
             happened = Input.CLOSE
         else:
             happened = Input.LEAVE
