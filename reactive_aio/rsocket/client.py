@@ -2,7 +2,7 @@
 
 from inspect import isawaitable
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
 
 from anyio import move_on_after
 
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from anyio.abc import ByteStream
+    from typing_extensions import TypeVar as TypeVarWithDefault
 
     from .protocol.resume import Resumption
+
+    Element = TypeVarWithDefault("Element", default=bytes)
 
 __all__ = ("Client", "ClientOptions", "client_driver", "connect")
 
@@ -144,42 +147,25 @@ def client_driver(
     return driver
 
 
-@overload
 async def connect(
     where: "str | ByteStream",
     *,
+    codec: "Codec[Element] | None" = None,
     ssl: SSLContext | None = None,
     timeout: Duration = 10.0,
     retry: RetryPolicy | int | None = None,
     **options: Unpack[ClientOptions],
-) -> Client[bytes]: ...
-@overload
-async def connect(
-    where: "str | ByteStream",
-    *,
-    codec: Codec[T],
-    ssl: SSLContext | None = None,
-    timeout: Duration = 10.0,
-    retry: RetryPolicy | int | None = None,
-    **options: Unpack[ClientOptions],
-) -> Client[T]: ...
-async def connect(
-    where: "str | ByteStream",
-    *,
-    codec: Codec[Any] = BYTES,
-    ssl: SSLContext | None = None,
-    timeout: Duration = 10.0,
-    retry: RetryPolicy | int | None = None,
-    **options: Unpack[ClientOptions],
-) -> Client[Any]:
+) -> "Client[Element]":
     """Connect to *where*, a URI (see `uri`) or any byte stream of anyio.
 
-    *codec* encodes and decodes elements; all other options are in `ClientOptions`. If the server
+    *codec* encodes and decodes elements, which are bytes without it; all other options are in `ClientOptions`. If the server
     refuses the credentials, the first request fails with `SetupRejected`. Without a connection
     within *timeout* seconds, `connect` raises `ConnectionLost`. *retry* is the policy by which the
     client reconnects once the connection was lost; without it, the client does not reconnect. With
     ``resume=Resumption()``, streams continue over the next transport without loss.
     """
+
+    chosen: Any = codec or BYTES
 
     async def make_driver() -> Driver:
         credentials: Any = options.get("credentials")
@@ -187,7 +173,7 @@ async def connect(
             credentials = credentials()
         if isawaitable(credentials):
             credentials = await credentials
-        return client_driver(codec, options, credentials)
+        return client_driver(chosen, options, credentials)
 
     if not isinstance(where, str):
         if options.get("resume") is not None or retry is not None:
@@ -197,7 +183,7 @@ async def connect(
             StreamTransport(driver, where)
 
         reconnector = Reconnector(make_driver, use_stream, None)
-        return Client(await reconnector.connect(), codec, reconnector)
+        return Client(await reconnector.connect(), chosen, reconnector)
     address = Address.parse(where)
     limit = to_seconds(timeout, "timeout")
 
@@ -214,4 +200,4 @@ async def connect(
 
     policy = None if retry is None else RetryPolicy.of(retry)
     reconnector = Reconnector(make_driver, dial_address, policy)
-    return Client(await reconnector.connect(), codec, reconnector, address.route, address.prefetch)
+    return Client(await reconnector.connect(), chosen, reconnector, address.route, address.prefetch)

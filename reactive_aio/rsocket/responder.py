@@ -215,13 +215,10 @@ class RouterResponder:
             driver.add_resume_callback(grants.renew)
             driver.add_close_callback(lambda _: self._grants.pop(driver).cancel())
             self.leases(driver.user).subscribe(grants)
-        if self._on_connect is not None:
-            self._call(driver, self._on_connect, Requester(driver, self.codec(setup)))
-
-    def _call(self, driver: Driver, function: Callable[..., Any], *arguments: Any) -> None:
-        """Call a function of the application without waiting for its result."""
+        if self._on_connect is None:
+            return
         try:
-            result = function(*arguments)
+            result = self._on_connect(Requester(driver, self.codec(setup)))
             if isawaitable(result):
                 driver.create_task(self._await(driver, result), "rsocket: for a connection")
         except Exception as error:

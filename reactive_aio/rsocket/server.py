@@ -1,7 +1,7 @@
 """The server: `serve` listens for connections; `loopback` connects in memory, for tests."""
 
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 from .._core.loop import LoopHandle, wait_settled
 from .client import ClientOptions, client_driver
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .._core.loop import Listener
+    from .client import Element
     from .protocol.metadata import Credentials
     from .protocol.resume import Resumption
     from .routing import Router
@@ -163,34 +164,15 @@ class _Loopback(Requester[T]):
         await self._server.aclose()
 
 
-@overload
 def loopback(
     router: "Router",
     *,
+    codec: "Codec[Element] | None" = None,
     credentials: "Credentials | None" = None,
     limits: Limits | None = None,
     client: ClientOptions | None = None,
     **options: Unpack[ResponderOptions],
-) -> Requester[bytes]: ...
-@overload
-def loopback(
-    router: "Router",
-    *,
-    codec: Codec[T],
-    credentials: "Credentials | None" = None,
-    limits: Limits | None = None,
-    client: ClientOptions | None = None,
-    **options: Unpack[ResponderOptions],
-) -> Requester[T]: ...
-def loopback(
-    router: "Router",
-    *,
-    codec: Codec[Any] = BYTES,
-    credentials: "Credentials | None" = None,
-    limits: Limits | None = None,
-    client: ClientOptions | None = None,
-    **options: Unpack[ResponderOptions],
-) -> Requester[Any]:
+) -> "Requester[Element]":
     """Connect to *router* in memory: the whole protocol, without a socket.
 
     ::
@@ -203,7 +185,8 @@ def loopback(
     """
     client_options = ClientOptions(limits=limits)
     client_options.update(client or {})
-    near = client_driver(codec, client_options, credentials)
+    chosen: Any = codec or BYTES
+    near = client_driver(chosen, client_options, credentials)
     far = Server(router, limits=limits, **options).new_driver()
     join(near, far)
-    return _Loopback(near, codec, far)
+    return _Loopback(near, chosen, far)
