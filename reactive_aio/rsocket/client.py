@@ -158,11 +158,12 @@ async def connect(
 ) -> "Client[Element]":
     """Connect to *where*, a URI (see `uri`) or any byte stream of anyio.
 
-    *codec* encodes and decodes elements, which are bytes without it; all other options are in `ClientOptions`. If the server
-    refuses the credentials, the first request fails with `SetupRejected`. Without a connection
-    within *timeout* seconds, `connect` raises `ConnectionLost`. *retry* is the policy by which the
-    client reconnects once the connection was lost; without it, the client does not reconnect. With
-    ``resume=Resumption()``, streams continue over the next transport without loss.
+    *codec* encodes and decodes elements; without it, they are bytes. All other options are in
+    `ClientOptions`. If the server refuses the credentials, the first request fails with
+    `SetupRejected`. Without a connection within *timeout* seconds, `connect` raises
+    `ConnectionLost`. *retry* is the policy by which the client reconnects once the connection was
+    lost; without it, the client does not reconnect. With ``resume=Resumption()``, streams continue
+    over the next transport without loss.
     """
 
     chosen: Any = codec or BYTES

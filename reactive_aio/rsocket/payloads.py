@@ -196,7 +196,8 @@ def _required_package(kind: Any) -> str:
         parent = getattr(sys.modules.get(name), base, None)
         if parent is not None and isinstance(kind, type) and issubclass(kind, parent):
             return name
-    return next(filter(None, map(_required_package, get_args(kind))), "")
+    found = [_required_package(each) for each in get_args(kind)]
+    return next(filter(None, found), "")
 
 
 def readable(kind: Any) -> bool:
