@@ -5,12 +5,12 @@ keep the interpreter from exiting. All state is changed on the loop's thread; th
 take calls from a queue and post results to the loop.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from .._core.loop import Future, LoopHandle
 
@@ -82,7 +82,7 @@ class CallThreads:
         So no other call runs at the same time. Without a thread, *last_call* is not made. Safe
         inside the garbage collector.
         """
-        stop = _Stop(last_call, len(self._threads))
+        stop = _Stop(last_call, count(len(self._threads) - 1, -1))
         for _ in self._threads:
             self._queue.put(stop)
 
@@ -103,20 +103,12 @@ class CallThreads:
             await self._all_done
 
 
-class _Stop:
+class _Stop(NamedTuple):
     """What each of some threads takes once, in place of a call."""
 
-    __slots__ = ("_last_call", "_remaining")
-
-    def __init__(self, last_call: Callable[[], object] | None, threads: int) -> None:
-        self._last_call = last_call
-        self._remaining = count(threads - 1, -1)  # next() is atomic, and takes no lock
-
-    def finish(self) -> None:
-        """Called on a thread that ends."""
-        if not next(self._remaining) and self._last_call is not None:
-            with suppress(Exception):  # no caller is left to receive it
-                self._last_call()
+    last_call: Callable[[], object] | None
+    remaining: Iterator[int]
+    """Counts the threads down; `next` is atomic, and takes no lock."""
 
 
 def _run_calls(
@@ -133,7 +125,9 @@ def _run_calls(
         if not loop_handle.call_soon_threadsafe(post, result, error):
             on_loop_closed()
         del call, work, post, result, error  # a thread that waits must keep nothing alive
-    call.finish()
+    if not next(call.remaining) and call.last_call is not None:
+        with suppress(Exception):  # no caller is left to receive it
+            call.last_call()
 
 
 def _keep_interrupting(interrupt: Callable[[], object], threads: tuple[Thread, ...]) -> None:

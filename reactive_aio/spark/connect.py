@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from threading import Event
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from .._sources.thread import Interruptible, from_interruptible
 from ._internals import arrow_schema, connect_client, connect_responses
@@ -31,10 +31,7 @@ if TYPE_CHECKING:
 
     from ..flow import Flow
 
-__all__ = (
-    "BatchOperation", "ConnectSession", "Operation", "from_connect_batches",
-    "from_connect_iterator",
-)  # fmt: skip
+__all__ = ("BatchOperation", "ConnectSession", "from_connect")
 
 Convert = Callable[[Any], Iterable[Any]]
 """Makes the elements of a part of the result."""
@@ -76,66 +73,46 @@ class ConnectSession:
 
 
 # -- flows ----------------------------------------------------------------------------------------
-def from_connect_batches(
+def from_connect(
     plan: "Callable[[], DataFrame]", schema: "StructType", session: ConnectSession,
-    kind: RowKind, *, name: str, batch: int, meter: ProgressMeter,
+    kind: RowKind, *, by_batches: bool, name: str, batch: int, meter: ProgressMeter,
 ) -> "Flow[Any]":  # fmt: skip
-    """Emit rows of *schema*, handing at most *batch* of them from the thread at a time."""
-    convert = _batches(schema, batch) if kind == "batch" else _rows(schema, kind, batch)
+    """Emit rows of *schema*, handing at most *batch* of them from the thread at a time.
+
+    Without *by_batches*, they are the rows of the public ``toLocalIterator``.
+    """
+    make: type[Operation] = BatchOperation if by_batches else Operation
+    convert: Convert
+    if not by_batches:
+        from_row = from_spark_row(kind)
+        convert = iter if from_row is None else partial(map, from_row)
+    elif kind == "batch":
+        convert = partial(_batches, arrow_schema(schema), batch)
+    else:
+        convert = partial(_rows, row_converter(schema, kind), batch)
+    rows_per_part = session.rows_per_batch if by_batches else 1
     rows_per_element = batch if kind == "batch" else 1
-    holds = (
-        None
-        if session.rows_per_batch is None
-        else ceil(session.rows_per_batch / rows_per_element) - 1
-    )
+    holds = None if rows_per_part is None else ceil(rows_per_part / rows_per_element) - 1
 
     def begin() -> "Interruptible[Any]":
-        operation = BatchOperation(plan(), session.tags, meter)
+        operation = make(plan(), session.tags, meter)
         return operation.elements(convert), operation.cancel
 
-    return from_interruptible(
-        begin, name=name, chunk=max(1, batch // rows_per_element), holds=holds
-    )
+    return from_interruptible(begin, name=name, chunk=batch // rows_per_element, holds=holds)
 
 
-def from_connect_iterator(
-    plan: "Callable[[], DataFrame]", _: "StructType", session: ConnectSession,
-    kind: RowKind, *, name: str, batch: int, meter: ProgressMeter,
-) -> "Flow[Any]":  # fmt: skip
-    """Emit the rows of the public ``toLocalIterator`` of such a DataFrame."""
-    convert = from_spark_row(kind)
-
-    def begin() -> "Interruptible[Any]":
-        operation = Operation(plan(), session.tags, meter)
-        elements = iter if convert is None else partial(map, convert)
-        return operation.elements(elements), operation.cancel
-
-    return from_interruptible(begin, name=name, chunk=batch)
-
-
-def _rows(schema: "StructType", kind: RowKind, most: int) -> Convert:
+def _rows(convert: Convert, most: int, batch: Any) -> Iterator[Any]:
     """Make rows, *most* at a time: no other thread runs while columns become lists."""
-    convert = row_converter(schema, kind)
-
-    def split(batch: Any) -> Iterator[Any]:
-        for start in range(0, batch.num_rows, most):
-            yield from convert(batch.slice(start, most))
-
-    return split
+    for start in range(0, batch.num_rows, most):
+        yield from convert(batch.slice(start, most))
 
 
-def _batches(schema: "StructType", most: int) -> Convert:
+def _batches(target: Any, most: int, batch: Any) -> Iterator[Any]:
     """Make batches of *most* rows with the types that ``toArrow()`` gives them."""
     import pyarrow
 
-    untyped: Any = pyarrow
-    target = arrow_schema(schema)
-
-    def split(batch: Any) -> Iterator[Any]:
-        table = untyped.Table.from_batches([batch]).cast(target)
-        return iter(table.to_batches(max_chunksize=most))
-
-    return split
+    table = cast("Any", pyarrow).Table.from_batches([batch]).cast(target)
+    return iter(table.to_batches(max_chunksize=most))
 
 
 # -- operations -----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from .arrow.decoder import DEFAULT_BATCH, batch_sizes, decoder
 from .arrow.reading_state import ReadingState
 from .arrow.subscription import ArrowSubscription
 from .arrow.window_jobs import WindowJobs
-from .connect import ConnectSession, from_connect_batches, from_connect_iterator
+from .connect import ConnectSession, from_connect
 from .errors import explained, require_unique_names
 from .local_iterator import from_local_iterator
 from .progress import NO_PROGRESS, OnProgress, ProgressMeter, metered
@@ -72,11 +72,9 @@ class DataFrameSource:
     def _flow(self, meter: ProgressMeter) -> "Flow[Any]":
         batch = self.batch or DEFAULT_BATCH
         if self.connect is not None:
-            is_fast = self.chosen.mode == "connect"
-            read = from_connect_batches if is_fast else from_connect_iterator
-            return read(
-                self._plan, self.df.schema, self.connect, self.kind, name=FUNCTION, batch=batch,
-                meter=meter,
+            return from_connect(
+                self._plan, self.df.schema, self.connect, self.kind,
+                by_batches=self.chosen.mode == "connect", name=FUNCTION, batch=batch, meter=meter,
             )  # fmt: skip
         if self.chosen.mode == "rows":
             return from_local_iterator(
