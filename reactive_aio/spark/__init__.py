@@ -5,14 +5,9 @@ Importing this package imports neither PySpark nor a JVM; that happens when some
 
 from .class_data_sharing import ArchiveUnavailable, archive_classes
 from .dataframe import from_dataframe
-from .datasource import (
-    ServedFlow,
-    ServedWrites,
-    WriteFailed,
-    register,
-    serve_flow,
-    serve_writes,
-)
+from .datasource import register
+from .datasource.flow_server import ServedFlow, serve_flow
+from .datasource.write_server import ServedWrites, WriteFailed, serve_writes
 from .errors import SparkSessionLost, UnsupportedDataFrame
 from .java import Java, JavaNotFound, ensure_java, find_java
 from .progress import Progress

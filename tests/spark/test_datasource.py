@@ -14,9 +14,9 @@ from pyspark import errors
 import reactive_aio as rx
 from reactive_aio.errors import AlreadySubscribed
 from reactive_aio.spark import WriteFailed, activate, register, serve_flow, serve_writes
-from reactive_aio.spark.datasource import ServedFlow, ServedWrites
-from reactive_aio.spark.datasource.arrow_streams import encode_rows
+from reactive_aio.spark.datasource.flow_server import ServedFlow, encode_rows
 from reactive_aio.spark.datasource.wire_protocol import Client, Refused
+from reactive_aio.spark.datasource.write_server import ServedWrites
 from reactive_aio.testing.probes import SubscriberProbe
 
 from .conftest import wait_for_elements, wait_until

@@ -58,15 +58,12 @@ def test_dropped_and_future_rows_are_refused() -> None:
         log.missing(31, 1)
 
 
-def test_a_chunk_is_received_once_from_any_attempt() -> None:
-    job = TaskAttempts().job(("j", 0))
-    assert not job.has(1, 0)
-    job.add(1, "a")
-    assert job.has(1, 0)
-    assert not job.differs(1, 0, "a")
-    assert job.differs(1, 0, "b")
-    assert not job.has(1, 1)
-    assert not job.has(2, 0)
+def test_chunks_are_known_by_partition_from_any_attempt() -> None:
+    attempts, key = TaskAttempts(), ("j", 0)
+    attempts.digests(key, 1).append("a")
+    assert attempts.digests(key, 1) == ["a"]
+    assert not attempts.digests(key, 2)
+    assert not attempts.digests(("j", 1), 1)
 
 
 def test_a_micro_batch_is_committed_once_if_its_query_has_a_durable_name() -> None:
@@ -91,21 +88,21 @@ def test_one_job_at_a_time_is_current() -> None:
 def test_a_cancelled_job_is_refused_until_spark_aborts_it() -> None:
     attempts, key = TaskAttempts(), ("j", 0)
     attempts.select(key)
-    attempts.job(key).add(0, "a")
+    attempts.digests(key, 0).append("a")
     attempts.refuse_current()
     assert attempts.is_refused(key)
     assert attempts.select(("other", 0)), "the next job becomes current"
     attempts.abort(key, is_repeated=False)
     assert not attempts.is_refused(key)
-    assert not attempts.job(key).has(0, 0), "it begins from the start"
+    assert not attempts.digests(key, 0), "it begins from the start"
 
 
 def test_chunks_of_an_aborted_micro_batch_are_remembered() -> None:
     attempts, key = TaskAttempts(), ("q", 7)
     attempts.select(key)
-    attempts.job(key).add(0, "a")
+    attempts.digests(key, 0).append("a")
     attempts.abort(key, is_repeated=True)
-    assert attempts.job(key).has(0, 0)
+    assert attempts.digests(key, 0) == ["a"]
 
 
 def test_the_number_of_refused_jobs_is_limited() -> None:

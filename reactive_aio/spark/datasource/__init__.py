@@ -4,15 +4,29 @@
 `flow_server` serves a flow to read; `write_server` makes a flow of what is written.
 """
 
-from .flow_server import ServedFlow, serve_flow
-from .registration import register
-from .write_server import ServedWrites, WriteFailed, serve_writes
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = (
-    "ServedFlow",
-    "ServedWrites",
-    "WriteFailed",
-    "register",
-    "serve_flow",
-    "serve_writes",
-)
+from ..errors import require_pyspark
+from ..read_mode import ModeUnavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ("register",)
+
+
+def register(spark: "SparkSession") -> None:
+    """Make ``format("reactive")`` known to *spark*, for `serve_flow` and `serve_writes`.
+
+    Spark's Python workers import this package; on a cluster it must be installed on the executors.
+    """
+    require_pyspark()
+    try:
+        plugin: Any = import_module(f"{__package__}._plugin")
+    except ImportError as error:
+        raise ModeUnavailable(
+            "register(): the data source 'reactive' needs PySpark 4.2 or newer, where a query "
+            "requests a number of rows from its source: pip install 'pyspark>=4.2'"
+        ) from error
+    spark.dataSource.register(plugin.Reactive)

@@ -1,38 +1,37 @@
 """serve_flow: a flow that Spark reads."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import uuid4
 
 import anyio
 
-from ..._core.arguments import require_int
+from ...stage import FlowSubscription, require_int
+from .._internals import arrow_schema, table_of_rows
 from ..errors import require_pyspark
-from .arrow_streams import encode_rows, parse_schema
-from .flow_cursor import FlowCursor
 from .listener import Connection, ServedAddress, listen
 from .replay_log import ReplayLog, RowsUnavailable
-from .wire_protocol import encode
+from .wire_protocol import encode, encode_table
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from ...flow import Flow
+    from ...spec import Subscription
 
-__all__ = ("ServedFlow", "serve_flow")
+__all__ = ("ServedFlow", "encode_rows", "serve_flow")
 
 _BATCH_DELAY: Final = 0.1
 """Seconds in which a micro-batch may fill up, once Spark has requested it."""
 
 
+@dataclass(eq=False, repr=False)
 class ServedFlow(ServedAddress):
     """The address of `serve_flow`, and the rows that it holds."""
 
-    def __init__(self, address: str, token: str, log: ReplayLog) -> None:
-        super().__init__(address, token)
-        self._log = log
+    _log: ReplayLog
 
     @property
     def pending_rows(self) -> int:
@@ -84,7 +83,7 @@ async def serve_flow(
     require_int("serve_flow", "capacity", capacity, least=2)
     require_int("serve_flow", "first", first)
     log = ReplayLog(first, capacity)
-    columns = await anyio.to_thread.run_sync(parse_schema, schema)
+    columns = await anyio.to_thread.run_sync(_parse_schema, schema)
     server = _FlowServer(flow, columns, log, name or uuid4().hex)
     try:
         async with listen(server.respond, host=host, port=port, token=token) as (address, secret):
@@ -101,7 +100,7 @@ class _FlowServer:
         self._schema = schema
         self._log = log
         self._name = name
-        self.cursor = FlowCursor(flow, log.add)
+        self.cursor = _FlowCursor(flow, log.add)
 
     async def respond(self, connection: Connection) -> None:
         try:
@@ -126,10 +125,8 @@ class _FlowServer:
                     await connection.send_message(
                         error="this is a flow to read; serve_writes() takes writes"
                     )
-        except RowsUnavailable as error:
+        except (RowsUnavailable, _FlowFailed) as error:
             await connection.send_message(error=str(error))
-        except _FlowFailed as error:
-            await connection.send_message(error=f"the served flow failed: {error.__cause__!r}")
 
     def _require_flow(self, offset: dict[str, Any]) -> None:
         if offset["flow"] != self._name:
@@ -150,7 +147,7 @@ class _FlowServer:
             while not cursor.is_done and not log.is_filled(start, limit):
                 if drain and log.stop > start and scope.deadline == float("inf"):
                     scope.deadline = anyio.current_time() + _BATCH_DELAY
-                await cursor.wait_for_arrival()
+                await cursor.arrival.wait()
         log.is_done = cursor.is_done
         stop = log.end_of(start, limit)
         if stop == start and cursor.error is not None:
@@ -159,37 +156,41 @@ class _FlowServer:
 
     async def _encode(self, rows: list[Any]) -> bytes:
         try:
-            return await anyio.to_thread.run_sync(partial(encode_rows, rows, self._schema))
+            return await anyio.to_thread.run_sync(encode_rows, rows, self._schema)
         except Exception as error:
             raise _FlowFailed from error
 
     async def _send_all(self, connection: Connection, limit: int) -> None:
         """Send the rows of a new subscription, *limit* for each message of the client."""
         rows = list[Any]()
-        cursor = FlowCursor(self._flow, rows.append)
-        failure: _FlowFailed | None = None
+        cursor = _FlowCursor(self._flow, rows.append)
+        requests = anyio.Semaphore(0)
+
+        async def receive_requests() -> None:
+            # In a task of its own, which sees a disconnection while rows are awaited.
+            with suppress(Exception):
+                while True:
+                    await connection.receive_message()
+                    requests.release()
+            tasks.cancel_scope.cancel()
+
         try:
-            sender, requests = anyio.create_memory_object_stream[int](1)
-            async with sender, requests, anyio.create_task_group() as tasks:
-                # In a task of its own, which sees a disconnection while rows are awaited.
-                tasks.start_soon(_forward_requests, connection, sender, tasks.cancel_scope)
-                async for _ in requests:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(receive_requests)
+                while True:
+                    await requests.acquire()
                     try:
                         content = await self._next_part(cursor, rows, limit)
                     except _FlowFailed as error:
-                        failure = error
-                        break
+                        content = encode({"error": str(error)})
                     await connection.send(content)
-                tasks.cancel_scope.cancel()
         finally:
             await cursor.aclose()
-        if failure is not None:
-            raise failure
 
-    async def _next_part(self, cursor: FlowCursor, rows: list[Any], limit: int) -> bytes:
+    async def _next_part(self, cursor: "_FlowCursor", rows: list[Any], limit: int) -> bytes:
         cursor.fetch(limit)
         while not cursor.is_done and len(rows) < limit:
-            await cursor.wait_for_arrival()
+            await cursor.arrival.wait()
         part = rows[:]
         rows.clear()
         if part:
@@ -199,14 +200,73 @@ class _FlowServer:
         return encode({"end": True})
 
 
-async def _forward_requests(connection: Connection, sender: Any, scope: anyio.CancelScope) -> None:
-    try:
-        while True:
-            await connection.receive_message()
-            await sender.send(1)
-    except Exception:
-        scope.cancel()
-
-
 class _FlowFailed(Exception):
     """The flow failed, or a row of it does not fit the schema; the cause is the error."""
+
+    def __str__(self) -> str:
+        return f"the served flow failed: {self.__cause__!r}"
+
+
+class _FlowCursor:
+    """A subscriber with explicit requests, which reports each arrival to *add*.
+
+    Its subscription begins with the first `fetch`.
+    """
+
+    def __init__(self, flow: "Flow[Any]", add: Callable[[Any], None]) -> None:
+        self._flow = flow
+        self._add = add
+        self._subscription: Subscription | None = None
+        self.arrival = anyio.Event()
+        """Set at the next element, or the terminal signal."""
+        self.is_done: bool = False
+        self.error: BaseException | None = None
+
+    def fetch(self, count: int) -> None:
+        """Request *count* more elements."""
+        if count <= 0:
+            return
+        if self._subscription is None:
+            self._flow.subscribe(self)
+        if self._subscription is not None:
+            self._subscription.request(count)
+
+    async def aclose(self) -> None:
+        """Cancel, and wait for the cleanup of the source."""
+        if isinstance(self._subscription, FlowSubscription):
+            with anyio.CancelScope(shield=True):
+                await self._subscription.aclose()
+
+    # -- the subscriber ---------------------------------------------------------------------------
+    def on_subscribe(self, subscription: "Subscription") -> None:
+        self._subscription = subscription
+
+    def on_next(self, element: Any) -> None:
+        self._add(element)
+        self._notify()
+
+    def on_error(self, error: BaseException) -> None:
+        self.error = error
+        self.on_complete()
+
+    def on_complete(self) -> None:
+        self.is_done = True
+        self._notify()
+
+    def _notify(self) -> None:
+        arrival, self.arrival = self.arrival, anyio.Event()
+        arrival.set()
+
+
+def encode_rows(rows: Sequence[Any], schema: "StructType") -> bytes:
+    """Return an Arrow stream of *rows*: tuples, Rows or dicts. Each must fit the schema."""
+    return encode_table(table_of_rows(rows, schema) if rows else arrow_schema(schema).empty_table())
+
+
+def _parse_schema(schema: "StructType | str") -> "StructType":
+    """Return a schema that may be text: Spark parses it, so a session must exist."""
+    from pyspark.sql.types import StructType
+
+    if isinstance(schema, StructType):
+        return schema
+    return cast("StructType", cast("Any", StructType).fromDDL(schema))

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from hmac import compare_digest
 from secrets import token_hex
 from typing import Any, Final
@@ -22,12 +23,12 @@ _DISCONNECTED: Final = (
 )  # fmt: skip
 
 
+@dataclass(eq=False, repr=False)
 class ServedAddress:
     """Where Spark connects to: ``.options(**served.options)``."""
 
-    def __init__(self, address: str, token: str) -> None:
-        self.address: str = address
-        self.token: str = token
+    address: str
+    token: str
 
     @property
     def options(self) -> dict[str, str]:
@@ -62,12 +63,9 @@ class Connection:
         await self.send(encode(message))
 
 
-Respond = Callable[[Connection], Awaitable[None]]
-
-
 @asynccontextmanager
 async def listen(
-    respond: Respond, *, host: str, port: int, token: str | None
+    respond: Callable[[Connection], Awaitable[None]], *, host: str, port: int, token: str | None
 ) -> AsyncGenerator[tuple[str, str]]:
     """Listen, and let *respond* answer clients that know the token; yield address and token."""
     secret = token or token_hex(32)
@@ -76,7 +74,10 @@ async def listen(
         async with stream:
             connection = Connection(stream)
             try:
-                if await _is_authenticated(connection, secret):
+                with anyio.move_on_after(_REQUEST_TIMEOUT), suppress(ValueError):
+                    connection.request = await connection.receive_message()
+                given = connection.request.get("token")
+                if isinstance(given, str) and compare_digest(given.encode(), secret.encode()):
                     await respond(connection)
             except _DISCONNECTED:
                 pass  # Spark has ended the task, and reports that to the query
@@ -84,27 +85,15 @@ async def listen(
                 report("a connection to a served flow ended with an error", error)
 
     listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
-    address = listener.extra(SocketAttribute.local_address)
+    number = listener.extra(SocketAttribute.local_address)[1]
     raised: Exception | None = None
     async with listener, anyio.create_task_group() as connections:
         connections.start_soon(listener.serve, serve)
         try:
-            yield _format(host, address), secret
+            yield f"[{host}]:{number}" if ":" in host else f"{host}:{number}", secret
         except Exception as error:
             raised = error  # raised below, outside of the task group's exception group
         finally:
             connections.cancel_scope.cancel()
     if raised is not None:
         raise raised
-
-
-async def _is_authenticated(connection: Connection, secret: str) -> bool:
-    with anyio.move_on_after(_REQUEST_TIMEOUT), suppress(ValueError):
-        connection.request = await connection.receive_message()
-        token = connection.request.get("token")
-        return isinstance(token, str) and compare_digest(token.encode(), secret.encode())
-    return False
-
-
-def _format(host: str, address: Any) -> str:
-    return f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"

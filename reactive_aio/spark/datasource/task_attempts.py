@@ -5,10 +5,9 @@ the chunks of its partition from the first one on, each with a digest of its con
 was received from an earlier attempt is not received again; but its content must be the same.
 """
 
-from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ("JobKey", "TaskAttempts", "WriteJob")
+__all__ = ("JobKey", "TaskAttempts")
 
 JobKey = tuple[str, int]
 """The name of a job, and the number of its micro-batch."""
@@ -17,39 +16,19 @@ _MAX_REFUSED: Final = 1000
 """Jobs that are refused until Spark reports that it has aborted them, at most."""
 
 
-@dataclass(slots=True)
-class WriteJob:
-    """One ``df.write``, or one micro-batch of a ``df.writeStream``."""
-
-    digests: dict[int, list[str]] = field(default_factory=dict[int, list[str]])
-    """For each partition, the digests of the chunks received, in order."""
-
-    def differs(self, partition: int, number: int, digest: str) -> bool:
-        """Whether chunk *number* was received before, with another content."""
-        digests = self.digests.get(partition, [])
-        return number < len(digests) and digests[number] != digest
-
-    def has(self, partition: int, number: int) -> bool:
-        """Whether chunk *number* was received before."""
-        return number < len(self.digests.get(partition, []))
-
-    def add(self, partition: int, digest: str) -> None:
-        """Record the next chunk of *partition*."""
-        self.digests.setdefault(partition, []).append(digest)
-
-
 class TaskAttempts:
     """The running jobs, of which one at a time is received, and the committed micro-batches."""
 
     def __init__(self) -> None:
-        self._jobs: dict[JobKey, WriteJob] = {}
+        self._jobs: dict[JobKey, dict[int, list[str]]] = {}
         self._committed: dict[str, int] = {}
         self._refused: dict[JobKey, None] = {}
         self.current: JobKey | None = None
         """The job whose chunks are received."""
 
-    def job(self, key: JobKey) -> WriteJob:
-        return self._jobs.setdefault(key, WriteJob())
+    def digests(self, key: JobKey, partition: int) -> list[str]:
+        """The digests of the chunks received of *partition*, in order; append the next one."""
+        return self._jobs.setdefault(key, {}).setdefault(partition, [])
 
     def select(self, key: JobKey) -> bool:
         """Make this job the current one unless another one is; return whether it is now."""

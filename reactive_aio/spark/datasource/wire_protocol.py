@@ -3,18 +3,19 @@
 Both sides send frames, ``[uint32 length][bytes]``. The client's first frame is a request, a JSON
 object that contains the token; what follows depends on its operation. An answer is a JSON object as
 well, and one with an ``error`` is the last. Rows travel as Arrow streams.
-
-Spark's Python workers import this module, so it needs the standard library only.
 """
 
 import json
 import socket
 from collections.abc import Mapping
+from importlib import import_module
 from struct import Struct
-from types import TracebackType
 from typing import Any, Final, Self, cast
 
-__all__ = ("HEAD", "MAX_MESSAGE", "Client", "Message", "Refused", "decode", "encode", "frame")
+__all__ = (
+    "HEAD", "MAX_MESSAGE", "Client", "Message", "Refused", "ask", "decode", "encode",
+    "encode_table", "frame", "read_batches",
+)  # fmt: skip
 
 HEAD: Final = Struct("!I")
 MAX_MESSAGE: Final = 1 << 20
@@ -45,6 +46,22 @@ def decode(content: bytes) -> Message:
     return cast("Message", message)
 
 
+def encode_table(table: Any) -> bytes:
+    """Return an Arrow stream of a table, or of a record batch."""
+    pyarrow: Any = import_module("pyarrow")
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, table.schema) as stream:
+        stream.write(table)
+    return cast("bytes", sink.getvalue().to_pybytes())
+
+
+def read_batches(content: bytes) -> list[Any]:
+    """Return the record batches of an Arrow stream."""
+    pyarrow: Any = import_module("pyarrow")
+    with pyarrow.ipc.open_stream(pyarrow.py_buffer(content)) as stream:
+        return [*stream]
+
+
 class Client:
     """A connection from a task, or from the driver's Python, to the loop."""
 
@@ -71,7 +88,8 @@ class Client:
     def send(self, content: bytes) -> None:
         self._socket.sendall(frame(content))
 
-    def receive(self) -> bytes:
+    def receive(self) -> Message | bytes:
+        """Return a message, or an Arrow stream as bytes. Raises `Refused` for an error."""
         head = self._file.read(HEAD.size)
         content = self._file.read(HEAD.unpack(head)[0]) if len(head) == HEAD.size else b""
         if not content:
@@ -79,18 +97,15 @@ class Client:
                 "the process that serves the flow has closed the connection: it has left its "
                 "'async with', it has ended, or it does not know this token"
             )
-        return content
-
-    def receive_message(self) -> Message:
-        return _accepted(self.receive())
-
-    def receive_stream(self) -> bytes | None:
-        """Return an Arrow stream, or None for a message, which is the end of the rows."""
-        content = self.receive()
         if not content.startswith(b"{"):
             return content
-        _accepted(content)
-        return None
+        message = decode(content)
+        if "error" in message:
+            raise Refused(message["error"])
+        return message
+
+    def receive_message(self) -> Message:
+        return cast("Message", self.receive())
 
     def ask(self, **message: Any) -> Message:
         """Send a message; return the answer."""
@@ -100,19 +115,12 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
         self._socket.close()
 
 
-def _accepted(content: bytes) -> Message:
-    """Return the message in a frame; raise the error in it."""
-    message = decode(content)
-    if "error" in message:
-        raise Refused(message["error"])
-    return message
+def ask(options: Mapping[str, str], operation: str, **request: Any) -> Message:
+    """Make a request whose answer is one message; return it."""
+    with Client(options, operation, **request) as client:
+        return client.receive_message()

@@ -3,24 +3,24 @@
 import json
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import anyio
 
-from ..._core.arguments import require_int
 from ...errors import AlreadySubscribed, ReactiveError
-from ...stage import Downstream, from_push
+from ...stage import Downstream, FlowSubscription, from_push, require_int
 from ..arrow.decoder import row_converter
+from ..delivery import Delivery
 from ..errors import explained, require_option, require_pyspark
 from ..rows import ROW_KINDS, RowKind
 from ..spark_calls import SparkCalls
-from .arrow_streams import read_batches
 from .listener import Connection, ServedAddress, listen
 from .task_attempts import JobKey, TaskAttempts
-from .wire_protocol import Message
-from .write_subscription import WriteSubscription
+from .wire_protocol import Message, read_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,36 +29,18 @@ if TYPE_CHECKING:
 
 __all__ = ("ServedWrites", "WriteFailed", "serve_writes")
 
-Rows = tuple[Iterator[Any], int]
-Decode = Callable[[bytes], Rows]
-
-
-class Chunk(NamedTuple):
-    """A chunk of the rows of a partition, as a task announces it."""
-
-    partition: int
-    number: int
-    digest: str
-
 
 class WriteFailed(ReactiveError):
     """Spark has aborted a write, or cannot repeat what it had sent; the message says which."""
 
 
+@dataclass(eq=False, repr=False)
 class ServedWrites(ServedAddress):
     """The address of `serve_writes`, and the flow of the rows."""
 
-    def __init__(
-        self,
-        address: str,
-        token: str,
-        rows: "Flow[Any]",
-        fail: Callable[[str, BaseException], object],
-    ) -> None:
-        super().__init__(address, token)
-        self._fail = fail
-        self.rows: Flow[Any] = rows
-        """What is written, under demand. One subscription at a time."""
+    rows: "Flow[Any]"
+    """What is written, under demand. One subscription at a time."""
+    _server: "_WriteServer"
 
     async def write(self, df: "DataFrame") -> None:
         """Write *df* to `rows`, which another task reads meanwhile; on a thread.
@@ -79,7 +61,7 @@ class ServedWrites(ServedAddress):
                 await calls.call(save)
             except BaseException as error:
                 # At once: it may have failed before a task connected, or tasks may wait for demand.
-                self._fail(job, error)
+                self._server.on_write_failed(job, error)
                 raise
 
 
@@ -130,9 +112,9 @@ async def serve_writes(
     )
     async with listen(server.respond, host=host, port=port, token=token) as (address, secret):
         try:
-            yield ServedWrites(address, secret, flow, server.fail)
+            yield ServedWrites(address, secret, flow, server)
         finally:
-            server.close()
+            server.fail("serve_writes() was left while its flow was in use")
 
 
 class _WriteServer:
@@ -143,41 +125,40 @@ class _WriteServer:
         self._batch = batch
         self._numbered = numbered
         self._attempts = TaskAttempts()
-        self._subscription: WriteSubscription | None = None
+        self._subscription: _WriteSubscription | None = None
         self._change = anyio.Event()
         self._lock = anyio.Lock()
-        self._decoders: dict[str, Decode] = {}
 
     # -- the flow ---------------------------------------------------------------------------------
-    def subscribe(self, downstream: Downstream[Any]) -> WriteSubscription:
+    def subscribe(self, downstream: Downstream[Any]) -> "_WriteSubscription":
         if self._subscription is not None:
             raise AlreadySubscribed(
                 "rule 1.11: what Spark writes serves one subscriber at a time; share it with a "
                 "MulticastProcessor"
             )
-        self._subscription = WriteSubscription(
-            downstream, on_demand=self._notify, on_end=self._on_end
-        )
-        self._notify()
+        self._subscription = _WriteSubscription(downstream, self)
+        self.notify()
         return self._subscription
 
-    def _on_end(self) -> None:
+    def on_end(self) -> None:
         self._subscription = None
         self._attempts.refuse_current()
-        self._notify()
+        self.notify()
 
-    def fail(self, job: str, cause: BaseException) -> None:
+    def on_write_failed(self, job: str, cause: BaseException) -> None:
         """A write has failed whose job is the current one, or would have been."""
-        if self._subscription is not None and self._attempts.current in (None, (job, 0)):
-            error = WriteFailed(f"the write has failed: {str(cause) or 'it was cancelled'}")
-            error.__cause__ = cause
-            self._subscription.end(error)
+        if self._attempts.current in (None, (job, 0)):
+            self.fail(f"the write has failed: {str(cause) or 'it was cancelled'}", cause)
 
-    def close(self) -> None:
+    def fail(self, message: str, cause: BaseException | None = None) -> WriteFailed:
+        """Fail the flow, if it has a subscriber; return the error."""
+        error = WriteFailed(message)
+        error.__cause__ = cause
         if self._subscription is not None:
-            self._subscription.end(WriteFailed("serve_writes() was left while its flow was in use"))
+            self._subscription.end(error)
+        return error
 
-    def _notify(self) -> None:
+    def notify(self) -> None:
         """Wake the connections: something has changed that they may wait for."""
         change, self._change = self._change, anyio.Event()
         change.set()
@@ -204,54 +185,48 @@ class _WriteServer:
 
     async def _receive_partition(self, connection: Connection, request: Message) -> None:
         key = _job_key(request)
-        decode = self._decoder(request["schema"], key[1])
         is_committed = request["durable"] and self._attempts.is_committed(key)
         await connection.send_message(committed=is_committed, rows=self._batch)
-        number = 0
-        while not is_committed:
+        if is_committed:
+            return
+        for number in count():
             message = await connection.receive_message()
             if "end" in message:
                 await self._wait_for_demand(key)
                 await connection.send_message(done=True)
                 return
-            chunk = Chunk(request["partition"], number, message["digest"])
-            await self._receive_chunk(connection, key, chunk, decode)
-            number += 1
+            await self._receive_chunk(connection, request, number, message["digest"])
 
     async def _receive_chunk(
-        self, connection: Connection, key: JobKey, chunk: Chunk, decode: Decode
+        self, connection: Connection, request: Message, number: int, digest: str
     ) -> None:
+        key, partition = _job_key(request), request["partition"]
         while True:
             await self._wait_for_demand(key)
             async with self._lock:  # the first of two connections that were woken takes the demand
                 subscription = self._ready_subscription(key)
                 if subscription is None:
                     continue
-                if not self._is_new(key, chunk, subscription):
+                received = self._attempts.digests(key, partition)
+                if number < len(received):
+                    if received[number] != digest:
+                        raise self.fail(
+                            f"partition {partition} was computed again, with other rows than "
+                            "before, of which some have been delivered. Sort the rows of a "
+                            "partition, or store the DataFrame before it is written."
+                        )
                     await connection.send_message(send=False)
                     return
                 await connection.send_message(send=True)
                 content = await connection.receive()
-                rows, count = await anyio.to_thread.run_sync(decode, content)
-                if not subscription.is_active:
+                rows = await anyio.to_thread.run_sync(self._decode, request, content)
+                if subscription is not self._subscription:
                     raise _cancelled()
-                self._attempts.job(key).add(chunk.partition, chunk.digest)
-                subscription.put(rows, count)
+                received.append(digest)
+                subscription.put(rows)
                 return
 
-    def _is_new(self, key: JobKey, chunk: Chunk, subscription: WriteSubscription) -> bool:
-        job = self._attempts.job(key)
-        if job.differs(*chunk):
-            error = WriteFailed(
-                f"partition {chunk.partition} was computed again, with other rows than before, of "
-                "which some have been delivered. Sort the rows of a partition, or store the "
-                "DataFrame before it is written."
-            )
-            subscription.end(error)
-            raise error
-        return not job.has(chunk.partition, chunk.number)
-
-    async def _wait_for_demand(self, key: JobKey) -> WriteSubscription:
+    async def _wait_for_demand(self, key: JobKey) -> "_WriteSubscription":
         """Wait until this job is the current one, all rows are processed, and one is requested."""
         while True:
             if self._attempts.is_refused(key):
@@ -260,35 +235,36 @@ class _WriteServer:
                 return subscription
             await self._change.wait()
 
-    def _ready_subscription(self, key: JobKey) -> WriteSubscription | None:
+    def _ready_subscription(self, key: JobKey) -> "_WriteSubscription | None":
         subscription = self._subscription
         if subscription is None or not self._attempts.select(key):
             return None
-        return subscription if subscription.needs_rows else None
+        return subscription if subscription.delivery.needs_elements else None
 
     async def _commit(self, request: Message) -> None:
         key = _job_key(request)
         subscription = None if request["stream"] else await self._wait_for_demand(key)
         self._attempts.commit(key, is_durable=request["durable"])
-        self._notify()
+        self.notify()
         if subscription is not None:
             subscription.end()
 
     def _abort(self, request: Message) -> None:
         key, is_stream = _job_key(request), bool(request["stream"])
-        is_current = self._attempts.current == key
-        if not is_stream and self._subscription is not None and is_current:
-            self._subscription.end(
-                WriteFailed("Spark has aborted the write, see what df.write raises")
-            )
+        if not is_stream and self._attempts.current == key:
+            self.fail("Spark has aborted the write, see what df.write raises")
         self._attempts.abort(key, is_repeated=is_stream)
-        self._notify()
+        self.notify()
 
-    def _decoder(self, schema: str, batch: int) -> Decode:
-        decode = self._decoders.get(schema)
-        if decode is None:
-            decode = self._decoders[schema] = _make_decoder(schema, self._kind)
-        return partial(_decode_numbered, decode, batch) if self._numbered else decode
+    def _decode(self, request: Message, content: bytes) -> list[Any]:
+        """Make the elements of a chunk. Blocks: for threads."""
+        elements = read_batches(content)
+        if self._kind != "batch":
+            convert = _row_converter(request["schema"], self._kind)
+            elements = [row for batch in elements for row in convert(batch)]
+        if self._numbered:
+            return [(request["batch"], element) for element in elements]
+        return elements
 
 
 def _job_key(request: Message) -> JobKey:
@@ -299,21 +275,57 @@ def _cancelled() -> WriteFailed:
     return WriteFailed("the subscriber of the flow has cancelled")
 
 
-def _make_decoder(schema_json: str, kind: RowKind) -> Decode:
+@lru_cache(maxsize=16)
+def _row_converter(schema: str, kind: RowKind) -> Callable[[Any], Iterator[Any]]:
     from pyspark.sql.types import StructType
 
-    convert = row_converter(StructType.fromJson(json.loads(schema_json)), kind)
-
-    def decode(content: bytes) -> Rows:
-        batches = read_batches(content)
-        if kind == "batch":
-            return iter(batches), len(batches)
-        rows = [row for each in batches for row in convert(each)]
-        return iter(rows), len(rows)
-
-    return decode
+    return row_converter(StructType.fromJson(json.loads(schema)), kind)
 
 
-def _decode_numbered(decode: Decode, batch: int, content: bytes) -> Rows:
-    rows, count = decode(content)
-    return ((batch, row) for row in rows), count
+class _WriteSubscription(FlowSubscription):
+    """Hands over one chunk of rows at a time. Every method runs on the loop's thread."""
+
+    def __init__(self, downstream: Downstream[Any], server: _WriteServer) -> None:
+        self._downstream: Downstream[Any] | None = downstream
+        self._server = server
+        self.delivery = Delivery[Any]()
+
+    # -- the connections --------------------------------------------------------------------------
+    def put(self, rows: list[Any]) -> None:
+        """Take a chunk of rows; only when its delivery needs them."""
+        self.delivery.put(iter(rows), len(rows))
+        self._advance()
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Complete, or fail with *error*."""
+        downstream, self._downstream = self._downstream, None
+        if downstream is None:
+            return
+        self._server.on_end()
+        if error is None:
+            downstream.complete()
+        else:
+            downstream.fail(error)
+
+    # -- the subscription that the island sees ----------------------------------------------------
+    def request(self, n: int, /) -> None:
+        self.delivery.request(n)
+        self._advance()
+
+    def processed(self) -> None:
+        self.delivery.is_processed = True
+        self._advance()
+
+    def cancel(self) -> None:
+        if self._downstream is not None:
+            self._downstream = None
+            self.delivery.clear()
+            self._server.on_end()
+
+    def _advance(self) -> None:
+        if self._downstream is None:
+            return
+        if self.delivery.is_ready:
+            self.delivery.push(self._downstream)
+        elif self.delivery.needs_elements:
+            self._server.notify()
