@@ -15,7 +15,8 @@ from .progress_bar import ProgressBar
 from .read_mode import ModeUnavailable
 from .session import activate, local_session
 from .spark_flow import SparkFlow
-from .streaming import MicroBatch, StreamFlow, StreamStopped, from_micro_batches, from_stream
+from .streaming.query import MicroBatch, StreamStopped
+from .streaming.source import StreamFlow, from_micro_batches, from_stream
 from .terminals import WriteResult, append_table, to_dataframe, write_parquet
 
 __all__ = (

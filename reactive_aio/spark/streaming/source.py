@@ -1,55 +1,37 @@
 """from_stream and from_micro_batches: a streaming query as a flow."""
 
-from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from ..._core.arguments import require_int
 from ..._core.compiler.chain import Chain
 from ...flow import Flow
-from ...stage import Downstream, from_push
+from ...stage import Downstream, InnerSubscriber, SequentialCoordinator, from_push
 from ..arrow.decoder import batch_sizes
-from ..column_values import unreadable_column
-from ..errors import (
-    UnsupportedDataFrame,
-    explained,
-    is_connect,
-    require_option,
-    require_pyspark,
-    require_unique_names,
-)
-from ..read_mode import READ_MODES, ReadMode
-from ..rows import ROW_KINDS, RowKind
-from ..tagged_jobs import inherit_properties
-from .micro_batch import MicroBatch
-from .micro_batch_rows import MicroBatchRows
-from .query import QueryPlan
-from .subscription import StreamSubscription
-from .trigger import Trigger, trigger_options
+from ..read_mode import ReadMode
+from ..rows import RowKind
+from .query import MicroBatch, OutputMode, QueryPlan, StreamSubscription, Trigger
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from pyspark.sql import DataFrame, Row
     from pyspark.sql.types import StructType
 
 __all__ = ("StreamFlow", "from_micro_batches", "from_stream")
 
 T_co = TypeVar("T_co", covariant=True)
-OutputMode = Literal["append", "update", "complete"]
-_OUTPUT_MODES: Final = ("append", "update", "complete")
+Numbered = tuple[int, Any]
 
 
 class StreamFlow(Flow[T_co]):
     """The flow of `from_stream` and `from_micro_batches`: a `Flow` with a `schema`."""
 
-    __slots__ = ("_schema",)
+    __slots__ = ("schema",)
 
     def __init__(self, chain: Chain, schema: "StructType") -> None:
         super().__init__(chain)
-        self._schema = schema
-
-    @property
-    def schema(self) -> "StructType":
+        self.schema: StructType = schema
         """The columns, as ``df.schema``."""
-        return self._schema
 
 
 @overload
@@ -123,13 +105,13 @@ def from_stream(
     Holds: up to *batch* - 1 rows, the rest of a batch; nothing in mode ``"rows"``, or of batches.
     Rules: 1.1, 3.4, 3.5, 3.13
     """
-    plan = _plan(
-        "from_stream", df, checkpoint=checkpoint, rows=rows, trigger=trigger,
-        output_mode=output_mode, name=name, mode=mode, window=window, batch=batch,
+    plan = QueryPlan(
+        name="from_stream", df=df, checkpoint=checkpoint, rows=rows, trigger=trigger,
+        output_mode=output_mode, query_name=name, mode=mode, window=window, batch=batch,
     )  # fmt: skip
     micro_batches = _micro_batches(plan)
     flow: Flow[Any] = from_push(
-        lambda downstream: MicroBatchRows(downstream, micro_batches),
+        lambda downstream: _MicroBatchRows(downstream, micro_batches),
         name=plan.name,
         holds=0 if rows == "batch" else batch_sizes(df.schema, rows, batch).most - 1,
         checked=True,
@@ -173,70 +155,69 @@ def from_micro_batches(
     Holds: nothing.
     Rules: 1.1, 3.4, 3.5, 3.13
     """
-    plan = _plan(
-        "from_micro_batches", df, checkpoint=checkpoint, rows=rows, trigger=trigger,
-        output_mode=output_mode, name=name, mode=mode, window=window, batch=batch,
+    plan = QueryPlan(
+        name="from_micro_batches", df=df, checkpoint=checkpoint, rows=rows, trigger=trigger,
+        output_mode=output_mode, query_name=name, mode=mode, window=window, batch=batch,
     )  # fmt: skip
     return StreamFlow(_micro_batches(plan).chain, df.schema)
 
 
 def _micro_batches(plan: QueryPlan) -> Flow[MicroBatch[Any]]:
-    def open_subscription(downstream: Downstream[MicroBatch[Any]]) -> StreamSubscription:
-        return StreamSubscription(downstream, plan)
-
-    return from_push(open_subscription, name=plan.name, checked=True)
+    return from_push(partial(StreamSubscription, plan), name=plan.name, checked=True)
 
 
-def _plan(
-    function: str,
-    df: "DataFrame",
-    *,
-    checkpoint: "str | PathLike[str] | None",
-    rows: RowKind,
-    trigger: Trigger,
-    output_mode: str,
-    name: str | None,
-    mode: ReadMode,
-    window: int,
-    batch: int | None,
-) -> QueryPlan:
-    _require_streaming(function, df)
-    require_option(function, "rows", rows, ROW_KINDS)
-    require_option(function, "mode", mode, READ_MODES)
-    require_option(function, "output_mode", output_mode, _OUTPUT_MODES)
-    require_unique_names(df.schema, rows)
-    options = {} if checkpoint is None else {"checkpointLocation": fspath(checkpoint)}
-    return QueryPlan(
-        df=df, inherit=inherit_properties(df), name=function, kind=rows, mode=mode,
-        window=require_int(function, "window", window, least=1),
-        batch=None if batch is None else require_int(function, "batch", batch, least=1),
-        options=options, output_mode=output_mode, trigger=trigger_options(function, trigger),
-        query_name=name,
-    )  # fmt: skip
+class _MicroBatchRows(SequentialCoordinator[Numbered]):
+    """Requests a micro-batch when a row is requested and all rows before have been processed.
+
+    Spark writes the checkpoint then, so it covers only rows that have been processed.
+    """
+
+    def __init__(
+        self, downstream: Downstream[Numbered], micro_batches: Flow[MicroBatch[Any]]
+    ) -> None:
+        super().__init__(downstream)
+        self._source = micro_batches
+
+    def begin(self) -> None:
+        self._micro_batches = self.subscribe_to(self._source)
+
+    def on_demand(self) -> None:
+        super().on_demand()
+        self._request_micro_batch()
+
+    def on_processed(self) -> None:
+        self._request_micro_batch()
+
+    def _request_micro_batch(self) -> None:
+        is_requested = self._micro_batches.outstanding > 0
+        is_processed = self.processed_count == self.emitted
+        if self.active is None and not is_requested and self.demand and is_processed:
+            self._micro_batches.request(1)
+
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        super().on_elements(inner)
+        if inner is self._micro_batches:
+            for batch in inner.take(1):
+                self.switch(batch.rows.map(partial(_numbered, batch.id)))
+
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        super().on_inner_complete(inner)
+        if inner is self._micro_batches:
+            self.complete()
+
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        super().on_inner_error(inner, error)
+        if inner is self._micro_batches:
+            self.fail(error)
+
+    def next_after(self, error: BaseException | None) -> None:
+        if error is not None:
+            self.fail(error)
+        elif self.active is not None:
+            self.release(self.active)
+            self.active = None
+            self._request_micro_batch()
 
 
-def _require_streaming(function: str, df: object) -> None:
-    if is_connect(df):
-        raise UnsupportedDataFrame(
-            f"{function}() cannot read a DataFrame of Spark Connect: its server would call back "
-            "into a process of its own. Use a classic session, made with "
-            "SparkSession.builder.master(...)."
-        )
-    require_pyspark()
-    from pyspark.sql import DataFrame
-
-    if not isinstance(df, DataFrame):
-        kind = type(df).__name__
-        raise UnsupportedDataFrame(f"{function}() needs a streaming DataFrame, got {kind!r}.")
-    with explained(df):
-        is_streaming = df.isStreaming
-    if not is_streaming:
-        raise UnsupportedDataFrame(
-            f"{function}() needs a streaming DataFrame, made with spark.readStream; this one has "
-            "an end: from_dataframe(df) reads it."
-        )
-    if (column := unreadable_column(df.schema)) is not None:
-        raise UnsupportedDataFrame(
-            f"{function}() cannot read {column}: PySpark has no Python value for it. Cast it to a "
-            "string or to numbers in the query."
-        )
+def _numbered(batch_id: int, row: Any) -> Numbered:
+    return batch_id, row
