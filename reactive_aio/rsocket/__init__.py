@@ -34,7 +34,6 @@ from .protocol.stream_states import InteractionModel
 from .uri import Address
 
 if TYPE_CHECKING:
-    from .asgi_application import AsgiApp, asgi_app
     from .auth import ConnectingClient
     from .client import Client, ClientOptions, connect
     from .leases import Lease
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from .requester import Requester, RequestOptions
     from .responder import ResponderOptions, RouterResponder
     from .routing import Router
-    from .server import Server, ServerOptions, loopback, serve
+    from .server import AsgiApp, Server, ServerOptions, asgi_app, loopback, serve
 
 __all__ = (
     "BYTES",
@@ -98,7 +97,6 @@ __all__ = (
 
 # Imported on first use: the protocol is importable without an event loop.
 _LAZY = {
-    "asgi_application": ("AsgiApp", "asgi_app"),
     "auth": ("ConnectingClient",),
     "client": ("Client", "ClientOptions", "connect"),
     "leases": ("Lease",),
@@ -106,7 +104,7 @@ _LAZY = {
     "requester": ("RequestOptions", "Requester"),
     "responder": ("ResponderOptions", "RouterResponder"),
     "routing": ("Router",),
-    "server": ("Server", "ServerOptions", "loopback", "serve"),
+    "server": ("AsgiApp", "Server", "ServerOptions", "asgi_app", "loopback", "serve"),
 }
 
 

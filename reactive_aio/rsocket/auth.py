@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from anyio import fail_after
 
-from .handlers import signature_parameters
 from .protocol.errors import RequestRejected
 from .protocol.frames import ErrorCode, Setup
 from .protocol.metadata import Credentials, MetadataItem
 from .request_metadata import find_credentials, read_items
+from .routing import signature_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable

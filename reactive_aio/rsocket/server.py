@@ -1,5 +1,9 @@
-"""The server: `serve` listens for connections; `loopback` connects in memory, for tests."""
+"""The server: `serve` listens for connections, `asgi_app` gets them from a web application.
 
+`loopback` connects in memory, for tests.
+"""
+
+from collections.abc import MutableMapping, Sequence
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
@@ -11,22 +15,24 @@ from .protocol.connection import Connection
 from .protocol.limits import Limits
 from .requester import Requester
 from .responder import ResponderOptions, RouterResponder
+from .transports.asgi import AsgiTransport, Receive, Send
 from .transports.endpoints import bound_address, listen
 from .transports.memory import join
+from .transports.origins import is_origin_allowed
 from .uri import Address
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from .._core.loop import Listener
     from .client import Element
     from .protocol.metadata import Credentials
     from .protocol.resume import Resumption
     from .routing import Router
 
-__all__ = ("Server", "ServerOptions", "loopback", "serve")
+__all__ = ("AsgiApp", "Server", "ServerOptions", "asgi_app", "loopback", "serve")
 
 T = TypeVar("T")
+RSOCKET: Final = "rsocket"
+Scope = MutableMapping[str, Any]
 _MAX_RESUMING: Final = 64
 """The number of connections above the maximum that may be open to resume a session."""
 
@@ -111,7 +117,7 @@ class Server:
         lease = self._responder.leases is not None
         return Connection(None, now, limits=self._limits, lease=lease, resumption=self._resume)
 
-    async def listen(self, uri: str, ssl: SSLContext | None, origins: "Sequence[str]" = ()) -> Self:
+    async def listen(self, uri: str, ssl: SSLContext | None, origins: Sequence[str] = ()) -> Self:
         """Listen at *uri*; see `serve`."""
         address = Address.parse(uri)
         loop = LoopHandle("serve()").event_loop
@@ -140,7 +146,7 @@ async def serve(
     router: "Router",
     *,
     ssl: SSLContext | None = None,
-    origins: "Sequence[str]" = (),
+    origins: Sequence[str] = (),
     **options: Unpack[ServerOptions],
 ) -> Server:
     """Listen at *uri* (``tcp://…:0`` for any free port) and serve *router*.
@@ -150,6 +156,94 @@ async def serve(
     as ``https://shop.example``; ``*`` allows all. All other options are in `ServerOptions`.
     """
     return await Server(router, **options).listen(uri, ssl, origins)
+
+
+class AsgiApp(Server):
+    """An ASGI 3 application that serves RSocket over WebSocket.
+
+    Mounted in another application, it is to be closed by that application; otherwise it closes when
+    the server shuts down.
+    """
+
+    def __init__(
+        self, router: "Router", origins: Sequence[str], **options: Unpack[ServerOptions]
+    ) -> None:
+        if isinstance(origins, str):
+            raise TypeError("origins must be a list of origins, not one str")
+        super().__init__(router, **options)
+        self._origins = origins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        kind = scope["type"]
+        if kind == "websocket":
+            await self._serve_websocket(scope, receive, send)
+        elif kind == "http":
+            await _respond(send, "http", 426, b"RSocket is spoken over WebSocket here\n")
+        elif kind == "lifespan":
+            await self._serve_lifespan(receive, send)
+        else:
+            raise ValueError(f"RSocket is spoken over WebSocket, not over {kind!r}")
+
+    async def _serve_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()  # websocket.connect
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1")
+            for name, value in scope["headers"]
+        }
+        origin = headers.get("origin")
+        if not is_origin_allowed(origin, headers.get("host"), self._origins):
+            reason = f"pages of {origin} may not connect; asgi_app(origins=…) says whose may\n"
+            await _refuse(scope, send, 403, reason.encode())
+            return
+        transport = AsgiTransport(self.new_driver(), receive, send, scope.get("client"))
+        transport.driver.attach(transport)
+        if transport.is_aborted:
+            await _refuse(scope, send, 503, b"there are too many connections\n")
+        else:
+            offered = scope.get("subprotocols", ())
+            name = RSOCKET if RSOCKET in offered else None
+            await transport.run({"type": "websocket.accept", "subprotocol": name})
+
+    async def _serve_lifespan(self, receive: Receive, send: Send) -> None:
+        while (message := await receive())["type"] != "lifespan.shutdown":
+            await send({"type": f"{message['type']}.complete"})
+        await self.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+async def _refuse(scope: Scope, send: Send, status: int, reason: bytes) -> None:
+    if "websocket.http.response" in (scope.get("extensions") or {}):
+        await _respond(send, "websocket.http", status, reason)
+    else:
+        await send({"type": "websocket.close", "code": 1008, "reason": reason.decode().strip()})
+
+
+async def _respond(send: Send, kind: str, status: int, text: bytes) -> None:
+    headers = [(b"content-type", b"text/plain; charset=utf-8"),
+               (b"content-length", b"%d" % len(text))]  # fmt: skip
+    if status == 426:
+        headers += [(b"upgrade", b"websocket"), (b"connection", b"upgrade")]
+    await send({"type": f"{kind}.response.start", "status": status, "headers": headers})
+    await send({"type": f"{kind}.response.body", "body": text})
+
+
+def asgi_app(
+    router: "Router",
+    *,
+    origins: Sequence[str] = (),
+    **options: Unpack[ServerOptions],
+) -> AsgiApp:
+    """Make an ASGI application that serves *router* over WebSocket.
+
+    ::
+
+        app = FastAPI()
+        app.mount("/rsocket", asgi_app(router))          # clients connect to ws://…/rsocket/
+
+    Web pages of the same host and port may connect, and those of *origins*, such as
+    ``https://shop.example``; ``*`` allows all. All other options are as in `serve`.
+    """
+    return AsgiApp(router, origins, **options)
 
 
 class _Loopback(Requester[T]):

@@ -17,7 +17,7 @@ from .streams import Peer
 
 if TYPE_CHECKING:
     from ...flow import Flow
-    from ...rsocket.handlers import Handler
+    from ...rsocket.routing import Handler
 
 Read = Callable[[Any], Any] | None
 
