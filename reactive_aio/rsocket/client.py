@@ -1,5 +1,6 @@
 """The client: `connect` opens a connection, by a URI or over any byte stream."""
 
+from functools import partial
 from inspect import isawaitable
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
@@ -129,11 +130,9 @@ def client_driver(
         payload=Payload(options.get("data", b""), write_items(mime, items)),
         lease=options.get("lease", False),
     )
-    limits, resume = options.get("limits"), options.get("resume")
-
-    def make_connection(now: float) -> Connection:
-        return Connection(setup, now, limits=limits, resumption=resume)
-
+    make_connection = partial(
+        Connection, setup, limits=options.get("limits"), resumption=options.get("resume")
+    )
     router = options.get("router")
     if router is None:
         return Driver(make_connection)

@@ -20,6 +20,8 @@ __all__ = ("BYTES", "JSON", "MSGPACK", "TEXT", "Codec", "PayloadError", "readabl
 
 T = TypeVar("T")
 Decode = Callable[[bytes], Any]
+_Decoder = tuple[Decode, tuple[type[Exception], ...], Callable[[Any], str]]
+"""A function that decodes, the errors it raises, and how they are described to the peer."""
 
 
 class PayloadError(ReactiveError, ValueError):
@@ -142,52 +144,42 @@ def _decoder(kind: Any, mime: str) -> Decode:
     required = _required_package(kind)
     package = _import(purpose, required) if required else _import(purpose, "msgspec", "pydantic")
     make = _pydantic_decoder if package.__name__ == "pydantic" else _msgspec_decoder
-    decode = make(package, kind, mime)
+    decode, failures, describe = make(package, kind, mime)
+    name = kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
     optional = NoneType in get_args(kind)
 
     def decoded(data: bytes) -> Any:
-        return None if optional and not data else decode(data)
+        if optional and not data:
+            return None
+        try:
+            return decode(data)
+        except failures as error:
+            raise PayloadError(f"the data is not a valid {name}: {describe(error)}") from None
 
     return decoded
 
 
-def _msgspec_decoder(msgspec: Any, kind: Any, mime: str) -> Decode:
+def _msgspec_decoder(msgspec: Any, kind: Any, mime: str) -> _Decoder:
     family = msgspec.json if mime == JSON.mime else msgspec.msgpack
     try:
         decode = family.Decoder(kind).decode
     except TypeError as error:
         raise TypeError(f"{kind!r} cannot be read by msgspec: {error}") from None
-
-    def decoded(data: bytes) -> Any:
-        try:
-            return decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise PayloadError(f"the data is not a valid {_name(kind)}: {error}") from None
-
-    return decoded
+    return decode, (msgspec.DecodeError, UnicodeDecodeError, RecursionError), str
 
 
-def _pydantic_decoder(pydantic: Any, kind: Any, mime: str) -> Decode:
+def _pydantic_decoder(pydantic: Any, kind: Any, mime: str) -> _Decoder:
     adapter = pydantic.TypeAdapter(kind)
-    validate = adapter.validate_json
-    if mime != JSON.mime:
 
-        def validate(data: bytes) -> Any:
-            return adapter.validate_python(_unpack(data))
+    def validate_unpacked(data: bytes) -> Any:
+        return adapter.validate_python(_unpack(data))
 
-    def decoded(data: bytes) -> Any:
-        try:
-            return validate(data)
-        except pydantic.ValidationError as error:
-            first = error.errors(include_url=False, include_context=False)[:5]
-            details = "; ".join(f"{'.'.join(map(str, e['loc'])) or '$'}: {e['msg']}" for e in first)
-            raise PayloadError(f"the data is not a valid {_name(kind)}: {details}") from None
+    def describe(error: Any) -> str:
+        first = error.errors(include_url=False, include_context=False)[:5]
+        return "; ".join(f"{'.'.join(map(str, e['loc'])) or '$'}: {e['msg']}" for e in first)
 
-    return decoded
-
-
-def _name(kind: Any) -> str:
-    return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
+    decode = adapter.validate_json if mime == JSON.mime else validate_unpacked
+    return decode, (pydantic.ValidationError,), describe
 
 
 def _required_package(kind: Any) -> str:

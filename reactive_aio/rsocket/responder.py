@@ -346,11 +346,10 @@ class RouterResponder:
         """The codecs for a request's data and for its response; raises `RequestInvalid`."""
         data = self.codec(setup)
         if metadata.mime is not None:
-            known = self._codecs.get(metadata.mime)
-            if known is None:
+            if metadata.mime not in self._codecs:
                 message = f"data of type {metadata.mime} cannot be read here"
                 raise RequestInvalid(ErrorCode.INVALID, message.encode())
-            data = known
+            data = self._codecs[metadata.mime]
         if not metadata.accept:
             return data, data
         for mime in metadata.accept:

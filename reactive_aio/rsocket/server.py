@@ -4,6 +4,7 @@
 """
 
 from collections.abc import MutableMapping, Sequence
+from functools import partial
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
@@ -65,8 +66,11 @@ class Server:
         self.refused_connections: int = 0
         """The number of connections refused because too many were open."""
         self._responder = RouterResponder(router, **options)
-        self._limits = limits
-        self._resume = resume
+        lease = self._responder.leases is not None
+        self._make_connection = partial(
+            Connection, None, limits=limits, lease=lease, resumption=resume
+        )
+        self._has_sessions = resume is not None
         self._max_connections = max_connections
         self._drivers: set[Driver] = set()
         self._listener: Listener | None = None
@@ -111,11 +115,7 @@ class Server:
         The transport of that session may be lost without the server having noticed.
         """
         resuming = sum(each.is_resume_only for each in self._drivers)
-        return self._resume is not None and resuming < _MAX_RESUMING
-
-    def _make_connection(self, now: float) -> Connection:
-        lease = self._responder.leases is not None
-        return Connection(None, now, limits=self._limits, lease=lease, resumption=self._resume)
+        return self._has_sessions and resuming < _MAX_RESUMING
 
     async def listen(self, uri: str, ssl: SSLContext | None, origins: Sequence[str] = ()) -> Self:
         """Listen at *uri*; see `serve`."""
