@@ -89,10 +89,7 @@ def write_items(mime: str, items: "Iterable[MetadataItem | tuple[str, bytes]]") 
 
 def find_credentials(items: "Iterable[MetadataItem]") -> Credentials | None:
     """The first credentials among *items*; raises `ProtocolError` if they are malformed."""
-    for mime, content in items:
-        if mime == AUTHENTICATION:
-            return read_auth(content)
-    return None
+    return next((read_auth(content) for mime, content in items if mime == AUTHENTICATION), None)
 
 
 def _read(items: tuple[MetadataItem, ...]) -> RequestMetadata:
