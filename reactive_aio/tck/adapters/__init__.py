@@ -15,15 +15,10 @@ adapter imports its library, except `from_anyio_stream`.
 
 from typing import Final
 
-from .aioreactive import from_aioreactive
-from .aiostream import from_aiostream
-from .anyio_streams import from_anyio_stream
-from .async_iterables import from_async_iterable
-from .operators import Operator, operator
-from .pull_publisher import KEPT_BY_PULLING
-from .reactivex import from_reactivex
+from .functions import Operator, operator, sink
+from .observables import from_aioreactive, from_reactivex
+from .pulling import KEPT_BY_PULLING, from_aiostream, from_anyio_stream, from_async_iterable
 from .rsocket import from_rsocket
-from .sinks import sink
 
 __all__ = (
     "KEPT_BY_ADAPTER",

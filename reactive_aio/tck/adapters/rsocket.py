@@ -1,16 +1,18 @@
 """Publishers of PyPI's rsocket as publishers."""
 
 from collections.abc import Callable
-from typing import Any, Generic, ParamSpec, TypeVar
+from dataclasses import dataclass
+from typing import Any, ParamSpec
 
 from ...spec import Subscriber, Subscription
 from .support import published
 
+__all__ = ("from_rsocket",)
+
 P = ParamSpec("P")
-T = TypeVar("T")
 
 
-def from_rsocket(make: Callable[P, Any]) -> Callable[P, "RSocketPublisher[Any]"]:
+def from_rsocket(make: Callable[P, Any]) -> Callable[P, "RSocketPublisher"]:
     """A publisher of the rsocket publisher (``reactivestreams.publisher``) that *make* returns.
 
     Its interfaces are those of Reactive Streams with one exception, which is translated:
@@ -24,37 +26,37 @@ def from_rsocket(make: Callable[P, Any]) -> Callable[P, "RSocketPublisher[Any]"]
     Its subscribers need no adapter: their ``is_complete`` has a default.
     """
     kind = "a publisher of rsocket"
-    return published("from_rsocket", make, "subscribe", kind, RSocketPublisher[Any])
+    return published("from_rsocket", make, "subscribe", kind, RSocketPublisher)
 
 
-class RSocketPublisher(Generic[T]):
+@dataclass(frozen=True, eq=False)
+class RSocketPublisher:
     """Passes translated subscribers to the publisher."""
 
-    def __init__(self, publisher: Any) -> None:
-        self._publisher = publisher
+    publisher: Any
 
-    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+    def subscribe(self, subscriber: Subscriber[Any], /) -> None:
         missing = subscriber is None  # pyright: ignore[reportUnnecessaryComparison]
-        self._publisher.subscribe(None if missing else _TranslatedSubscriber(subscriber))
+        self.publisher.subscribe(None if missing else _TranslatedSubscriber(subscriber))
 
 
-class _TranslatedSubscriber(Generic[T]):
+@dataclass(frozen=True, eq=False)
+class _TranslatedSubscriber:
     """A subscriber with the interface that rsocket's publishers expect."""
 
-    def __init__(self, subscriber: Subscriber[T]) -> None:
-        self._subscriber = subscriber
+    subscriber: Subscriber[Any]
 
     def on_subscribe(self, subscription: Subscription) -> Any:
-        return self._subscriber.on_subscribe(subscription)
+        return self.subscriber.on_subscribe(subscription)
 
-    def on_next(self, value: T, is_complete: bool = False) -> Any:
-        returned = self._subscriber.on_next(value)
+    def on_next(self, value: Any, is_complete: bool = False) -> Any:
+        returned = self.subscriber.on_next(value)
         if is_complete:
-            returned = self._subscriber.on_complete()
+            returned = self.subscriber.on_complete()
         return returned
 
     def on_error(self, exception: Exception) -> Any:
-        return self._subscriber.on_error(exception)
+        return self.subscriber.on_error(exception)
 
     def on_complete(self) -> Any:
-        return self._subscriber.on_complete()
+        return self.subscriber.on_complete()

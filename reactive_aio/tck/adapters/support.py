@@ -1,10 +1,17 @@
-"""Helpers of the adapters: factories, first signals, tasks, missing packages, errors."""
+"""Helpers of the adapters: factories, first signals, tasks, errors."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from importlib import import_module
 from inspect import isawaitable
 from typing import Any, ParamSpec, TypeVar
+
+__all__ = (
+    "await_if_needed",
+    "published",
+    "report_subscriber_error",
+    "send_on_subscribe",
+    "start_task",
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,19 +68,6 @@ async def await_if_needed(returned: object) -> None:
     """Await what a signal returned, if it is awaitable."""
     if returned is not None and isawaitable(returned):
         await returned
-
-
-def import_or_explain(adapter: str, module: str, package: str) -> Any:
-    """Import *module* of a third party, or raise an error that names the missing *package*."""
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # a dependency of the package is missing
-        raise ModuleNotFoundError(
-            f"{adapter} needs the package {package}, which is not installed: pip install {package}",
-            name=error.name,
-        ) from None
 
 
 def report_subscriber_error(error: Exception) -> None:

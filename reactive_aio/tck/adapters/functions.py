@@ -1,19 +1,83 @@
-"""Functions from publisher to publisher as processors."""
+"""Functions of a publisher: one that consumes it as a subscriber, an operator as a processor."""
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from inspect import isawaitable
 from typing import Any
 
 from ...spec import Publisher, Subscriber, Subscription
-from .sinks import SingleSubscriberPublisher
-from .support import report_subscriber_error
+from .support import report_subscriber_error, start_task
 
+__all__ = ("Operator", "operator", "sink")
+
+Consume = Callable[[Publisher[Any]], Awaitable[object]]
 Apply = Callable[[Publisher[Any]], Publisher[Any]]
 Signal = Callable[[Subscriber[Any]], Any]
 
 
+# -- subscribers -----------------------------------------------------------------------------------
+async def sink(consume: Consume) -> Subscriber[Any]:
+    """The subscriber inside of ``await consume(publisher)``: ``subscriber=lambda: sink(consume)``.
+
+    Translated: *consume*, for example ``lambda p: flow(p).to_list()``, runs in a task. The
+    publisher that it receives waits for its subscriber, which is what the kit judges.
+
+    Not translated: what *consume* returns or raises; both are discarded. If it ends without having
+    subscribed, `sink` raises. A second subscription, for example by a retry, receives on_subscribe
+    and on_error.
+    """
+    if not callable(consume):
+        raise TypeError(f"sink: give a function that consumes a publisher, got {consume!r:.60}")
+    subscribed = asyncio.get_running_loop().create_future()
+    entry = _SingleSubscriberPublisher("sink", partial(subscribed.set_result, None))
+
+    async def run() -> object:
+        return await consume(entry)
+
+    task = start_task(run())
+    task.add_done_callback(_retrieve_error)
+    await asyncio.wait({task, subscribed}, return_when=asyncio.FIRST_COMPLETED)
+    if entry.subscriber is None:
+        cause = None if task.cancelled() else task.exception()
+        raise RuntimeError("sink: the consumer has ended without a subscription") from cause
+    return entry.subscriber
+
+
+def _retrieve_error(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()  # prevents asyncio's warning
+
+
+class _SingleSubscriberPublisher:
+    """A publisher that keeps its first subscriber, calls *subscribed*, and refuses others."""
+
+    def __init__(self, adapter: str, subscribed: Callable[[], object]) -> None:
+        self._adapter = adapter
+        self._subscribed = subscribed
+        self.subscriber: Subscriber[Any] | None = None
+
+    def subscribe(self, subscriber: Subscriber[Any], /) -> None:
+        if self.subscriber is None:
+            self.subscriber = subscriber
+            self._subscribed()
+        else:
+            subscriber.on_subscribe(_RefusedSubscription())
+            subscriber.on_error(RuntimeError(f"{self._adapter}: only one subscription is possible"))
+
+
+class _RefusedSubscription:
+    """The subscription of a refused subscriber."""
+
+    def request(self, n: int, /) -> None:
+        """No element will be sent."""
+
+    def cancel(self) -> None:
+        """No element will be sent."""
+
+
+# -- processors ------------------------------------------------------------------------------------
 def operator(apply: Apply) -> "Operator":
     """``apply(publisher)`` as a processor: ``processor=lambda size: operator(apply)``.
 
@@ -34,7 +98,7 @@ class Operator:
     """A processor whose two ends are those of *apply*."""
 
     def __init__(self, apply: Apply) -> None:
-        self._entry = SingleSubscriberPublisher("operator", self._catch_up)
+        self._entry = _SingleSubscriberPublisher("operator", self._catch_up)
         self._waiting: deque[Signal] = deque()
         self._is_catching_up = False
         self._catch_up_task: asyncio.Task[None] | None = None
