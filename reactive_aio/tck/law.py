@@ -1,12 +1,16 @@
 """Laws: scenarios that a candidate passes or fails, or that do not apply to it."""
 
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any, Final
 
 from .candidate import FACTORIES
-from .rules import LIBRARY_RULES, RULES, Strength
+from .rules import LIBRARY_RULES, RULES, Strength, rule_order
+
+__all__ = ("SETUP", "Law", "NotJudged", "StopCandidate", "first_line", "law", "laws_in")
 
 SETUP: Final = "setup"
 """The rule of the laws about the candidate's own factories."""
@@ -23,6 +27,14 @@ Scenario = Callable[[Any], Coroutine[Any, Any, None]]
 
 class NotJudged(Exception):
     """The scenario does not apply to this candidate; the message says why."""
+
+
+class StopCandidate(SystemExit):
+    """Raised inside a candidate that does not stop by itself.
+
+    ``except Exception`` does not catch it, nor does any loop: asyncio lets SystemExit out of a
+    callback and out of the loop; a thread ends by it silently.
+    """
 
 
 @dataclass(frozen=True)
@@ -64,7 +76,7 @@ def law(
 
     def decorate(scenario: Scenario) -> Law:
         name = scenario.__name__
-        rule = rule_of(name)
+        rule = _rule_of(name)
         if rule not in (SETUP, *RULES, *LIBRARY_RULES):
             raise ValueError(f"{name} is not a name for a law: there is no rule {rule}")
         if not needs or needs[0] not in FACTORIES:
@@ -81,7 +93,7 @@ def first_line(scenario: object) -> str:
     return (scenario.__doc__ or "").strip().partition("\n")[0]
 
 
-def rule_of(name: str) -> str:
+def _rule_of(name: str) -> str:
     prefix = name.partition("_")[0]
     if prefix == SETUP:
         return SETUP
@@ -89,3 +101,14 @@ def rule_of(name: str) -> str:
         return f"L.{int(prefix.removeprefix('library'))}"
     digits = prefix.removeprefix("spec")
     return f"{digits[0]}.{int(digits[1:])}"
+
+
+def laws_in(package: str, paths: Iterable[str]) -> list[Law]:
+    """The laws that the modules of *package* define, in the order of their rules."""
+    found: list[Law] = []
+    for module in iter_modules(paths):
+        for member in vars(import_module(f"{package}.{module.name}")).values():
+            # A decorator may make several laws of one scenario.
+            made: tuple[object, ...] = member if isinstance(member, tuple) else (member,)
+            found += [each for each in made if isinstance(each, Law)]
+    return sorted(found, key=lambda law: (rule_order(law.rule), law.name))

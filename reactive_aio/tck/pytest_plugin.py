@@ -21,7 +21,7 @@ import pytest
 if TYPE_CHECKING:
     from .candidate import Candidate
     from .report.verdict import Verdict
-    from .run.checking import Case
+    from .run.checking import Case, Judge
     from .timeouts import Timeouts
 
 __all__ = ("Laws", "laws")
@@ -38,7 +38,7 @@ MARKER: Final = (
 def laws(candidate: "Candidate | Callable[[], Candidate]") -> Callable[..., None]:
     """Make a test function with one test for each law that judges *candidate*."""
     made = candidate() if callable(candidate) else candidate
-    judge = _SharedJudge()
+    judge = _new_judge()
 
     def test(rs_law: "Case", request: pytest.FixtureRequest) -> None:
         _apply(judge.judge(rs_law), request.config)
@@ -69,30 +69,22 @@ class Laws:
 
     def test_law(self, rs_law: "Case", request: pytest.FixtureRequest) -> None:
         """One law."""
-        judges: dict[type, _SharedJudge] = request.config.stash.setdefault(_JUDGES, {})
-        judge = judges.setdefault(type(self), _SharedJudge(self.timeouts))
+        judges = request.config.stash.setdefault(_JUDGES, {})
+        judge = judges.setdefault(type(self), _new_judge(self.timeouts))
         # The same case of this instance's candidate, whose factories see the fixtures of this test.
         case = next(each for each in _cases(self.candidate()) if each.id == rs_law.id)
         _apply(judge.judge(case), request.config)
 
 
-class _SharedJudge:
-    """Judges cases in all roles; the timeouts stay reduced after the candidate has hung."""
+def _new_judge(timeouts: "Timeouts | None" = None) -> "Judge":
+    """A judge for all roles: its timeouts stay reduced after the candidate has hung."""
+    from .run.checking import Judge
+    from .timeouts import Timeouts
 
-    def __init__(self, timeouts: "Timeouts | None" = None) -> None:
-        self._timeouts = timeouts
-
-    def judge(self, case: "Case") -> "Verdict":
-        from .run.judge import Judge
-        from .timeouts import Timeouts
-
-        judge: Judge = Judge(case.candidate, case.role, self._timeouts or Timeouts())
-        verdict = judge.judge(case.law)
-        self._timeouts = judge.timeouts
-        return verdict
+    return Judge(timeouts or Timeouts())
 
 
-_JUDGES: Final = pytest.StashKey[dict[type, _SharedJudge]]()
+_JUDGES: Final = pytest.StashKey["dict[type, Judge]"]()
 
 
 def _cases(candidate: "Candidate") -> "list[Case]":
@@ -104,8 +96,7 @@ def _cases(candidate: "Candidate") -> "list[Case]":
 def _apply(verdict: "Verdict", config: pytest.Config) -> None:
     """Turn a verdict into the outcome of the current test."""
     __tracebackhide__ = True
-    from .report.formatting import explain, heading
-    from .report.verdict import Outcome
+    from .report.verdict import Outcome, explain, heading
     from .rules import Strength
 
     if verdict.outcome is Outcome.NOT_JUDGED:
@@ -173,8 +164,8 @@ class Factory(pytest.Collector):
     """A factory on the command line; collects the laws for its candidate."""
 
     @cached_property
-    def judge(self) -> _SharedJudge:
-        return _SharedJudge()
+    def judge(self) -> "Judge":
+        return _new_judge()
 
     def collect(self) -> "Iterable[LawItem]":
         from .candidate import InvalidCandidate, load_candidate

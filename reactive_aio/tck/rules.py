@@ -6,6 +6,8 @@ The strength is that of the specification's own verb: MUST, SHOULD or MAY.
 from enum import Enum
 from typing import Final, NamedTuple
 
+__all__ = ("LIBRARY_RULES", "RULES", "Rule", "Strength", "rule_order")
+
 
 class Strength(Enum):
     """How strictly a rule binds."""
@@ -25,7 +27,8 @@ class Rule(NamedTuple):
 
 _MUST, _SHOULD, _MAY = Strength
 
-_PUBLISHER = (
+_RULES = (
+    # -- publishers ----------------------------------------------------------------------------
     Rule("1.1", _MUST, "Never send more elements than have been requested."),
     Rule("1.2", _MAY, "A publisher may send fewer elements than requested and then terminate."),
     Rule("1.3", _MUST, "Signals are sequential: each begins after the previous one has ended."),
@@ -39,9 +42,7 @@ _PUBLISHER = (
     Rule("1.10", _MUST, "subscribe() may be called many times, each time with another subscriber."),
     Rule("1.11", _MAY, "A publisher may serve several subscribers; each receives all elements, or "
          "a share of them."),
-)  # fmt: skip
-
-_SUBSCRIBER = (
+    # -- subscribers ---------------------------------------------------------------------------
     Rule("2.1", _MUST, "A subscriber requests the elements that it receives."),
     Rule("2.2", _SHOULD, "A subscriber whose processing takes long dispatches it elsewhere."),
     Rule("2.3", _MUST, "on_complete and on_error call neither the subscription nor the publisher."),
@@ -57,9 +58,7 @@ _SUBSCRIBER = (
     Rule("2.12", _MUST, "on_subscribe is called at most once for one subscriber."),
     Rule("2.13", _MUST, "Signals return normally, except for a missing argument; a subscriber that "
          "raises counts as cancelled, and the error is reported."),
-)  # fmt: skip
-
-_SUBSCRIPTION = (
+    # -- subscriptions -------------------------------------------------------------------------
     Rule("3.1", _MUST, "Only the subscriber calls request and cancel."),
     Rule("3.2", _MUST, "request may be called inside on_subscribe and on_next."),
     Rule("3.3", _MUST, "The recursion between request and on_next is bounded."),
@@ -78,16 +77,11 @@ _SUBSCRIPTION = (
     Rule("3.15", _MUST, "cancel returns normally."),
     Rule("3.16", _MUST, "request returns normally."),
     Rule("3.17", _MUST, "Demand can be as large as 2**63-1, in any number of requests."),
-)  # fmt: skip
-
-_PROCESSOR = (
+    # -- processors ----------------------------------------------------------------------------
     Rule("4.1", _MUST, "A processor obeys the rules of a subscriber and of a publisher."),
     Rule("4.2", _MAY, "A processor may recover from on_error; otherwise it passes the error on."),
-)
-
-RULES: Final[dict[str, Rule]] = {
-    rule.number: rule for rule in (*_PUBLISHER, *_SUBSCRIBER, *_SUBSCRIPTION, *_PROCESSOR)
-}
+)  # fmt: skip
+RULES: Final[dict[str, Rule]] = {rule.number: rule for rule in _RULES}
 """Every rule, by its number."""
 
 _LIBRARY = (
@@ -103,7 +97,6 @@ _LIBRARY = (
     Rule("L.9", _SHOULD, "Requested elements come even if the caller keeps no reference to the "
          "subscription."),
 )  # fmt: skip
-
 LIBRARY_RULES: Final[dict[str, Rule]] = {rule.number: rule for rule in _LIBRARY}
 """What this library promises beyond the specification, by number."""
 

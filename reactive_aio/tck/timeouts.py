@@ -5,7 +5,12 @@ a signal is verified over a short quiet period. So a law is quick for a candidat
 a busy machine cannot make it fail.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
+
+__all__ = ("Timeouts",)
+
+REDUCED_STALL: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -26,3 +31,11 @@ class Timeouts:
     """Seconds of wall-clock time without a turn of the loop after which a law is stopped."""
     law: float = 60.0
     """Seconds of wall-clock time after which a law is stopped."""
+
+    def after_timeout(self) -> "Timeouts":
+        """The timeouts once a signal that must come has not come."""
+        return replace(self, response=min(self.response, self.reduced_response))
+
+    def after_stall(self) -> "Timeouts":
+        """The timeouts once the loop, or the interpreter, has hung."""
+        return replace(self, stall=min(self.stall, REDUCED_STALL))

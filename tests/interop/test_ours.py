@@ -11,7 +11,7 @@ import pytest
 from reactive_aio.rsocket import Limits, Resumption, SimpleAuth, asgi_app, serve
 from reactive_aio.tck import Outcome, Report, Timeouts
 from reactive_aio.tck.network.judge import NetworkJudge, select_laws
-from reactive_aio.tck.network.server_profile import ServerProfile
+from reactive_aio.tck.network.server import ServerProfile
 from reactive_aio.tck.network.transports import ServerAddress
 from tests.interop.kit_routes import kit_routes
 from tests.rsocket.test_asgi_app import mounted_in_starlette, running

@@ -8,7 +8,7 @@ import pytest
 
 from reactive_aio.tck import Report, Timeouts
 from reactive_aio.tck.network.judge import check_server
-from reactive_aio.tck.network.server_profile import ServerProfile
+from reactive_aio.tck.network.server import ServerProfile
 from tests.interop.node import PEERS
 from tests.node.packages import Packages
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from reactive_aio.tck import Candidate, Law, Outcome, Timeouts, check
+from reactive_aio.tck import Candidate, Case, Law, Outcome, Timeouts, check
 from reactive_aio.tck.laws import LAWS
-from reactive_aio.tck.run.judge import Judge
+from reactive_aio.tck.run.checking import Judge
 
 __all__ = (
     "HASTY",
@@ -48,7 +48,7 @@ class BrokenCandidate:
 
 def require_caught(broken: BrokenCandidate, role: str) -> None:
     """Require the expected verdict of the law on the candidate."""
-    verdict = Judge(broken.make(), role, HASTY).judge(LAWS[broken.law])
+    verdict = Judge(HASTY).judge(Case(role, broken.make(), LAWS[broken.law]))
     assert verdict.outcome is broken.outcome, (
         f"the flaw {broken.flaw!r} does not lead to {broken.outcome.value}; "
         f"is it implemented in a module flawed_*?\n{verdict}"

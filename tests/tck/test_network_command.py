@@ -13,7 +13,7 @@ import pytest
 from reactive_aio.tck.command import main
 from reactive_aio.tck.network.laws import WIRE_LAWS
 from reactive_aio.tck.network.rules import WIRE_RULES
-from reactive_aio.tck.network.server_profile import ROUTES
+from reactive_aio.tck.network.server import ROUTES
 
 pytestmark = pytest.mark.slow
 

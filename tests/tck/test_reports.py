@@ -11,9 +11,15 @@ import pytest
 
 from reactive_aio.tck import Outcome, Report, Strength, Verdict
 from reactive_aio.tck.report.export import report_as_json, report_as_junit
-from reactive_aio.tck.report.formatting import Style
-from reactive_aio.tck.report.rule_status import RuleStatus, rule_statuses, unjudged_rules
-from reactive_aio.tck.report.table import failures, summary, table
+from reactive_aio.tck.report.table import (
+    RuleStatus,
+    failures,
+    rule_statuses,
+    summary,
+    table,
+    unjudged_rules,
+)
+from reactive_aio.tck.report.verdict import Style
 
 KEPT: Final = Verdict(
     law="spec101_a",

@@ -1,24 +1,12 @@
 """The laws, one module for each topic. A law is registered by being defined in one of them."""
 
-from collections.abc import Iterator
-from importlib import import_module
-from pkgutil import iter_modules
-from typing import Final, cast
+from typing import Final
 
-from ..law import Law
-from ..rules import rule_order
+from ..law import Law, laws_in
 
+__all__ = ("BLACK_BOX", "LAWS", "PROCESSOR", "PUBLISHER", "WHITE_BOX")
 
-def _found() -> Iterator[Law]:
-    for module in iter_modules(__path__):
-        members: dict[str, object] = vars(import_module(f"{__name__}.{module.name}"))
-        for member in members.values():
-            # A decorator may make several laws of one scenario.
-            made = cast("tuple[object, ...]", member) if isinstance(member, tuple) else (member,)
-            yield from (each for each in made if isinstance(each, Law))
-
-
-_ALL: Final = sorted(_found(), key=lambda law: (rule_order(law.rule), law.name))
+_ALL: Final = laws_in(__name__, __path__)
 
 
 def _judging(*factories: str) -> tuple[Law, ...]:

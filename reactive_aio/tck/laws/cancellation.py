@@ -7,7 +7,7 @@ from ..law import law
 from ..rules import Strength
 from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED, Recorder
-from .steps import cancel_at, require_stop, take_and_settle, with_hook
+from .steps import SIGNALS, cancel_at, require_stop, take_and_settle, with_hook
 
 LONG: Final = 1_000
 """A length of which a conforming publisher does not have all elements under way at a cancel."""
@@ -49,7 +49,7 @@ async def spec108_infinite_stops_after_cancel(context: LawContext) -> None:
         await recorder.wait_for_elements(3)
         await require_stop(context, recorder)
 
-    await context.gather(*map(inside, context.recorder_types))
+    await context.gather_each(inside)
 
 
 @law("publisher", elements=3)
@@ -163,10 +163,7 @@ async def spec315_cancel_returns_normally(context: LawContext) -> None:
         await context.settle()
         recorder.cancel()
 
-    signals = ("on_subscribe", "on_next", "on_error", "on_complete")
-    await context.gather(
-        *(inside(kind, signal) for kind in context.recorder_types for signal in signals)
-    )
+    await context.gather_each(inside, SIGNALS)
 
 
 @law("closing_publisher", strength=Strength.MAY)

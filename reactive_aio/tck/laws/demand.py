@@ -8,7 +8,7 @@ from ..law import law
 from ..rules import Strength
 from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED, Recorder
-from .steps import cancel_at, request_one_more, with_hook
+from .steps import SIGNALS, cancel_at, request_one_more, with_hook
 
 
 @law("publisher", elements=5)
@@ -26,7 +26,7 @@ async def spec101_sends_no_more_than_requested(context: LawContext) -> None:
         what = f"4 were requested in all, {recorder.received} came"
         recorder.require(recorder.received == 4, what)
 
-    await context.gather(*map(counts, context.recorder_types))
+    await context.gather_each(counts)
 
 
 @law("infinite_publisher")
@@ -247,16 +247,7 @@ async def spec316_request_returns_normally(context: LawContext) -> None:
         await context.settle()
         recorder.request(n)
 
-    signals = ("on_subscribe", "on_next", "on_error", "on_complete")
-    await context.gather(
-        *(
-            inside(kind, signal, n)
-            for kind in context.recorder_types
-            for signal in signals
-            for n in (1, 0, -1)
-        )
-    )
-
+    await context.gather_each(inside, SIGNALS, (1, 0, -1))
     recorder = await context.watch(3)
     recorder.cancel()
     for n in (1, 0, -1, UNBOUNDED):

@@ -47,6 +47,14 @@ async def _pass_element(context: LawContext, upstream: Upstream, *subscribers: R
     return sent
 
 
+async def _pass_completion(upstream: Upstream, *subscribers: Recorder) -> None:
+    await upstream.on_complete()
+    for subscriber in subscribers:
+        await subscriber.wait_for_end("1.5")
+        what = f"upstream completed; it failed with {safe_repr(subscriber.error)}"
+        subscriber.require(subscriber.is_completed, what, "1.5")
+
+
 async def _require_failure(error: BaseException, subscriber: Recorder) -> None:
     what = f"on_error({safe_repr(error)}) was received and not passed on"
     await subscriber.wait_until(lambda: subscriber.is_terminated, what)
@@ -93,11 +101,7 @@ async def spec201_keeps_earlier_demand(context: LawContext) -> None:
         received = other.elements[0]
         what = f"{safe_repr(sent, 60)} was sent after it joined, {safe_repr(received, 60)} came"
         other.require(same(received, sent), what, "4.1")
-    await upstream.on_complete()
-    for subscriber in (one, other):
-        await subscriber.wait_for_end("1.5")
-        what = f"upstream completed; it failed with {safe_repr(subscriber.error)}"
-        subscriber.require(subscriber.is_completed, what, "1.5")
+    await _pass_completion(upstream, one, other)
 
 
 @law("processor")
@@ -111,10 +115,7 @@ async def spec401_passes_on_what_it_receives(context: LawContext) -> None:
             sent += [await _pass_element(context, upstream, subscriber)]
     what = f"{safe_repr(sent, 80)} were sent, {safe_repr(subscriber.elements, 80)} came"
     subscriber.require(all_same(subscriber.elements, sent), what)
-    await upstream.on_complete()
-    await subscriber.wait_for_end("1.5")
-    what = f"upstream completed; it failed with {safe_repr(subscriber.error)}"
-    subscriber.require(subscriber.is_completed, what, "1.5")
+    await _pass_completion(upstream, subscriber)
 
 
 @law("processor")

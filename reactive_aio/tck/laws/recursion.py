@@ -5,7 +5,6 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Final
 
-from ...spec import Publisher
 from ..law import law
 from ..scenario.law_context import LawContext
 from ..scenario.recorder import Recorder
@@ -35,11 +34,9 @@ def _measuring(depths: list[int]) -> Callable[[Recorder, object], None]:
     return on_element
 
 
-async def _does_not_recurse(
-    context: LawContext, publisher: Publisher[object], kind: type[Recorder]
-) -> None:
+async def _does_not_recurse(context: LawContext, source: int | str, kind: type[Recorder]) -> None:
     depths: list[int] = []
-    recorder = await context.watch(publisher, kind, 1, _measuring(depths))
+    recorder = await context.watch(source, kind, 1, _measuring(depths))
     await recorder.wait_for_elements(LENGTH, "3.3")
     limit, deepest = context.candidate.max_depth, recorder.deepest
     recorder.require(deepest <= limit, f"on_next was called inside on_next, {deepest} deep")
@@ -55,11 +52,11 @@ async def _does_not_recurse(
 async def spec303_does_not_recurse(context: LawContext) -> None:
     """Elements that are requested one by one inside on_next do not arrive inside it."""
     for kind in context.recorder_types:
-        await _does_not_recurse(context, await context.publisher(LENGTH), kind)
+        await _does_not_recurse(context, LENGTH, kind)
 
 
 @law("infinite_publisher")
 async def spec303_infinite_does_not_recurse(context: LawContext) -> None:
     """The same for an endless stream."""
     for kind in context.recorder_types:
-        await _does_not_recurse(context, await context.create("infinite_publisher"), kind)
+        await _does_not_recurse(context, "infinite_publisher", kind)

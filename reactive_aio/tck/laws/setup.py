@@ -41,7 +41,6 @@ async def _exactly(context: LawContext, n: int) -> None:
 async def setup_can_make_max_elements(context: LawContext) -> None:
     """max_elements is a length that publisher(n) can make."""
     limit = context.candidate.max_elements
-    context.require(limit >= 0, f"max_elements is {limit}")
     if limit > MANY:
         return
     recorder = await context.watch(limit, initial=UNBOUNDED)
@@ -52,5 +51,4 @@ async def setup_can_make_max_elements(context: LawContext) -> None:
 async def setup_max_depth_fits_the_stack(context: LawContext) -> None:
     """max_depth is at least 1 and fits Python's recursion limit."""
     depth, limit = context.candidate.max_depth, sys.getrecursionlimit()
-    context.require(depth >= 1, f"max_depth is {depth}")
     context.require(depth < limit, f"max_depth is {depth}, and Python's recursion limit is {limit}")

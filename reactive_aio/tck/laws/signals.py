@@ -139,7 +139,7 @@ async def spec106_counts_as_cancelled_after_its_end(context: LawContext) -> None
         await recorder.wait_for_end("1.5")
         await _require_no_effect(context, recorder)
 
-    await context.gather(*(ends(kind, n) for kind in context.recorder_types for n in (0, 1)))
+    await context.gather_each(ends, (0, 1))
 
 
 @law("failing_publisher")
@@ -151,7 +151,7 @@ async def spec106_counts_as_cancelled_after_its_failure(context: LawContext) -> 
         await recorder.wait_for_end("1.4")
         await _require_no_effect(context, recorder)
 
-    await context.gather(*map(fails, context.recorder_types))
+    await context.gather_each(fails)
 
 
 async def _require_no_effect(context: LawContext, recorder: Recorder) -> None:

@@ -1,10 +1,21 @@
 """Steps that the scenarios of several laws share."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from ..scenario.law_context import LawContext
 from ..scenario.recorder import AsyncRecorder, OnElement, Recorder
+
+__all__ = (
+    "SIGNALS",
+    "cancel_at",
+    "request_one_more",
+    "require_stop",
+    "take_and_settle",
+    "with_hook",
+)
+
+SIGNALS: Final = ("on_subscribe", "on_next", "on_error", "on_complete")
 
 
 def request_one_more(recorder: Recorder, _element: object) -> None:

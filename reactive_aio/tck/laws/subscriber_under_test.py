@@ -7,12 +7,14 @@ from typing import Any, Final
 
 from ...errors import RuleViolation
 from ...testing.safe_repr import safe_repr
-from ..law import SETUP, NotJudged
+from ..law import SETUP, NotJudged, StopCandidate
 from ..scenario.equality import same
 from ..scenario.law_context import LawContext
-from ..scenario.stop_candidate import StopCandidate
 from ..scenario.upstream import EqualSubscription, Upstream, UpstreamSubscription
 from ..whitebox import WhiteboxProbe
+from .steps import SIGNALS
+
+__all__ = ("MAX_SENT", "SubscriberUnderTest", "new_black_box", "new_white_box")
 
 MAX_SENT: Final = 64
 """The most elements that are sent until a subscriber cancels by itself."""
@@ -223,7 +225,7 @@ class SubscriberUnderTest:
         """Make the subscriber request, and call *answer* before request returns."""
         upstream = self.upstream
         # Only ``def`` signals can be sent inside request: an ``async def`` one must be awaited.
-        for name in ("on_subscribe", "on_next", "on_error", "on_complete"):
+        for name in SIGNALS:
             if iscoroutinefunction(getattr(upstream.subscriber, name, None)):
                 raise NotJudged(f"{name} is async def: it cannot be sent inside of request")
         upstream.on_request = answer

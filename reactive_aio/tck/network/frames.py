@@ -5,8 +5,54 @@ bytes and check nothing. Received bytes are parsed into a `ParsedFrame`, which n
 """
 
 from dataclasses import dataclass
+from enum import IntEnum
 from struct import Struct, error as StructError, pack
 from typing import Final
+
+__all__ = (
+    "CANCEL",
+    "COMPLETE",
+    "COMPOSITE",
+    "ERROR",
+    "EXT",
+    "FNF",
+    "FOLLOWS",
+    "IGNORE",
+    "KEEPALIVE",
+    "LARGEST",
+    "LEASE",
+    "LEASED",
+    "MAX_31",
+    "METADATA",
+    "METADATA_PUSH",
+    "NAMES",
+    "NEXT",
+    "PAYLOAD",
+    "REQUEST_CHANNEL",
+    "REQUEST_N",
+    "REQUEST_RESPONSE",
+    "REQUEST_STREAM",
+    "RESPOND",
+    "RESUME",
+    "RESUMED",
+    "RESUME_OK",
+    "SETUP",
+    "Codes",
+    "ParsedFrame",
+    "body",
+    "cancel",
+    "composite",
+    "error",
+    "frame",
+    "keepalive",
+    "payload",
+    "request",
+    "request_n",
+    "resume",
+    "routing",
+    "setup",
+    "simple_auth",
+)
 
 SETUP, LEASE, KEEPALIVE, REQUEST_RESPONSE, FNF = 1, 2, 3, 4, 5
 REQUEST_STREAM, REQUEST_CHANNEL, REQUEST_N, CANCEL, PAYLOAD = 6, 7, 8, 9, 10
@@ -35,7 +81,7 @@ _ROUTING: Final = 0x80 | 0x7E
 _AUTHENTICATION: Final = 0x80 | 0x7C
 
 
-class Codes:
+class Codes(IntEnum):
     """Codes of errors."""
 
     INVALID_SETUP = 0x1
@@ -46,7 +92,6 @@ class Codes:
     CONNECTION_CLOSE = 0x102
     APPLICATION_ERROR = 0x201
     REJECTED = 0x202
-    CANCELED = 0x203
     INVALID = 0x204
 
 

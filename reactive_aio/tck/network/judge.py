@@ -16,16 +16,17 @@ from ...testing.safe_repr import safe_repr
 from ..law import Law, NotJudged
 from ..report.verdict import Outcome, Report, Verdict
 from ..timeouts import Timeouts
-from . import frames
+from .frames import REQUEST_CHANNEL, REQUEST_RESPONSE, REQUEST_STREAM
 from .laws import WIRE_LAWS
-from .rules import WIRE_RULES
-from .server_process import ServerProcess
-from .server_profile import ROUTES, ServerProfile
+from .server import ROUTES, ServerProcess, ServerProfile
 from .transports import ServerAddress
 from .wire_context import ServerUnreachable, WireContext
 
+__all__ = ("TIMEOUTS", "NetworkJudge", "check_server", "select_laws")
+
 TIMEOUTS = Timeouts(response=5.0, quiet_period=0.03)
 SERVER = "server"
+_KINDS = {"stream": REQUEST_STREAM, "endless": REQUEST_STREAM, "channel": REQUEST_CHANNEL}
 
 
 def check_server(
@@ -106,15 +107,11 @@ class NetworkJudge:
         if missing:
             return Verdict.of(law, SERVER, Outcome.NOT_JUDGED, "; ".join(missing))
         began = time.perf_counter()
-        context = self._new_context(law.rule)
-        try:
+        async with self._new_context(law.rule) as context:
             verdict = await self._judge(law, context)
-        finally:
-            await context.close()
         if context.has_timed_out:
             # After a server has hung once, the next laws wait less.
-            response = min(self.timeouts.response, self.timeouts.reduced_response)
-            self.timeouts = replace(self.timeouts, response=response)
+            self.timeouts = self.timeouts.after_timeout()
         return replace(verdict, seconds=time.perf_counter() - began)
 
     async def _start_or_connect(self) -> str:
@@ -163,13 +160,11 @@ class NetworkJudge:
         """Why the server does not accept a connection; empty if it does."""
         # With the full timeout, even after it has been reduced.
         timeouts = replace(self.timeouts, response=max(self.timeouts.response, TIMEOUTS.response))
-        context = WireContext(self.address, self.profile, timeouts, self.tls)
         try:
-            await context.connect()
+            async with WireContext(self.address, self.profile, timeouts, self.tls) as context:
+                await context.connect()
         except ServerUnreachable as error:
             return str(error)
-        finally:
-            await context.close()
         return ""
 
     # -- routes ------------------------------------------------------------------------------------
@@ -189,37 +184,23 @@ class NetworkJudge:
 
     async def _refusal(self, need: str) -> str:
         """The error by which the server refuses a request to the route; empty if it serves it."""
-        context = self._new_context()
-        kinds = {
-            "stream": frames.REQUEST_STREAM,
-            "endless": frames.REQUEST_STREAM,
-            "channel": frames.REQUEST_CHANNEL,
-        }
+        data = b"response" if need == "ask" else b"?"
+        within = 0.2 if need == "never" else None
         try:
-            peer = await context.connect()
-            kind = kinds.get(need, frames.REQUEST_RESPONSE)
-            data = b"response" if need == "ask" else b"?"
-            record = await peer.request(kind, need, data=data, length=1)
-            within = 0.2 if need == "never" else None
-            await peer.wait_until(
-                lambda: bool(record.end or record.elements or peer.peer_streams or peer.is_closed),
-                within,
-            )
-            if record.end == "error":
-                return f"it answered by ERROR 0x{record.code:X}"
+            async with self._new_context() as context:
+                peer = await context.connect()
+                kind = _KINDS.get(need, REQUEST_RESPONSE)
+                record = await peer.request(kind, need, data=data, length=1)
+                await peer.wait_until(
+                    lambda: bool(record.end or record.elements or peer.peer_streams), within
+                )
         except ServerUnreachable as error:
             return str(error)
-        finally:
-            await context.close()
-        return ""
+        return f"it answered by ERROR 0x{record.code:X}" if record.end == "error" else ""
 
 
 def _broken(law: Law, violation: RuleViolation, context: WireContext) -> Verdict:
-    rule = violation.rule or law.rule
-    verdict = Verdict.of(law, SERVER, Outcome.FAIL, f"rule {rule}: {violation.what}")
-    known = WIRE_RULES.get(rule)
-    strength = law.strength if known is None else known.strength
+    verdict = Verdict.failed(law, SERVER, violation.rule or law.rule, violation.what)
     marked = [each for each in context.journals if each.has_offence]
     marked = marked or [each for each in context.journals if each.entries][-1:]
-    log = str(marked[0]) if marked else ""
-    return replace(verdict, broken=rule, strength=strength, log=log)
+    return replace(verdict, log=str(marked[0]) if marked else "")

@@ -8,9 +8,12 @@ from typing import Final
 
 from ..rules import Rule, Strength
 
+__all__ = ("WIRE_RULES",)
+
 _MUST, _SHOULD, _MAY = Strength
 
-_CONNECTION = (
+_RULES = (
+    # -- the connection ------------------------------------------------------------------------
     Rule("N.1", _MUST, "The first frame is SETUP or RESUME, on stream 0; any other is answered by "
          "INVALID_SETUP, the connection is closed, and nothing is served."),
     Rule("N.2", _MUST, "A malformed SETUP, or one of another version, is answered by an error of "
@@ -33,9 +36,7 @@ _CONNECTION = (
          "last stream after CONNECTION_CLOSE."),
     Rule("N.12", _MUST, "Sent frames are well-formed: types, lengths and flags are valid."),
     Rule("N.13", _MUST, "Whatever one connection sends, other connections are served."),
-)  # fmt: skip
-
-_RESPONDER = (
+    # -- responders ----------------------------------------------------------------------------
     Rule("N.14", _MUST, "No more elements are sent than have been requested."),
     Rule("N.15", _MUST, "Requested elements are sent until the stream ends; its end needs no "
          "request."),
@@ -57,9 +58,7 @@ _RESPONDER = (
     Rule("N.27", _MUST, "A request on a stream that is in use is ignored."),
     Rule("N.28", _SHOULD, "A request on a stream id of the responder's own is not served."),
     Rule("N.29", _SHOULD, "Streams do not wait for each other."),
-)  # fmt: skip
-
-_BOUNDS = (
+    # -- bounds --------------------------------------------------------------------------------
     Rule("N.30", _MUST, "Fragments are reassembled, metadata first, separately for each stream."),
     Rule("N.31", _MUST, "A payload that is longer than a frame arrives whole, or not at all."),
     Rule("N.32", _SHOULD, "Reassembly is bounded: in bytes, in streams, and in empty fragments."),
@@ -69,9 +68,7 @@ _BOUNDS = (
     Rule("N.36", _SHOULD, "A peer that requests everything and reads nothing costs little memory."),
     Rule("N.37", _MUST, "WebSocket: each binary message, fragmented or not, is one frame without "
          "its length; a text message is not a frame."),
-)  # fmt: skip
-
-_REQUESTER = (
+    # -- requesters ----------------------------------------------------------------------------
     Rule("N.38", _MUST, "A server uses even stream ids from 2, a client odd ones from 1, each 2 "
          "more than the last."),
     Rule("N.39", _MUST, "A request is the first frame of its stream, is sent once, and carries the "
@@ -83,8 +80,5 @@ _REQUESTER = (
     Rule("N.44", _MUST, "Elements beyond the demand do not reach the subscriber: the stream is "
          "cancelled."),
 )  # fmt: skip
-
-WIRE_RULES: Final[dict[str, Rule]] = {
-    rule.number: rule for rule in (*_CONNECTION, *_RESPONDER, *_BOUNDS, *_REQUESTER)
-}
+WIRE_RULES: Final[dict[str, Rule]] = {rule.number: rule for rule in _RULES}
 """Every rule of the wire, by its number."""

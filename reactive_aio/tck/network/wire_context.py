@@ -1,25 +1,50 @@
-"""The context of one law of the wire: connections to the server, and the record of each."""
+"""A law of the wire and its context: connections to the server, and the record of each stream."""
 
 import asyncio
 import itertools
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any
 
 from ...errors import RuleViolation
 from ...testing.journal import Entry, Journal, Kind
-from ..law import NotJudged
+from ..law import Law, NotJudged, first_line
 from ..timeouts import Timeouts
 from . import frames
-from .frames import KEEPALIVE, RESPOND, Codes, ParsedFrame
-from .server_profile import Routing, ServerProfile
-from .stream_record import Fault, StreamRecord
+from .frames import (
+    CANCEL,
+    ERROR,
+    KEEPALIVE,
+    PAYLOAD,
+    REQUEST_N,
+    REQUEST_RESPONSE,
+    RESPOND,
+    Codes,
+    ParsedFrame,
+)
+from .rules import WIRE_RULES
+from .server import ROUTES, ServerProfile
 from .transports import ServerAddress, Transport, open_transport
+
+__all__ = (
+    "PeerConnection",
+    "ServerUnreachable",
+    "StreamRecord",
+    "WireContext",
+    "connected_law",
+    "is_stream_code",
+    "wire_law",
+)
 
 _pings = itertools.count(1)
 """The kit's own KEEPALIVE frames carry a number, to recognize their answers."""
+_STREAM_CODES = range(Codes.APPLICATION_ERROR, Codes.INVALID + 1)
+
+Fault = tuple[str, str]
+"""The rule that a frame breaks, and how."""
 
 
 class ServerUnreachable(Exception):
@@ -65,12 +90,12 @@ class WireContext:
             raise ServerUnreachable(f"SETUP was not accepted: {why}")
         return peer
 
-    def setup(self, *, user: Fault | None = None, **options: Any) -> bytes:
+    def setup(self, *, user: tuple[str, str] | None = None, **options: Any) -> bytes:
         """SETUP with the credentials of *user*, or those that the server accepts."""
         user = user or self.profile.user
         if user is not None:
             options.setdefault("metadata", frames.composite(frames.simple_auth(*user)))
-        elif self.profile.routing == Routing.PLAIN:
+        elif self.profile.routing == "plain":
             options.setdefault("metadata_mime", b"message/x.rsocket.routing.v0")
         return frames.setup(**options)
 
@@ -81,17 +106,94 @@ class WireContext:
             raise NotJudged(f"the server does not offer {name}")
         route = route.replace("{n}", str(length))
         number, item = frames.routing(route)
-        if self.profile.routing == Routing.PLAIN:
+        if self.profile.routing == "plain":
             return item
         return frames.composite((number, item))
 
-    async def close(self) -> None:
+    async def __aenter__(self) -> "WireContext":
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
         for peer in self.peers:
             await peer.close()
 
     def first_fault(self) -> RuleViolation | None:
         """The first fault of the server on any connection, whatever the law is about."""
         return next((fault for peer in self.peers for fault in peer.faults), None)
+
+
+def is_stream_code(code: int) -> bool:
+    """Whether a stream may fail with that code."""
+    return code in _STREAM_CODES or 0x301 <= code <= 0xFFFFFFFE
+
+
+@dataclass
+class StreamRecord:
+    """One stream that the kit has opened."""
+
+    id: int
+    kind: int
+    requested: int
+    elements: list[bytes] = field(default_factory=list[bytes])
+    end: str = ""
+    """``complete`` or ``error``, when the peer has terminated the stream."""
+    code: int = 0
+    """The code of the peer's error."""
+    is_cancelled: bool = False
+    """Whether the kit has sent CANCEL."""
+    frames_after_cancel: int = 0
+    requested_by_peer: int = 0
+    """What the peer has requested on a channel."""
+    is_cancelled_by_peer: bool = False
+    """Whether the peer has sent CANCEL on a channel."""
+    _data: bytes | None = None
+    _is_element: bool = False
+
+    def receive(self, frame: ParsedFrame) -> Fault | None:
+        """Record a frame; return its fault, if it has one."""
+        if frame.kind == REQUEST_N:
+            self.requested_by_peer += frame.number
+            return None
+        if frame.kind == CANCEL:
+            self.is_cancelled_by_peer = True
+            return None
+        if frame.kind not in (PAYLOAD, ERROR):
+            return "N.12", f"{frame} is not a frame that a responder sends"
+        if self.end:
+            return "N.19", f"after its end came {frame}"
+        if self.is_cancelled:
+            self.frames_after_cancel += 1
+            return None
+        if frame.kind == PAYLOAD:
+            return self._receive_payload(frame)
+        self.end, self.code = "error", frame.number
+        if not is_stream_code(frame.number):
+            return "N.26", f"a stream failed by {frame}, which is not a code of streams"
+        return None
+
+    def _receive_payload(self, frame: ParsedFrame) -> Fault | None:
+        if self._data is None and not (frame.is_next or frame.is_complete or frame.has_follows):
+            return "N.12", "a PAYLOAD that is neither NEXT nor COMPLETE"
+        if frame.metadata is not None and self._data:
+            # Metadata precedes data in the fragments of an element.
+            return "N.30", "metadata came in a fragment after data"
+        data, is_element = (self._data or b"") + frame.data, self._is_element or frame.is_next
+        if frame.has_follows:
+            self._data, self._is_element = data, is_element
+            return None
+        self._data, self._is_element = None, False
+        if frame.is_complete:
+            self.end = "complete"
+        if not is_element:
+            return None
+        self.elements.append(data)
+        if self.kind == REQUEST_RESPONSE:
+            if not frame.is_complete:
+                self.end = "complete"
+                return "N.20", "the answer is not COMPLETE"
+        elif len(self.elements) > self.requested:
+            return "N.14", f"{self.requested} were requested in all, {len(self.elements)} came"
+        return None
 
 
 class PeerConnection:
@@ -168,7 +270,7 @@ class PeerConnection:
 
     async def run_script(self, script: str) -> StreamRecord:
         """Make the server send requests, which are recorded in `peer_streams`."""
-        return await self.request(frames.REQUEST_RESPONSE, "ask", data=script.encode())
+        return await self.request(REQUEST_RESPONSE, "ask", data=script.encode())
 
     async def request_more(self, record: StreamRecord, n: int) -> None:
         record.requested += n
@@ -250,15 +352,14 @@ class PeerConnection:
 
     async def require_alive(self, after: str) -> None:
         if not await self.settle():
-            why = self.last_error() or (
-                "it was closed" if self.is_closed else "KEEPALIVE was not answered"
-            )
+            how = "it was closed" if self.is_closed else "KEEPALIVE was not answered"
+            why = self.last_error() or how
             raise self.violation(f"after {after} the connection did not continue: {why}")
 
-    async def require_error_and_close(self, after: str, *codes: int) -> None:
+    async def require_error_and_close(self, after: str, *codes: Codes) -> None:
         """Require an ERROR of one of *codes* on stream 0, and a closed connection."""
         is_closed = await self.wait_for_close()
-        errors = [each for each in self.connection_frames if each.kind == frames.ERROR]
+        errors = self.connection_frames_of(ERROR)
         if not errors:
             how = "the connection was closed without an error" if is_closed else "nothing came"
             raise self.violation(f"after {after} {how}; {_names(codes)} was expected")
@@ -269,9 +370,10 @@ class PeerConnection:
             raise self.violation(what)
 
     def last_error(self) -> ParsedFrame | None:
-        return next(
-            (each for each in reversed(self.connection_frames) if each.kind == frames.ERROR), None
-        )
+        return next(reversed(self.connection_frames_of(ERROR)), None)
+
+    def connection_frames_of(self, kind: int) -> list[ParsedFrame]:
+        return [each for each in self.connection_frames if each.kind == kind]
 
     # -- receiving ---------------------------------------------------------------------------------
     async def _read(self) -> None:
@@ -308,7 +410,7 @@ class PeerConnection:
     def _record_peer_stream(self, frame: ParsedFrame) -> Fault | None:
         is_first = frame.stream not in self.peer_streams
         self.peer_streams.setdefault(frame.stream, []).append(frame)
-        if is_first and frame.kind in (frames.REQUEST_N, frames.CANCEL, frames.PAYLOAD):
+        if is_first and frame.kind in (REQUEST_N, CANCEL, PAYLOAD):
             return "N.39", f"the first frame of a stream is {frame}"
         return None
 
@@ -323,6 +425,40 @@ class PeerConnection:
         await self.stop_reading()
 
 
-def _names(codes: tuple[int, ...]) -> str:
-    names = {value: name for name, value in vars(Codes).items() if isinstance(value, int)}
-    return " or ".join(names[code] for code in codes)
+def _names(codes: tuple[Codes, ...]) -> str:
+    return " or ".join(code.name for code in codes)
+
+
+# -- laws ------------------------------------------------------------------------------------------
+Scenario = Callable[[WireContext], Coroutine[Any, Any, None]]
+ConnectedScenario = Callable[[PeerConnection], Coroutine[Any, Any, None]]
+
+
+def wire_law(*needs: str, is_slow: bool = False) -> Callable[[Scenario], Law]:
+    """Make a law of a scenario. The law takes its name, ``wire14_…`` for N.14, and its text."""
+
+    def decorate(scenario: Scenario) -> Law:
+        name = getattr(scenario, "__name__", "")
+        number = f"N.{name.partition('_')[0].removeprefix('wire')}"
+        if number not in WIRE_RULES:
+            raise ValueError(f"{name}: there is no rule {number}; add it to WIRE_RULES")
+        if unknown := set(needs) - ROUTES.keys():
+            raise ValueError(f"{name} needs unknown routes {unknown}; add them to ROUTES")
+        rule = WIRE_RULES[number]
+        text = first_line(scenario)
+        return Law(name, number, rule.strength, needs, text, scenario, is_slow=is_slow)
+
+    return decorate
+
+
+def connected_law(*needs: str) -> Callable[[ConnectedScenario], Law]:
+    """Make a law of a scenario on one connection, whose SETUP the server has accepted."""
+
+    def decorate(scenario: ConnectedScenario) -> Law:
+        @wraps(scenario)
+        async def connected(context: WireContext) -> None:
+            await scenario(await context.connect())
+
+        return wire_law(*needs)(connected)
+
+    return decorate

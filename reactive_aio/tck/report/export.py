@@ -11,9 +11,10 @@ from xml.etree import ElementTree
 
 from ..laws import LAWS
 from ..rules import LIBRARY_RULES, Strength
-from .formatting import explain
-from .rule_status import NO_LAW, kit_rules, rule_statuses, unjudged_rules
-from .verdict import Outcome, Report, Verdict
+from .table import NO_LAW, kit_rules, rule_statuses, unjudged_rules
+from .verdict import Outcome, Report, Verdict, explain
+
+__all__ = ("report_as_json", "report_as_junit", "rules_as_json")
 
 _NOT_XML: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

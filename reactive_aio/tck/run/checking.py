@@ -1,18 +1,40 @@
-"""Checking a candidate: which laws judge it in which role, and the report of all of them."""
+"""Checking a candidate: the laws that judge it in each role, their verdicts, and the report.
+
+A judge runs one law after another and returns a verdict, whatever the candidate does.
+"""
 
 import asyncio
+import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
+from ...errors import RuleViolation
 from ...spec import Processor, Publisher, Subscriber
+from ...testing.drawing import draw
+from ...testing.safe_repr import safe_repr
+from ...testing.virtual_time import VirtualTimeLoop
 from ..candidate import Candidate
-from ..law import Law
+from ..law import Law, NotJudged
 from ..laws import BLACK_BOX, PROCESSOR, PUBLISHER, WHITE_BOX
-from ..report.verdict import Report, Verdict
+from ..report.verdict import Outcome, Report, Verdict
+from ..rules import Strength
+from ..scenario.law_context import LawContext
 from ..scenario.processor_views import processor_as_publisher, processor_as_subscriber
 from ..timeouts import Timeouts
-from .judge import Judge
+from .watchdog import FRAMES, KIT, Watchdog
+
+__all__ = (
+    "Case",
+    "Judge",
+    "cases",
+    "check",
+    "check_processor",
+    "check_publisher",
+    "check_subscriber",
+)
 
 _PUBLISHERS = ("publisher", "failing_publisher", "infinite_publisher", "closing_publisher")
 
@@ -57,6 +79,111 @@ def _cases(candidate: Candidate) -> Iterator[Case]:
             yield from (Case(role, view, law) for law in laws)
 
 
+# -- one law ---------------------------------------------------------------------------------------
+@dataclass
+class Judge:
+    """Judges a candidate, case by case."""
+
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    """The timeouts of the next case: reduced after the candidate has hung."""
+    _context: LawContext | None = None
+
+    def judge(self, case: Case) -> Verdict:
+        """Judge by the law of *case*, on a loop of its own in a thread of its own."""
+        candidate, law = case.candidate, case.law
+        why = why_not_applicable(candidate, law)
+        if why:
+            return Verdict.of(law, case.role, Outcome.NOT_JUDGED, why)
+        self._context = None
+        began = time.perf_counter()
+        make_loop = VirtualTimeLoop if candidate.virtual_time else candidate.loop
+        work = partial(self._run, candidate, law)
+        watchdog = Watchdog(work, make_loop or asyncio.new_event_loop, self._current_call)
+        watchdog.run(self.timeouts, f"tck {law.name}")
+        verdict = self._conclude(law, case.role, watchdog)
+        self._reduce_timeouts(watchdog)
+        return replace(verdict, seconds=time.perf_counter() - began)
+
+    def _current_call(self) -> str:
+        return self._context.current_call if self._context is not None else ""
+
+    async def _run(self, candidate: Candidate, law: Law) -> None:
+        # The signal of a MAY is optional, so the wait for it is short.
+        is_optional = law.strength is Strength.MAY
+        timeouts = self.timeouts.after_timeout() if is_optional else self.timeouts
+        self._context = context = LawContext(candidate, timeouts, law.rule)
+        try:
+            await law.scenario(context)
+        except GeneratorExit:  # the loop is closed, and nothing can be awaited
+            raise
+        except BaseException as error:
+            context.violation_found = error if isinstance(error, RuleViolation) else None
+            await context.close()
+            raise
+        await context.close()
+        context.raise_fault()
+
+    def _conclude(self, law: Law, role: str, watchdog: Watchdog) -> Verdict:
+        context, error = self._context, watchdog.error
+        found = error if isinstance(error, RuleViolation) else context and context.violation_found
+        if not found and not watchdog.stop_reason and context is not None and context.faults:
+            # A candidate that sends without end is stopped after a fault has been recorded.
+            found = context.faults[0]
+        if found:
+            return self._failure(law, role, found.rule or law.rule, found.what)
+        if watchdog.stop_reason:
+            verdict = self._failure(law, role, law.rule, watchdog.description())
+            return replace(verdict, stack=watchdog.stack)
+        if isinstance(error, NotJudged):
+            return Verdict.of(law, role, Outcome.NOT_JUDGED, str(error))
+        if error is not None:
+            why = f"{safe_repr(error)} came out of the candidate"
+            return replace(self._failure(law, role, law.rule, why), stack=_traceback(error))
+        return Verdict.of(law, role, Outcome.PASS)
+
+    def _failure(self, law: Law, role: str, rule: str, why: str) -> Verdict:
+        if law.strength is Strength.MAY and rule == law.rule:
+            return Verdict.of(law, role, Outcome.NOT_JUDGED, f"optional, and not offered: {why}")
+        verdict = Verdict.failed(law, role, rule, why)
+        journals = self._context.journals if self._context is not None else []
+        # The journal in which the offence is marked, or else the first.
+        marked = [each for each in journals if each.has_offence] or journals
+        if not marked:
+            return verdict
+        return replace(verdict, log=str(marked[0]), drawing=draw(marked[0]))
+
+    def _reduce_timeouts(self, watchdog: Watchdog) -> None:
+        """After a candidate has hung once, the next laws wait less."""
+        context = self._context
+        # A law of a MAY has shorter timeouts of its own: its timing out proves nothing.
+        if context is not None and context.has_timed_out and context.timeouts is self.timeouts:
+            self.timeouts = self.timeouts.after_timeout()
+        if watchdog.stop_reason:
+            timeouts = self.timeouts.after_stall()
+            self.timeouts = replace(timeouts, law=min(timeouts.law, 4 * timeouts.stall))
+
+
+def why_not_applicable(candidate: Candidate, law: Law) -> str:
+    """Why *law* cannot judge *candidate*; empty if it can."""
+    missing = [factory for factory in law.needs if getattr(candidate, factory) is None]
+    if missing:
+        return f"the candidate has no {' and no '.join(missing)}"
+    if law.elements > candidate.max_elements:
+        return f"it takes {law.elements} elements; max_elements is {candidate.max_elements}"
+    if law.completes and not candidate.completes:
+        return "the candidate's publishers do not complete"
+    return ""
+
+
+def _traceback(error: BaseException) -> str:
+    """The last frames of *error*, without those of the kit."""
+    trace = traceback.TracebackException.from_exception(error)
+    foreign = [each for each in trace.stack if not each.filename.startswith(KIT)]
+    trace.stack[:] = foreign[-FRAMES:]
+    return "".join(list(trace.format(chain=False))[1:]).rstrip()
+
+
+# -- all laws --------------------------------------------------------------------------------------
 def check(
     candidate: Candidate,
     *,
@@ -72,9 +199,9 @@ def check(
     _require_no_running_loop()
     report = Report(candidate.name)
     judges: dict[str, Judge] = {}
-    for role, view, law in cases(candidate, rules):
-        judge = judges.setdefault(role, Judge(view, role, timeouts or Timeouts()))
-        verdict = judge.judge(law)
+    for case in cases(candidate, rules):
+        judge = judges.setdefault(case.role, Judge(timeouts or Timeouts()))
+        verdict = judge.judge(case)
         report.verdicts.append(verdict)
         if on_verdict is not None:
             on_verdict(verdict)

@@ -22,35 +22,35 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from ..laws import LAWS
-from ..report.verdict import Outcome, Report, Verdict
+from ..report.verdict import Report, Verdict
 from ..rules import Strength
 from ..timeouts import Timeouts
-from .watchdog import KIT
+from .watchdog import FRAMES, KIT
 from .worker import Job
+
+__all__ = ("Supervisor", "UsageError")
 
 INTERVAL: Final = 0.1
 START_TIMEOUT: Final = 60.0
 """Seconds until the interpreter of a worker has started and imported the kit."""
 GRACE: Final = 10.0
 """Seconds beyond those of the watchdog, which gives the better verdict."""
-REDUCED_STALL: Final = 1.0
 MAX_EARLY_DEATHS: Final = 3
 """Workers that may die between two laws before the next law is given up."""
 MAX_OUTPUT: Final = 4_000
 """Characters of output that are kept for each law."""
-FRAMES: Final = 12
 
 
 class UsageError(Exception):
     """The command cannot be executed as given; the message says what to change."""
 
 
-def _start_reader(read: Callable[[], None], stream: IO[bytes]) -> threading.Thread:
+def _start_reader(read: Callable[[IO[bytes]], None], stream: IO[bytes]) -> threading.Thread:
     """Read *stream* to its end in a thread, and close it."""
 
     def read_and_close() -> None:
         with stream:
-            read()
+            read(stream)
 
     thread = threading.Thread(target=read_and_close, name="tck reader", daemon=True)
     thread.start()
@@ -68,30 +68,6 @@ def _interpreter_options() -> list[str]:
     return options
 
 
-class _Output:
-    """The end of what the candidate prints, law by law."""
-
-    def __init__(self, stream: IO[bytes], separator: bytes) -> None:
-        self._stream, self._separator = stream, separator
-        self._tail = b""
-        self._parts: queue.Queue[bytes] = queue.Queue()
-        self.reader: threading.Thread = _start_reader(self._read, stream)
-
-    def _read(self) -> None:
-        while chunk := os.read(self._stream.fileno(), 65536):
-            *parts, tail = (self._tail + chunk).split(self._separator)
-            for part in parts:
-                self._parts.put(part[-MAX_OUTPUT:])
-            self._tail = tail[-MAX_OUTPUT:]
-        self._parts.put(self._tail)
-
-    def take(self) -> str:
-        """The output up to the next separator, or to the end."""
-        with suppress(queue.Empty):
-            return self._parts.get(timeout=1).decode("utf-8", "replace").strip("\n")
-        return ""
-
-
 class _Worker:
     """One worker process and its messages."""
 
@@ -104,21 +80,34 @@ class _Worker:
             stderr=None if show_output else subprocess.PIPE,
         )
         self._messages: queue.Queue[dict[str, Any] | None] = queue.Queue()
-        stream, errors = self._process.stdout, self._process.stderr
-        self._output = _Output(errors, job.separator.encode()) if errors is not None else None
-        self._readers = [self._output.reader] if self._output is not None else []
-        if stream is not None:
-            self._readers.append(_start_reader(lambda: self._read(stream), stream))
+        self._outputs: queue.Queue[bytes] = queue.Queue()
+        streams = (
+            (self._read_messages, self._process.stdout),
+            (self._read_outputs, self._process.stderr),
+        )
+        self._readers = [_start_reader(read, stream) for read, stream in streams if stream]
 
-    def _read(self, stream: IO[bytes]) -> None:
+    def _read_messages(self, stream: IO[bytes]) -> None:
         with suppress(ValueError):  # the end may truncate a line
             for line in stream:
                 self._messages.put(json.loads(line))
         self._messages.put(None)
 
+    def _read_outputs(self, stream: IO[bytes]) -> None:
+        tail = b""
+        while chunk := os.read(stream.fileno(), 65536):
+            *parts, tail = (tail + chunk).split(self._job.separator.encode())
+            for part in parts:
+                self._outputs.put(part[-MAX_OUTPUT:])
+            tail = tail[-MAX_OUTPUT:]
+        self._outputs.put(tail)
+
     def output(self) -> str:
-        """What the candidate has printed since the last call."""
-        return self._output.take() if self._output is not None else ""
+        """The end of what the candidate has printed since the last law."""
+        with suppress(queue.Empty):
+            if self._process.stderr is not None:
+                return self._outputs.get(timeout=1).decode("utf-8", "replace").strip("\n")
+        return ""
 
     def receive(self, patience: float, silence: float) -> dict[str, Any] | str:
         """The next message, or how the process ended.
@@ -277,13 +266,11 @@ class Supervisor:
         elif self._done == begin and early_deaths + 1 >= MAX_EARLY_DEATHS:
             self._add_failure(self._plan[begin], f"before it began, {why}", worker)
         if "was killed" in why:
-            stall = min(self._timeouts.stall, REDUCED_STALL)
-            self._timeouts = replace(self._timeouts, stall=stall)
+            self._timeouts = self._timeouts.after_stall()
 
     def _add_failure(self, case: list[str], why: str, worker: _Worker) -> None:
         role, name = case
-        verdict = Verdict.of(LAWS[name], role, Outcome.FAIL, f"rule {LAWS[name].rule}: {why}")
-        # Whatever the law's strength: no candidate may end the process.
-        verdict = replace(verdict, strength=Strength.MUST, broken=verdict.rule)
+        verdict = Verdict.failed(LAWS[name], role, LAWS[name].rule, why)
         verdict = replace(verdict, stack=worker.stack(), output=worker.output())
-        self.report.verdicts.append(verdict)
+        # Whatever the law's strength: no candidate may end the process.
+        self.report.verdicts.append(replace(verdict, strength=Strength.MUST))

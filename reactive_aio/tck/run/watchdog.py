@@ -20,12 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ..scenario.stop_candidate import StopCandidate
+from ..law import StopCandidate
 from ..timeouts import Timeouts
+
+__all__ = ("FRAMES", "KIT", "Watchdog")
 
 INTERVAL: Final = 0.05
 """Seconds between two checks by the watching thread."""
 KIT: Final = str(Path(__file__).parents[1])
+FRAMES: Final = 12
+"""The most calls of a candidate that a verdict shows."""
 ATTEMPTS: Final = 20
 """How often `StopCandidate` is raised before the candidate is abandoned."""
 LOOP_FILES: Final = (selectors.__file__, asyncio.base_events.__file__)
@@ -76,6 +80,12 @@ class Watchdog:
             except BaseException:  # Ctrl-C must stop the work, too
                 self._stop(thread)
                 raise
+
+    def description(self) -> str:
+        """Why and where the work was stopped, and whether it could be."""
+        inside = f" inside {self.stopped_call}" if self.stopped_call else ""
+        cannot = ", and cannot be stopped: it continues in its thread" if self.is_abandoned else ""
+        return f"{self.stop_reason}{inside}{cannot}"
 
     # -- in the thread of the work ----------------------------------------------------------------
     def _run(self) -> None:

@@ -16,14 +16,15 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from ...testing.safe_repr import safe_repr
 from ...testing.virtual_time import VirtualTimeLoop
 from ..candidate import Candidate, InvalidCandidate, load_candidate
 from ..timeouts import Timeouts
-from .checking import cases
-from .judge import Judge
+from .checking import Judge, cases
+
+__all__ = ("LOOPS", "Job")
 
 ALIVE_INTERVAL: Final = 0.25
 """Seconds between two ``alive`` messages."""
@@ -86,18 +87,14 @@ LOOPS: Final[dict[str, Callable[[], asyncio.AbstractEventLoop]]] = {
 """Factories of the loops on which a candidate can be judged, by name."""
 
 
-def on_loop(candidate: Candidate, name: str | None) -> Candidate:
-    """*candidate*, to be judged on the loop called *name*."""
-    if name is None:
-        return candidate
-    LOOPS[name]().close()  # fails now if the loop is not available
-    return replace(candidate, loop=LOOPS[name], virtual_time=name == "virtual")
-
-
 def _load(job: Job) -> Candidate:
     """The candidate; any error of its factory becomes a message of one line."""
     try:
-        return on_loop(load_candidate(job.where), job.loop)
+        candidate = load_candidate(job.where)
+        if job.loop is None:
+            return candidate
+        LOOPS[job.loop]().close()  # fails now if the loop is not available
+        return replace(candidate, loop=LOOPS[job.loop], virtual_time=job.loop == "virtual")
     except InvalidCandidate:
         raise
     except BaseException as error:
@@ -108,11 +105,16 @@ def _load(job: Job) -> Candidate:
 
 # -- the process -----------------------------------------------------------------------------------
 class SupervisorPipe:
-    """Sends lines of JSON to the supervisor. Without a supervisor the process exits."""
+    """Sends lines of JSON to the supervisor. Without a supervisor the process exits.
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    Reserves standard output for them, and redirects what is printed to standard error.
+    """
+
+    def __init__(self) -> None:
+        sys.stdout.flush()
+        self._stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
         self._lock = threading.Lock()
+        os.dup2(2, 1)
 
     def send(self, **message: Any) -> None:
         with self._lock:
@@ -127,14 +129,6 @@ class SupervisorPipe:
         pause = threading.Event()
         while not pause.wait(ALIVE_INTERVAL):
             self.send(alive=True)
-
-
-def _open_pipe() -> SupervisorPipe:
-    """Reserve standard output for the pipe, and redirect what is printed to standard error."""
-    sys.stdout.flush()
-    original = os.dup(1)
-    os.dup2(2, 1)
-    return SupervisorPipe(os.fdopen(original, "w", encoding="utf-8"))
 
 
 def _prepare(job: Job) -> None:
@@ -157,13 +151,13 @@ def _run(job: Job, pipe: SupervisorPipe) -> None:
     pipe.send(candidate=candidate.name, cases=[(case.role, case.law.name) for case in every])
     judges: dict[str, Judge] = {}
     plan = every * job.repeat
-    for number, (role, view, law) in enumerate(plan[job.begin :], job.begin):
+    for number, case in enumerate(plan[job.begin :], job.begin):
         pipe.send(begins=number)
-        judge = judges.setdefault(role, Judge(view, role, job.timeouts))
-        verdict = judge.judge(law)
+        judge = judges.setdefault(case.role, Judge(job.timeouts))
+        verdict = judge.judge(case)
         _print_separator(job)
         # A candidate that cannot be stopped continues in its thread.
-        is_abandoned = any(each.name == f"tck {law.name}" for each in threading.enumerate())
+        is_abandoned = any(each.name == f"tck {case.law.name}" for each in threading.enumerate())
         ends = number + 1 < len(plan) and is_abandoned
         pipe.send(verdict=verdict.to_json(), timeouts=asdict(judge.timeouts), needs_restart=ends)
         if ends:
@@ -182,7 +176,7 @@ def _print_separator(job: Job) -> None:
 def main() -> None:
     """Do the job in the only argument, then end without waiting for other threads."""
     job = Job.from_json(sys.argv[1])
-    pipe = _open_pipe()
+    pipe = SupervisorPipe()
     _prepare(job)
     pipe.send(ready=True)
     threading.Thread(target=pipe.send_alive, name="tck alive", daemon=True).start()

@@ -1,8 +1,9 @@
 """The context of one law: one candidate, on one loop, with what the scenario uses."""
 
 import asyncio
+import itertools
 import weakref
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextlib import contextmanager
 from inspect import isawaitable
 from threading import get_ident
@@ -13,10 +14,11 @@ from ...spec import Publisher
 from ...testing.journal import Journal, Kind
 from ...testing.safe_repr import safe_repr
 from ..candidate import Candidate
-from ..law import SETUP, NotJudged
+from ..law import SETUP, NotJudged, StopCandidate
 from ..timeouts import Timeouts
 from .recorder import AsyncRecorder, OnElement, Recorder, close_coroutine
-from .stop_candidate import StopCandidate
+
+__all__ = ("LawContext",)
 
 BUSY_POLLS: Final = 200
 
@@ -103,16 +105,10 @@ class LawContext:
         """Subscribe *recorder*, and wait for on_subscribe."""
         journal = recorder.journal
         journal.note(Kind.SUBSCRIBE)
-        with self.calling("subscribe()"):
-            try:
-                # Annotated to return None; a candidate's may be a coroutine function.
-                subscribe: Callable[[Recorder], object] = publisher.subscribe
-                returned = subscribe(recorder)
-            except StopCandidate:
-                raise
-            except BaseException as error:
-                what = f"subscribe() raised {safe_repr(error)}"
-                raise self.violation(what, "1.9", journal) from error
+        returned, error = self.try_call("subscribe()", lambda: publisher.subscribe(recorder))
+        if error is not None:
+            what = f"subscribe() raised {safe_repr(error)}"
+            raise self.violation(what, "1.9", journal) from error
         if isawaitable(returned):
             close_coroutine(returned)
             what = "subscribe() returned an awaitable; it must do its work and return None"
@@ -162,6 +158,16 @@ class LawContext:
             yield
         finally:
             self.current_call = before
+
+    def try_call(self, what: str, call: Callable[[], object]) -> tuple[Any, BaseException | None]:
+        """Call into the candidate; return what it returned, or what it raised."""
+        with self.calling(what):
+            try:
+                return call(), None
+            except StopCandidate:
+                raise
+            except BaseException as error:
+                return None, error
 
     @contextmanager
     def checking_thread_calls(self, rule: str) -> Generator[None]:
@@ -231,6 +237,13 @@ class LawContext:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def gather_each(
+        self, scenario: Callable[..., Coroutine[Any, Any, None]], *choices: Iterable[Any]
+    ) -> None:
+        """Run *scenario* for each type of recorder, with each combination of the *choices*."""
+        combinations = itertools.product(self.recorder_types, *choices)
+        await self.gather(*(scenario(*combination) for combination in combinations))
 
     async def close(self) -> None:
         """Cancel the remaining subscriptions, so that they do not affect the next law."""

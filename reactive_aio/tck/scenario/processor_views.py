@@ -10,6 +10,8 @@ from ...spec import Publisher, Subscriber, Subscription
 from ..candidate import FACTORIES, Candidate
 from ..whitebox import WhiteboxProbe
 
+__all__ = ("BUFFER_SIZE", "processor_as_publisher", "processor_as_subscriber")
+
 BUFFER_SIZE: Final = 16
 """The buffer size with which processors are made."""
 BATCH: Final = 8
@@ -111,8 +113,6 @@ class Source:
 
 
 class _SourceSubscription:
-    """The subscription of a `Source`."""
-
     def __init__(self, source: Source, subscriber: Subscriber[Any]) -> None:
         self._source = source
         self._subscriber: Subscriber[Any] | None = subscriber
@@ -136,20 +136,17 @@ class _SourceSubscription:
     def wake(self) -> None:
         """Send what is due, unless a task is sending already."""
         if self._task is None and self._subscriber is not None:
-            self._task = self._loop.create_task(self._send())
-            self._task.add_done_callback(self._on_done)
+            self._task = self._loop.create_task(self._run())
 
-    def _on_done(self, task: asyncio.Task[None]) -> None:
-        self._task = None
-        if task.cancelled():
-            return
-        error = task.exception()
-        if error is not None:
+    async def _run(self) -> None:
+        try:
+            await self._send()
+        except Exception as error:
             self._subscriber = None
             context = {"message": "rule 2.13: the subscriber raised", "exception": error}
             self._loop.call_exception_handler(context)
-        elif self._demand and self._sent < self._source.count:
-            self.wake()
+        finally:
+            self._task = None
 
     async def _send(self) -> None:
         if not self._is_started:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from ...spec import Subscription
 from ...testing.journal import Journal, Kind
 from ...testing.safe_repr import safe_repr
-from .stop_candidate import StopCandidate
+from ..law import StopCandidate
+
+__all__ = ("UNBOUNDED", "AsyncRecorder", "OnElement", "Participant", "Recorder", "close_coroutine")
 
 if TYPE_CHECKING:
     from .law_context import LawContext
@@ -101,18 +103,13 @@ class Recorder(Participant):
         self._call("cancel()", "3.15", lambda: self.subscription.cancel())
 
     def _call(self, what: str, rule: str, call: Callable[[], object]) -> None:
-        with self.context.calling(what):
-            try:
-                returned = call()
-            except StopCandidate:
-                raise
-            except BaseException as error:
-                where = "" if get_ident() == self._own_thread else " on another thread"
-                self.record_fault(rule, f"{what}{where} raised {safe_repr(error)}")
-            else:
-                if returned is not None:
-                    close_coroutine(returned)
-                    self.record_fault(rule, f"{what} returned {safe_repr(returned, 60)}, not None")
+        returned, error = self.context.try_call(what, call)
+        if error is not None:
+            where = "" if get_ident() == self._own_thread else " on another thread"
+            self.record_fault(rule, f"{what}{where} raised {safe_repr(error)}")
+        elif returned is not None:
+            close_coroutine(returned)
+            self.record_fault(rule, f"{what} returned {safe_repr(returned, 60)}, not None")
 
     # -- what it has recorded ---------------------------------------------------------------------
     @property

@@ -18,12 +18,13 @@ from ...testing.journal import Kind
 from ...testing.safe_repr import safe_repr
 from ..law import NotJudged
 from .recorder import Participant
-from .stop_candidate import StopCandidate
 
 if TYPE_CHECKING:
     from ...spec import Subscription
     from .heartbeat import Heartbeat
     from .law_context import LawContext
+
+__all__ = ("EqualSubscription", "Upstream", "UpstreamSubscription")
 
 _terminal_signal: ContextVar[tuple[object, str] | None] = ContextVar("terminal", default=None)
 """The upstream and name of a terminal signal: tasks and callbacks made in the signal inherit it."""
@@ -155,12 +156,11 @@ class Upstream(Participant):
     async def try_signal(self, name: str, *args: Any) -> BaseException | None:
         """Send a signal and wait for its end; return what it raised."""
         with self._marked_terminal(name, *args):
-            try:
-                with self._measured(name):
-                    returned = self._call_signal(name, *args)
-                return await self._wait_for_signal(returned, name, *args)
-            except SignalRaised as raised:
-                return raised.error
+            with self._measured(name):
+                returned, error = self._call_signal(name, *args)
+            if error is not None:
+                return error
+            return await self._wait_for_signal(returned, name, *args)
 
     @contextmanager
     def _marked_terminal(self, name: str, *args: Any) -> Generator[None]:
@@ -173,16 +173,12 @@ class Upstream(Participant):
             if token is not None:
                 _terminal_signal.reset(token)
 
-    def _call_signal(self, name: str, *args: Any) -> Any:
-        """Call a signal and return what it returns; raise its error as `SignalRaised`."""
+    def _call_signal(self, name: str, *args: Any) -> tuple[Any, BaseException | None]:
+        """Call a signal; return what it returned, or what it raised."""
         self.journal.note(KINDS[name], *args[:1])
-        with self.context.calling(_call_text(name, *args)):
-            try:
-                return getattr(self.subscriber, name)(*args)
-            except StopCandidate:
-                raise
-            except BaseException as error:
-                raise SignalRaised(error) from error
+        return self.context.try_call(
+            _call_text(name, *args), lambda: getattr(self.subscriber, name)(*args)
+        )
 
     @contextmanager
     def _measured(self, name: str) -> Generator[None]:
@@ -218,12 +214,10 @@ class Upstream(Participant):
         self.sent += name == "on_next"
         self.is_terminated = self.is_terminated or name in TERMINAL
         with self._marked_terminal(name, *args):
-            try:
-                self._call_signal(name, *args)
-            except SignalRaised as raised:
-                call = _call_text(name, *args)
-                what = f"{call}, sent inside of request, raised {safe_repr(raised.error)}"
-                self.record_fault("2.13", what)
+            _, error = self._call_signal(name, *args)
+            if error is not None:
+                what = f"{_call_text(name, *args)}, sent inside of request"
+                self.record_fault("2.13", f"{what}, raised {safe_repr(error)}")
 
     def next_element(self) -> Any:
         return self.context.candidate.element(self.sent)
@@ -258,14 +252,6 @@ class Upstream(Participant):
 
     async def wait_for_cancel(self, what: str, rule: str = "") -> None:
         await self.wait_until(lambda: self.cancel_calls, what, rule)
-
-
-class SignalRaised(Exception):
-    """A signal raised *error*."""
-
-    def __init__(self, error: BaseException) -> None:
-        super().__init__(error)
-        self.error: BaseException = error
 
 
 def _is_positive(n: object) -> bool:

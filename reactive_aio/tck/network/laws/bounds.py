@@ -6,9 +6,8 @@ from pathlib import Path
 from ...law import NotJudged
 from .. import frames
 from ..frames import FOLLOWS, NEXT, REQUEST_RESPONSE, REQUEST_STREAM
-from ..law import connected_law, wire_law
-from ..websocket import BINARY, CONTINUATION, TEXT, message
-from ..wire_context import PeerConnection, WireContext
+from ..transports import BINARY, CONTINUATION, TEXT, message
+from ..wire_context import PeerConnection, WireContext, connected_law, wire_law
 
 MIB = 1024 * 1024
 MAX_GROWTH = 16
@@ -75,9 +74,8 @@ async def wire31_carries_payloads_longer_than_a_frame(context: WireContext) -> N
     pieces = [data[at : at + step] for at in range(0, len(data), step)]
     record = await peer.request(REQUEST_RESPONSE, "echo", data=pieces[0], flags=FOLLOWS)
     peer.note(f"-> {len(data)} bytes in {len(pieces)} fragments")
-    await peer.flood(
-        frames.payload(record.id, piece, flags=NEXT | FOLLOWS) for piece in pieces[1:-1]
-    )
+    more = NEXT | FOLLOWS
+    await peer.flood(frames.payload(record.id, piece, flags=more) for piece in pieces[1:-1])
     await peer.flood([frames.payload(record.id, pieces[-1])])
     within = max(context.timeouts.response, 10.0)
     await peer.wait_until(lambda: bool(record.end), within)
@@ -209,16 +207,19 @@ def _resident(pid: int) -> int:
 
 
 # -- messages --------------------------------------------------------------------------------------
+async def _connect_websocket(context: WireContext) -> PeerConnection:
+    if not context.address.is_websocket:
+        raise NotJudged("the transport is not a WebSocket")
+    return await context.connect()
+
+
 @wire_law("echo")
 async def wire37_joins_message_fragments(context: WireContext) -> None:
     """A frame comes in a message of three fragments."""
-    if not context.address.is_websocket:
-        raise NotJudged("the transport is not a WebSocket")
-    peer = await context.connect()
+    peer = await _connect_websocket(context)
     record = peer.new_stream(REQUEST_RESPONSE)
-    raw = frames.request(
-        REQUEST_RESPONSE, record.id, data=b"pieces", metadata=context.metadata("echo")
-    )
+    metadata = context.metadata("echo")
+    raw = frames.request(REQUEST_RESPONSE, record.id, data=b"pieces", metadata=metadata)
     await peer.send_bytes(
         message(BINARY, raw[:4], last=False)
         + message(CONTINUATION, raw[4:9], last=False)
@@ -231,9 +232,7 @@ async def wire37_joins_message_fragments(context: WireContext) -> None:
 @wire_law()
 async def wire37_rejects_text_messages(context: WireContext) -> None:
     """A text message is sent, which is not a frame."""
-    if not context.address.is_websocket:
-        raise NotJudged("the transport is not a WebSocket")
-    peer = await context.connect()
+    peer = await _connect_websocket(context)
     await peer.send_bytes(message(TEXT, b"hello"))
     if not await peer.wait_for_close():
         raise peer.violation("a text message was accepted")

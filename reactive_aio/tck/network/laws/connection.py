@@ -5,8 +5,7 @@ from typing import Any
 from ...law import NotJudged
 from .. import frames
 from ..frames import Codes
-from ..law import connected_law, wire_law
-from ..wire_context import PeerConnection, WireContext
+from ..wire_context import PeerConnection, WireContext, connected_law, wire_law
 
 _OF_SETUP = (Codes.INVALID_SETUP, Codes.UNSUPPORTED_SETUP, Codes.REJECTED_SETUP)
 
@@ -108,7 +107,7 @@ async def wire4_grants_or_refuses_to_resume(context: WireContext) -> None:
     other = await context.connect_without_setup()
     await other.send(frames.resume(token))
     await other.wait_until(lambda: bool(other.connection_frames))
-    if not any(received.kind == frames.RESUME_OK for received in other.connection_frames):
+    if not other.connection_frames_of(frames.RESUME_OK):
         raise other.violation("SETUP with RESUME was accepted, and the session was not resumed")
 
 
@@ -128,10 +127,7 @@ async def wire5_grants_a_lease_or_refuses(context: WireContext) -> None:
     if not await peer.ping():
         await peer.require_error_and_close("SETUP with LEASE", *_OF_SETUP)
         return
-    await peer.wait_until(
-        lambda: any(received.kind == frames.LEASE for received in peer.connection_frames)
-    )
-    if not any(received.kind == frames.LEASE for received in peer.connection_frames):
+    if not await peer.wait_until(lambda: bool(peer.connection_frames_of(frames.LEASE))):
         raise peer.violation("SETUP with LEASE was accepted, and no LEASE has come")
 
 
@@ -144,17 +140,14 @@ async def wire7_ignores_a_second_setup(peer: PeerConnection) -> None:
 
 
 # -- KEEPALIVE -------------------------------------------------------------------------------------
-@wire_law()
-async def wire6_answers_keepalive_with_its_data(context: WireContext) -> None:
+@connected_law()
+async def wire6_answers_keepalive_with_its_data(peer: PeerConnection) -> None:
     """KEEPALIVE is sent without data, with little and with much; and once without RESPOND."""
-    peer = await context.connect()
     for data in (b"", bytes(range(256)), b"k" * 5000):
         peer.connection_frames.clear()
         await peer.send(frames.keepalive(data))
         await peer.wait_until(lambda: bool(peer.connection_frames))
-        answers = [
-            received for received in peer.connection_frames if received.kind == frames.KEEPALIVE
-        ]
+        answers = peer.connection_frames_of(frames.KEEPALIVE)
         if not answers or answers[0].data != data or answers[0].flags & frames.RESPOND:
             raise peer.violation(f"no answer to KEEPALIVE with {len(data)} bytes of data")
     before = len(peer.connection_frames)
@@ -179,10 +172,9 @@ OUT_OF_CONTEXT = {
 }
 
 
-@wire_law()
-async def wire7_ignores_frames_out_of_context(context: WireContext) -> None:
+@connected_law()
+async def wire7_ignores_frames_out_of_context(peer: PeerConnection) -> None:
     """Frames come on streams that were never opened, or on a wrong kind of stream."""
-    peer = await context.connect()
     for name, sent in OUT_OF_CONTEXT.items():
         await peer.send(sent)
         if not await peer.ping():
@@ -216,9 +208,8 @@ async def wire8_survives_unknown_frames(context: WireContext) -> None:
         peer = await context.connect()
         await peer.send(frames.frame(0, kind, 0, b"\0\0\0\x7f?"))
         if not await peer.settle() or peer.last_error() is not None:
-            await peer.require_error_and_close(
-                f"a frame of the type 0x{kind:02X}", Codes.CONNECTION_ERROR
-            )
+            what = f"a frame of the type 0x{kind:02X}"
+            await peer.require_error_and_close(what, Codes.CONNECTION_ERROR)
 
 
 @connected_law()
@@ -246,10 +237,9 @@ async def wire10_rejects_a_request_on_stream_0(peer: PeerConnection) -> None:
 
 
 # -- the end ---------------------------------------------------------------------------------------
-@wire_law()
-async def wire11_closes_after_connection_error(context: WireContext) -> None:
+@connected_law()
+async def wire11_closes_after_connection_error(peer: PeerConnection) -> None:
     """The client sends CONNECTION_ERROR."""
-    peer = await context.connect()
     await peer.send(frames.error(0, Codes.CONNECTION_ERROR, b"enough"))
     if not await peer.wait_for_close():
         raise peer.violation("after CONNECTION_ERROR the connection remains open")

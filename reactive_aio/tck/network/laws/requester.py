@@ -6,13 +6,9 @@ elements of the previous request have come; ``cancel`` cancels. The server repor
 its answer: ``3 12 complete`` for 3 elements of 12 bytes in all, ``… cancel``, or ``… error 513``.
 """
 
-from collections.abc import Callable
-
 from .. import frames
 from ..frames import CANCEL, COMPLETE, FOLLOWS, NEXT, REQUEST_N, REQUEST_STREAM, ParsedFrame
-from ..law import connected_law, wire_law
-from ..stream_record import StreamRecord
-from ..wire_context import PeerConnection, WireContext
+from ..wire_context import PeerConnection, StreamRecord, WireContext, connected_law, wire_law
 
 
 async def _run_script(
@@ -31,10 +27,14 @@ async def _require_outcome(
     peer: PeerConnection, record: StreamRecord, expected: str, rule: str = "N.43"
 ) -> None:
     """Require the outcome that the server reports."""
-    await peer.wait_for_end(record)
-    reported = record.elements[0].decode("utf-8", "replace") if record.elements else "nothing"
+    reported = await _outcome(peer, record)
     if reported != expected:
         raise peer.violation(f"the outcome should be '{expected}', and is '{reported}'", rule)
+
+
+async def _outcome(peer: PeerConnection, record: StreamRecord) -> str:
+    await peer.wait_for_end(record)
+    return record.elements[0].decode("utf-8", "replace") if record.elements else "nothing"
 
 
 async def _require_demand(peer: PeerConnection, received: list[ParsedFrame], total: int) -> None:
@@ -47,6 +47,10 @@ async def _require_demand(peer: PeerConnection, received: list[ParsedFrame], tot
 
 def _sum(received: list[ParsedFrame]) -> int:
     return sum(each.number for each in received if each.kind in (REQUEST_STREAM, REQUEST_N))
+
+
+def _is_cancelled(received: list[ParsedFrame]) -> bool:
+    return any(each.kind == CANCEL for each in received)
 
 
 async def _send(peer: PeerConnection, stream: int, *data: bytes, last: int = NEXT) -> None:
@@ -134,7 +138,7 @@ async def wire42_sends_cancel_once_and_then_nothing(context: WireContext) -> Non
     peer, record, received = await _run_script(context, "stream 2 cancel cancel 5")
     await _send(peer, received[0].stream, b"a", b"b")
     await peer.wait_for_end(record)
-    if not await peer.wait_until(lambda: any(each.kind == CANCEL for each in received)):
+    if not await peer.wait_until(lambda: _is_cancelled(received)):
         raise peer.violation("a subscriber has cancelled, and no CANCEL has come")
     await _send(peer, received[0].stream, b"late")
     await peer.require_alive("CANCEL and an element that was under way")
@@ -151,20 +155,8 @@ async def wire42_is_silent_after_the_end(context: WireContext) -> None:
     await peer.wait_for_end(record)
     count = len(received)
     await peer.settle()
-    if received[count:] or any(each.kind == CANCEL for each in received):
+    if received[count:] or _is_cancelled(received):
         raise peer.violation(f"{received[-1]} came after the end of a stream")
-
-
-async def _require_outcome_of(
-    context: WireContext, script: str, expected: str, sent: Callable[[int], tuple[bytes, ...]]
-) -> None:
-    peer, record, received = await _run_script(context, script)
-    await peer.send(*sent(received[0].stream))
-    await _require_outcome(peer, record, expected)
-
-
-def _error(code: int) -> Callable[[int], tuple[bytes, ...]]:
-    return lambda stream: (frames.error(stream, code, b"why"),)
 
 
 @wire_law("ask")
@@ -172,30 +164,28 @@ async def wire43_forwards_errors_with_their_codes(context: WireContext) -> None:
     """The kit fails streams and responses with codes of the protocol and of applications."""
     for script in ("stream 5", "response"):
         for code in (0x201, 0x202, 0x301, 0xFFFFFFFE):
-            await _require_outcome_of(context, script, f"0 0 error {code}", _error(code))
+            peer, record, received = await _run_script(context, script)
+            await peer.send(frames.error(received[0].stream, code, b"why"))
+            await _require_outcome(peer, record, f"0 0 error {code}")
 
 
 @wire_law("ask")
 async def wire43_forwards_elements(context: WireContext) -> None:
     """The kit sends an empty element, fragments, only a completion, and an element only."""
     end = NEXT | COMPLETE
-    tries: tuple[tuple[str, str, Callable[[int], tuple[bytes, ...]]], ...] = (
-        ("stream 5", "1 0 complete", lambda on: (frames.payload(on, flags=end),)),
-        ("stream 5", "0 0 complete", lambda on: (frames.payload(on, flags=COMPLETE),)),
-        ("response", "1 0 complete", lambda on: (frames.payload(on, flags=end),)),
-        ("response", "0 0 complete", lambda on: (frames.payload(on, flags=COMPLETE),)),
-        ("response", "1 2 complete", lambda on: (frames.payload(on, b"ab"),)),
-        (
-            "response",
-            "1 5 complete",
-            lambda on: (
-                frames.payload(on, b"ab", flags=NEXT | FOLLOWS),
-                frames.payload(on, b"cde", flags=end),
-            ),
-        ),
+    tries = (
+        ("stream 5", "1 0 complete", [(b"", end)]),
+        ("stream 5", "0 0 complete", [(b"", COMPLETE)]),
+        ("response", "1 0 complete", [(b"", end)]),
+        ("response", "0 0 complete", [(b"", COMPLETE)]),
+        ("response", "1 2 complete", [(b"ab", NEXT)]),
+        ("response", "1 5 complete", [(b"ab", NEXT | FOLLOWS), (b"cde", end)]),
     )
     for script, expected, sent in tries:
-        await _require_outcome_of(context, script, expected, sent)
+        peer, record, received = await _run_script(context, script)
+        for data, flags in sent:
+            await peer.send(frames.payload(received[0].stream, data, flags=flags))
+        await _require_outcome(peer, record, expected)
 
 
 @wire_law("ask")
@@ -203,11 +193,8 @@ async def wire44_cancels_a_stream_that_exceeds_its_demand(context: WireContext) 
     """A subscriber requests 2 elements, and the kit sends 4."""
     peer, record, received = await _run_script(context, "stream 2")
     await _send(peer, received[0].stream, b"a", b"b", b"c", b"d")
-    if not await peer.wait_until(
-        lambda: any(each.kind == CANCEL for each in received) or peer.is_closed
-    ):
+    if not await peer.wait_until(lambda: _is_cancelled(received) or peer.is_closed):
         raise peer.violation("4 elements came for 2 that were requested, and it has not cancelled")
-    await peer.wait_for_end(record)
-    reported = record.elements[0].decode("utf-8", "replace") if record.elements else ""
-    if reported[:1] not in ("2", ""):
+    reported = await _outcome(peer, record)
+    if record.elements and reported[:1] not in ("2", ""):
         raise peer.violation(f"2 elements were requested, and its subscriber received '{reported}'")

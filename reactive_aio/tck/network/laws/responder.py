@@ -1,10 +1,8 @@
-"""Laws about responders: demand, order, ends and failures of streams."""
+"""Laws about responders: demand, order, ends and failures of streams and of channels."""
 
 from .. import frames
-from ..frames import FNF, REQUEST_RESPONSE, REQUEST_STREAM
-from ..law import connected_law, wire_law
-from ..stream_record import StreamRecord, is_stream_code
-from ..wire_context import PeerConnection, WireContext
+from ..frames import COMPLETE, FNF, NEXT, REQUEST_CHANNEL, REQUEST_RESPONSE, REQUEST_STREAM, Codes
+from ..wire_context import PeerConnection, StreamRecord, connected_law, is_stream_code
 
 
 def _texts(count: int) -> list[bytes]:
@@ -98,10 +96,9 @@ async def wire17_rejects_an_initial_request_of_0(peer: PeerConnection) -> None:
     await peer.require_alive("REQUEST_STREAM with n = 0")
 
 
-@wire_law("stream")
-async def wire17_sends_nothing_for_a_request_of_0(context: WireContext) -> None:
+@connected_law("stream")
+async def wire17_sends_nothing_for_a_request_of_0(peer: PeerConnection) -> None:
     """A stream that waits for demand receives REQUEST_N with n = 0."""
-    peer = await context.connect()
     record = await peer.request(REQUEST_STREAM, "stream", n=1, length=5)
     await peer.wait_for_elements(record, 1)
     await peer.request_more(record, 0)
@@ -203,10 +200,9 @@ async def wire22_does_not_answer_fire_and_forget(peer: PeerConnection) -> None:
 
 
 # -- failures --------------------------------------------------------------------------------------
-@wire_law("fail", "echo")
-async def wire26_fails_a_request_with_an_error(context: WireContext) -> None:
+@connected_law("fail", "echo")
+async def wire26_fails_a_request_with_an_error(peer: PeerConnection) -> None:
     """A response and a stream fail; then a response does not."""
-    peer = await context.connect()
     one = await peer.request(REQUEST_RESPONSE, "fail")
     two = await peer.request(REQUEST_STREAM, "fail", n=10)
     for record in (one, two):
@@ -267,11 +263,10 @@ async def wire29_serves_a_request_while_another_waits(peer: PeerConnection) -> N
         raise peer.violation("while a request waits, another is not served")
 
 
-@wire_law("endless", "stream", "echo")
-async def wire29_serves_streams_concurrently(context: WireContext) -> None:
+@connected_law("endless", "stream", "echo")
+async def wire29_serves_streams_concurrently(peer: PeerConnection) -> None:
     """A short stream and a response are requested beside an endless stream with much demand."""
     much = 50_000  # of 1000 bytes: far more than is sent before the others are requested
-    peer = await context.connect()
     endless = await peer.request(REQUEST_STREAM, "endless", n=much)
     await peer.wait_for_elements(endless, 1)
     one = await peer.request(REQUEST_STREAM, "stream", n=10, length=10)
@@ -281,3 +276,112 @@ async def wire29_serves_streams_concurrently(context: WireContext) -> None:
         raise peer.violation("beside an endless stream a response is not sent")
     if len(endless.elements) >= much:
         raise peer.violation(f"all {much} elements of an endless stream came first")
+
+
+# -- channels --------------------------------------------------------------------------------------
+async def _open(peer: PeerConnection, n: int = 10, flags: int = 0) -> StreamRecord:
+    return await peer.request(REQUEST_CHANNEL, "channel", n=n, data=b"0", flags=flags)
+
+
+async def _wait_for_demand(peer: PeerConnection, record: StreamRecord) -> None:
+    if not await peer.wait_for_requested(record, 1):
+        raise peer.violation("no REQUEST_N came for the elements after the first", "N.23")
+
+
+@connected_law("channel")
+async def wire23_requests_elements_after_the_first(peer: PeerConnection) -> None:
+    """A channel echoes its elements, which are sent as they are requested."""
+    record = await _open(peer)
+    for number in range(1, 5):
+        if not await peer.wait_for_requested(record, number):
+            what = f"{number} elements wait to be sent, {record.requested_by_peer} were requested"
+            raise peer.violation(what)
+        await peer.send(frames.payload(record.id, b"%d" % number))
+    await peer.send(frames.payload(record.id, flags=COMPLETE))
+    if not await peer.wait_for_end(record) or record.elements != _texts(5):
+        raise peer.violation(f"of the elements 0 to 4 came back {record.elements}")
+
+
+@connected_law("channel")
+async def wire14_sends_no_more_on_a_channel(peer: PeerConnection) -> None:
+    """3 elements are requested; at most 10 are sent, as many as the responder requests."""
+    record = await _open(peer, n=3)
+    await _wait_for_demand(peer, record)
+    await peer.settle()
+    sent = min(record.requested_by_peer, 10)
+    for number in range(1, sent + 1):
+        await peer.send(frames.payload(record.id, b"%d" % number))
+    await peer.settle()
+    if sent >= 3:
+        await peer.request_more(record, 1)
+    due = min(sent + 1, record.requested)
+    if not await peer.wait_for_elements(record, due):
+        what = f"{record.requested} were requested on a channel, {len(record.elements)} came"
+        raise peer.violation(what, "N.15")
+
+
+@connected_law("channel")
+async def wire23_continues_after_the_requester_completes(peer: PeerConnection) -> None:
+    """The requester completes its direction; the other one still sends its elements."""
+    record = await _open(peer, n=5, flags=COMPLETE)
+    if not await peer.wait_for_end(record) or record.end != "complete" or record.elements != [b"0"]:
+        what = f"the request was COMPLETE; its echo was {record.elements or 'nothing'}"
+        raise peer.violation(f"{what}{', and no end' if not record.end else ''}")
+    record = await _open(peer, n=2)
+    await _wait_for_demand(peer, record)
+    await peer.send(frames.payload(record.id, b"1", flags=NEXT | COMPLETE))
+    await peer.wait_for_elements(record, 2)
+    await peer.request_more(record, 5)
+    if not await peer.wait_for_end(record) or record.elements != [b"0", b"1"]:
+        what = f"the requester has completed; {len(record.elements)} of two elements came"
+        raise peer.violation(what)
+
+
+@connected_law("channel")
+async def wire24_ends_both_directions_after_cancel(peer: PeerConnection) -> None:
+    """After the requester cancels a channel, nothing is sent or requested."""
+    record = await _open(peer)
+    await _wait_for_demand(peer, record)
+    await peer.cancel(record)
+    await peer.settle()
+    # Frames that were under way have arrived.
+    requested, record.frames_after_cancel = record.requested_by_peer, 0
+    await peer.send(frames.payload(record.id, b"late"))
+    await peer.require_alive("CANCEL of a channel, and an element after it")
+    if record.requested_by_peer > requested:
+        raise peer.violation("a cancelled channel requested more")
+    if record.frames_after_cancel:
+        raise peer.violation("a cancelled channel continued")
+
+
+@connected_law("channel")
+async def wire24_ends_both_directions_after_an_error(peer: PeerConnection) -> None:
+    """After the requester fails a channel, nothing is sent."""
+    record = await _open(peer)
+    await _wait_for_demand(peer, record)
+    await peer.send(frames.error(record.id, Codes.APPLICATION_ERROR, b"mine"))
+    await peer.settle()
+    record.is_cancelled, record.frames_after_cancel = True, 0
+    await peer.send(frames.payload(record.id, b"late"))
+    await peer.require_alive("ERROR on a channel, and an element after it")
+    if record.frames_after_cancel:
+        raise peer.violation("a channel that its requester has failed continued")
+
+
+@connected_law("channel")
+async def wire25_refuses_elements_without_demand(peer: PeerConnection) -> None:
+    """Far more elements are sent than the responder has requested."""
+    record = await _open(peer, n=3)
+    await _wait_for_demand(peer, record)
+    await peer.settle()
+    # Exceed the demand, including any REQUEST_N that comes in the meantime.
+    many = record.requested_by_peer + 5000
+    if many > 2_000_000:
+        return
+    sent = frames.payload(record.id, b"much")
+    await peer.flood(sent for _ in range(many))
+    if not await peer.wait_until(
+        lambda: record.is_cancelled_by_peer or bool(record.end) or peer.is_closed
+    ):
+        requested = f"{record.requested_by_peer} elements were requested"
+        raise peer.violation(f"{requested}, {many} sent, and none was refused")
