@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from .candidate import FACTORIES
 from .rules import LIBRARY_RULES, RULES, Strength, rule_order
@@ -107,8 +107,9 @@ def laws_in(package: str, paths: Iterable[str]) -> list[Law]:
     """The laws that the modules of *package* define, in the order of their rules."""
     found: list[Law] = []
     for module in iter_modules(paths):
-        for member in vars(import_module(f"{package}.{module.name}")).values():
+        members: dict[str, object] = vars(import_module(f"{package}.{module.name}"))
+        for member in members.values():
             # A decorator may make several laws of one scenario.
-            made: tuple[object, ...] = member if isinstance(member, tuple) else (member,)
+            made = cast("tuple[object, ...]", member) if isinstance(member, tuple) else (member,)
             found += [each for each in made if isinstance(each, Law)]
     return sorted(found, key=lambda law: (rule_order(law.rule), law.name))

@@ -75,13 +75,7 @@ async def spec312_cancel_stops_the_publisher(context: LawContext) -> None:
     recorder.request(5)
     await recorder.wait_for_elements(1)
     recorder.cancel()
-    await context.settle()
-    late = recorder.signals_after_cancel
-    recorder.request(5)
-    await context.settle()
-    more = recorder.signals_after_cancel - late
-    what = f"signals continue after cancel(): {late} at first, then {more} more"
-    recorder.require(not more, what)
+    await require_stop(context, recorder, then_request=5)
 
 
 # -- from any thread, repeatedly, and followed by requests ---------------------------------------

@@ -1,16 +1,13 @@
 """Laws about the order of signals, and terminal signals."""
 
-import sys
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Final
 
 from ..law import NotJudged, law
 from ..rules import Strength
 from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED, AsyncRecorder, Recorder
-from .steps import request_one_more, require_stop
+from .steps import fast_thread_switches, request_one_more, require_stop
 
 SLOW: Final = (1, 2, 3, 7)
 """The elements whose on_next takes long enough for another thread to interfere."""
@@ -36,21 +33,10 @@ def _request_slowly(recorder: Recorder, _element: object) -> None:
         pass  # a publisher with several threads would send the next element now
 
 
-@contextmanager
-def _fast_thread_switches() -> Generator[None]:
-    """Make the interpreter switch threads much more often than usual."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
-
-
 @law("publisher", elements=10)
 async def spec103_signals_one_at_a_time(context: LawContext) -> None:
     """Two threads never send signals at the same time, for several patterns of demand."""
-    with _fast_thread_switches():
+    with fast_thread_switches():
         for initial in (1, 5, UNBOUNDED):
             recorder = await context.watch(10, initial=initial, on_element=_request_slowly)
             await recorder.wait_for_elements(10, "1.3")

@@ -1,7 +1,6 @@
 """Laws for subscribers: as a black box, by their requests, and as a white box with a probe."""
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Final, Protocol
@@ -13,6 +12,7 @@ from ..scenario.equality import all_same
 from ..scenario.heartbeat import Heartbeat
 from ..scenario.law_context import LawContext
 from ..scenario.upstream import EqualSubscription, UpstreamSubscription
+from .steps import fast_thread_switches
 from .subscriber_under_test import MAX_SENT, SubscriberUnderTest, new_black_box, new_white_box
 
 ATTEMPTS: Final = 3
@@ -121,9 +121,7 @@ async def spec207_calls_one_at_a_time(new: NewSubscriber) -> None:
     """Calls of request and cancel take a moment, and do not overlap."""
     tested = await new()
     tested.upstream.call_seconds = 0.001
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
+    with fast_thread_switches():
         await tested.start()
         await tested.trigger_demand()
         for _ in range(12):
@@ -133,8 +131,6 @@ async def spec207_calls_one_at_a_time(new: NewSubscriber) -> None:
             if tested.probe is not None and not tested.sendable:
                 await tested.trigger_demand()
         await tested.context.settle()
-    finally:
-        sys.setswitchinterval(before)
 
 
 @subscriber_laws()
