@@ -4,7 +4,7 @@ Importing this package imports neither PySpark nor a JVM; that happens when some
 """
 
 from .class_data_sharing import ArchiveUnavailable, archive_classes
-from .dataframe import from_dataframe
+from .dataframe import SparkFlow, from_dataframe
 from .datasource import register
 from .datasource.flow_server import ServedFlow, serve_flow
 from .datasource.write_server import ServedWrites, WriteFailed, serve_writes
@@ -14,7 +14,6 @@ from .progress import Progress
 from .progress_bar import ProgressBar
 from .read_mode import ModeUnavailable
 from .session import activate, local_session
-from .spark_flow import SparkFlow
 from .streaming.query import MicroBatch, StreamStopped
 from .streaming.source import StreamFlow, from_micro_batches, from_stream
 from .terminals import WriteResult, append_table, to_dataframe, write_parquet

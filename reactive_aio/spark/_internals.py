@@ -12,10 +12,11 @@ are probed before a mode is chosen, and the other functions fall back as their d
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from inspect import getattr_static, getgeneratorlocals, signature
 from threading import local
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 __all__ = (
-    "JobRunner",
     "LocalIteratorReader",
     "arrow_batches",
     "arrow_schema",
@@ -40,13 +40,12 @@ __all__ = (
     "has_pinned_threads",
     "is_context_stopped",
     "java_dataset",
+    "job_runner",
     "limit_partitions",
-    "local_iterator_reader",
     "missing_arrow_call",
     "missing_connect_name",
-    "observation_manager",
+    "observation_publisher",
     "plain_error",
-    "publish_observations",
     "release",
     "row_rdd",
     "table_of_rows",
@@ -136,36 +135,29 @@ def arrow_batches(context: "SparkContext", dataset: Any, rows: int) -> Any:
     return java_rdd
 
 
-class JobRunner:
-    """Runs jobs over chosen partitions of an RDD and has the JVM serve their results.
+def job_runner(context: "SparkContext") -> Callable[[Any, range], tuple[Any, Any, Any]]:
+    """Return a function that computes partitions of an RDD as a job and has the JVM serve them.
 
-    ``PythonRDD.runJob(SparkContext, JavaRDD, ArrayList)``, since 1.0, the JVM's half of
-    ``SparkContext.runJob``; since 3.0 it returns an address, a secret and a server, which
-    has ``getResult()``. Py4J's look-ups are made once, here.
+    It returns an address, its secret, and a server, whose ``getResult()`` raises unless everything
+    was sent. ``PythonRDD.runJob(SparkContext, JavaRDD, ArrayList)``, since 1.0, the JVM's half of
+    ``SparkContext.runJob``; since 3.0 it returns these three. Py4J's look-ups are made once, here.
     """
+    untyped: Any = context
+    java_context = untyped._jsc.sc()
+    # By their full names: Py4J would ask for each part, or try all packages that it knows.
+    run_job = getattr(untyped._jvm, "org.apache.spark.api.python.PythonRDD").runJob
+    new_list = getattr(untyped._jvm, "java.util.ArrayList")
 
-    def __init__(self, context: "SparkContext") -> None:
-        untyped: Any = context
-        self._context = context
-        self._java_context = untyped._jsc.sc()
-        # By their full names: Py4J would ask for each part, or try all packages that it knows.
-        self._run_job = getattr(untyped._jvm, "org.apache.spark.api.python.PythonRDD").runJob
-        self._list = getattr(untyped._jvm, "java.util.ArrayList")
-
-    def run(self, rdd: Any, partitions: range) -> tuple[Any, Any, Any]:
-        """Compute *partitions*; return the address that serves them, its secret, and the server."""
-        numbers = self._list()
+    def run(rdd: Any, partitions: range) -> tuple[Any, Any, Any]:
+        numbers = new_list()
         for each in partitions:
             numbers.add(each)
-        served = self._run_job(self._java_context, rdd, numbers)
+        served = run_job(java_context, rdd, numbers)
         parts = served[0], served[1], served[2]  # tuple() would make a fourth call
-        release(self._context, served)
+        release(context, served)
         return parts
 
-    @staticmethod
-    def require_all_sent(server: Any) -> None:
-        """Raise unless *server* has sent everything that it was to serve."""
-        server.getResult()
+    return run
 
 
 def arrow_schema(schema: "StructType") -> Any:
@@ -279,26 +271,18 @@ def has_observation(dataset: Any) -> bool:
     return _OBSERVING_NODE in dataset.queryExecution().logical().toString()
 
 
-def observation_manager(context: "SparkContext", dataset: Any) -> Any:
-    """Return the manager of the observations of *dataset*.
+def observation_publisher(context: "SparkContext", dataset: Any) -> Callable[[Any], object]:
+    """Return a function that completes observations with what the jobs of its argument collected.
 
-    ``SparkSession.observationManager()``, since 4.0. Raises when the manager lacks the method that
-    `publish_observations` calls: Py4J itself would fail only at the call.
+    ``SparkSession.observationManager()`` and ``ObservationManager.tryComplete(QueryExecution)``,
+    since 4.0. Raises when that method is missing: Py4J itself would fail only at the call.
     """
     manager = dataset.sparkSession().observationManager()
     untyped: Any = context
     classes = untyped._gateway.new_array(untyped._jvm.java.lang.Class, 1)
     classes[0] = dataset.queryExecution().getClass()
     manager.getClass().getMethod(_PUBLISH, classes)
-    return manager
-
-
-def publish_observations(manager: Any, dataset: Any) -> None:
-    """Complete the observations of *dataset* with what its jobs have collected so far.
-
-    ``ObservationManager.tryComplete(QueryExecution)``, since 4.0.
-    """
-    getattr(manager, _PUBLISH)(dataset.queryExecution())
+    return lambda computed: getattr(manager, _PUBLISH)(computed.queryExecution())
 
 
 # -- exceptions -----------------------------------------------------------------------------------
@@ -344,13 +328,16 @@ def plain_error(error: "PySparkException") -> "PySparkException":
 class LocalIteratorReader:
     """The object that reads partitions for the generator of ``RDD.toLocalIterator``, since 3.0.
 
-    Its private attributes are ``_sock``, ``_sockfile``, ``_serializer`` and ``_read_status``.
+    It is the variable ``self`` of the generator's frame; PySpark keeps no other reference to it.
+    Without it, closing the generator unpickles the rest of the partition, which takes seconds, and
+    the number of partitions read is unknown. Its private attributes are ``_sock``, ``_sockfile``,
+    ``_serializer`` and ``_read_status``. Raises if it is not there.
     """
 
-    def __init__(self, reader: Any) -> None:
-        self._reader = reader
-        self.connection: socket.socket = reader._sock
-        self.file: BinaryIO = reader._sockfile
+    def __init__(self, rows: Iterator[Any]) -> None:
+        self._reader: Any = getgeneratorlocals(cast("Any", rows))["self"]
+        self.connection: socket.socket = self._reader._sock
+        self.file: BinaryIO = self._reader._sockfile
 
     @property
     def is_inside_partition(self) -> bool:
@@ -361,19 +348,10 @@ class LocalIteratorReader:
         """Let PySpark believe that the last partition has been read."""
         self._reader._read_status = 0
 
-    def wrap_serializer(self, wrap: Callable[[Any], Any]) -> None:
-        """Replace the serializer, whose ``load_stream`` reads each partition."""
-        self._reader._serializer = wrap(self._reader._serializer)
-
-
-def local_iterator_reader(rows: Iterator[Any]) -> LocalIteratorReader:
-    """Return the reader inside the generator *rows*; raise if it is not there.
-
-    It is the variable ``self`` of the generator's frame; PySpark keeps no other reference to it.
-    Without it, closing *rows* unpickles the rest of the partition, which takes seconds, and the
-    number of partitions read is unknown.
-    """
-    return LocalIteratorReader(getgeneratorlocals(cast("Any", rows))["self"])
+    def wrap_load_stream(self, wrap: Callable[..., Iterator[Any]]) -> None:
+        """Let ``wrap(load_stream, file)`` read the rows of each partition."""
+        load_stream = partial(wrap, self._reader._serializer.load_stream)
+        self._reader._serializer = SimpleNamespace(load_stream=load_stream)
 
 
 # -- Spark Connect --------------------------------------------------------------------------------

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from .._sources.thread import Interruptible, from_interruptible
 from ._internals import arrow_schema, connect_client, connect_responses
-from .arrow.decoder import row_converter
 from .errors import explained
 from .progress import ProgressMeter
-from .rows import RowKind, from_spark_row
+from .rows import RowKind, from_spark_row, row_converter
 from .tagged_jobs import new_tag
 
 if TYPE_CHECKING:

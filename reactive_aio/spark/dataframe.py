@@ -1,21 +1,213 @@
-"""from_dataframe: the rows of a DataFrame as a flow."""
+"""from_dataframe: the rows of a DataFrame as a flow that can change the query."""
 
-from typing import TYPE_CHECKING, Any, Literal, overload
+import io
+from contextlib import redirect_stdout, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, overload
 
 from .._core.arguments import require_int
-from .connect import ConnectSession
-from .dataframe_source import FUNCTION, DataFrameSource
-from .errors import is_connect, require_dataframe, require_option, require_unique_names
-from .progress import OnProgress, require_on_progress
-from .read_mode import READ_MODES, ReadMode, choose_mode
-from .rows import ROW_KINDS, RowKind
-from .spark_flow import SparkFlow
-from .tagged_jobs import inherit_properties
+from .._core.compiler.chain import Chain
+from .._core.compiler.chain_sources import PushSource
+from .._core.compiler.inline import describe
+from .._operators.select import TAKE
+from ..flow import Flow
+from ..stage import Downstream, InlineStage, from_push
+from ._internals import limit_partitions
+from .arrow.reading_state import ReadingState
+from .arrow.subscription import ArrowSubscription
+from .arrow.window_jobs import WindowJobs
+from .connect import ConnectSession, from_connect
+from .errors import explained, is_connect, require_dataframe, require_option, require_unique_names
+from .local_iterator import from_local_iterator
+from .progress import NO_PROGRESS, OnProgress, ProgressMeter, open_metered, require_on_progress
+from .read_mode import READ_MODES, ChosenMode, ReadMode, choose_mode
+from .rows import DEFAULT_BATCH, ROW_KINDS, RowKind, batch_sizes, decoder
+from .tagged_jobs import InheritProperties, TaggedJobs, inherit_properties
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ("from_dataframe",)
+    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql.types import StructType
+
+__all__ = ("SparkFlow", "from_dataframe")
+
+T_co = TypeVar("T_co", covariant=True)
+FUNCTION: Final = "from_dataframe"
+_LARGEST_LIMIT: Final = 2**31 - 1  # a limit in Spark is an int of Java
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """A DataFrame, and how its rows are read. Immutable, as a DataFrame is."""
+
+    df: "DataFrame"
+    inherit: InheritProperties | None
+    """Gives jobs their local properties; None with Spark Connect, which has none."""
+    connect: ConnectSession | None
+    """The session of Spark Connect, if it is one."""
+    kind: RowKind
+    mode: ReadMode
+    chosen: ChosenMode
+    window: int
+    batch: int | None
+    """Rows of a record batch, or of what a thread hands to the loop at a time; None: the best."""
+    ordered: bool
+    on_progress: OnProgress | None = None
+    first: int | None = None
+    """How many rows of each partition are taken at most; no more of them are computed."""
+
+    def over(self, df: "DataFrame") -> "_Source":
+        """Return the same for another DataFrame, whose columns may allow another mode."""
+        require_unique_names(df.schema, self.kind)
+        return replace(self, df=df, chosen=choose_mode(df, self.mode, self.kind))
+
+    def chain(self) -> Chain:
+        """Return the chain of a flow; its `explain()` shows Spark's plan."""
+        source = replace(self._push_source(NO_PROGRESS), details=self._explain)
+        if self.on_progress is not None:
+            open_source = partial(
+                open_metered,
+                make_source=self._push_source,
+                on_progress=self.on_progress,
+                has_batches=self.kind == "batch",
+            )
+            source = replace(source, open=open_source)
+        return Chain(source)
+
+    def _push_source(self, meter: ProgressMeter) -> PushSource:
+        return cast("PushSource", self._flow(meter).chain.source)
+
+    def _flow(self, meter: ProgressMeter) -> Flow[Any]:
+        batch = self.batch or DEFAULT_BATCH
+        if self.connect is not None:
+            return from_connect(
+                self._plan, self.df.schema, self.connect, self.kind,
+                by_batches=self.chosen.mode == "connect", name=FUNCTION, batch=batch, meter=meter,
+            )  # fmt: skip
+        if self.chosen.mode == "rows":
+            return from_local_iterator(self._jobs, self.kind, batch=batch, meter=meter)
+        decode = decoder(self.df.schema, self.kind)
+        sizes = batch_sizes(self.df.schema, self.kind, self.batch)
+
+        def open_subscription(downstream: Downstream[Any]) -> ArrowSubscription[Any]:
+            state = ReadingState[Any](
+                largest=self.window, batch_sizes=sizes, is_ordered=self.ordered
+            )
+            jobs = WindowJobs(self._jobs(), sizes.least)
+            return ArrowSubscription(downstream, state, jobs, decode, meter)
+
+        holds = 0 if self.kind == "batch" else sizes.most - 1
+        return from_push(open_subscription, name=FUNCTION, holds=holds, checked=True)
+
+    def _jobs(self) -> TaggedJobs:
+        assert self.inherit is not None, "a session of Spark Connect has no jobs here"
+        return TaggedJobs(self.df, self.inherit, self._plan)
+
+    def _plan(self) -> "DataFrame":
+        """Return the same DataFrame with a plan of its own.
+
+        A DataFrame keeps its plan and the results of it: its shuffles, and also that their job was
+        cancelled, which would fail every later subscription.
+        """
+        if self.connect is not None:  # its plan is sent for each subscription
+            return self.df if self.first is None else self.connect.limited(self.df, self.first)
+        df = self.df.alias(FUNCTION)  # select("*") would be the same, in nine calls of the JVM
+        if self.first is not None:
+            # Without it a Spark that lacks the call computes more; the flow takes no more anyway.
+            with suppress(Exception):
+                return limit_partitions(df, self.first)
+        return df
+
+    def _explain(self) -> str:
+        """Return the mode, its reason, and Spark's plan. Calls the JVM."""
+        with explained(self.df), redirect_stdout(io.StringIO()) as plan:
+            self._plan().explain()
+        return f"{self.chosen}\n{plan.getvalue().strip()}"
+
+
+class SparkFlow(Flow[T_co]):
+    """The flow of `from_dataframe`: it has a `schema`, a `mode`, and operators that Spark runs.
+
+    `where`, `select`, `limit` and `sample` change the query, so that Spark does their work before a
+    row leaves it. They take columns and SQL, which Spark can plan, and never Python functions. Like
+    those of a DataFrame, they call the JVM and block for some milliseconds. A `take` directly after
+    them is pushed down as well: Spark computes no more rows of a partition than it takes.
+
+    Every other operator returns an ordinary flow, since its elements may not be rows any more.
+    ``explain()`` shows Spark's plan and where the flow begins.
+    """
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: _Source) -> None:
+        super().__init__(source.chain())
+        self._source = source
+
+    @property
+    def schema(self) -> "StructType":
+        """The columns, as ``df.schema``."""
+        return self._source.df.schema
+
+    @property
+    def mode(self) -> ChosenMode:
+        """How rows come out of Spark, and why: ``mode.mode`` is "arrow", "connect" or "rows"."""
+        return self._source.chosen
+
+    # -- push-down --------------------------------------------------------------------------------
+    def where(self, condition: "Column | str") -> "SparkFlow[T_co]":
+        """Keep the rows for which *condition* holds, in Spark: ``where("delay > 30")``."""
+        _require_expression("where", condition, "filter()")
+        return self._over(lambda df: df.where(condition))
+
+    def select(self, *columns: "Column | str") -> "SparkFlow[T_co]":
+        """Compute other columns, in Spark: ``select("carrier", "delay / 60 as hours")``."""
+        for column in columns:
+            _require_expression("select", column, "map()")
+        return self._over(lambda df: df.select(*_expressions(df, columns)))
+
+    def limit(self, count: int) -> "SparkFlow[T_co]":
+        """Compute any *count* rows, as ``df.limit``; `take` computes the first ones."""
+        return self._over(lambda df: df.limit(count))
+
+    def sample(self, fraction: float, *, seed: int | None = None) -> "SparkFlow[T_co]":
+        """Pick about that *fraction* of the rows in Spark, each at most once."""
+        return self._over(lambda df: df.sample(fraction=fraction, seed=seed))
+
+    def _over(self, change: "Callable[[DataFrame], DataFrame]") -> "SparkFlow[T_co]":
+        source = self._source
+        with explained(source.df):
+            changed = change(source.df)
+        return SparkFlow(source.over(changed))
+
+    def via(self, stage: InlineStage, *arguments: object, holds: int | None = 0) -> Flow[Any]:
+        """Attach an inline stage; a `take` is pushed down."""
+        count = cast("int", arguments[0]) if stage is TAKE else _LARGEST_LIMIT + 1
+        if count > _LARGEST_LIMIT or self._source.kind == "batch":
+            return super().via(stage, *arguments, holds=holds)
+        limited = replace(self._source, first=count)
+        return Flow[Any](limited.chain()).via(stage, *arguments, holds=holds)
+
+
+def _require_expression(method: str, value: object, alternative: str) -> None:
+    from pyspark.sql import Column
+
+    if not isinstance(value, str | Column):
+        kind = type(value).__name__
+        raise TypeError(
+            f"{method}: a column or SQL is needed, which Spark can plan, not {describe(value)} "
+            f"({kind}); for a Python function use {alternative}"
+        )
+
+
+def _expressions(df: "DataFrame", columns: "Iterable[Column | str]") -> "Iterator[Column]":
+    """Return SQL as columns; those of Spark Connect have another class than those of a JVM."""
+    functions: Any = import_module(
+        "pyspark.sql.connect.functions" if is_connect(df) else "pyspark.sql.functions"
+    )
+    return (functions.expr(each) if isinstance(each, str) else each for each in columns)
 
 
 @overload
@@ -106,10 +298,10 @@ def from_dataframe(
     if batch is not None:
         require_int(FUNCTION, "batch", batch, least=1)
     require_unique_names(df.schema, rows)
-    on_progress = require_on_progress(FUNCTION, progress)
+    on_progress = require_on_progress(progress)
     chosen = choose_mode(df, mode, rows)
     connect = ConnectSession.of(df) if is_connect(df) else None
-    source = DataFrameSource(
+    source = _Source(
         df=df, inherit=None if connect else inherit_properties(df), connect=connect, kind=rows,
         mode=mode, chosen=chosen, window=window, batch=batch, ordered=ordered,
         on_progress=on_progress,

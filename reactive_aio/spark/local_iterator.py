@@ -14,15 +14,15 @@ found, PySpark closes the iterator itself, and a `Progress` has rows but no part
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from inspect import isgenerator
 from struct import Struct
 from time import monotonic
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from .._sources.thread import Interruptible, from_interruptible
-from ._internals import LocalIteratorReader, java_dataset, local_iterator_reader, row_rdd
+from ._internals import LocalIteratorReader, java_dataset, row_rdd
 from .errors import explained
-from .observations import Observations
 from .progress import NO_PROGRESS, ProgressMeter
 from .rows import RowKind, from_spark_row
 from .tagged_jobs import TaggedJobs
@@ -41,12 +41,7 @@ _CHUNK: Final = 1 << 20
 
 
 def from_local_iterator(
-    make_jobs: Callable[[], TaggedJobs],
-    kind: RowKind,
-    *,
-    name: str,
-    batch: int,
-    meter: ProgressMeter,
+    make_jobs: Callable[[], TaggedJobs], kind: RowKind, *, batch: int, meter: ProgressMeter
 ) -> "Flow[Any]":
     """Emit the rows of a DataFrame, handing at most *batch* of them from the thread at a time."""
 
@@ -54,26 +49,28 @@ def from_local_iterator(
         jobs = make_jobs()
         return _rows(jobs, from_spark_row(kind), meter), jobs.cancel
 
-    return from_interruptible(begin, name=name, chunk=batch)
+    return from_interruptible(begin, name="from_dataframe", chunk=batch)
 
 
 def _rows(
     jobs: TaggedJobs, convert: "Callable[[Row], Any] | None", meter: ProgressMeter
 ) -> Iterator[Any]:
-    observations: Observations | None = None
+    publish: Callable[[Any], object] | None = None
     dataset: Any = None
 
     def start() -> "Iterator[Row]":
-        nonlocal observations, dataset
+        nonlocal publish, dataset
         # Not its own toLocalIterator: that runs its jobs after its query has ended, and Spark
         # 4.3 keeps what such jobs return, every row of it, until the session is stopped.
         df = jobs.plan()
         dataset = java_dataset(df)
-        observations = Observations.of(dataset, jobs.context)
+        publish = jobs.observe(dataset)
         rdd = row_rdd(df)
         rows = rdd.toLocalIterator()
-        if meter is not NO_PROGRESS and _count_partitions(rows, meter):
-            meter.add_from_thread("partitions", rdd.getNumPartitions())
+        if meter is not NO_PROGRESS:
+            with suppress(Exception):  # without the reader, rows are counted and partitions are not
+                LocalIteratorReader(rows).wrap_load_stream(partial(_load_counted, meter))
+                meter.add_from_thread("partitions", rdd.getNumPartitions())
         return rows
 
     with explained(jobs.df):
@@ -84,15 +81,16 @@ def _rows(
                 yield row if convert is None else convert(row)
         finally:
             close_local_iterator(rows)
-            if observations is not None:
-                observations.publish(dataset)
+            if publish is not None:
+                with suppress(Exception):  # a lost session, which the flow reports
+                    publish(dataset)
 
 
 # -- leaving early --------------------------------------------------------------------------------
 def close_local_iterator(rows: Iterator[Any]) -> None:
     """Close *rows*, quickly even inside a partition. Never raises."""
     with suppress(Exception):
-        reader = local_iterator_reader(rows)
+        reader = LocalIteratorReader(rows)
         if reader.is_inside_partition:
             _drop_partition(reader)
             reader.set_done()
@@ -133,28 +131,14 @@ def _read_length(file: BinaryIO) -> int:
 
 
 # -- progress -------------------------------------------------------------------------------------
-def _count_partitions(rows: Iterator[Any], meter: ProgressMeter) -> bool:
-    """Count the partitions and bytes of *rows*, which has not started; return whether it can."""
-    with suppress(Exception):
-        reader = local_iterator_reader(rows)
-        reader.wrap_serializer(lambda serializer: _CountingSerializer(serializer, meter))
-        return True
-    return False
-
-
-class _CountingSerializer:
-    """A serializer that counts partitions: each stream that it loads is one."""
-
-    def __init__(self, serializer: Any, meter: ProgressMeter) -> None:
-        self._load_stream = serializer.load_stream
-        self._meter = meter
-
-    def load_stream(self, file: BinaryIO) -> Iterator[Any]:
-        meter = self._meter
-        meter.add_from_thread("launched", 1)
-        meter.add_from_thread("computed", 1)
-        yield from self._load_stream(_CountingFile(file, meter))
-        meter.add_from_thread("done", 1)
+def _load_counted(
+    meter: ProgressMeter, load_stream: Callable[[Any], Iterator[Any]], file: BinaryIO
+) -> Iterator[Any]:
+    """Read the rows of one partition, and count it."""
+    meter.add_from_thread("launched", 1)
+    meter.add_from_thread("computed", 1)
+    yield from load_stream(_CountingFile(file, meter))
+    meter.add_from_thread("done", 1)
 
 
 class _CountingFile:

@@ -4,13 +4,14 @@ Nothing is polled. Each event of a subscription changes a counter and, unless a 
 already, schedules one: at once, or as soon as the last one is a tenth of a second old.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from inspect import iscoroutinefunction
 from itertools import count, islice
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from .._core.arguments import require_sync_callable
 from .._core.compiler.chain_sources import PushSource
 from .._core.compiler.inline import describe
 from .._core.demand import Demand
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ..stage import Downstream
 
 __all__ = (
-    "NO_PROGRESS", "OnProgress", "Progress", "ProgressMeter", "metered", "require_on_progress",
+    "NO_PROGRESS", "OnProgress", "Progress", "ProgressMeter", "open_metered", "require_on_progress",
 )  # fmt: skip
 
 State = Literal["planning", "running", "waiting", "completed", "failed", "cancelled"]
@@ -73,7 +74,7 @@ class Progress:
 OnProgress = Callable[[Progress], object]
 
 
-def require_on_progress(name: str, progress: bool | OnProgress) -> OnProgress | None:
+def require_on_progress(progress: bool | OnProgress) -> OnProgress | None:
     """Return the function that receives the reports, or None; raise if it cannot be called."""
     if progress is False:
         return None
@@ -85,15 +86,11 @@ def require_on_progress(name: str, progress: bool | OnProgress) -> OnProgress | 
     if not callable(untyped):
         kind = type(untyped).__name__
         raise TypeError(
-            f"{name}: progress must be True, for a bar, or a function that is given a Progress, "
-            f"not {describe(untyped)} ({kind})."
+            "from_dataframe: progress must be True, for a bar, or a function that is given a "
+            f"Progress, not {describe(untyped)} ({kind})."
         )
-    if iscoroutinefunction(progress) or iscoroutinefunction(getattr(progress, "__call__", None)):  # noqa: B004
-        raise TypeError(
-            f"{name}: progress must be a plain function, which is not awaited, and "
-            f"{describe(progress)} is a coroutine function. It may start a task, or put what it "
-            "is given into a queue."
-        )
+    remedy = "a plain function may start a task, or put what it is given into a queue"
+    require_sync_callable("from_dataframe", "progress", progress, remedy)
     return progress
 
 
@@ -108,7 +105,7 @@ class ProgressMeter:
         self._loop_handle = loop_handle
         self._number = next(_numbers)
         self._state: State = "planning"
-        self._counters: dict[Counter, int] = {}
+        self._counters = defaultdict[Counter, int](int)
         self._is_posted = False  # to the loop, by a thread that counts
         self._rows = 0
         self._demand = Demand()
@@ -119,7 +116,7 @@ class ProgressMeter:
     # -- counting ---------------------------------------------------------------------------------
     def add(self, counter: Counter, number: int) -> None:
         """Count, on the loop's thread."""
-        self._count(counter, number)
+        self._counters[counter] += number
         self._schedule_report()
 
     def add_from_thread(self, counter: Counter, number: int) -> None:
@@ -128,7 +125,7 @@ class ProgressMeter:
         It counts at once, not in a callback of the loop: the terminal signal that this thread sends
         next may overtake the callback, and the last report must be complete.
         """
-        self._count(counter, number)
+        self._counters[counter] += number
         if not self._is_posted:
             self._is_posted = True
             self._loop_handle.call_soon_threadsafe(self._on_posted)
@@ -136,9 +133,6 @@ class ProgressMeter:
     def _on_posted(self) -> None:
         self._is_posted = False  # before the report: a later count is posted again
         self._schedule_report()
-
-    def _count(self, counter: Counter, number: int) -> None:
-        self._counters[counter] = self._counters.get(counter, 0) + number
 
     def on_request(self, n: int) -> None:
         """*n* more elements have been requested."""
@@ -216,24 +210,22 @@ NO_PROGRESS: Final = _NoProgress()
 class _MeteredDownstream:
     """Counts the elements that are handed downstream."""
 
-    __slots__ = ("_count_rows", "_downstream", "_meter")
+    __slots__ = ("_downstream", "_has_batches", "_meter")
 
     def __init__(
-        self,
-        downstream: "Downstream[Any]",
-        meter: ProgressMeter,
-        count_rows: Callable[[list[Any]], int],
+        self, downstream: "Downstream[Any]", meter: ProgressMeter, *, has_batches: bool
     ) -> None:
         self._downstream = downstream
         self._meter = meter
-        self._count_rows = count_rows
+        self._has_batches = has_batches
 
     def push(self, elements: list[Any], /) -> None:
-        self._meter.on_delivery(len(elements), self._count_rows(elements))
+        rows = sum(each.num_rows for each in elements) if self._has_batches else len(elements)
+        self._meter.on_delivery(len(elements), rows)
         self._downstream.push(elements)
 
     def push_from(self, elements: Iterator[Any], count: int, /) -> None:
-        if self._count_rows is not len:
+        if self._has_batches:
             self.push(list(islice(elements, count)))
             return
         self._meter.on_delivery(count, count)
@@ -276,16 +268,14 @@ class _MeteredSubscription(FlowSubscription):
         await self._subscription.aclose()
 
 
-def metered(
+def open_metered(
+    downstream: "Downstream[Any]",
     make_source: Callable[[ProgressMeter], PushSource],
     on_progress: OnProgress,
-    count_rows: Callable[[list[Any]], int] = len,
-) -> "Callable[[Downstream[Any]], FlowSubscription]":
-    """Return a function that opens a source with a meter for each subscription."""
-
-    def open_subscription(downstream: "Downstream[Any]") -> FlowSubscription:
-        meter = ProgressMeter(on_progress, LoopHandle("from_dataframe()"))
-        counting = _MeteredDownstream(downstream, meter, count_rows)
-        return _MeteredSubscription(make_source(meter).open(counting), meter)
-
-    return open_subscription
+    *,
+    has_batches: bool,
+) -> FlowSubscription:
+    """Open a source with a meter of its own; *has_batches* if its elements are record batches."""
+    meter = ProgressMeter(on_progress, LoopHandle("from_dataframe()"))
+    counting = _MeteredDownstream(downstream, meter, has_batches=has_batches)
+    return _MeteredSubscription(make_source(meter).open(counting), meter)

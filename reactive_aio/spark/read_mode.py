@@ -10,9 +10,8 @@ from weakref import WeakKeyDictionary
 
 from ..errors import ReactiveError
 from ._internals import arrow_schema, missing_arrow_call, missing_connect_name
-from .column_values import UnreadableType, columns_of, unreadable_column
 from .errors import UnsupportedDataFrame, explained, is_connect
-from .rows import RowKind
+from .rows import RowKind, UnreadableType, columns_of, unreadable_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,22 +1,40 @@
-"""The elements of a Spark flow: tuples, dicts or Rows, made from the columns of a batch."""
+"""Rows of Arrow record batches, equal to those of ``DataFrame.collect()`` for every type.
 
+For most types ``to_pylist`` returns the right values, and is fast. For the others (a timestamp is
+naive and local in PySpark, a map is a dict, a struct a Row, …) a converter is built once for the
+type. It works on whole columns, nested ones as well: the elements of all lists of a column are one
+column.
+"""
+
+import os
+import time
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Sequence
+from datetime import date, datetime, timedelta
 from functools import partial
-from itertools import repeat
+from importlib import import_module
+from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+from ._internals import arrow_schema
+from .arrow.reading_state import BatchSizes
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
+    from pyspark.sql.types import DataType, StructType, UserDefinedType
 
 __all__ = (
+    "DEFAULT_BATCH",
     "ROW_KINDS",
-    "MakeRows",
+    "Decode",
     "RowKind",
-    "count_rows",
+    "UnreadableType",
+    "batch_sizes",
+    "columns_of",
+    "decoder",
     "from_spark_row",
-    "row_maker",
-    "spark_row_maker",
+    "row_converter",
+    "unreadable_column",
 )
 
 RowKind = Literal["tuple", "dict", "row", "batch"]
@@ -24,8 +42,77 @@ ROW_KINDS: Final = ("tuple", "dict", "row", "batch")
 
 MakeRows = Callable[[Sequence[Sequence[Any]], int], Iterator[Any]]
 """Makes an iterator of rows from columns and their length; a row is made when it is taken."""
+Decode = Callable[[Any], tuple[Iterator[Any], int]]
+"""Makes the elements of the bytes of a record batch, and counts them."""
+
+DEFAULT_BATCH: Final = 1024
+"""Rows of a record batch as long as the size of a row is unknown."""
+_LARGEST_BATCH: Final = 4096
+_VALUES: Final = 16_384  # of a record batch, at most, if it has more rows than DEFAULT_BATCH
+Column = Any
+"""A ``pyarrow.Array``. PyArrow has no types."""
+Convert = Callable[[Column], list[Any]]
+
+_EPOCH: Final = datetime(1970, 1, 1)
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+# Types without a Python value in PySpark, and the variable that makes it an int, if any.
+_NO_VALUE: Final = {
+    "YearMonthIntervalType": "PYSPARK_YM_INTERVAL_LEGACY",
+    "CalendarIntervalType": "",
+}
 
 
+# -- record batches --------------------------------------------------------------------------------
+def batch_sizes(schema: "StructType", kind: RowKind, requested: int | None) -> BatchSizes:
+    """Return how many rows a record batch of *schema* may have: *requested*, or the best size.
+
+    All values of a batch are made before its first element, which delays other work on the loop;
+    and each batch costs some microseconds, however small it is.
+    """
+    if requested is not None:
+        return BatchSizes(requested, requested)
+    if kind == "batch":  # no values are made
+        return BatchSizes(_LARGEST_BATCH, _LARGEST_BATCH)
+    if not all(is_cheap(field.dataType) for field in schema.fields):
+        return BatchSizes(DEFAULT_BATCH, DEFAULT_BATCH)
+    by_columns = _VALUES // max(1, len(schema.fields))
+    return BatchSizes(DEFAULT_BATCH, max(DEFAULT_BATCH, min(_LARGEST_BATCH, by_columns)))
+
+
+def decoder(schema: "StructType", kind: RowKind) -> Decode:
+    """Return the function that decodes record batches of *schema* into elements of *kind*."""
+    import pyarrow
+
+    untyped: Any = pyarrow
+    buffer, read = untyped.py_buffer, untyped.ipc.read_record_batch
+    arrow = arrow_schema(schema)
+    if kind == "batch":
+
+        def decode_batch(frame: Any) -> tuple[Iterator[Any], int]:
+            batch = read(buffer(frame), arrow)
+            return (iter((batch,)), 1) if batch.num_rows else (iter(()), 0)
+
+        return decode_batch
+    convert = row_converter(schema, kind)
+
+    def decode_rows(frame: Any) -> tuple[Iterator[Any], int]:
+        batch = read(buffer(frame), arrow)
+        return convert(batch), batch.num_rows
+
+    return decode_rows
+
+
+def row_converter(schema: "StructType", kind: RowKind) -> Callable[[Any], Iterator[Any]]:
+    """Return the function that makes rows of *kind* from a record batch of *schema*."""
+    columns, make = columns_of(schema), row_maker(kind, schema.names)
+
+    def convert(batch: Any) -> Iterator[Any]:
+        return make(columns(batch), batch.num_rows)
+
+    return convert
+
+
+# -- rows of columns -------------------------------------------------------------------------------
 def row_maker(kind: RowKind, names: Sequence[str]) -> MakeRows:
     """Return the function that makes rows of *kind*."""
     match kind:
@@ -35,11 +122,6 @@ def row_maker(kind: RowKind, names: Sequence[str]) -> MakeRows:
             return spark_row_maker(names)
         case _:
             return _make_tuples
-
-
-def count_rows(batches: Sequence[Any]) -> int:
-    """Return the number of rows in record batches."""
-    return sum(batch.num_rows for batch in batches)
 
 
 def _make_tuples(columns: Sequence[Sequence[Any]], count: int) -> Iterator[tuple[Any, ...]]:
@@ -88,3 +170,232 @@ def _row_class(names: Sequence[str]) -> "type[Row]":
         if not name.startswith("__") and not hasattr(Row, name):
             attributes.setdefault(name, vars(fields)[f"field_{number}"])
     return cast("type[Row]", type("Row", (Row,), attributes))
+
+
+# -- columns ---------------------------------------------------------------------------------------
+class UnreadableType(Exception):
+    """A type whose values cannot be made from Arrow."""
+
+
+def columns_of(schema: "StructType") -> Callable[[Any], list[Sequence[Any]]]:
+    """Return the function that converts a record batch of *schema* into its columns.
+
+    Raises `UnreadableType` for a type that it does not know.
+    """
+    converters = [_column_of(field.dataType) for field in schema.fields]
+
+    def columns(batch: Any) -> list[Sequence[Any]]:
+        return [convert(column) for convert, column in zip(converters, batch.columns, strict=True)]
+
+    return columns
+
+
+def is_cheap(kind: "DataType") -> bool:
+    """Whether a value is made in some 20 ns; for other types it takes a microsecond."""
+    return type(kind).__name__ in _CHEAP
+
+
+def unreadable_column(schema: "StructType") -> str | None:
+    """Name the first column that PySpark has no Python values for, in any mode."""
+    for field in schema.fields:
+        for kind in _parts(field.dataType):
+            variable = _NO_VALUE.get(type(kind).__name__)
+            if variable is not None and os.environ.get(variable or "-") != "1":
+                return f"column {field.name!r} of type {field.dataType.simpleString()}"
+    return None
+
+
+def _parts(kind: "DataType") -> "Iterator[DataType]":
+    """Yield a type and all types inside it."""
+    yield kind
+    for name in ("elementType", "keyType", "valueType"):
+        if (inner := getattr(kind, name, None)) is not None:
+            yield from _parts(inner)
+    for field in getattr(kind, "fields", ()):
+        yield from _parts(field.dataType)
+
+
+def _column_of(kind: "DataType") -> Callable[[Column], Sequence[Any]]:
+    """Return a converter to a list, or to a view of numbers that become objects with their row."""
+    found = _NUMBERS.get(type(kind).__name__)
+    if found is None:
+        return _list_of(kind)
+    code, size = found
+
+    def view(column: Column) -> Sequence[Any]:
+        count = len(column)
+        if not count or column.null_count:
+            return _plain_list(column)
+        start = column.offset * size
+        whole: Any = memoryview(column.buffers()[1])
+        values: Sequence[Any] = whole[start : start + count * size].cast(code)
+        return values
+
+    return view
+
+
+# -- a converter for each type; None where to_pylist returns the right values ------------------
+def _converter(kind: "DataType") -> Convert | None:
+    from pyspark.sql.types import UserDefinedType
+
+    if isinstance(kind, UserDefinedType):
+        return _user_defined(kind)
+    name = type(kind).__name__
+    if name in _UNCHANGED:
+        return None
+    make = _MAKERS.get(name)
+    if make is None:
+        raise UnreadableType(f"there is no way from Arrow to the type {kind.simpleString()}")
+    return make(kind)
+
+
+def _list_of(kind: "DataType") -> Convert:
+    return _converter(kind) or _plain_list
+
+
+def _plain_list(column: Column) -> list[Any]:
+    return cast("list[Any]", column.to_pylist())
+
+
+def _date(_: "DataType") -> Convert:
+    def convert(column: Column) -> list[Any]:
+        make, days = date.fromordinal, column.view("int32").to_pylist()
+        return [None if day is None else make(day + _EPOCH_DAY) for day in days]
+
+    return convert
+
+
+def _since_epoch(_: "DataType") -> Convert:
+    """A timestamp without a time zone."""
+
+    def convert(column: Column) -> list[Any]:
+        whole = column.view("int64").to_pylist()
+        return [None if each is None else _EPOCH + timedelta(0, 0, each) for each in whole]
+
+    return convert
+
+
+def _timestamp(kind: "DataType") -> Convert:
+    """A timestamp, naive and in the time zone of this process, as in PySpark."""
+    if time.tzname == ("UTC", "UTC"):
+        return _since_epoch(kind)
+
+    def convert(column: Column) -> list[Any]:
+        whole = column.view("int64").to_pylist()
+        return [None if each is None else _local(each) for each in whole]
+
+    return convert
+
+
+def _local(microseconds: int) -> datetime:
+    seconds, fraction = divmod(microseconds, 1_000_000)
+    moment = datetime.fromtimestamp(seconds)
+    return moment.replace(microsecond=fraction) if fraction else moment
+
+
+def _array(kind: Any) -> Convert | None:
+    element = _converter(kind.elementType)
+    if element is None:
+        return None
+
+    def convert(column: Column) -> list[Any]:
+        values = element(column.values)
+        return _with_nulls(column, [values[start:end] for start, end in _spans(column)])
+
+    return convert
+
+
+def _map(kind: Any) -> Convert:
+    key, value = _list_of(kind.keyType), _list_of(kind.valueType)
+
+    def convert(column: Column) -> list[Any]:
+        keys, values = key(column.keys), value(column.items)
+        made = [
+            dict(zip(keys[start:end], values[start:end], strict=True))
+            for start, end in _spans(column)
+        ]
+        return _with_nulls(column, made)
+
+    return convert
+
+
+def _spans(column: Column) -> "Iterator[tuple[int, int]]":
+    """Yield the start and end of each list of the column among the values of all lists."""
+    return pairwise(column.offsets.to_pylist() if len(column) else ())
+
+
+def _struct(kind: Any) -> Convert:
+    fields = [_list_of(field.dataType) for field in kind.fields]
+    rows = spark_row_maker(kind.names)
+
+    def convert(column: Column) -> list[Any]:
+        children = [field(column.field(place)) for place, field in enumerate(fields)]
+        return _with_nulls(column, list(rows(children, len(column))))
+
+    return convert
+
+
+def _struct_class(module: str, name: str, *fields: str) -> Callable[[Any], Convert]:
+    """Return a converter to a class of PySpark whose values Arrow carries as structs."""
+
+    def make(_: "DataType") -> Convert:
+        kind = getattr(import_module(module), name)
+
+        def convert(column: Column) -> list[Any]:
+            children = [map(_to_bytearray, column.field(field).to_pylist()) for field in fields]
+            return _with_nulls(column, list(map(kind, *children)))
+
+        return convert
+
+    return make
+
+
+def _to_bytearray(value: Any) -> Any:
+    """Return bytes inside such a value as the bytearray that ``collect()`` returns."""
+    return bytearray(value) if isinstance(value, bytes) else value
+
+
+def _user_defined(kind: "UserDefinedType") -> Convert:
+    values = _list_of(kind.sqlType())
+
+    def convert(column: Column) -> list[Any]:
+        make = kind.deserialize
+        return [None if each is None else make(each) for each in values(column)]
+
+    return convert
+
+
+def _with_nulls(column: Column, values: list[Any]) -> list[Any]:
+    """Return *values* with None where the column is null; Arrow leaves other values there."""
+    if not column.null_count:
+        return values
+    valid = column.is_valid().to_pylist()
+    return [value if is_valid else None for value, is_valid in zip(values, valid, strict=True)]
+
+
+_UNCHANGED: Final = frozenset(
+    f"{name}Type"
+    for name in (
+        "Null", "Boolean", "Byte", "Short", "Integer", "Long", "Float", "Double", "Decimal",
+        "String", "Char", "Varchar", "Binary", "Time", "DayTimeInterval",
+    )
+)  # fmt: skip
+_NUMBERS: Final = {  # the format code of memoryview, and the size in bytes
+    "ByteType": ("b", 1), "ShortType": ("h", 2), "IntegerType": ("i", 4), "LongType": ("q", 8),
+    "FloatType": ("f", 4), "DoubleType": ("d", 8),
+}  # fmt: skip
+_CHEAP: Final = frozenset(
+    (*_NUMBERS, "NullType", "BooleanType", "StringType", "CharType", "VarcharType", "BinaryType")
+)
+_SQL_TYPES: Final = "pyspark.sql.types"
+_MAKERS: Final[dict[str, Callable[[Any], Convert | None]]] = {
+    "DateType": _date,
+    "TimestampType": _timestamp,
+    "TimestampNTZType": _since_epoch,
+    "ArrayType": _array,
+    "MapType": _map,
+    "StructType": _struct,
+    "VariantType": _struct_class(_SQL_TYPES, "VariantVal", "value", "metadata"),
+    "GeometryType": _struct_class(_SQL_TYPES, "Geometry", "wkb", "srid"),
+    "GeographyType": _struct_class(_SQL_TYPES, "Geography", "wkb", "srid"),
+}

@@ -1,19 +1,24 @@
-"""The jobs of one subscription: they run with a tag of their own and inherited local properties."""
+"""Jobs with a tag, by which they are cancelled: of one subscription, and of a coroutine's calls."""
 
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 from uuid import uuid4
 
-from ._internals import has_pinned_threads
-from .errors import explained
+from .._core.loop import Future, LoopHandle
+from ._internals import has_observation, has_pinned_threads, observation_publisher
+from .call_threads import CallThreads
+from .errors import UnsupportedDataFrame, explained, is_connect
+from .session import activate
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ("InheritProperties", "TaggedJobs", "inherit_properties", "new_tag", "tagged")
+__all__ = ("InheritProperties", "SparkCalls", "TaggedJobs", "inherit_properties", "new_tag")
 
 T = TypeVar("T")
 InheritProperties = Callable[[Callable[[], Any]], Callable[[], Any]]
@@ -36,6 +41,28 @@ def new_tag() -> str:
     return f"reactive_aio-{uuid4().hex}"
 
 
+@contextmanager
+def tagged(context: "SparkContext", tag: str) -> Generator[None, None, None]:
+    """Tag the jobs that are started inside. They keep the properties set when they were started.
+
+    The JVM thread may be shared (``PYSPARK_PIN_THREAD=false``), so its properties are restored.
+    """
+    before = cast("str", context.getLocalProperty(_INTERRUPT))  # or None, which removes it
+    _set_tag(context, tag)
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # a session that was lost meanwhile has no properties
+            context.removeJobTag(tag)
+            context.setLocalProperty(_INTERRUPT, before)
+
+
+def _set_tag(context: "SparkContext", tag: str) -> None:
+    context.addJobTag(tag)
+    context.setLocalProperty(_INTERRUPT, "true")  # else a cancelled task keeps its slot to its end
+
+
+# -- one subscription ------------------------------------------------------------------------------
 class TaggedJobs:
     """The jobs of one subscription, identified by a tag."""
 
@@ -80,6 +107,29 @@ class TaggedJobs:
 
         return cast("T", inherit_properties(self.df)(run)())
 
+    def observe(self, dataset: Any) -> Callable[[Any], object] | None:
+        """Return a function that completes the observations of *dataset*, if it has any.
+
+        Tasks collect the metrics of ``df.observe(observation, ...)``, whichever action starts the
+        jobs. But Spark completes an `Observation` at the end of a SQL query only, and neither
+        windows of partitions nor the local iterator of an RDD are one: ``Observation.get`` would
+        wait for ever. (``df.toLocalIterator()`` ends its query before it begins to read, so ``get``
+        returns 0.) So a subscription completes its observations when it ends, for whatever reason:
+        it calls the function with the dataset that was computed. As with Spark's own actions, the
+        metrics cover the rows computed until then, and the first subscription completes the
+        observation. Both calls ask the JVM; raises if the observations cannot be completed.
+        """
+        if not has_observation(dataset):
+            return None
+        try:
+            return observation_publisher(self.context, dataset)
+        except Exception as error:
+            raise UnsupportedDataFrame(
+                "from_dataframe() cannot complete the Observation of this DataFrame: this version "
+                "of Spark has no way to do that, and Observation.get would wait for ever. Leave "
+                "df.observe() out, or read what df.toArrow() or df.collect() returns."
+            ) from error
+
     def cancel(self) -> None:
         """Cancel the jobs that run now; more of them may start a moment later."""
         # A lost session has no jobs, and the call that blocks has failed already.
@@ -87,22 +137,59 @@ class TaggedJobs:
             self.context.cancelJobsWithTag(self._tag)
 
 
-@contextmanager
-def tagged(context: "SparkContext", tag: str) -> Generator[None, None, None]:
-    """Tag the jobs that are started inside. They keep the properties set when they were started.
+# -- the calls of a coroutine ----------------------------------------------------------------------
+class SparkCalls:
+    """Makes one call at a time. Leaving its ``async with`` cancels the jobs of a pending call."""
 
-    The JVM thread may be shared (``PYSPARK_PIN_THREAD=false``), so its properties are restored.
-    """
-    before = cast("str", context.getLocalProperty(_INTERRUPT))  # or None, which removes it
-    _set_tag(context, tag)
-    try:
-        yield
-    finally:
-        with suppress(Exception):  # a session that was lost meanwhile has no properties
-            context.removeJobTag(tag)
-            context.setLocalProperty(_INTERRUPT, before)
+    def __init__(self, name: str, spark: "SparkSession") -> None:
+        self._spark: Any = spark
+        self._tag = new_tag()
+        self._loop_handle = LoopHandle(f"{name}()")
+        self._threads = CallThreads(self._loop_handle, name, size=1, interrupt=self._interrupt)
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Run *work* on the thread; return its result."""
+        result = self._loop_handle.create_future()
+        self._threads.call(partial(self._run, work), partial(_settle, result))
+        return cast("T", await result)
+
+    def _run(self, work: Callable[[], T]) -> T:
+        if not is_connect(self._spark):
+            activate(self._spark)
+            with tagged(self._spark.sparkContext, self._tag):
+                return work()
+        self._spark.addTag(self._tag)
+        try:
+            return work()
+        finally:
+            with suppress(Exception):  # a session that was lost meanwhile has no tags
+                self._spark.removeTag(self._tag)
+
+    def _interrupt(self) -> None:
+        with suppress(Exception):
+            if is_connect(self._spark):
+                self._spark.interruptTag(self._tag)
+            else:
+                self._spark.sparkContext.cancelJobsWithTag(self._tag)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._threads.interrupt()
+        self._threads.stop()
+        await self._threads.wait_done()
 
 
-def _set_tag(context: "SparkContext", tag: str) -> None:
-    context.addJobTag(tag)
-    context.setLocalProperty(_INTERRUPT, "true")  # else a cancelled task keeps its slot to its end
+def _settle(future: "Future[Any]", result: Any, error: Exception | None) -> None:
+    if future.done():  # cancelled
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)

@@ -11,7 +11,7 @@ from .._core.duration import Duration, to_seconds
 from ..errors import TooManyElements
 from ._internals import table_of_rows
 from .errors import explained, require_option, require_pyspark
-from .spark_calls import SparkCalls
+from .tagged_jobs import SparkCalls
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

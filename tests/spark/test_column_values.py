@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from reactive_aio.spark import UnsupportedDataFrame, from_dataframe
-from reactive_aio.spark.column_values import UnreadableType, columns_of, unreadable_column
+from reactive_aio.spark.rows import UnreadableType, columns_of, unreadable_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -21,8 +21,7 @@ from pyspark.sql.types import (
 )
 
 from reactive_aio.spark._internals import arrow_schema
-from reactive_aio.spark.arrow.decoder import batch_sizes
-from reactive_aio.spark.column_values import columns_of
+from reactive_aio.spark.rows import batch_sizes, columns_of
 
 NUMBERS: Final[list[tuple[DataType, list[Any]]]] = [
     (ByteType(), [1, -128, 127]),

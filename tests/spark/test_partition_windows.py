@@ -4,7 +4,7 @@ from math import inf
 
 from hypothesis import given, strategies as st
 
-from reactive_aio.spark.arrow.partition_windows import (
+from reactive_aio.spark.arrow.reading_state import (
     MEMORY_LIMIT,
     BatchSizes,
     PartitionWindows,

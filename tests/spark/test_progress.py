@@ -263,7 +263,7 @@ async def test_rows_are_counted_where_partitions_cannot_be(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Partitions are counted inside a private object of PySpark."""
-    monkeypatch.setattr("reactive_aio.spark.local_iterator.local_iterator_reader", lambda _: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr("reactive_aio.spark.local_iterator.LocalIteratorReader", lambda _: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     reports = Reports()
     flow = await reading(spark, reports.append, mode="rows")
     assert await flow.count() == 40

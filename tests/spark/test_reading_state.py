@@ -4,8 +4,14 @@ from collections.abc import Iterator
 
 from hypothesis import given, strategies as st
 
-from reactive_aio.spark.arrow.partition_windows import BatchSizes
-from reactive_aio.spark.arrow.reading_state import AHEAD, Action, Flight, Phase, ReadingState
+from reactive_aio.spark.arrow.reading_state import (
+    AHEAD,
+    Action,
+    BatchSizes,
+    Phase,
+    ReadingState,
+    Window,
+)
 
 
 class Driver:
@@ -19,7 +25,7 @@ class Driver:
         self.state.is_prepared = True
         self.elements = elements
         self.actions = list[Action]()
-        self.running = list[Flight]()
+        self.running = list[Window]()
         self.received = list[int]()
 
     def push(self, elements: list[int], /) -> None: ...
@@ -38,9 +44,9 @@ class Driver:
             self.actions.append(action)
             match action:
                 case Action.LAUNCH:
-                    self.running.append(self.state.flight)
+                    self.running.append(self.state.window)
                 case Action.READ:
-                    if not self.read(self.state.flight):
+                    if not self.read(self.state.window):
                         return action
                 case Action.PUSH:
                     self.state.delivery.push(self)
@@ -50,13 +56,12 @@ class Driver:
                 case _:
                     return action
 
-    def read(self, flight: Flight) -> bool:
-        """Read up to five elements of *flight*, or its end; return whether there was any."""
-        window = flight.window
+    def read(self, window: Window) -> bool:
+        """Read up to five elements of *window*, or its end; return whether there was any."""
         first = window.start * self.elements + window.elements
         count = min(5, window.stop * self.elements - first)
         if not count:
-            self.state.on_end(flight)
+            self.state.on_end(window)
         elif not self.state.delivery.demand:
             return False  # without demand, only the end is read
         else:
@@ -98,7 +103,7 @@ def test_elements_wait_until_those_before_have_been_processed() -> None:
     driver.request(7)
     driver.state.on_served(driver.running.pop())
     assert driver.state.next_action() is Action.READ
-    driver.read(driver.state.flight)
+    driver.read(driver.state.window)
     assert driver.state.next_action() is Action.PUSH
     driver.state.delivery.push(driver)
     assert driver.state.next_action() is Action.WAIT
@@ -118,15 +123,15 @@ def test_a_window_is_confirmed_before_the_next_one_is_launched() -> None:
 def test_an_unconfirmed_window_blocks_the_next_one() -> None:
     driver = Driver(2)
     driver.request(100)
-    flight = driver.running.pop()
-    driver.state.on_served(flight)
+    window = driver.running.pop()
+    driver.state.on_served(window)
     assert driver.state.next_action() is Action.READ
-    flight.window.elements = 10
-    driver.state.on_end(flight)
+    window.elements = 10
+    driver.state.on_end(window)
     assert driver.state.next_action() is Action.CONFIRM
-    assert flight.phase is Phase.CONFIRMING
+    assert window.phase is Phase.CONFIRMING
     assert driver.state.next_action() is Action.LAUNCH
-    driver.state.on_served(driver.state.flight)
+    driver.state.on_served(driver.state.window)
     assert driver.state.next_action() is Action.WAIT
     driver.state.on_confirmed()
     assert driver.state.next_action() is Action.READ
@@ -142,16 +147,16 @@ def test_a_failed_job_fails_the_flow_after_the_windows_before() -> None:
     assert driver.advance() is Action.WAIT, "the window before has not been read"
     driver.state.on_served(first)
     assert driver.advance() is Action.FAIL
-    assert driver.state.flight.error is error
+    assert driver.state.window.error is error
 
 
 def test_a_broken_connection_launches_no_further_window() -> None:
     driver = Driver(9)
     driver.request(100)
-    flight = driver.running.pop()
-    driver.state.on_served(flight)
+    window = driver.running.pop()
+    driver.state.on_served(window)
     driver.state.next_action()
-    driver.state.on_end(flight, EOFError())
+    driver.state.on_end(window, EOFError())
     assert driver.state.next_action() is Action.CONFIRM
     assert driver.state.next_action() is Action.WAIT
 

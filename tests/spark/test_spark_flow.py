@@ -152,7 +152,7 @@ async def test_take_works_without_the_partition_limit(
     def missing(*_: object) -> None:
         raise AttributeError("LocalLimit")
 
-    monkeypatch.setattr("reactive_aio.spark.dataframe_source.limit_partitions", missing)
+    monkeypatch.setattr("reactive_aio.spark.dataframe.limit_partitions", missing)
     assert await read(spark, mode, lambda flow: flow.take(2)) == [(0, 0), (1, 1)]
 
 

@@ -7,23 +7,48 @@ The life of a window::
 
 Several windows may be launched; one at a time is read. Windows are read in their order,
 or in the order in which their jobs end.
+
+A window has as many partitions as demand covers. A job takes some 14 ms however little it computes,
+so several partitions share one; but a job must compute no partition without demand, and its rows
+wait in the driver's JVM until they are read. So the first jobs have one partition each. They show
+how many elements a partition has, and how many bytes; from then on a job is as large as demand,
+*largest* and the memory allow, and at most twice as large as the one before. Under unbounded demand
+it is at most half of the remaining partitions, since Spark has nothing to compute while the last
+rows are read. Record batches are small until the size of a row is known.
 """
 
+from dataclasses import dataclass, field
 from enum import Enum, auto
-from math import inf
-from typing import Final, Generic, TypeVar
+from math import ceil, inf
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from ..delivery import Delivery
-from .partition_windows import BatchSizes, PartitionWindows, Window
 
-__all__ = ("AHEAD", "Action", "Flight", "Phase", "ReadingState")
+__all__ = (
+    "AHEAD", "MEMORY_LIMIT", "Action", "BatchSizes", "PartitionWindows", "Phase", "ReadingState",
+    "Window",
+)  # fmt: skip
 
 T = TypeVar("T")
 
 AHEAD: Final = 2
 """How many windows may be in flight beside the one that is read, if demand covers them."""
+MEMORY_LIMIT: Final = 32 << 20
+"""Bytes that a job of more than one partition may leave waiting in the JVM, approximately."""
+_BATCH_BYTES: Final = 1 << 20  # of a record batch that has more rows than the least, about
+_SINGLE_JOBS: Final = 2  # jobs of one partition, before they grow
+_SMALLEST_LAST: Final = 4  # partitions: near the end, smaller jobs cost more than they save
+_UNMEASURED_JOBS: Final = 2  # jobs beside another one, before the size of a partition is known
 
 
+class BatchSizes(NamedTuple):
+    """How many rows a record batch has, at least and at most."""
+
+    least: int
+    most: int
+
+
+# -- windows of partitions ------------------------------------------------------------------------
 class Phase(Enum):
     """The progress of one window."""
 
@@ -34,44 +59,135 @@ class Phase(Enum):
     CONFIRMING = auto()  # Spark is asked whether that was the end of its rows
 
 
+@dataclass(eq=False, slots=True)
+class Window:
+    """The partitions of one job, the rows of its record batches, and its progress."""
+
+    start: int
+    stop: int
+    batch: int
+    elements: int = 0
+    bytes: int = 0
+    phase: Phase = Phase.LAUNCHED
+    error: Exception | None = None
+    """What its job, or its connection, has failed with."""
+
+    @property
+    def partitions(self) -> int:
+        return self.stop - self.start
+
+
+@dataclass(eq=False, slots=True)
+class PartitionWindows:
+    """Cuts *partitions* into windows, in their order."""
+
+    partitions: int
+    largest: int
+    batch_sizes: BatchSizes
+    _next: int = field(default=0, init=False)  # the first partition that is in no window
+    _launched: int = field(default=0, init=False)  # windows
+    _in_flight: dict[Window, None] = field(default_factory=dict[Window, None], init=False)
+    # The largest averages of a window that was read; estimates that are too low would launch
+    # windows without demand.
+    _elements_per_partition: float | None = field(default=None, init=False)
+    _bytes_per_partition: float = field(default=0.0, init=False)
+    _bytes_per_element: float = field(default=0.0, init=False)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether every partition is in a window."""
+        return self._next >= self.partitions
+
+    def launch(self, outstanding: float, ahead: int) -> Window | None:
+        """Return the next window, or None if demand does not reach it yet.
+
+        *outstanding* is the undelivered demand, infinite if unbounded; *ahead* is the number of
+        windows that may be in flight beside this one.
+        """
+        others = ahead if self._bytes_per_partition else min(ahead, _UNMEASURED_JOBS)
+        if self.is_exhausted or len(self._in_flight) > others:
+            return None
+        uncovered = outstanding if outstanding == inf else outstanding - self._expected_elements()
+        if uncovered <= 0:
+            return None
+        stop = min(self.partitions, self._next + self._size(uncovered))
+        if self._in_flight and self._expected_bytes(stop - self._next) > (1 + ahead) * MEMORY_LIMIT:
+            return None
+        window = Window(self._next, stop, self._batch())
+        self._next = stop
+        self._launched += 1
+        self._in_flight[window] = None
+        return window
+
+    def finish(self, window: Window) -> None:
+        """Record that *window* has been read to its end, and measure it."""
+        del self._in_flight[window]
+        elements = window.elements / window.partitions
+        self._elements_per_partition = max(self._elements_per_partition or 0.0, elements)
+        self._bytes_per_partition = max(self._bytes_per_partition, window.bytes / window.partitions)
+        if window.elements:
+            self._bytes_per_element = max(self._bytes_per_element, window.bytes / window.elements)
+
+    def _expected_elements(self) -> float:
+        """Estimate how many elements the windows in flight will still bring."""
+        each = self._elements_per_partition
+        if each is None:
+            return inf if self._in_flight else 0.0
+        return sum(
+            max(0.0, window.partitions * each - window.elements) for window in self._in_flight
+        )
+
+    def _expected_bytes(self, partitions: int) -> float:
+        """Estimate how many bytes may wait in the JVM with *partitions* more in flight."""
+        in_flight = sum(window.partitions for window in self._in_flight)
+        return self._bytes_per_partition * (partitions + in_flight)
+
+    def _batch(self) -> int:
+        """Return the number of rows of a record batch of the next window."""
+        least, most = self.batch_sizes
+        if not self._bytes_per_element:
+            return least
+        return min(most, max(least, int(_BATCH_BYTES / self._bytes_per_element)))
+
+    def _size(self, uncovered: float) -> int:
+        """Return the number of partitions of the next window."""
+        grown = 1 << max(0, self._launched + 1 - _SINGLE_JOBS)
+        size = min(grown, self.largest)
+        if self._elements_per_partition:
+            size = ceil(min(uncovered / self._elements_per_partition, size))
+        if self._bytes_per_partition:
+            size = min(size, int(MEMORY_LIMIT / self._bytes_per_partition))
+        if uncovered == inf:
+            size = min(size, max(_SMALLEST_LAST, ceil((self.partitions - self._next) / 2)))
+        return max(1, size)
+
+
+# -- the subscription -----------------------------------------------------------------------------
 class Action(Enum):
     """What the subscription does now."""
 
     WAIT = auto()  # nothing, until something happens
-    LAUNCH = auto()  # start the job of `flight`
+    LAUNCH = auto()  # start the job of `window`
     PUSH = auto()  # hand elements downstream
-    READ = auto()  # read the connection of `flight`
-    CONFIRM = auto()  # ask Spark whether it sent all of `flight`
+    READ = auto()  # read the connection of `window`
+    CONFIRM = auto()  # ask Spark whether it sent all of `window`
     COMPLETE = auto()  # every window has been read
-    FAIL = auto()  # with the error of `flight`
-
-
-class Flight:
-    """A window that was launched."""
-
-    __slots__ = ("error", "phase", "window")
-
-    def __init__(self, window: Window) -> None:
-        self.window: Window = window
-        self.phase: Phase = Phase.LAUNCHED
-        self.error: Exception | None = None
-        """What its job, or its connection, has failed with."""
+    FAIL = auto()  # with the error of `window`
 
 
 class ReadingState(Generic[T]):
     """The windows and the demand of one subscription."""
 
-    __slots__ = ("_batch_sizes", "_current", "_in_flight", "_is_ordered", "_largest", "_windows",
-                 "delivery", "flight", "is_prepared")  # fmt: skip
+    __slots__ = ("_current", "_in_flight", "_is_ordered", "_is_planned", "_windows", "delivery",
+                 "is_prepared", "window")  # fmt: skip
 
     def __init__(self, *, largest: int, batch_sizes: BatchSizes, is_ordered: bool) -> None:
-        self._largest = largest
-        self._batch_sizes = batch_sizes
         self._is_ordered = is_ordered
-        self._windows: PartitionWindows | None = None  # None until Spark has planned the query
-        self._in_flight: list[Flight] = []  # launched, and not taken for reading
-        self._current: Flight | None = None  # is read or confirmed, or has failed
-        self.flight: Flight
+        self._is_planned = False
+        self._windows = PartitionWindows(0, largest, batch_sizes)
+        self._in_flight: list[Window] = []  # launched, and not taken for reading
+        self._current: Window | None = None  # is read or confirmed, or has failed
+        self.window: Window
         """The window that the last action is about; set by the actions that name it."""
         self.is_prepared: bool = False
         """Whether jobs can be run, once there is a plan."""
@@ -80,23 +196,21 @@ class ReadingState(Generic[T]):
     # -- events -----------------------------------------------------------------------------------
     def on_planned(self, partitions: int) -> None:
         """Spark has planned the query."""
-        self._windows = PartitionWindows(
-            partitions, largest=self._largest, batch_sizes=self._batch_sizes
-        )
+        self._windows.partitions, self._is_planned = partitions, True
 
-    def on_served(self, flight: Flight) -> None:
-        """The job of *flight* is done, and its rows can be read."""
-        flight.phase = Phase.READABLE
+    def on_served(self, window: Window) -> None:
+        """The job of *window* is done, and its rows can be read."""
+        window.phase = Phase.READABLE
 
-    def on_failed(self, flight: Flight, error: Exception) -> None:
-        """The job of *flight* has failed."""
-        flight.phase, flight.error = Phase.FAILED, error
+    def on_failed(self, window: Window, error: Exception) -> None:
+        """The job of *window* has failed."""
+        window.phase, window.error = Phase.FAILED, error
 
-    def on_end(self, flight: Flight, error: Exception | None = None) -> None:
-        """The connection of *flight* has ended, or broken with *error*."""
-        flight.phase, flight.error = Phase.ENDED, error
-        if error is None and self._windows is not None:
-            self._windows.finish(flight.window)
+    def on_end(self, window: Window, error: Exception | None = None) -> None:
+        """The connection of *window* has ended, or broken with *error*."""
+        window.phase, window.error = Phase.ENDED, error
+        if error is None:
+            self._windows.finish(window)
 
     def on_confirmed(self) -> None:
         """Spark has sent all rows of the window that was read."""
@@ -110,45 +224,45 @@ class ReadingState(Generic[T]):
     # -- the decision -----------------------------------------------------------------------------
     def next_action(self) -> Action:
         """Return what to do now, given all that has happened."""
-        windows, delivery = self._windows, self.delivery
-        if windows is None or not self.is_prepared or not delivery.is_processed:
+        delivery = self.delivery
+        if not self._is_planned or not self.is_prepared or not delivery.is_processed:
             return Action.WAIT
         current = self._current
         if current is not None and current.phase is Phase.ENDED:
             # Before the next launch, which waits for the same threads.
-            self.flight, current.phase = current, Phase.CONFIRMING
+            self.window, current.phase = current, Phase.CONFIRMING
             return Action.CONFIRM
-        if self._launch(windows):
+        if self._launch():
             return Action.LAUNCH
         if delivery.remaining:
             return Action.PUSH if delivery.demand else Action.WAIT
         if current is None:
-            current = self._current = self._next_flight()
+            current = self._current = self._next_window()
             if current is None:
-                is_complete = windows.is_exhausted and not self._in_flight
+                is_complete = self._windows.is_exhausted and not self._in_flight
                 return Action.COMPLETE if is_complete else Action.WAIT
-        self.flight = current
+        self.window = current
         if current.phase is Phase.READABLE:
             return Action.READ
         return Action.FAIL if current.phase is Phase.FAILED else Action.WAIT
 
-    def _launch(self, windows: PartitionWindows) -> bool:
+    def _launch(self) -> bool:
         """Launch a window if demand reaches beyond those in flight."""
         demand, current = self.delivery.demand, self._current
         if current is not None and current.error is not None:
             return False  # the flow is about to fail
         outstanding = inf if demand.unbounded else demand.outstanding - self.delivery.remaining
-        if outstanding <= 0 or (window := windows.launch(outstanding, AHEAD)) is None:
+        if outstanding <= 0 or (window := self._windows.launch(outstanding, AHEAD)) is None:
             return False
-        self.flight = Flight(window)
-        self._in_flight.append(self.flight)
+        self.window = window
+        self._in_flight.append(window)
         return True
 
-    def _next_flight(self) -> Flight | None:
+    def _next_window(self) -> Window | None:
         """Take the window to read next, if its job has ended."""
         candidates = self._in_flight[:1] if self._is_ordered else self._in_flight
-        for flight in candidates:
-            if flight.phase is not Phase.LAUNCHED:
-                self._in_flight.remove(flight)
-                return flight
+        for window in candidates:
+            if window.phase is not Phase.LAUNCHED:
+                self._in_flight.remove(window)
+                return window
         return None

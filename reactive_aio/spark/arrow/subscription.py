@@ -8,7 +8,7 @@ they block nothing: the tasks of the job have ended, and a thread of its own ser
 
 from functools import partial
 from time import perf_counter
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 from weakref import finalize
 
 from ..._core.flow_subscription import FlowSubscription
@@ -16,9 +16,9 @@ from ..._core.loop import LoopHandle
 from ...stage import Downstream
 from ..call_threads import CallThreads
 from ..progress import ProgressMeter
-from .decoder import Decode
+from ..rows import Decode
 from .jvm_socket import END, FrameReader
-from .reading_state import AHEAD, Action, Flight, ReadingState
+from .reading_state import AHEAD, Action, ReadingState, Window
 from .window_jobs import WindowJobs
 
 __all__ = ("ArrowSubscription",)
@@ -55,7 +55,7 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         self._threads = CallThreads(
             self._loop_handle, "from_dataframe", size=1 + AHEAD, interrupt=jobs.cancel
         )
-        self._readers: dict[Flight, FrameReader] = {}  # whose connections are open
+        self._readers: dict[Window, FrameReader] = {}  # whose connections are open
         self._watched: FrameReader | None = None
         self._is_started = False
         self._is_advancing = False
@@ -105,26 +105,26 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
             self._advance()
 
     def _on_served(
-        self, flight: Flight, reader: FrameReader | None, error: Exception | None
+        self, window: Window, reader: FrameReader | None, error: Exception | None
     ) -> None:
         if self._downstream is None:
             if reader is not None:
                 reader.close()
             return
         if reader is not None:
-            self._readers[flight] = reader
-            self._state.on_served(flight)
-            self._meter.add("computed", flight.window.partitions)
+            self._readers[window] = reader
+            self._state.on_served(window)
+            self._meter.add("computed", window.partitions)
         elif error is not None:
-            self._state.on_failed(flight, error)
+            self._state.on_failed(window, error)
         self._advance()
 
-    def _on_confirmed(self, flight: Flight, _: None, error: Exception | None) -> None:
+    def _on_confirmed(self, window: Window, _: None, error: Exception | None) -> None:
         if error is not None:
             self._end(error)
         elif self._downstream is not None:
             self._state.on_confirmed()
-            self._meter.add("done", flight.window.partitions)
+            self._meter.add("done", window.partitions)
             self._advance()
 
     # -- carrying out the decisions ---------------------------------------------------------------
@@ -163,34 +163,29 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
             case Action.PUSH:
                 state.delivery.push(downstream)
             case Action.READ:
-                return self._read(state.flight)
+                return self._read(state.window)
             case Action.LAUNCH:
-                self._launch(state.flight)
+                window = state.window
+                run = partial(self._jobs.run, window.start, window.stop, window.batch)
+                self._threads.call(run, partial(self._on_served, window))
+                self._meter.add("launched", window.partitions)
             case Action.CONFIRM:
-                self._confirm(state.flight)
+                window = state.window
+                confirm = partial(self._jobs.confirm, window.start, window.error)
+                self._threads.call(confirm, partial(self._on_confirmed, window))
             case Action.COMPLETE:
                 self._end(None)
             case Action.FAIL:
-                self._end(state.flight.error)
+                self._end(state.window.error)
             case Action.WAIT:
                 if self._watched is not None:
-                    self._unwatch()
+                    self._watch(None)
                 return False
         return True
 
-    def _launch(self, flight: Flight) -> None:
-        window = flight.window
-        run = partial(self._jobs.run, window.start, window.stop, window.batch)
-        self._threads.call(run, partial(self._on_served, flight))
-        self._meter.add("launched", window.partitions)
-
-    def _confirm(self, flight: Flight) -> None:
-        confirm = partial(self._jobs.confirm, flight.window.start, flight.error)
-        self._threads.call(confirm, partial(self._on_confirmed, flight))
-
-    def _read(self, flight: Flight) -> bool:
+    def _read(self, window: Window) -> bool:
         """Read a record batch, or, without demand, only whether another one follows."""
-        reader = self._readers[flight]
+        reader = self._readers[window]
         has_demand = bool(self._state.delivery.demand)
         try:
             frame = reader.read(body=has_demand)
@@ -198,30 +193,27 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
                 self._watch(reader if has_demand or reader.is_between_frames else None)
                 return False
             if frame is END:
-                self._end_window(flight, reader)
+                self._end_window(window, reader)
             else:
-                self._take(flight, frame)
+                elements, count = self._decode(frame)
+                window.elements += count
+                window.bytes += len(frame)
+                self._state.delivery.put(elements, count)
+                self._meter.add("bytes", len(frame))
         except (OSError, EOFError) as error:
-            self._end_window(flight, reader, error)
+            self._end_window(window, reader, error)
         except Exception as error:
             self._end(error)
         return True
 
-    def _take(self, flight: Flight, frame: Any) -> None:
-        elements, count = self._decode(frame)
-        flight.window.elements += count
-        flight.window.bytes += len(frame)
-        self._state.delivery.put(elements, count)
-        self._meter.add("bytes", len(frame))
-
     def _end_window(
-        self, flight: Flight, reader: FrameReader, error: Exception | None = None
+        self, window: Window, reader: FrameReader, error: Exception | None = None
     ) -> None:
         """The connection has ended; Spark is asked next whether that was the end of the rows."""
-        self._unwatch()
-        del self._readers[flight]
+        self._watch(None)
+        del self._readers[window]
         reader.close()
-        self._state.on_end(flight, error)
+        self._state.on_end(window, error)
 
     def _end(self, error: Exception | None) -> None:
         downstream, self._downstream = self._downstream, None
@@ -243,19 +235,16 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
             if reader is not None:
                 self._loop_handle.add_reader(reader.connection, self._advance)
 
-    def _unwatch(self) -> None:
-        self._watch(None)
-
     def _close(self) -> None:
         """Close every connection, drop what was read, and let the jobs and the threads end."""
-        self._unwatch()
+        self._watch(None)
         self._jobs.is_cancelled = True
         self._state.close()
         self._threads.interrupt()  # after an error too, other windows may be in flight
         self._finalizer()
 
 
-def _release(readers: dict[Flight, FrameReader], jobs: WindowJobs, threads: CallThreads) -> None:
+def _release(readers: dict[Window, FrameReader], jobs: WindowJobs, threads: CallThreads) -> None:
     """Release what a subscription holds that was dropped without a signal, or whose loop closed.
 
     Safe inside the garbage collector: it starts no thread and does not touch the loop.

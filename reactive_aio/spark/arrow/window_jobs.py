@@ -2,13 +2,15 @@
 
 from contextlib import suppress
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from .._internals import JobRunner, arrow_batches, java_dataset, release
+from .._internals import arrow_batches, java_dataset, job_runner, release
 from ..errors import explained
-from ..observations import Observations
 from ..tagged_jobs import TaggedJobs
 from .jvm_socket import FrameReader, connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ("WindowJobs",)
 
@@ -20,8 +22,8 @@ class WindowJobs:
         self._jobs = jobs
         self._rows = rows  # of a record batch of the first window
         self._dataset: Any = None
-        self._observations: Observations | None = None
-        self._runner: JobRunner | None = None
+        self._publish: Callable[[Any], object] | None = None  # the query's observations, if any
+        self._run_job: Callable[[Any, range], tuple[Any, Any, Any]] | None = None
         self._rdds: list[Any] = []
         self._servers: dict[int, Any] = {}  # by the first partition of their window
         self.is_cancelled: bool = False
@@ -32,9 +34,8 @@ class WindowJobs:
         self._jobs.run(self._prepare, owns_thread=True)
 
     def _prepare(self) -> None:
-        dataset = java_dataset(self._jobs.df)
-        self._observations = Observations.of(dataset, self._jobs.context)
-        self._runner = JobRunner(self._jobs.context)
+        self._publish = self._jobs.observe(java_dataset(self._jobs.df))
+        self._run_job = job_runner(self._jobs.context)
 
     def plan(self) -> int:
         """Plan the query, and run its shuffles; return the number of partitions."""
@@ -55,7 +56,7 @@ class WindowJobs:
         windows, since Spark collects its figures for each RDD.
         """
         with suppress(IndexError):  # the RDD that was made for the plan
-            return self._rdds[0] if self._observations is not None else self._rdds.pop()
+            return self._rdds.pop() if self._publish is None else self._rdds[0]
         return arrow_batches(self._jobs.context, self._dataset, rows)
 
     def run(self, start: int, stop: int, rows: int) -> FrameReader:
@@ -68,8 +69,8 @@ class WindowJobs:
 
     def _run(self, start: int, stop: int, rows: int) -> FrameReader:
         self._require_active()
-        assert self._runner is not None
-        address, secret, server = self._runner.run(self._rdd(rows), range(start, stop))
+        assert self._run_job is not None
+        address, secret, server = self._run_job(self._rdd(rows), range(start, stop))
         self._servers[start] = server
         return connect(address, secret)
 
@@ -82,7 +83,7 @@ class WindowJobs:
         with explained(self._jobs.df):
             server = self._servers.pop(start)
             try:
-                JobRunner.require_all_sent(server)
+                server.getResult()
             finally:
                 release(self._jobs.context, server)  # which holds the rows
             if error is not None:
@@ -93,13 +94,14 @@ class WindowJobs:
 
         Before that the observations are published: no more rows will be computed.
         """
-        if self._observations is not None and self._dataset is not None:
-            self._observations.publish(self._dataset)
+        if self._publish is not None and self._dataset is not None:
+            with suppress(Exception):  # a lost session, which the flow reports
+                self._publish(self._dataset)
         handles = (*self._servers.values(), *self._rdds, self._dataset)
         release(self._jobs.context, *filter(None, handles))
         self._servers.clear()
         self._rdds.clear()
-        self._dataset = self._observations = self._runner = None
+        self._dataset = self._publish = self._run_job = None
 
     def cancel(self) -> None:
         """Cancel the jobs that run now."""

@@ -13,11 +13,10 @@ import anyio
 
 from ...errors import AlreadySubscribed, ReactiveError
 from ...stage import Downstream, FlowSubscription, from_push, require_int
-from ..arrow.decoder import row_converter
 from ..delivery import Delivery
 from ..errors import explained, require_option, require_pyspark
-from ..rows import ROW_KINDS, RowKind
-from ..spark_calls import SparkCalls
+from ..rows import ROW_KINDS, RowKind, row_converter
+from ..tagged_jobs import SparkCalls
 from .listener import Connection, ServedAddress, listen
 from .task_attempts import JobKey, TaskAttempts
 from .wire_protocol import Message, read_batches

@@ -19,7 +19,6 @@ from ...errors import ReactiveError
 from ...stage import Downstream, Duration, FlowSubscription, LoopHandle, require_int, to_seconds
 from .._internals import is_context_stopped
 from ..call_threads import CallThreads
-from ..column_values import unreadable_column
 from ..dataframe import from_dataframe
 from ..delivery import Delivery
 from ..errors import (
@@ -31,14 +30,14 @@ from ..errors import (
     require_unique_names,
 )
 from ..read_mode import READ_MODES, ReadMode
-from ..rows import ROW_KINDS, RowKind
+from ..rows import ROW_KINDS, RowKind, unreadable_column
 from ..tagged_jobs import InheritProperties, inherit_properties
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from ..spark_flow import SparkFlow
+    from ..dataframe import SparkFlow
 
 __all__ = (
     "MicroBatch", "OutputMode", "QueryPlan", "StreamStopped", "StreamSubscription", "Trigger",

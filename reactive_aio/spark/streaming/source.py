@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from ..._core.compiler.chain import Chain
 from ...flow import Flow
 from ...stage import Downstream, InnerSubscriber, SequentialCoordinator, from_push
-from ..arrow.decoder import batch_sizes
 from ..read_mode import ReadMode
-from ..rows import RowKind
+from ..rows import RowKind, batch_sizes
 from .query import MicroBatch, OutputMode, QueryPlan, StreamSubscription, Trigger
 
 if TYPE_CHECKING:
