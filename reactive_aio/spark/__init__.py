@@ -3,7 +3,6 @@
 Importing this package imports neither PySpark nor a JVM; that happens when something is used.
 """
 
-from .class_data_sharing import ArchiveUnavailable, archive_classes
 from .dataframe import SparkFlow, from_dataframe
 from .datasource import register
 from .datasource.flow_server import ServedFlow, serve_flow
@@ -13,7 +12,7 @@ from .java import Java, JavaNotFound, ensure_java, find_java
 from .progress import Progress
 from .progress_bar import ProgressBar
 from .read_mode import ModeUnavailable
-from .session import activate, local_session
+from .session import ArchiveUnavailable, activate, archive_classes, local_session
 from .streaming.query import MicroBatch, StreamStopped
 from .streaming.source import StreamFlow, from_micro_batches, from_stream
 from .terminals import WriteResult, append_table, to_dataframe, write_parquet

@@ -294,15 +294,10 @@ def typed_error(error: Any) -> "PySparkException":
     from pyspark.errors import UnknownException
     from pyspark.errors.exceptions.captured import convert_exception
 
-    top = convert_exception(error.java_exception)
-    typed = (each for each in _causes(top) if not isinstance(each, UnknownException))
-    return plain_error(next(typed, top))
-
-
-def _causes(error: Any) -> "Iterator[PySparkException]":
-    while error is not None:
-        yield error
-        error = getattr(error, "_cause", None)
+    top = typed = convert_exception(error.java_exception)
+    while isinstance(typed, UnknownException):
+        typed = getattr(typed, "_cause", None)
+    return plain_error(top if typed is None else typed)
 
 
 def plain_error(error: "PySparkException") -> "PySparkException":

@@ -19,7 +19,7 @@ from .arrow.reading_state import ReadingState
 from .arrow.subscription import ArrowSubscription
 from .arrow.window_jobs import WindowJobs
 from .connect import ConnectSession, from_connect
-from .errors import explained, is_connect, require_dataframe, require_option, require_unique_names
+from .errors import explained, is_connect, require_dataframe, require_option
 from .local_iterator import from_local_iterator
 from .progress import NO_PROGRESS, OnProgress, ProgressMeter, open_metered, require_on_progress
 from .read_mode import READ_MODES, ChosenMode, ReadMode, choose_mode
@@ -61,7 +61,6 @@ class _Source:
 
     def over(self, df: "DataFrame") -> "_Source":
         """Return the same for another DataFrame, whose columns may allow another mode."""
-        require_unique_names(df.schema, self.kind)
         return replace(self, df=df, chosen=choose_mode(df, self.mode, self.kind))
 
     def chain(self) -> Chain:
@@ -297,7 +296,6 @@ def from_dataframe(
     require_int(FUNCTION, "window", window, least=1)
     if batch is not None:
         require_int(FUNCTION, "batch", batch, least=1)
-    require_unique_names(df.schema, rows)
     on_progress = require_on_progress(progress)
     chosen = choose_mode(df, mode, rows)
     connect = ConnectSession.of(df) if is_connect(df) else None

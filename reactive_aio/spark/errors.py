@@ -1,8 +1,8 @@
 """Errors of Spark, translated into exceptions that a caller can act on.
 
 At run time PySpark raises one type for everything: ``Py4JJavaError``, "An error occurred while
-calling o57.getResult". What happened is in the chain of causes of the Java exception; `explain`
-finds it and returns PySpark's own, public exception for it.
+calling o57.getResult". What happened is in the chain of causes of the Java exception; `explained`
+finds it and raises PySpark's own, public exception for it.
 """
 
 from collections.abc import Generator
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = (
     "SparkSessionLost",
     "UnsupportedDataFrame",
-    "explain",
     "explained",
     "is_connect",
     "require_dataframe",
@@ -118,18 +117,14 @@ def explained(df: "DataFrame") -> Generator[None, None, None]:
     try:
         yield
     except Exception as error:
-        reason = explain(error, df)
+        reason = _explain_connect(error, df) if is_connect(df) else _explain_classic(error, df)
         if reason is error:
             raise
         raise reason from error
 
 
-def explain(error: Exception, df: "DataFrame") -> Exception:
-    """Return the exception that explains *error*, or *error* itself if it is clear already."""
-    return _explain_connect(error, df) if is_connect(df) else _explain_classic(error, df)
-
-
 def _explain_classic(error: Exception, df: "DataFrame") -> Exception:
+    """Return the exception that explains *error*, or *error* itself if it is clear already."""
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -150,23 +145,19 @@ def _explain_classic(error: Exception, df: "DataFrame") -> Exception:
 def _loss_of_session(df: "DataFrame", wait: float) -> str | None:
     """Return how the session was lost, or None if it is alive."""
     process = gateway_process()
-    if process is not None and _has_exited(process, wait):
-        return (
-            f"The JVM of the Spark session has died (process {process.pid}, exit status "
-            f"{process.returncode}); it may have been killed, or have run out of memory: see "
-            "the log, and spark.driver.memory."
-        )
+    if process is not None:
+        with suppress(TimeoutExpired):  # its sockets close a little earlier than it exits
+            process.wait(timeout=wait)
+        if process.poll() is not None:
+            return (
+                f"The JVM of the Spark session has died (process {process.pid}, exit status "
+                f"{process.returncode}); it may have been killed, or have run out of memory: see "
+                "the log, and spark.driver.memory."
+            )
     with suppress(Exception):  # the JVM does not answer; the error at hand says more
         if is_context_stopped(df.sparkSession.sparkContext):
             return _STOPPED
     return None
-
-
-def _has_exited(process: Any, wait: float) -> bool:
-    """Whether *process* has exited; its sockets close a little earlier, so wait for it."""
-    with suppress(TimeoutExpired):
-        process.wait(timeout=wait)
-    return process.poll() is not None
 
 
 # -- Spark Connect: PySpark's errors are typed already --------------------------------------------
@@ -184,8 +175,11 @@ def _explain_connect(error: Exception, df: "DataFrame") -> Exception:
     status = getattr(getattr(error, "getGrpcStatusCode", lambda: None)(), "name", "")
     if condition in _CANCELED and status != "UNAVAILABLE":
         # A server that stops a session cancels its operations first, and then forgets it.
-        delays = _WHILE_IT_STOPS if condition else (0.0,)
-        condition = _wait_for_loss(session, delays) or condition
+        for delay in _WHILE_IT_STOPS if condition else (0.0,):
+            sleep(delay)
+            if loss := _loss_of_connect_session(session):
+                condition = loss
+                break
     if session.is_stopped or condition == _CHANNEL_CLOSED:
         return SparkSessionLost(f"{_STOPPED} {_REMEDY}")
     text = str(error).partition("\n\nJVM stacktrace")[0]
@@ -200,15 +194,6 @@ def _explain_connect(error: Exception, df: "DataFrame") -> Exception:
 
 def _condition(error: Exception) -> str:
     return getattr(error, "getCondition", lambda: None)() or ""
-
-
-def _wait_for_loss(session: Any, delays: tuple[float, ...]) -> str:
-    """Ask for the session after each of *delays*; return how it was lost, or an empty string."""
-    for delay in delays:
-        sleep(delay)
-        if loss := _loss_of_connect_session(session):
-            return loss
-    return ""
 
 
 def _loss_of_connect_session(session: Any) -> str:

@@ -126,13 +126,9 @@ def _probe(program: Path) -> tuple[int, Path]:
     if probe.returncode != 0:
         first = (probe.stderr or probe.stdout).strip().partition("\n")[0]
         raise _Unusable(f"fails: {first or f'exit status {probe.returncode}'}")
-    return parse_version(probe.stderr), Path(_setting("java.home", probe.stderr))
-
-
-def parse_version(output: str) -> int:
-    """Return the major version from *output* of ``java -XshowSettings:properties -version``."""
-    version = _setting("java.specification.version", output)
-    return int(version.removeprefix("1."))  # up to 8 it was called 1.8
+    version = _setting("java.specification.version", probe.stderr)
+    home = Path(_setting("java.home", probe.stderr))
+    return int(version.removeprefix("1.")), home  # up to 8 it was called 1.8
 
 
 def _setting(name: str, output: str) -> str:

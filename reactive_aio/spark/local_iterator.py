@@ -91,24 +91,19 @@ def close_local_iterator(rows: Iterator[Any]) -> None:
     """Close *rows*, quickly even inside a partition. Never raises."""
     with suppress(Exception):
         reader = LocalIteratorReader(rows)
-        if reader.is_inside_partition:
-            _drop_partition(reader)
+        if reader.is_inside_partition:  # drop the rest and end the conversation
+            try:
+                reader.connection.settimeout(DRAIN_TIMEOUT)
+                _skip_frames(reader.file, deadline=monotonic() + DRAIN_TIMEOUT)
+                reader.file.write(_STOP)
+                reader.file.flush()
+            except (OSError, EOFError):
+                with suppress(OSError):  # cut the connection
+                    reader.connection.shutdown(socket.SHUT_RDWR)
             reader.set_done()
     with suppress(Exception):
         if isgenerator(rows):
             rows.close()
-
-
-def _drop_partition(reader: LocalIteratorReader) -> None:
-    """Drop the rest of the partition and end the conversation, or cut the connection."""
-    try:
-        reader.connection.settimeout(DRAIN_TIMEOUT)
-        _skip_frames(reader.file, deadline=monotonic() + DRAIN_TIMEOUT)
-        reader.file.write(_STOP)
-        reader.file.flush()
-    except (OSError, EOFError):
-        with suppress(OSError):
-            reader.connection.shutdown(socket.SHUT_RDWR)
 
 
 def _skip_frames(file: BinaryIO, deadline: float) -> None:

