@@ -9,8 +9,7 @@ from .datasource.flow_server import ServedFlow, serve_flow
 from .datasource.write_server import ServedWrites, WriteFailed, serve_writes
 from .errors import SparkSessionLost, UnsupportedDataFrame
 from .java import Java, JavaNotFound, ensure_java, find_java
-from .progress import Progress
-from .progress_bar import ProgressBar
+from .progress import Progress, ProgressBar
 from .read_mode import ModeUnavailable
 from .session import ArchiveUnavailable, activate, archive_classes, local_session
 from .streaming.query import MicroBatch, StreamStopped

@@ -294,10 +294,11 @@ def typed_error(error: Any) -> "PySparkException":
     from pyspark.errors import UnknownException
     from pyspark.errors.exceptions.captured import convert_exception
 
-    top = typed = convert_exception(error.java_exception)
+    top = convert_exception(error.java_exception)
+    typed: Any = top
     while isinstance(typed, UnknownException):
         typed = getattr(typed, "_cause", None)
-    return plain_error(top if typed is None else typed)
+    return plain_error(typed or top)
 
 
 def plain_error(error: "PySparkException") -> "PySparkException":

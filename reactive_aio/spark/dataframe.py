@@ -16,8 +16,7 @@ from ..flow import Flow
 from ..stage import Downstream, InlineStage, from_push
 from ._internals import limit_partitions
 from .arrow.reading_state import ReadingState
-from .arrow.subscription import ArrowSubscription
-from .arrow.window_jobs import WindowJobs
+from .arrow.subscription import ArrowSubscription, WindowJobs
 from .connect import ConnectSession, from_connect
 from .errors import explained, is_connect, require_dataframe, require_option
 from .local_iterator import from_local_iterator

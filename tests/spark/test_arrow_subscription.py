@@ -15,7 +15,7 @@ import pytest
 from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio.spark import SparkSessionLost, from_dataframe
 from reactive_aio.spark.arrow.jvm_socket import FrameReader
-from reactive_aio.spark.arrow.window_jobs import WindowJobs
+from reactive_aio.spark.arrow.subscription import WindowJobs
 from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
 
 from .conftest import Trace, TracedFlow, flow_threads, wait_for_elements, wait_until

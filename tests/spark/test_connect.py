@@ -506,9 +506,11 @@ def test_a_server_may_cancel_operations_before_it_forgets_the_session(
         return next(answers)
 
     monkeypatch.setattr(spark_errors, "_loss_of_connect_session", lost)
-    error = spark_errors.explain(Cancelled("cancelled"), another.range(3))
-    assert isinstance(error, SparkSessionLost)
-    assert "has been stopped" in str(error)
+    with (
+        pytest.raises(SparkSessionLost, match="has been stopped"),
+        spark_errors.explained(another.range(3)),
+    ):
+        raise Cancelled("cancelled")
 
 
 @pytest.mark.parametrize(
@@ -521,6 +523,8 @@ def test_every_message_of_grpc_about_a_closed_channel_is_understood(
         raise ValueError(words)
 
     monkeypatch.setattr(type(another), "conf", property(closed))
-    error = spark_errors.explain(ValueError(words), another.range(3))
-    assert isinstance(error, SparkSessionLost)
-    assert "has been stopped" in str(error)
+    with (
+        pytest.raises(SparkSessionLost, match="has been stopped"),
+        spark_errors.explained(another.range(3)),
+    ):
+        raise ValueError(words)

@@ -8,7 +8,7 @@ import pytest
 
 from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio.spark import UnsupportedDataFrame, from_dataframe
-from reactive_aio.spark.arrow.window_jobs import WindowJobs
+from reactive_aio.spark.arrow.subscription import WindowJobs
 from reactive_aio.testing.probes import SubscriberProbe
 
 from .conftest import wait_for_elements, wait_until

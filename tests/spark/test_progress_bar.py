@@ -10,7 +10,7 @@ from rich.console import Console
 
 from reactive_aio.errors import MissingExtra
 from reactive_aio.spark import Progress, ProgressBar, from_dataframe
-from reactive_aio.spark.progress_bar import LINE_EVERY, format_bytes, summary
+from reactive_aio.spark.progress import LINE_EVERY, format_bytes, summary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

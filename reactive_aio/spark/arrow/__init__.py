@@ -1,6 +1,5 @@
 """Mode ``"arrow"``: windows of partitions, computed as jobs and read as Arrow record batches.
 
-`subscription` drives one subscription by the decisions of `reading_state`; `partition_windows`
-decides which partitions the next job computes, `window_jobs` makes the blocking calls,
-`jvm_socket` reads what the JVM sends, and `decoder` makes elements of it.
+`subscription` drives one subscription, and its jobs, by the decisions of `reading_state`, and
+`jvm_socket` reads what the JVM sends.
 """

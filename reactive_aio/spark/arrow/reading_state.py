@@ -111,7 +111,8 @@ class PartitionWindows:
         if uncovered <= 0:
             return None
         stop = min(self.partitions, self._next + self._size(uncovered))
-        if self._in_flight and self._expected_bytes(stop - self._next) > (1 + ahead) * MEMORY_LIMIT:
+        waiting = stop - self._next + sum(other.partitions for other in self._in_flight)
+        if self._in_flight and waiting * self._bytes_per_partition > (1 + ahead) * MEMORY_LIMIT:
             return None
         window = Window(self._next, stop, self._batch())
         self._next = stop
@@ -136,11 +137,6 @@ class PartitionWindows:
         return sum(
             max(0.0, window.partitions * each - window.elements) for window in self._in_flight
         )
-
-    def _expected_bytes(self, partitions: int) -> float:
-        """Estimate how many bytes may wait in the JVM with *partitions* more in flight."""
-        in_flight = sum(window.partitions for window in self._in_flight)
-        return self._bytes_per_partition * (partitions + in_flight)
 
     def _batch(self) -> int:
         """Return the number of rows of a record batch of the next window."""

@@ -1,28 +1,32 @@
 """The subscription of mode ``"arrow"``: it carries out the decisions of `reading_state`.
 
-Threads only make blocking calls (a job, its confirmation); the rows themselves are read on the
-loop, when there is demand for a row that has not been read yet and everything handed over has been
-processed. Otherwise the socket is left alone, and the rows of a finished job wait in the JVM, where
-they block nothing: the tasks of the job have ended, and a thread of its own serves the rows.
+Threads only make the blocking calls of `WindowJobs` (a job, its confirmation); the rows themselves
+are read on the loop, when there is demand for a row that has not been read yet and everything
+handed over has been processed. Otherwise the socket is left alone, and the rows of a finished job
+wait in the JVM, where they block nothing: the tasks of the job have ended, and a thread of its own
+serves the rows.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from time import perf_counter
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 from weakref import finalize
 
 from ..._core.flow_subscription import FlowSubscription
 from ..._core.loop import LoopHandle
 from ...stage import Downstream
+from .._internals import arrow_batches, java_dataset, job_runner, release
 from ..call_threads import CallThreads
+from ..errors import explained
 from ..progress import ProgressMeter
 from ..rows import Decode
-from .jvm_socket import END, FrameReader
+from ..tagged_jobs import TaggedJobs
+from .jvm_socket import END, FrameReader, connect
 from .reading_state import AHEAD, Action, ReadingState, Window
-from .window_jobs import WindowJobs
 
-__all__ = ("ArrowSubscription",)
+__all__ = ("ArrowSubscription", "WindowJobs")
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -30,6 +34,103 @@ R = TypeVar("R")
 _TIME_SLICE: Final = 0.0005
 """Seconds of work before other callbacks run. Less than a drain may take: rows are seldom the only
 work on their loop."""
+
+
+class WindowJobs:
+    """The jobs of one subscription. Its methods block, and are called on its threads."""
+
+    def __init__(self, jobs: TaggedJobs, rows: int) -> None:
+        self._jobs = jobs
+        self._rows = rows  # of a record batch of the first window
+        self._dataset: Any = None
+        self._publish: Callable[[Any], object] | None = None  # the query's observations, if any
+        self._run_job: Callable[[Any, range], tuple[Any, Any, Any]] | None = None
+        self._rdds: list[Any] = []
+        self._servers: dict[int, Any] = {}  # by the first partition of their window
+        self.is_cancelled: bool = False
+        """Set on the loop: no further job is started."""
+
+    def prepare(self) -> None:
+        """Look up what does not depend on the plan, on another thread than `plan`."""
+        self._jobs.run(self._prepare, owns_thread=True)
+
+    def _prepare(self) -> None:
+        self._publish = self._jobs.observe(java_dataset(self._jobs.df))
+        self._run_job = job_runner(self._jobs.context)
+
+    def plan(self) -> int:
+        """Plan the query, and run its shuffles; return the number of partitions."""
+        return self._jobs.run(self._plan, owns_thread=True)
+
+    def _plan(self) -> int:
+        self._require_active()
+        self._dataset = java_dataset(self._jobs.plan())
+        self._rdds.append(self._rdd(self._rows))
+        return cast("int", self._rdds[0].getNumPartitions())
+
+    def _rdd(self, rows: int) -> Any:
+        """Return a new RDD of record batches over the plan of this subscription.
+
+        When a job fails, Spark fails all other jobs over the same RDD: those of the windows
+        before would lose their valid rows. So each window has an RDD of its own; an RDD costs a
+        millisecond, and they share the shuffles. A query with an observation has one RDD for all
+        windows, since Spark collects its figures for each RDD.
+        """
+        with suppress(IndexError):  # the RDD that was made for the plan
+            return self._rdds.pop() if self._publish is None else self._rdds[0]
+        return arrow_batches(self._jobs.context, self._dataset, rows)
+
+    def run(self, start: int, stop: int, rows: int) -> FrameReader:
+        """Compute partitions as one job; return the connection that serves their rows.
+
+        `plan` and `prepare` have returned before. A record batch has up to *rows* rows. The
+        connection is made at once, even if its rows are read later: the JVM waits 15 seconds.
+        """
+        return self._jobs.run(partial(self._run, start, stop, rows), owns_thread=True)
+
+    def _run(self, start: int, stop: int, rows: int) -> FrameReader:
+        self._require_active()
+        assert self._run_job is not None
+        address, secret, server = self._run_job(self._rdd(rows), range(start, stop))
+        self._servers[start] = server
+        return connect(address, secret)
+
+    def confirm(self, start: int, error: Exception | None = None) -> None:
+        """Ask Spark whether it sent all rows of the window that begins at *start*.
+
+        The end of the connection alone does not prove it: it looks the same when the JVM has
+        died. With an *error* of the connection, raise Spark's reason for it, or else the error.
+        """
+        with explained(self._jobs.df):
+            server = self._servers.pop(start)
+            try:
+                server.getResult()
+            finally:
+                release(self._jobs.context, server)  # which holds the rows
+            if error is not None:
+                raise error
+
+    def close(self) -> None:
+        """Release what is held in the JVM; all other calls have returned. Calls the JVM.
+
+        Before that the observations are published: no more rows will be computed.
+        """
+        if self._publish is not None and self._dataset is not None:
+            with suppress(Exception):  # a lost session, which the flow reports
+                self._publish(self._dataset)
+        handles = (*self._servers.values(), *self._rdds, self._dataset)
+        release(self._jobs.context, *filter(None, handles))
+        self._servers.clear()
+        self._rdds.clear()
+        self._dataset = self._publish = self._run_job = None
+
+    def cancel(self) -> None:
+        """Cancel the jobs that run now."""
+        self._jobs.cancel()
+
+    def _require_active(self) -> None:
+        if self.is_cancelled:
+            raise RuntimeError("the subscription has been cancelled")
 
 
 class ArrowSubscription(FlowSubscription, Generic[T]):
@@ -134,25 +235,18 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         """Act until there is nothing to do. Handing elements over leads to requests, and here."""
         if self._is_advancing:
             return
-        self._is_advancing = True
-        is_paused = False
-        try:
-            is_paused = self._act_for_a_slice()
-        finally:
-            self._is_advancing = is_paused  # a paused one is resumed by a callback
-
-    def _act_for_a_slice(self) -> bool:
-        """Act; return whether the time slice was over before there was nothing to do."""
+        self._is_advancing, is_paused = True, False
         slice_end = perf_counter() + _TIME_SLICE
-        while (downstream := self._downstream) is not None:
-            if not self._act(downstream):
-                return False
-            if perf_counter() >= slice_end:
-                # After two turns of the loop: a task that sleeps needs one for its timer and one
-                # for itself.
-                self._loop_handle.call_soon(self._loop_handle.call_later, 0.0, self._resume)
-                return True
-        return False
+        try:
+            while (downstream := self._downstream) is not None and self._act(downstream):
+                if perf_counter() >= slice_end:
+                    # After two turns of the loop: a task that sleeps needs one for its timer and
+                    # one for itself.
+                    self._loop_handle.call_soon(self._loop_handle.call_later, 0.0, self._resume)
+                    is_paused = True
+                    break
+        finally:
+            self._is_advancing = is_paused
 
     def _resume(self) -> None:
         self._is_advancing = False
