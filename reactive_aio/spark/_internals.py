@@ -207,26 +207,25 @@ _PRIMITIVES: Final = {"int": "Integer", "boolean": "Boolean"}
 
 
 def missing_arrow_call(context: "SparkContext") -> str | None:
-    """Name the first JVM method that mode ``"arrow"`` lacks, or return None. Takes 20 ms."""
+    """Name the first JVM method that mode ``"arrow"`` lacks, or return None. Takes 20 ms.
+
+    They are looked up by reflection: Py4J itself would fail only at the call.
+    """
+    untyped: Any = context
     for owner, name, types in _ARROW_CALLS:
         try:
-            _require_method(context, owner, name, types)
+            lang = untyped._jvm.java.lang
+            loader = lang.Thread.currentThread().getContextClassLoader()
+            classes = untyped._gateway.new_array(lang.Class, len(types))
+            for position, each in enumerate(types):
+                primitive = _PRIMITIVES.get(each)
+                found = getattr(lang, primitive).TYPE if primitive else loader.loadClass(each)
+                classes[position] = found
+            loader.loadClass(owner).getMethod(name, classes)
         except Exception:
             short = [each.rpartition(".")[2] for each in (owner, *types)]
             return f"this version of Spark has no {short[0]}.{name}({', '.join(short[1:])})"
     return None
-
-
-def _require_method(context: Any, owner: str, name: str, types: tuple[str, ...]) -> None:
-    """Look a method up by reflection: Py4J itself would fail only at the call."""
-    lang = context._jvm.java.lang
-    loader = lang.Thread.currentThread().getContextClassLoader()
-    classes = context._gateway.new_array(lang.Class, len(types))
-    for position, each in enumerate(types):
-        primitive = _PRIMITIVES.get(each)
-        found = getattr(lang, primitive).TYPE if primitive else loader.loadClass(each)
-        classes[position] = found
-    loader.loadClass(owner).getMethod(name, classes)
 
 
 # -- plans ----------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from functools import partial
 from inspect import isgenerator
 from struct import Struct
 from time import monotonic
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from .._sources.thread import Interruptible, from_interruptible
@@ -129,21 +130,14 @@ def _read_length(file: BinaryIO) -> int:
 def _load_counted(
     meter: ProgressMeter, load_stream: Callable[[Any], Iterator[Any]], file: BinaryIO
 ) -> Iterator[Any]:
-    """Read the rows of one partition, and count it."""
+    """Read the rows of one partition, and count it and its bytes."""
+
+    def read(size: int) -> bytes:
+        content = file.read(size)
+        meter.add_from_thread("bytes", len(content))
+        return content
+
     meter.add_from_thread("launched", 1)
     meter.add_from_thread("computed", 1)
-    yield from load_stream(_CountingFile(file, meter))
+    yield from load_stream(SimpleNamespace(read=read))
     meter.add_from_thread("done", 1)
-
-
-class _CountingFile:
-    """A file that counts the bytes read from it."""
-
-    def __init__(self, file: BinaryIO, meter: ProgressMeter) -> None:
-        self._file = file
-        self._meter = meter
-
-    def read(self, size: int) -> bytes:
-        content = self._file.read(size)
-        self._meter.add_from_thread("bytes", len(content))
-        return content

@@ -216,17 +216,13 @@ class _NoProgress(ProgressMeter):
 NO_PROGRESS: Final = _NoProgress()
 
 
+@dataclass(eq=False, slots=True)
 class _MeteredDownstream:
     """Counts the elements that are handed downstream."""
 
-    __slots__ = ("_downstream", "_has_batches", "_meter")
-
-    def __init__(
-        self, downstream: "Downstream[Any]", meter: ProgressMeter, *, has_batches: bool
-    ) -> None:
-        self._downstream = downstream
-        self._meter = meter
-        self._has_batches = has_batches
+    _downstream: "Downstream[Any]"
+    _meter: ProgressMeter
+    _has_batches: bool
 
     def push(self, elements: list[Any], /) -> None:
         rows = sum(each.num_rows for each in elements) if self._has_batches else len(elements)
@@ -249,14 +245,12 @@ class _MeteredDownstream:
         self._downstream.fail(error)
 
 
+@dataclass(eq=False, slots=True)
 class _MeteredSubscription(FlowSubscription):
     """Counts the requests to a subscription."""
 
-    __slots__ = ("_meter", "_subscription")
-
-    def __init__(self, subscription: FlowSubscription, meter: ProgressMeter) -> None:
-        self._subscription = subscription
-        self._meter = meter
+    _subscription: FlowSubscription
+    _meter: ProgressMeter
 
     def request(self, n: int, /) -> None:
         self._meter.on_request(n)
@@ -268,10 +262,6 @@ class _MeteredSubscription(FlowSubscription):
 
     def processed(self) -> None:
         self._subscription.processed()
-
-    @property
-    def is_clean(self) -> bool:
-        return self._subscription.is_clean
 
     async def aclose(self) -> None:
         await self._subscription.aclose()
@@ -286,7 +276,7 @@ def open_metered(
 ) -> FlowSubscription:
     """Open a source with a meter of its own; *has_batches* if its elements are record batches."""
     meter = ProgressMeter(on_progress, LoopHandle("from_dataframe()"))
-    counting = _MeteredDownstream(downstream, meter, has_batches=has_batches)
+    counting = _MeteredDownstream(downstream, meter, has_batches)
     return _MeteredSubscription(make_source(meter).open(counting), meter)
 
 

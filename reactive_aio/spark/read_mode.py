@@ -25,6 +25,18 @@ _WHY_BEST: Final = {
     "arrow": "Spark, PyArrow and every column allow it",
     "connect": "the session is one of Spark Connect",
 }
+_OTHER_SESSION: Final = {
+    "arrow": (
+        "from_dataframe(mode='arrow') reads what the JVM beside this process has computed, and a "
+        "DataFrame of Spark Connect is computed elsewhere. Use mode='connect', or mode='auto', "
+        "which chooses it automatically."
+    ),
+    "connect": (
+        "from_dataframe(mode='connect') needs a DataFrame of Spark Connect, of a session made with "
+        "SparkSession.builder.remote('sc://…') (pip install 'reactive-aio[connect]'). For this one "
+        "use mode='arrow', or mode='auto', which chooses it automatically."
+    ),
+}
 _log: Final = logging.getLogger("reactive_aio.spark")
 _missing_calls: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
 
@@ -54,38 +66,26 @@ def choose_mode(df: "DataFrame", mode: ReadMode, kind: RowKind) -> ChosenMode:
             "collect() fails on it as well. Cast it to a string or to numbers in the query."
         )
     require_unique_names(df.schema, kind)
-    if mode == "rows":
-        _refuse_batches(kind, "mode='rows' was requested")
-        return ChosenMode("rows", "requested")
     best: Final = "connect" if is_connect(df) else "arrow"
-    _refuse_other_sessions(mode, best)
-    obstacle = next(_obstacles(df, kind), None)
+    if mode in _OTHER_SESSION and mode != best:
+        raise ModeUnavailable(_OTHER_SESSION[mode])
+    is_requested: Final = mode == "rows"
+    obstacle = "mode='rows' was requested" if is_requested else next(_obstacles(df, kind), None)
     if obstacle is None:
         return ChosenMode(best, _WHY_BEST[best] if mode == "auto" else "requested")
-    if mode != "auto":
+    if mode == best:
         raise ModeUnavailable(
             f"from_dataframe(mode={mode!r}) is not possible: {obstacle}. Use mode='rows', or "
             "mode='auto', which chooses it automatically."
         )
-    _refuse_batches(kind, obstacle)
+    if kind == "batch":
+        raise ModeUnavailable(
+            f"rows='batch' needs Arrow, which mode='rows' does not use, and {obstacle}."
+        )
+    if is_requested:
+        return ChosenMode("rows", "requested")
     _log.warning("from_dataframe reads slowly, in mode 'rows': %s.", obstacle)
     return ChosenMode("rows", obstacle)
-
-
-def _refuse_other_sessions(mode: ReadMode, best: str) -> None:
-    """Raise when *mode* reads the other kind of session: classic, or Spark Connect."""
-    if mode == "arrow" != best:
-        raise ModeUnavailable(
-            "from_dataframe(mode='arrow') reads what the JVM beside this process has computed, and "
-            "a DataFrame of Spark Connect is computed elsewhere. Use mode='connect', or "
-            "mode='auto', which chooses it automatically."
-        )
-    if mode == "connect" != best:
-        raise ModeUnavailable(
-            "from_dataframe(mode='connect') needs a DataFrame of Spark Connect, of a session made "
-            "with SparkSession.builder.remote('sc://…') (pip install 'reactive-aio[connect]'). "
-            "For this one use mode='arrow', or mode='auto', which chooses it automatically."
-        )
 
 
 def _obstacles(df: "DataFrame", kind: RowKind) -> Iterator[str]:
@@ -123,10 +123,3 @@ def _unfit_columns(schema: "StructType", kind: RowKind) -> Iterator[str]:
         except (UnreadableType, TypeError, ValueError) as error:
             where = f"column {field.name!r} of type {field.dataType.simpleString()}"
             yield f"{where} cannot be read as Arrow ({error})"
-
-
-def _refuse_batches(kind: RowKind, why: str) -> None:
-    if kind == "batch":
-        raise ModeUnavailable(
-            f"rows='batch' needs Arrow, which mode='rows' does not use, and {why}."
-        )

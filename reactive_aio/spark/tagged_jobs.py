@@ -2,13 +2,13 @@
 
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from uuid import uuid4
 
-from .._core.loop import Future, LoopHandle
+from .._core.loop import LoopHandle
 from ._internals import has_observation, has_pinned_threads, observation_publisher
 from .call_threads import CallThreads
 from .errors import UnsupportedDataFrame, explained, is_connect
@@ -63,19 +63,18 @@ def _set_tag(context: "SparkContext", tag: str) -> None:
 
 
 # -- one subscription ------------------------------------------------------------------------------
+@dataclass(eq=False)
 class TaggedJobs:
     """The jobs of one subscription, identified by a tag."""
 
-    def __init__(
-        self, df: "DataFrame", inherit: InheritProperties, plan: "Callable[[], DataFrame]"
-    ) -> None:
-        self.df: DataFrame = df
-        """The DataFrame of the flow."""
-        self.plan: Callable[[], DataFrame] = plan
-        """Makes the DataFrame that is computed, with a plan of its own. Calls the JVM."""
-        self._inherit = inherit
-        self._tag = new_tag()
-        self._thread = threading.local()  # `is_tagged`, on a thread that keeps the properties
+    df: "DataFrame"
+    """The DataFrame of the flow."""
+    inherit: InheritProperties
+    plan: "Callable[[], DataFrame]"
+    """Makes the DataFrame that is computed, with a plan of its own. Calls the JVM."""
+    _tag: str = field(default_factory=new_tag, init=False)
+    # `is_tagged`, on a thread that keeps the properties
+    _thread: threading.local = field(default_factory=threading.local, init=False)
 
     @property
     def context(self) -> "SparkContext":
@@ -103,7 +102,7 @@ class TaggedJobs:
 
             # All threads that inherit from one thread share one object, and so their tags:
             # inheriting once more, from this thread, makes a copy.
-            return cast("T", self._inherit(lambda: inherit_properties(self.df)(run_tagged)())())
+            return cast("T", self.inherit(lambda: inherit_properties(self.df)(run_tagged)())())
 
     def observe(self, dataset: Any) -> Callable[[Any], object] | None:
         """Return a function that completes the observations of *dataset*, if it has any.
@@ -136,7 +135,7 @@ class TaggedJobs:
 
 
 # -- the calls of a coroutine ----------------------------------------------------------------------
-class SparkCalls:
+class SparkCalls(AbstractAsyncContextManager["SparkCalls"]):
     """Makes one call at a time. Leaving its ``async with`` cancels the jobs of a pending call."""
 
     def __init__(self, name: str, spark: "SparkSession") -> None:
@@ -147,9 +146,18 @@ class SparkCalls:
 
     async def call(self, work: Callable[[], T]) -> T:
         """Run *work* on the thread; return its result."""
-        result = self._loop_handle.create_future()
-        self._threads.call(partial(self._run, work), partial(_settle, result))
-        return cast("T", await result)
+        future = self._loop_handle.create_future()
+
+        def settle(result: T | None, error: Exception | None) -> None:
+            if future.done():  # cancelled
+                return
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+        self._threads.call(partial(self._run, work), settle)
+        return cast("T", await future)
 
     def _run(self, work: Callable[[], T]) -> T:
         if not is_connect(self._spark):
@@ -170,24 +178,7 @@ class SparkCalls:
             else:
                 self._spark.sparkContext.cancelJobsWithTag(self._tag)
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._threads.interrupt()
         self._threads.stop()
         await self._threads.wait_done()
-
-
-def _settle(future: "Future[Any]", result: Any, error: Exception | None) -> None:
-    if future.done():  # cancelled
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
