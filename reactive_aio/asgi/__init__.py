@@ -5,11 +5,10 @@ socket, in the text protocol of docs/protocol.md. No framework is imported: an a
 a Starlette or FastAPI route, is mounted, or is served directly.
 """
 
-from .counters import Counters
 from .formats import Event
 from .http_endpoint import ndjson, sse, stream
 from .javascript import javascript
-from .options import ResponseOptions
+from .options import Counters, ResponseOptions
 from .problem import ClientDisconnected, PeerFailed, Refused
 from .request import HttpRequest
 from .text_protocol.streams import Peer

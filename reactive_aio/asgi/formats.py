@@ -1,14 +1,14 @@
-"""The formats of a response body: server-sent events and lines of JSON."""
+"""The formats of a response body, events and lines of JSON, and which of them a client prefers."""
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from .problem import Problem
 
-__all__ = ("BodyFormat", "Encode", "Event", "EventStream", "Ndjson", "to_json")
+__all__ = ("BodyFormat", "Encode", "Event", "EventStream", "Ndjson", "negotiate", "to_json")
 
 T = TypeVar("T")
 Encode = Callable[[T], str | bytes]
@@ -33,16 +33,18 @@ class BodyFormat(Protocol):
 
     def opening(self) -> bytes:
         """Return what precedes the first element."""
-        ...
+        return b""
 
     def element(self, element: Any, /) -> bytes: ...
 
-    def completed(self) -> bytes: ...
+    def completed(self) -> bytes:
+        """Return what follows the last element."""
+        return b""
 
     def failed(self, problem: Problem, /) -> bytes: ...
 
 
-class Ndjson(Generic[T]):
+class Ndjson(BodyFormat, Generic[T]):
     """NDJSON: one element per line, a blank line as heartbeat."""
 
     media_type = "application/x-ndjson"
@@ -52,18 +54,12 @@ class Ndjson(Generic[T]):
         self._encode = encode
         self._is_json = encode is to_json  # which never returns a line break
 
-    def opening(self) -> bytes:
-        return b""
-
     def element(self, element: T, /) -> bytes:
         encoded = self._encode(element)
         line = encoded.encode() if isinstance(encoded, str) else bytes(encoded)
         if not self._is_json and (b"\n" in line or b"\r" in line):
             raise ValueError("ndjson: encode returned several lines, and an element has one")
         return line + b"\n"
-
-    def completed(self) -> bytes:
-        return b""
 
     def failed(self, problem: Problem, /) -> bytes:
         return f'{{"$failure":{problem.json()}}}\n'.encode()
@@ -82,7 +78,7 @@ class Event(Generic[T]):
     """The delay in milliseconds after which the browser reconnects when the connection is lost."""
 
 
-class EventStream(Generic[T]):
+class EventStream(BodyFormat, Generic[T]):
     """``text/event-stream``, as the HTML standard defines it."""
 
     media_type = "text/event-stream"
@@ -135,3 +131,41 @@ def _field(name: str, value: str) -> str:
     if "\n" in value or "\r" in value or "\0" in value:
         raise ValueError(f"sse: {name} must be one line without NUL, not {value!r}")
     return f"{name}: {value}\n"
+
+
+# -- content negotiation ---------------------------------------------------------------------------
+def negotiate(offered: Mapping[str, T], accept: str) -> T | None:
+    """Return the value of the media type that *accept* ranks highest; the first one of equals.
+
+    RFC 9110, 12.5.1.
+    """
+    qualities = _qualities(accept)
+    best: T | None = None
+    highest = 0.0
+    for media_type, offer in offered.items():
+        family = media_type.partition("/")[0]
+        # The most specific range that matches is the one that counts.
+        quality = next(
+            (qualities[each] for each in (media_type, f"{family}/*", "*/*") if each in qualities),
+            0.0,
+        )
+        if quality > highest:
+            best, highest = offer, quality
+    return best
+
+
+def _qualities(accept: str) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for part in accept.split(","):
+        media_range, *parameters = (each.strip().lower() for each in part.split(";"))
+        found[media_range] = next(
+            (_number(each[2:]) for each in parameters if each.startswith("q=")), 1.0
+        )
+    return found
+
+
+def _number(text: str) -> float:
+    try:
+        return min(max(float(text), 0.0), 1.0)
+    except ValueError:
+        return 0.0

@@ -2,22 +2,18 @@
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast
+from typing import Any, Generic, TypeVar, Unpack, cast
 
 from .._core.arguments import require_callable
 from .._core.duration import Duration, to_seconds
 from .._core.loop import LoopHandle
 from ..coerce import Source, to_flow
 from .body_writer import BodyWriter
-from .content_negotiation import negotiate
-from .formats import BodyFormat, EventStream, Ndjson, to_json
-from .options import ResponseConfig, ResponseOptions, configure
+from .formats import BodyFormat, EventStream, Ndjson, negotiate, to_json
+from .options import ResponseConfig, ResponseOptions
 from .problem import Problem, Refused
 from .request import HttpRequest, Receive, Scope, Send, parse_count
 from .responses import complete_lifespan, send_problem, send_response
-
-if TYPE_CHECKING:
-    from ..flow import Flow
 
 __all__ = ("HttpEndpoint", "ndjson", "sse", "stream")
 
@@ -62,7 +58,7 @@ def sse(
     100 elements without the event ``complete``, so that a browser reconnects for more.
     """
     form = _event_stream("sse", encode, id, event, retry)
-    return HttpEndpoint("sse", source, lambda _: form, configure("sse", **options))
+    return HttpEndpoint("sse", source, lambda _: form, ResponseConfig("sse", **options))
 
 
 def ndjson(
@@ -89,7 +85,7 @@ def ndjson(
     """
     require_callable("ndjson", "encode", encode)
     form: Ndjson[T] = Ndjson(encode)
-    return HttpEndpoint("ndjson", source, lambda _: form, configure("ndjson", **options))
+    return HttpEndpoint("ndjson", source, lambda _: form, ResponseConfig("ndjson", **options))
 
 
 def stream(
@@ -117,7 +113,7 @@ def stream(
         return found
 
     options["headers"] = {"vary": "accept", **(options.get("headers") or {})}
-    return HttpEndpoint("stream", source, choose, configure("stream", **options))
+    return HttpEndpoint("stream", source, choose, ResponseConfig("stream", **options))
 
 
 def _event_stream(
@@ -180,8 +176,13 @@ class HttpEndpoint(Generic[T]):
         loop_handle, config = LoopHandle("a request"), self._config
         try:
             form = self._choose(request)
-            count = self._count(request)
-            flow = await self._flow(request)
+            name = config.count_parameter
+            text = None if name is None else request.query.get(name)
+            count = None if name is None or text is None else parse_count(text, name)
+            made = self._make(request)
+            if isawaitable(made):
+                made = await made
+            flow = None if made is None else to_flow(made, name=self._name)
         except Exception as error:
             config.counters.failed += 1
             problem = config.errors.problem(error, loop_handle, "a stream served by ASGI failed")
@@ -196,17 +197,6 @@ class HttpEndpoint(Generic[T]):
             flow = flow if count is None else flow.take(count)
             resumes = request.last_event_id is not None and form.media_type == "text/event-stream"
             await BodyWriter(loop_handle, receive, send, form, config, resumes).run(flow, count)
-
-    async def _flow(self, request: HttpRequest) -> "Flow[T] | None":
-        made = self._make(request)
-        if isawaitable(made):
-            made = await made
-        return None if made is None else to_flow(made, name=self._name)
-
-    def _count(self, request: HttpRequest) -> int | None:
-        name = self._config.count_parameter
-        text = None if name is None else request.query.get(name)
-        return None if text is None else parse_count(text, name or "")
 
 
 def _maker(source: Source[T] | Make[T], name: str) -> Make[T]:

@@ -1,4 +1,4 @@
-"""The keyword arguments that `sse`, `ndjson` and `stream` share, and their validated form."""
+"""The options that `sse`, `ndjson` and `stream` share, their validated form, and counters."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,16 +6,38 @@ from typing import Final, TypedDict
 
 from .._core.arguments import require_int
 from .._core.duration import Duration, to_seconds
-from .counters import Counters
 from .problem import ErrorPolicy
 from .responses import Headers, encode_headers
 
-__all__ = ("ResponseConfig", "ResponseOptions", "configure")
+__all__ = ("Counters", "ResponseConfig", "ResponseOptions")
 
 _HEADERS: Final = {
     "cache-control": "no-store",
     "x-accel-buffering": "no",  # otherwise nginx buffers the response
 }
+
+
+@dataclass(slots=True)
+class Counters:
+    """Counts the streams of the endpoints that receive it (``ndjson(flow, counters=counters)``).
+
+    The event loop that serves updates the numbers; they can be read at any time.
+    """
+
+    open: int = 0
+    """Streams that are running."""
+    opened: int = 0
+    completed: int = 0
+    failed: int = 0
+    """Streams that failed, including those that were refused."""
+    cancelled: int = 0
+    """Streams that were cancelled, usually because the client disconnected."""
+    elements: int = 0
+    """Elements handed to the server."""
+    bytes: int = 0
+    """Bytes of all bodies, including framing and heartbeats; for sockets, characters."""
+    outstanding: int = 0
+    """Demand of the open streams: elements requested and not yet handed to the server."""
 
 
 class ResponseOptions(TypedDict, total=False):
@@ -41,42 +63,33 @@ class ResponseOptions(TypedDict, total=False):
     """Counts streams, elements, bytes and demand."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseConfig:
-    """Validated `ResponseOptions`."""
+    """The validated `ResponseOptions` of the function *name*."""
 
-    prefetch: int
-    heartbeat: float | None
-    max_start_delay: float
-    count_parameter: str | None
-    max_streams: int
-    errors: ErrorPolicy
-    headers: Headers
-    counters: Counters
-
-
-def configure(
-    name: str,
-    *,
-    prefetch: int = 64,
-    heartbeat: Duration | None = 15.0,
-    max_start_delay: Duration = 1.0,
-    count_parameter: str | None = None,
-    max_streams: int = 1000,
-    expose_errors: bool = False,
-    on_error: Callable[[BaseException], object] | None = None,
-    headers: Mapping[str, str] | None = None,
-    counters: Counters | None = None,
-) -> ResponseConfig:
-    """Validate the options of the function *name*."""
-    additional = {key.lower(): each for key, each in (headers or {}).items()}
-    return ResponseConfig(
-        prefetch=require_int(name, "prefetch", prefetch, least=1),
-        heartbeat=None if heartbeat is None else to_seconds(heartbeat, f"{name}: heartbeat"),
-        max_start_delay=to_seconds(max_start_delay, f"{name}: max_start_delay", zero=True),
-        count_parameter=count_parameter,
-        max_streams=require_int(name, "max_streams", max_streams, least=1),
-        errors=ErrorPolicy(expose_errors, on_error),
-        headers=encode_headers(_HEADERS | additional),
-        counters=Counters() if counters is None else counters,
-    )
+    def __init__(
+        self,
+        name: str,
+        *,
+        prefetch: int = 64,
+        heartbeat: Duration | None = 15.0,
+        max_start_delay: Duration = 1.0,
+        count_parameter: str | None = None,
+        max_streams: int = 1000,
+        expose_errors: bool = False,
+        on_error: Callable[[BaseException], object] | None = None,
+        headers: Mapping[str, str] | None = None,
+        counters: Counters | None = None,
+    ) -> None:
+        additional = {key.lower(): each for key, each in (headers or {}).items()}
+        self.prefetch: int = require_int(name, "prefetch", prefetch, least=1)
+        self.heartbeat: float | None = (
+            None if heartbeat is None else to_seconds(heartbeat, f"{name}: heartbeat")
+        )
+        self.max_start_delay: float = to_seconds(
+            max_start_delay, f"{name}: max_start_delay", zero=True
+        )
+        self.count_parameter: str | None = count_parameter
+        self.max_streams: int = require_int(name, "max_streams", max_streams, least=1)
+        self.errors: ErrorPolicy = ErrorPolicy(expose_errors, on_error)
+        self.headers: Headers = encode_headers(_HEADERS | additional)
+        self.counters: Counters = Counters() if counters is None else counters

@@ -1,6 +1,7 @@
 """A client's request: a view of an ASGI scope, for functions that make flows."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import cached_property
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -21,12 +22,8 @@ class HttpRequest:
     It is made from the ASGI `scope`, which also holds what frameworks add (``scope["user"]``).
     """
 
-    __slots__ = ("_headers", "_query", "scope")
-
     def __init__(self, scope: Scope) -> None:
         self.scope: Scope = scope
-        self._headers: dict[str, str] | None = None
-        self._query: dict[str, str] | None = None
 
     def __repr__(self) -> str:
         return f"<HttpRequest {self.method} {self.path}>"
@@ -46,24 +43,20 @@ class HttpRequest:
         found: Mapping[str, Any] = self.scope.get("path_params", {})
         return found
 
-    @property
+    @cached_property
     def query(self) -> Mapping[str, str]:
         """The parameters after the question mark; of repeated ones, the last."""
-        if self._query is None:
-            text = bytes(self.scope.get("query_string", b"")).decode("latin-1")
-            self._query = dict(parse_qsl(text, keep_blank_values=True))
-        return self._query
+        text = bytes(self.scope.get("query_string", b"")).decode("latin-1")
+        return dict(parse_qsl(text, keep_blank_values=True))
 
-    @property
+    @cached_property
     def headers(self) -> Mapping[str, str]:
         """Headers by their names in lower case; repeated ones are joined by a comma."""
-        if self._headers is None:
-            found: dict[str, str] = {}
-            for raw_name, raw in self.scope.get("headers", ()):
-                name, value = raw_name.decode("latin-1").lower(), raw.decode("latin-1")
-                found[name] = f"{found[name]}, {value}" if name in found else value
-            self._headers = found
-        return self._headers
+        found: dict[str, str] = {}
+        for raw_name, raw in self.scope.get("headers", ()):
+            name, value = raw_name.decode("latin-1").lower(), raw.decode("latin-1")
+            found[name] = f"{found[name]}, {value}" if name in found else value
+        return found
 
     @property
     def last_event_id(self) -> str | None:

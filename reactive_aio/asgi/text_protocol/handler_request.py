@@ -29,20 +29,21 @@ class SocketRequest:
 
     __slots__ = ("_params", "_read_element", "data", "payload", "peer", "route", "user")
 
-    def __init__(
-        self, route: str, params: Any, peer: Peer, read_params: Read, read_element: Read
-    ) -> None:
+    def __init__(self, handler: "Handler", route: str, params: Any, peer: Peer) -> None:
+        read = _reader(handler)
         self.route: str = route
         self.data: bytes = b"" if params is None else b"null"
         """Empty without params. (With RSocket, the bytes of the request.)"""
-        self.payload: Any = params if read_params is None or params is None else read_params(params)
+        self.payload: Any = params
         """The params, converted to the class that the handler declares for its payload."""
+        if handler.takes_payload and read is not None and params is not None:
+            self.payload = read(params)
         self.peer: Peer = peer
         """The client, which may publish as well."""
         self.user: Any = peer.user
         """What ``authenticate`` returned."""
         self._params = params
-        self._read_element = read_element
+        self._read_element: Read = None if handler.takes_payload else read
 
     @property
     def http(self) -> HttpRequest:
@@ -60,9 +61,7 @@ def call_handler(
     handler: "Handler", values: dict[str, str], route: str, params: Any, peer: Peer
 ) -> Any:
     """Call *handler*, which returns the stream."""
-    read = _reader(handler)
-    read_params, read_element = (read, None) if handler.takes_payload else (None, read)
-    request: Any = SocketRequest(route, params, peer, read_params, read_element)
+    request: Any = SocketRequest(handler, route, params, peer)
     return handler(request, handler.route_arguments(values))
 
 

@@ -10,7 +10,6 @@ from ..problem import Problem
 
 __all__ = (
     "MAX_SAFE_INTEGER",
-    "FatalMessage",
     "Id",
     "InvalidMessage",
     "Message",
@@ -30,19 +29,13 @@ _TYPES: Final = frozenset({"subscribe", "request", "cancel", "next", "complete",
 
 
 class InvalidMessage(Exception):
-    """A message that is not part of the protocol; the socket stays open."""
+    """A message that is not part of the protocol."""
 
-    def __init__(self, status: int, detail: str) -> None:
+    def __init__(self, status: int, detail: str, close_code: int = 0) -> None:
         super().__init__(detail)
         self.problem: Problem = Problem(status, detail)
-
-
-class FatalMessage(InvalidMessage):
-    """An invalid message that closes the socket, with the WebSocket close code *code*."""
-
-    def __init__(self, status: int, detail: str, code: int) -> None:
-        super().__init__(status, detail)
-        self.code: int = code
+        self.close_code: int = close_code
+        """The code with which it closes the socket; with 0, the socket stays open."""
 
 
 @dataclass(slots=True)
@@ -65,9 +58,9 @@ def parse_message(text: str) -> Message:
     try:
         found = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise FatalMessage(400, "this is not JSON", 1007) from None
+        raise InvalidMessage(400, "this is not JSON", 1007) from None
     if not isinstance(found, dict):
-        raise FatalMessage(400, "a message is a JSON object", 1007)
+        raise InvalidMessage(400, "a message is a JSON object", 1007)
     members = cast("dict[str, Any]", found)
     type_ = members.get("type")
     if not isinstance(type_, str) or type_ not in _TYPES:
@@ -84,7 +77,9 @@ def parse_message(text: str) -> Message:
     elif type_ == "next":
         message.value = members.get("value")
     elif type_ == "error":
-        message.status, message.detail = _problem(members)
+        status, detail = members.get("status"), members.get("detail")
+        message.status = status if type(status) is int and 400 <= status <= 599 else 500
+        message.detail = detail if isinstance(detail, str) else ""
     return message
 
 
@@ -99,14 +94,6 @@ def _id(given: object) -> Id:
         return given
     raise InvalidMessage(
         400, "id must be a whole number from 0 to 2**53 - 1, or up to 64 characters"
-    )
-
-
-def _problem(members: dict[str, Any]) -> tuple[int, str]:
-    status, detail = members.get("status"), members.get("detail")
-    return (
-        status if type(status) is int and 400 <= status <= 599 else 500,
-        detail if isinstance(detail, str) else "",
     )
 
 

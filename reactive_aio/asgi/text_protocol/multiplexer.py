@@ -8,20 +8,12 @@ from typing import Any, Final
 
 from ..._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled, yield_to_loop
 from ...rsocket.routing import Router
-from ..counters import Counters
 from ..formats import Encode
+from ..options import Counters
 from ..problem import ClientDisconnected, ErrorPolicy, Problem
 from ..request import HttpRequest, Receive, Send
 from .handler_request import call_handler, problem_of_stream_error
-from .messages import (
-    FatalMessage,
-    Id,
-    InvalidMessage,
-    Message,
-    format_error,
-    parse_demand,
-    parse_message,
-)
+from .messages import Id, InvalidMessage, Message, format_error, parse_demand, parse_message
 from .streams import Peer, PeerSubscription, SocketSubscriber, Stream
 
 __all__ = ("SocketConfig", "StreamMultiplexer")
@@ -42,6 +34,9 @@ class SocketConfig:
     errors: ErrorPolicy
     on_connect: Callable[[Peer], Any] | None
     counters: Counters
+    authenticate: Callable[[HttpRequest], Any] | None = None
+    origins: frozenset[str] | None = None
+    max_sockets: int = 1000
 
 
 class StreamMultiplexer:
@@ -83,10 +78,13 @@ class StreamMultiplexer:
             if first is not None:
                 self._receive(first)
             await self._read(receive)
-        except FatalMessage as fatal:
+        except InvalidMessage as fatal:
             self.send_first(format_error(None, fatal.problem))
             await self._flush(tasks[0])
-            await self._close(fatal.code)
+            try:
+                await self._send({"type": "websocket.close", "code": fatal.close_code})
+            except (OSError, RuntimeError):  # the client has closed the socket at the same time
+                pass
         finally:
             await self._end_streams(tasks)
 
@@ -94,15 +92,15 @@ class StreamMultiplexer:
         while (event := await receive())["type"] != "websocket.disconnect":
             text = event.get("text")
             if text is None:
-                raise FatalMessage(415, "messages are text", 1003)
+                raise InvalidMessage(415, "messages are text", 1003)
             if len(text) > self._config.max_message:
                 limit = self._config.max_message
-                raise FatalMessage(413, f"a message has {limit} characters at most", 1009)
+                raise InvalidMessage(413, f"a message has {limit} characters at most", 1009)
             try:
                 self._receive(parse_message(text))
-            except FatalMessage:
-                raise
             except InvalidMessage as invalid:
+                if invalid.close_code:
+                    raise
                 self._reject(invalid.problem)
             while len(self._answers) >= _MAX_ANSWERS and not self._is_closed:
                 self._reader_wake = self.loop_handle.create_future()
@@ -151,20 +149,15 @@ class StreamMultiplexer:
                 subscriber.cancel()
                 if not subscriber.has_sent:  # the most expensive of all useless messages
                     self._count_useless()
+            elif isinstance(n := parse_demand(message.n), Problem):
+                self.send_first(subscriber.fail(n))
             else:
-                self._request(subscriber, message)
+                subscriber.add_demand(n)
         elif (subscription := self._subscriptions.get(message.id)) is None:
             self._count_useless()
         else:
             self.count_useful()
             subscription.receive(message)
-
-    def _request(self, subscriber: SocketSubscriber, message: Message) -> None:
-        n = parse_demand(message.n)
-        if isinstance(n, Problem):
-            self.send_first(subscriber.fail(n))
-        else:
-            subscriber.add_demand(n)
 
     def _subscribe(self, message: Message) -> None:
         id, config = message.id, self._config
@@ -204,7 +197,7 @@ class StreamMultiplexer:
         """Count a useless message; too many of them close the socket."""
         self._useless_messages += 1
         if self._useless_messages > self._config.max_useless:
-            raise FatalMessage(429, "too many messages were of no use", 1008)
+            raise InvalidMessage(429, "too many messages were of no use", 1008)
 
     def count_useful(self) -> None:
         """Let an element, sent or received, offset one useless message."""
@@ -212,22 +205,26 @@ class StreamMultiplexer:
 
     # -- for the streams ---------------------------------------------------------------------------
     def schedule(self, stream: Stream) -> None:
+        """Write the messages of *stream* as soon as the others have been served."""
         if not stream.is_scheduled:
             stream.is_scheduled = True
             self._scheduled.append(stream)
             _wake(self._writer_wake)
 
     def send_first(self, text: str) -> None:
+        """Write *text* before the messages of any stream."""
         self._answers.append(text)
         _wake(self._writer_wake)
 
     def remove(self, id: Id) -> None:
+        """Free the id of a `SocketSubscriber` that has ended."""
         subscriber = self._subscribers.pop(id, None)
         if subscriber is not None and subscriber.task is not None and not subscriber.task.done():
             self._closing = [each for each in self._closing if each.task and not each.task.done()]
             self._closing.append(subscriber)
 
     def register(self, stream: PeerSubscription) -> int:
+        """Assign an id, or 0 when the client has disconnected."""
         if self._is_closed:
             return 0
         self._last_id += 1
@@ -238,6 +235,7 @@ class StreamMultiplexer:
         self._subscriptions.pop(stream.id, None)
 
     def problem(self, error: BaseException) -> Problem:
+        """Return what the client receives for *error*."""
         if explicit := problem_of_stream_error(error):
             return explicit
         report = not isinstance(error, ClientDisconnected)
@@ -292,12 +290,6 @@ class StreamMultiplexer:
             timer.cancel()
             writer.cancel()
             await wait_settled(writer)
-
-    async def _close(self, code: int) -> None:
-        try:
-            await self._send({"type": "websocket.close", "code": code})
-        except (OSError, RuntimeError):  # the client has closed the socket at the same time
-            pass
 
 
 def _wake(waiter: Future[Any] | None) -> None:

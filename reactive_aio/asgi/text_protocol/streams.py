@@ -3,16 +3,14 @@
 from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterator
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..._core.demand import Demand
 from ..._core.flow_subscription import FlowSubscription
-from ..._core.loop import CancelledError, LoopHandle, Task
+from ..._core.loop import CancelledError, Task
 from ...coerce import to_flow
 from ...errors import NotAnElement, RuleViolation
 from ...stage import Downstream, from_push
-from ..counters import Counters
-from ..formats import Encode
 from ..problem import ClientDisconnected, PeerFailed, Problem
 from ..request import HttpRequest
 from .messages import MAX_SAFE_INTEGER, Id, Message, format_error, format_message
@@ -20,46 +18,13 @@ from .messages import MAX_SAFE_INTEGER, Id, Message, format_error, format_messag
 if TYPE_CHECKING:
     from ...flow import Flow
     from ...spec import Subscription
+    from .multiplexer import StreamMultiplexer
 
 __all__ = ("PREFETCH", "Peer", "PeerSubscription", "SocketSubscriber", "Stream")
 
 PREFETCH: Final = 16
 """The number of elements requested ahead of the socket."""
 _QUANTUM: Final = 8  # messages of a stream before the next stream is served
-
-
-class StreamSocket(Protocol):
-    """The socket, as its streams use it."""
-
-    loop_handle: LoopHandle
-    counters: Counters
-    encode: Encode[Any]
-
-    def schedule(self, stream: "Stream", /) -> None:
-        """Write the messages of *stream* as soon as the others have been served."""
-        ...
-
-    def send_first(self, text: str, /) -> None:
-        """Write *text* before the messages of any stream."""
-        ...
-
-    def problem(self, error: BaseException, /) -> Problem:
-        """Return what the client receives for *error*."""
-        ...
-
-    def count_useful(self) -> None:
-        """Note that an element was sent, which offsets one useless message."""
-        ...
-
-    def remove(self, id: Id, /) -> None:
-        """Free the id of a `SocketSubscriber` that has ended."""
-        ...
-
-    def register(self, subscription: "PeerSubscription", /) -> int:
-        """Assign an id, or 0 when the client has disconnected."""
-        ...
-
-    def unregister(self, subscription: "PeerSubscription", /) -> None: ...
 
 
 class SocketSubscriber:
@@ -69,7 +34,7 @@ class SocketSubscriber:
     requests everything and does not read costs at most `PREFETCH` elements.
     """
 
-    def __init__(self, socket: StreamSocket, id: Id) -> None:
+    def __init__(self, socket: "StreamMultiplexer", id: Id) -> None:
         self.id: Id = id
         self.is_scheduled: bool = False
         """Whether it waits for the writer of the socket."""
@@ -226,7 +191,7 @@ class PeerSubscription(FlowSubscription):
     """A subscription to a stream that the client publishes."""
 
     def __init__(
-        self, socket: StreamSocket, downstream: Downstream[Any], route: str, params: Any
+        self, socket: "StreamMultiplexer", downstream: Downstream[Any], route: str, params: Any
     ) -> None:
         self.id: Id = 0
         self.is_scheduled: bool = False
@@ -303,7 +268,7 @@ Stream = SocketSubscriber | PeerSubscription
 class Peer:
     """The client at the other end of a socket, which may publish as well."""
 
-    def __init__(self, socket: StreamSocket, http: HttpRequest, user: Any) -> None:
+    def __init__(self, socket: "StreamMultiplexer", http: HttpRequest, user: Any) -> None:
         self._socket = socket
         self.http: HttpRequest = http
         """The handshake."""

@@ -10,8 +10,8 @@ from ..._core.arguments import require_callable, require_int
 from ..._core.loop import LoopHandle
 from ...coerce import to_flow
 from ...rsocket.routing import Router
-from ..counters import Counters
 from ..formats import to_json
+from ..options import Counters
 from ..problem import ErrorPolicy, Problem, Refused
 from ..request import HttpRequest, Receive, Scope, Send, parse_count
 from ..responses import complete_lifespan, send_problem
@@ -82,10 +82,11 @@ def websocket(
         errors=ErrorPolicy(expose_errors, on_error),
         on_connect=on_connect,
         counters=Counters() if counters is None else counters,
+        authenticate=authenticate,
+        origins=None if origins is None else frozenset(origins),
+        max_sockets=require_int("websocket", "max_sockets", max_sockets, least=1),
     )
-    limit = require_int("websocket", "max_sockets", max_sockets, least=1)
-    allowed = None if origins is None else frozenset(origins)
-    return WebSocketEndpoint(config, authenticate, allowed, limit)
+    return WebSocketEndpoint(config)
 
 
 def _router(routes: Router | Mapping[str, Any]) -> Router:
@@ -108,17 +109,8 @@ def _handler(flow: "Flow[Any]") -> "Callable[[], Flow[Any]]":
 class WebSocketEndpoint:
     """What `websocket` returns: an ASGI app."""
 
-    def __init__(
-        self,
-        config: SocketConfig,
-        authenticate: Callable[[HttpRequest], Any] | None,
-        origins: frozenset[str] | None,
-        max_sockets: int,
-    ) -> None:
+    def __init__(self, config: SocketConfig) -> None:
         self._config = config
-        self._authenticate = authenticate
-        self._origins = origins
-        self._max_sockets = max_sockets
         self._open = 0
 
     def __repr__(self) -> str:
@@ -135,15 +127,15 @@ class WebSocketEndpoint:
 
     async def _answer(self, http: HttpRequest, receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
-        loop_handle = LoopHandle("a WebSocket")
+        loop_handle, config = LoopHandle("a WebSocket"), self._config
         self._open += 1
         try:
             try:
-                if self._open > self._max_sockets:
-                    raise Refused(503, f"all {self._max_sockets} sockets are in use")
-                subprotocol, first = self._subprotocol(http), _subscription_of_url(http)
+                if self._open > config.max_sockets:
+                    raise Refused(503, f"all {config.max_sockets} sockets are in use")
+                subprotocol, first = _subprotocol(http), _subscription_of_url(http)
                 self._check_origin(http)
-                user = None if self._authenticate is None else self._authenticate(http)
+                user = None if config.authenticate is None else config.authenticate(http)
                 if isawaitable(user):
                     user = await user
             except Exception as error:
@@ -153,23 +145,15 @@ class WebSocketEndpoint:
                 await send({"type": "websocket.accept", "subprotocol": subprotocol})
             except OSError:  # the client has disconnected already
                 return
-            streams = StreamMultiplexer(loop_handle, send, self._config, http, user)
+            streams = StreamMultiplexer(loop_handle, send, config, http, user)
             await streams.run(receive, first)
         finally:
             self._open -= 1
 
-    def _subprotocol(self, http: HttpRequest) -> str | None:
-        offered: list[str] = list(http.scope.get("subprotocols", ()))
-        if not offered:
-            return None
-        if SUBPROTOCOL not in offered:
-            raise Refused(400, f"the subprotocol here is {SUBPROTOCOL}")
-        return SUBPROTOCOL
-
     def _check_origin(self, http: HttpRequest) -> None:
         """Refuse pages of other origins: any page may open a socket, with its user's cookies."""
-        origin = http.headers.get("origin")
-        if origin is None or (self._origins is not None and {"*", origin} & self._origins):
+        origin, allowed = http.headers.get("origin"), self._config.origins
+        if origin is None or (allowed is not None and {"*", origin} & allowed):
             return
         if urlsplit(origin).netloc != http.headers.get("host"):
             _log.warning("a page of %s was refused; websocket(origins=…) would allow it", origin)
@@ -184,6 +168,15 @@ class WebSocketEndpoint:
             await send({"type": "websocket.close", "code": 1000, "reason": ""})
             return
         await send_problem(send, problem, kind="websocket.http.response")
+
+
+def _subprotocol(http: HttpRequest) -> str | None:
+    offered: list[str] = list(http.scope.get("subprotocols", ()))
+    if not offered:
+        return None
+    if SUBPROTOCOL not in offered:
+        raise Refused(400, f"the subprotocol here is {SUBPROTOCOL}")
+    return SUBPROTOCOL
 
 
 def _subscription_of_url(http: HttpRequest) -> Message | None:
