@@ -131,23 +131,15 @@ def _is_user_code(frame: FrameType) -> bool:
 
 def _cycle(waits: "dict[Task, _Wait | None]") -> list[str]:
     """The shortest path from a task back to itself, if each task on it waits for the next."""
-    cycles = [path for task in waits if (path := _path_back(task, waits))]
-    if not cycles:
-        return []
-    shortest = min(cycles, key=len)
-    return [f"cycle: {' -> '.join(task.get_name() for task in [*shortest, shortest[0]])}"]
-
-
-def _path_back(task: Task, waits: "dict[Task, _Wait | None]") -> list[Task]:
-    paths: list[list[Task]] = [[task]]
-    seen: set[Task] = set()
+    paths = [[task] for task in waits]
+    seen: set[tuple[Task, Task]] = set()
     for path in paths:
-        wait = waits.get(path[-1])
+        start, wait = path[0], waits[path[-1]]
         for other in wait.on if wait is not None else ():
-            if other is task:
-                return path
-            if other not in seen:
-                seen.add(other)
+            if other is start:
+                return [f"cycle: {' -> '.join(task.get_name() for task in [*path, start])}"]
+            if other in waits and (start, other) not in seen:
+                seen.add((start, other))
                 paths.append([*path, other])
     return []
 

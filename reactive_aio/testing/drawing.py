@@ -24,7 +24,7 @@ from .journal import LONGEST, Entry, Journal, Kind
 from .lanes import UNBOUNDED
 from .safe_repr import safe_repr
 
-__all__ = ("draw", "label")
+__all__ = ("draw",)
 
 NAMES: Final = ("demand   ", "signals  ")
 _MARGIN: Final = len(NAMES[0])
@@ -54,7 +54,7 @@ class _Column:
 
     up: str
     down: str
-    gaps: tuple[str, str] = (" ", " ")
+    gaps: tuple[str, ...]
     marks: tuple[str, ...] = ()
     """The offences of its entry."""
 
@@ -67,7 +67,7 @@ class _LaneState:
     """The state of both lanes: a lane is a line from its first to its last entry, else blank."""
 
     def __init__(self) -> None:
-        self._fills: tuple[str, str] = (" ", " ")
+        self._fills = [" ", " "]
         self._finished: set[int] = set()
         self.notes: list[str] = []
 
@@ -76,21 +76,21 @@ class _LaneState:
             self.notes.append(str(entry.value))
             return self.both("", str(len(self.notes)).translate(_SMALL))
         lane = 0 if entry.kind in _UP else 1
-        column = self.both(*((label(entry), "") if lane == 0 else ("", label(entry))))
+        text = _label(entry)
+        column = self.both("", text) if lane else self.both(text, "")
         if entry.kind in (Kind.CANCEL, Kind.ON_COMPLETE, Kind.ON_ERROR):
             self._finished.add(lane)
-        fill = " " if lane in self._finished else "-"
-        self._fills = (fill, self._fills[1]) if lane == 0 else (self._fills[0], fill)
-        return replace(column, gaps=self._fills)
+        self._fills[lane] = " " if lane in self._finished else "-"
+        return replace(column, gaps=tuple(self._fills))
 
     def both(self, up: str, down: str) -> _Column:
         """A column with its blanks filled."""
         width = max(_cells(up), _cells(down))
-        return _Column(
-            up + self._fills[0] * (width - _cells(up)),
-            down + self._fills[1] * (width - _cells(down)),
-            self._fills,
-        )
+        padded = [
+            text + fill * (width - _cells(text))
+            for text, fill in zip((up, down), self._fills, strict=True)
+        ]
+        return _Column(padded[0], padded[1], tuple(self._fills))
 
     def pause(self, seconds: float) -> _Column:
         """A pause, in the lanes that are lines."""
@@ -116,7 +116,7 @@ def draw(journal: Journal, *, width: int = 100, pause: float = 0.05) -> str:
     return "\n".join([*lines, *_footer(journal, lanes.notes, width)])
 
 
-def label(entry: Entry) -> str:
+def _label(entry: Entry) -> str:
     """The text of *entry* in its lane."""
     match entry.kind:
         case Kind.SUBSCRIBE | Kind.ON_SUBSCRIBE:

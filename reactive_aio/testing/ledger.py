@@ -16,15 +16,15 @@ import gc
 import weakref
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from ..spec import Publisher, Subscriber, Subscription
+from ..spec import Publisher, Subscriber
 from ._referrers import referrers_of, stack_of
 from .drawing import draw
 from .journal import Journal, Kind
 from .lanes import UNBOUNDED
-from .probes import TURNS, WITHIN, pass_time
+from .probes import TURNS, WITHIN, AsyncSubscriberProbe, SubscriberProbe, pass_time
 
 __all__ = ("Ledger", "Token")
 
@@ -143,17 +143,23 @@ class Ledger:
         The subscriber requests *request* at first, and *again* after each element. With *turns*,
         its methods are ``async def``, and take so many turns of the loop.
         """
-        subscriber = _TokenSubscriber(self, request, again, cancel_after)
-        flow.subscribe(subscriber if turns is None else _AsyncTokenSubscriber(subscriber, turns))
+        first = 1 if cancel_after == 0 else request  # which is a cancellation instead
+        probe = (
+            _TokenProbe(first, again=again)
+            if turns is None
+            else _AsyncTokenProbe(first, again=again, turns=turns)
+        )
+        probe.ledger, probe.remaining = self, cancel_after
+        flow.subscribe(probe)
         try:
             async with asyncio.timeout(within):
-                await subscriber.terminated.wait()
+                await probe.end()
         except TimeoutError:
-            subscriber.journal.note(Kind.OFFENCE, f"the end did not come within {within:g} s")
-            raise AssertionError(f"{self}\n\n{draw(subscriber.journal)}") from None
+            probe.journal.note(Kind.OFFENCE, f"the end did not come within {within:g} s")
+            raise AssertionError(f"{self}\n\n{draw(probe.journal)}") from None
         await pass_time(TURNS)
-        discards = discards or subscriber.is_cut_short
-        self.check(bound=bound, discards=discards, repeats=repeats, journal=subscriber.journal)
+        discards = discards or probe.is_cut_short
+        self.check(bound=bound, discards=discards, repeats=repeats, journal=probe.journal)
 
     def check(
         self,
@@ -191,85 +197,48 @@ class Ledger:
                 yield f"token {number} is held after the end, by {chain}"
 
 
-@dataclass(eq=False)
-class _TokenSubscriber:
-    """A subscriber that delivers its elements to the ledger, and keeps none of them."""
+class _TokenProbe(SubscriberProbe[Any]):
+    """A probe that delivers its elements to the ledger, and keeps none of them."""
 
     ledger: Ledger
-    first: int
-    again: int
     remaining: int | None
     """How many elements come before it cancels."""
-    subscription: Subscription | None = None
-    journal: Journal = field(default_factory=Journal)
-    terminated: asyncio.Event = field(default_factory=asyncio.Event)
     is_cut_short: bool = False
     """Whether it was cancelled, or failed."""
 
     def request(self, n: int) -> None:
-        if self.subscription is not None:
-            self.journal.note(Kind.REQUEST, n)
-            self.subscription.request(n)
+        if self.remaining == 0:
+            self.cancel()
+        elif self.subscriptions:
+            super().request(n)
 
     def cancel(self) -> None:
         """Cancel, and forget the subscription."""
         self.is_cut_short = True
-        if self.subscription is not None:
-            self.journal.note(Kind.CANCEL)
-            self.subscription.cancel()
-            self.subscription = None
-        self.terminated.set()
+        if self.subscriptions:
+            super().cancel()
+            self.subscriptions.clear()
+        self._terminated.set()
 
-    def on_subscribe(self, subscription: Subscription, /) -> None:
-        self.journal.note(Kind.ON_SUBSCRIBE)
-        self.subscription = subscription
-        if self.remaining == 0:
-            self.cancel()
-        elif self.first:
-            self.request(self.first)
-
-    def on_next(self, element: object, /) -> None:
-        self.journal.note(Kind.ON_NEXT, _numbers(element))
-        self.ledger.deliver(element)
-        if self.remaining is not None:
-            self.remaining -= 1
-            if self.remaining <= 0:
-                self.cancel()
-        if self.again:
-            self.request(self.again)
-
-    def on_error(self, error: BaseException, /) -> None:
-        self.journal.note(Kind.ON_ERROR, repr(error))  # the error itself may refer to tokens
-        self.is_cut_short = True
-        self.terminated.set()
-
-    def on_complete(self) -> None:
-        self.journal.note(Kind.ON_COMPLETE)
-        self.terminated.set()
+    def _record(self, kind: Kind, value: object, signal: object) -> None:
+        if kind is Kind.ON_NEXT:
+            self.journal.note(kind, _numbers(value))
+            self.ledger.deliver(value)
+            if self.remaining is not None:
+                self.remaining -= 1
+                if self.remaining <= 0:
+                    self.cancel()
+            return
+        self.journal.note(kind, repr(value))  # an error itself may refer to tokens
+        self.is_cut_short = self.is_cut_short or kind is Kind.ON_ERROR
+        self._terminated.set()
 
 
-class _AsyncTokenSubscriber:
-    """The same with ``async def`` methods."""
-
-    def __init__(self, subscriber: _TokenSubscriber, turns: int) -> None:
-        self._subscriber = subscriber
-        self._turns = turns
-
-    async def on_subscribe(self, subscription: Subscription, /) -> None:
-        await pass_time(self._turns)
-        self._subscriber.on_subscribe(subscription)
-
-    async def on_next(self, element: object, /) -> None:
-        self._subscriber.on_next(element)
-        await pass_time(self._turns)
-
-    async def on_error(self, error: BaseException, /) -> None:
-        self._subscriber.on_error(error)
-        await pass_time(self._turns)
-
-    async def on_complete(self) -> None:
-        self._subscriber.on_complete()
-        await pass_time(self._turns)
+class _AsyncTokenProbe(_TokenProbe, AsyncSubscriberProbe[Any]):
+    async def on_next(self, element: object, /) -> None:  # type: ignore[override]
+        # Delivered at once: during the turns, it is not held by the flow.
+        super(AsyncSubscriberProbe, self).on_next(element)
+        await self._take_time()
 
 
 @dataclass(eq=False)

@@ -282,8 +282,7 @@ class PublisherProbe(Generic[T]):
     def emit(self, *elements: T) -> None:
         """Emit *elements*, with or without demand; coroutines of the subscriber run at once."""
         for element in elements:
-            self._note_element(element)
-            self._run(self.subscriber.on_next(element))
+            self._run(self._signal(element))
 
     def complete(self) -> None:
         self.journal.note(Kind.ON_COMPLETE)
@@ -303,13 +302,13 @@ class PublisherProbe(Generic[T]):
     async def send(self, *elements: T) -> None:
         """Emit *elements*, each when the subscriber has processed the previous one (rule 1.3)."""
         for element in elements:
-            self._note_element(element)
-            if (result := self.subscriber.on_next(element)) is not None:
+            if (result := self._signal(element)) is not None:
                 await result
 
-    def _note_element(self, element: T) -> None:
+    def _signal(self, element: T) -> Signalled:
         self.journal.note(Kind.ON_NEXT, element)
         self.emitted += 1
+        return self.subscriber.on_next(element)
 
     # -- the test waits ----------------------------------------------------------------------------
     async def expect_subscriber(self, count: int = 1, *, within: float = WITHIN) -> Subscriber[T]:
