@@ -6,8 +6,7 @@ operator or ``subscribe``.
 """
 
 from ._core.serial_executor import SerialExecutor
-from ._operators.combine import concat, merge
-from ._operators.zip import zip
+from ._operators.combine import concat, merge, zip
 from ._sources.asynchronous import from_aiter, from_awaitable, from_queue
 from ._sources.publisher import from_publisher
 from ._sources.push import Emitter, create

@@ -11,7 +11,6 @@ from typing import Final, TypeVar
 from ._operators import (
     async_map as _async_map,
     backpressure as _backpressure,
-    boundary as _boundary,
     chunk as _chunk,
     combine as _combine,
     defaults as _defaults,
@@ -19,11 +18,9 @@ from ._operators import (
     flat_map as _flat_map,
     introspection as _introspection,
     select as _select,
-    sequence as _sequence,
     side_effects as _side_effects,
     time as _time,
     transform as _transform,
-    zip as _zip,
 )
 from ._sinks import (
     async_iteration as _async_iteration,
@@ -72,12 +69,8 @@ class Flow(Fluent[T_co], is_vocabulary=True):
     # combine
     concat_with: Final = _combine.concat_with
     merge_with: Final = _combine.merge_with
-
-    # zip
-    zip_with: Final = _zip.zip_with
-
-    # sequence
-    then: Final = _sequence.then
+    zip_with: Final = _combine.zip_with
+    then: Final = _combine.then
 
     # defaults
     start_with: Final = _defaults.start_with
@@ -96,10 +89,8 @@ class Flow(Fluent[T_co], is_vocabulary=True):
     on_error_return: Final = _errors.on_error_return
     retry: Final = _errors.retry
 
-    # boundary
-    boundary: Final = _boundary.boundary
-
     # backpressure
+    boundary: Final = _backpressure.boundary
     on_backpressure_buffer: Final = _backpressure.on_backpressure_buffer
     on_backpressure_drop: Final = _backpressure.on_backpressure_drop
     on_backpressure_latest: Final = _backpressure.on_backpressure_latest

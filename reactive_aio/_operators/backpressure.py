@@ -1,30 +1,135 @@
-"""Operators for elements that arrive without demand: they are buffered, or dropped."""
+"""Operators with a queue between upstream and downstream, in place of demand that is passed on.
+
+`boundary` requests what its queue can hold. The others request everything, and buffer or drop the
+elements that arrive without demand.
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..stage import (
     UNBOUNDED,
     BoundedQueue,
     Coordinator,
-    Downstream,
-    FlowSubscription,
     InnerSubscriber,
     OutputBuffer,
     OverflowPolicy,
     from_push,
     require_capacity,
+    require_int,
     require_policy,
 )
 
 if TYPE_CHECKING:
     from ..flow import Flow
 
-__all__ = ("on_backpressure_buffer", "on_backpressure_drop", "on_backpressure_latest")
+__all__ = (
+    "boundary",
+    "on_backpressure_buffer",
+    "on_backpressure_drop",
+    "on_backpressure_latest",
+)
 
 T = TypeVar("T")
 
 _CHUNK = 256  # the most that on_backpressure_drop lets an island request at a time
+
+
+def boundary(source: "Flow[T]", capacity: int = 256, *, refill: float = 0.75) -> "Flow[T]":
+    """Let upstream and downstream run independently, with *capacity* elements in between.
+
+    ::
+
+        a--b--c--|
+        .boundary(2)
+        a--b--c--|
+
+    Upstream runs up to *capacity* elements ahead, from the first request on. Both sides yield to
+    the loop at a hand-over. When the part *refill* of the elements has been processed, as many are
+    requested again.
+
+    Demand: batched (*capacity*, refill at *refill* of it).
+    Completes: when the source completes, after the elements held.
+    Fails: when the source fails, after the elements held.
+    Cancels: when the subscriber cancels; the elements held are discarded.
+    Holds: *capacity* elements.
+    Rules: 1.1, 3.4
+    """
+    capacity = require_int("boundary", "capacity", capacity, least=1)
+    if not 0 < refill <= 1:
+        raise ValueError(
+            f"boundary: refill must be a part of capacity, above 0 and at most 1: {refill}"
+        )
+
+    return from_push(
+        lambda downstream: _Boundary(downstream, source, capacity, max(1, int(capacity * refill))),
+        name=f"boundary({capacity})",
+        holds=capacity,
+        checked=True,
+        upstreams=(source,),
+        window=capacity,
+    )
+
+
+@dataclass(eq=False, repr=False)
+class _Boundary(Coordinator[T]):
+    """Lends chunks downstream; lent elements count as held until they have been processed."""
+
+    # Each decision changes all state first and calls one thing, at its end, so that signals cannot
+    # overtake each other.
+    is_serialized = False
+
+    _source: "Flow[T]"
+    _capacity: int
+    _mark: int
+    _lent: int = 0
+    _freed: int = 0
+    _is_lending: bool = False  # a hand-over is scheduled
+
+    def on_start(self) -> None:
+        self._inner: InnerSubscriber[T] = self.subscribe_to(self._source)
+        self._freed = self._capacity
+        self._refill()
+
+    def on_demand(self) -> None:
+        self.on_processed()
+        self._lend()
+
+    def on_processed(self) -> None:
+        self._freed += self._lent
+        self._lent = 0
+        self._refill()
+
+    def _refill(self) -> None:
+        if self._freed >= self._mark and not self._inner.is_done:
+            freed, self._freed = self._freed, 0
+            self._is_lending = True
+            self.loop_handle.call_soon(self._request, freed)
+
+    def _request(self, n: int) -> None:
+        """Request, then hand over the elements that a synchronous upstream has sent."""
+        self._inner.request(n)
+        self._lend()
+
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        if not self._is_lending:
+            self._is_lending = True
+            self.loop_handle.call_soon(self._lend)
+
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        self._inner = inner  # it may have ended during `subscribe_to`
+        self._lend()
+
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        self.on_inner_complete(inner)
+
+    def _lend(self) -> None:
+        self._is_lending = False
+        chunk = self._inner.take(min(self.demand.outstanding, self._capacity))
+        self._lent += len(chunk)
+        self.emit(chunk)
+        self.end_with(self._inner)
 
 
 def on_backpressure_buffer(
@@ -62,13 +167,7 @@ def on_backpressure_buffer(
             f"{name}: overflow='wait' would refuse elements that cannot be given back; "
             "use boundary() to slow the source down, or another policy"
         )
-    if overflow == "latest":
-        return _backpressured(
-            source, 1, overflow, on_drop, f"{name}({capacity})", holds=2, window=1
-        )
-    return _backpressured(
-        source, capacity, overflow, on_drop, f"{name}({capacity})", holds=capacity
-    )
+    return _backpressured(source, capacity, overflow, on_drop, f"{name}({capacity})")
 
 
 def on_backpressure_drop(
@@ -93,8 +192,7 @@ def on_backpressure_drop(
     Holds: 256 elements, which were requested and wait for a slow subscriber.
     Rules: 1.1, 2.8
     """
-    name = "on_backpressure_drop"
-    return _backpressured(source, 0, "drop_newest", on_drop, name, holds=_CHUNK, window=_CHUNK)
+    return _backpressured(source, 0, "drop_newest", on_drop, "on_backpressure_drop", _CHUNK)
 
 
 def on_backpressure_latest(
@@ -119,8 +217,7 @@ def on_backpressure_latest(
     Holds: 2 elements: the one the subscriber is processing, and the latest.
     Rules: 1.1, 2.8
     """
-    name = "on_backpressure_latest"
-    return _backpressured(source, 1, "latest", on_drop, name, holds=2, window=1)
+    return _backpressured(source, 1, "latest", on_drop, "on_backpressure_latest")
 
 
 def _backpressured(
@@ -129,33 +226,35 @@ def _backpressured(
     overflow: OverflowPolicy,
     on_drop: Callable[[T], object] | None,
     name: str,
-    *,
-    holds: int,
     window: int = 0,
 ) -> "Flow[T]":
     if on_drop is not None and not callable(on_drop):
         raise TypeError(f"{name}: on_drop must be a function of an element, not {on_drop!r}")
-
-    def open(downstream: Downstream[T]) -> FlowSubscription:
-        return _Backpressured(downstream, source, BoundedQueue(capacity, overflow), name, on_drop)
-
-    return from_push(open, name=name, holds=holds, checked=True, upstreams=(source,), window=window)
+    if overflow == "latest":
+        capacity = window = 1
+    return from_push(
+        lambda downstream: _Backpressured(
+            downstream, source, BoundedQueue(capacity, overflow), name, on_drop
+        ),
+        name=name,
+        holds=capacity + window,
+        checked=True,
+        upstreams=(source,),
+        window=window,
+    )
 
 
 class _OfferingSubscriber(InnerSubscriber[T]):
-    """Offers each element to the queue as it arrives, so that no batch bypasses it."""
+    """Its `append` offers each element to the queue, so that no batch bypasses it."""
 
     __slots__ = ()
-
-    def __init__(self, owner: "_Backpressured[T]", offer: Callable[[T], None]) -> None:
-        super().__init__(owner)
-        self.append = offer
 
     @property
     def container(self) -> None:
         return None
 
 
+@dataclass(eq=False, repr=False)
 class _Backpressured(Coordinator[T]):
     """Requests everything of upstream, and lets a bounded queue decide about each element.
 
@@ -163,20 +262,20 @@ class _Backpressured(Coordinator[T]):
     all its elements inside the subscriber's `request`.
     """
 
-    def __init__(
-        self,
-        downstream: Downstream[T],
-        source: "Flow[T]",
-        queue: BoundedQueue[T],
-        name: str,
-        on_drop: Callable[[T], object] | None,
-    ) -> None:
-        super().__init__(downstream)
-        self._source = source
-        self._on_drop = on_drop
-        self._is_subscribed = False
+    _source: "Flow[T]"
+    _queue: BoundedQueue[T]
+    _name: str
+    _on_drop: Callable[[T], object] | None
+    _is_subscribed: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.output = OutputBuffer(
-            downstream, queue, name, on_room=_ignore_room, on_cancel=self._overflowed
+            self.downstream,
+            self._queue,
+            self._name,
+            on_room=lambda: None,  # no producer waits for it
+            on_cancel=lambda _: self._cancel_upstream(),
         )
 
     # -- downstream -------------------------------------------------------------------------------
@@ -191,7 +290,8 @@ class _Backpressured(Coordinator[T]):
 
     def _begin(self) -> None:
         if not self.is_closed:
-            inner = _OfferingSubscriber(self, self._take)
+            inner = _OfferingSubscriber[T](self)
+            inner.append = self._take
             self.inners[inner] = None
             inner.request(UNBOUNDED)
             inner.subscribe(self._source)
@@ -201,11 +301,10 @@ class _Backpressured(Coordinator[T]):
 
     def fail(self, error: BaseException) -> None:
         """Cancel upstream, and fail after the elements held."""
-        for inner in self.inners:
-            inner.cancel()
+        self._cancel_upstream()
         self.output.end(error)
 
-    def _overflowed(self, _: OutputBuffer[T]) -> None:
+    def _cancel_upstream(self) -> None:
         for inner in self.inners:
             inner.cancel()
 
@@ -225,7 +324,3 @@ class _Backpressured(Coordinator[T]):
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         self.on_inner_complete(inner)
-
-
-def _ignore_room() -> None:
-    """No producer waits for room."""

@@ -1,15 +1,23 @@
-"""Operators that combine several sources, in sequence or concurrently."""
+"""Operators that combine several sources: in sequence, concurrently, or by position."""
 
-from collections.abc import Iterator
+from builtins import zip as zip_iterators
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ..coerce import WINDOW, Source, to_flow
 from ..stage import (
+    Coordinator,
     Downstream,
+    FlowSubscription,
+    ForwardingCoordinator,
+    InlineStage,
+    InnerSubscriber,
     MergingCoordinator,
     SequentialCoordinator,
+    describe,
     from_pull,
     from_push,
     pull,
@@ -19,10 +27,47 @@ from ..stage import (
 if TYPE_CHECKING:
     from ..flow import Flow
 
-__all__ = ("concat", "concat_with", "merge", "merge_with")
+__all__ = ("concat", "concat_with", "merge", "merge_with", "then", "zip", "zip_with")
 
 T = TypeVar("T")
 U = TypeVar("U")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+E = TypeVar("E")
+
+_IGNORE = InlineStage("ignore", each="drop")
+
+
+def _combined(
+    sources: Iterable[Source[Any]],
+    name: str,
+    iterate: "Callable[[tuple[Flow[Any], ...]], Iterator[Any]]",
+    open: "Callable[[Downstream[Any], tuple[Flow[Any], ...]], FlowSubscription]",
+    *,
+    prefetch: int = 0,
+    window: int = 0,
+) -> "Flow[Any]":
+    """Make one iterator of sources that are all synchronous, else open a coordinator of them."""
+    flows = tuple(to_flow(source, name=name) for source in sources)
+    name = f"{name}({len(flows)} sources)"
+    if all(flow.chain.is_pullable for flow in flows):
+        return from_pull(partial(iterate, flows), name=name, checked=True, upstreams=flows)
+    return from_push(
+        lambda downstream: open(downstream, flows),
+        name=name,
+        holds=window or prefetch * len(flows),
+        checked=True,
+        upstreams=flows,
+        window=window,
+    )
+
+
+def _close(iterators: Iterable[Any]) -> None:
+    for iterator in iterators:
+        if hasattr(iterator, "close"):
+            iterator.close()
 
 
 @overload
@@ -49,7 +94,7 @@ def concat(*sources: Source[Any]) -> "Flow[Any]":
     Holds: nothing where all sources are synchronous; else up to 256 elements in delivery.
     Rules: 1.1, 1.5, 3.13
     """
-    return _concat([to_flow(source, name="concat") for source in sources], "concat")
+    return _concat(sources, "concat")
 
 
 def concat_with(source: "Flow[T]", *others: Source[U]) -> "Flow[T | U]":
@@ -68,23 +113,11 @@ def concat_with(source: "Flow[T]", *others: Source[U]) -> "Flow[T | U]":
     Holds: nothing where all sources are synchronous; else up to 256 elements in delivery.
     Rules: 1.1, 1.5, 3.13
     """
-    return _concat(
-        [source, *(to_flow(other, name="concat_with") for other in others)], "concat_with"
-    )
+    return _concat((source, *others), "concat_with")
 
 
-def _concat(flows: "list[Flow[Any]]", name: str) -> "Flow[Any]":
-    name, upstreams = f"{name}({len(flows)} sources)", tuple(flows)
-    if all(flow.chain.is_pullable for flow in flows):
-        return from_pull(partial(_chained, upstreams), name=name, checked=True, upstreams=upstreams)
-    return from_push(
-        lambda downstream: _Concat(downstream, upstreams),
-        name=name,
-        holds=WINDOW,
-        checked=True,
-        upstreams=upstreams,
-        window=WINDOW,
-    )
+def _concat(sources: Iterable[Source[Any]], name: str) -> "Flow[Any]":
+    return _combined(sources, name, _chained, _Concat, window=WINDOW)
 
 
 def _chained(flows: "tuple[Flow[Any], ...]") -> Iterator[Any]:
@@ -92,12 +125,12 @@ def _chained(flows: "tuple[Flow[Any], ...]") -> Iterator[Any]:
         yield from pull(flow)
 
 
+@dataclass(eq=False, repr=False)
 class _Concat(SequentialCoordinator[Any]):
-    def __init__(self, downstream: Downstream[Any], flows: "tuple[Flow[Any], ...]") -> None:
-        super().__init__(downstream)
-        self._remaining = iter(flows)
+    _flows: "tuple[Flow[Any], ...]"
 
     def begin(self) -> None:
+        self._remaining = iter(self._flows)
         self.next_after(None)
 
     def next_after(self, error: BaseException | None) -> None:
@@ -137,7 +170,7 @@ def merge(*sources: Source[Any], prefetch: int = 256) -> "Flow[Any]":
     Holds: sources × *prefetch* elements; nothing where all sources are synchronous.
     Rules: 1.1, 1.3, 1.7
     """
-    return _merge([to_flow(source, name="merge") for source in sources], prefetch, "merge")
+    return _merge(sources, prefetch, "merge")
 
 
 def merge_with(source: "Flow[T]", *others: Source[U], prefetch: int = 256) -> "Flow[T | U]":
@@ -157,23 +190,16 @@ def merge_with(source: "Flow[T]", *others: Source[U], prefetch: int = 256) -> "F
     Holds: sources × *prefetch* elements; nothing where all sources are synchronous.
     Rules: 1.1, 1.3, 1.7
     """
-    flows = [source, *(to_flow(other, name="merge_with") for other in others)]
-    return _merge(flows, prefetch, "merge_with")
+    return _merge((source, *others), prefetch, "merge_with")
 
 
-def _merge(flows: "list[Flow[Any]]", prefetch: int, name: str) -> "Flow[Any]":
-    prefetch = require_demand(prefetch)
-    name, upstreams = f"{name}({len(flows)} sources)", tuple(flows)
-    if all(flow.chain.is_pullable for flow in flows):
-        return from_pull(
-            partial(_interleaved, upstreams, prefetch), name=name, checked=True, upstreams=upstreams
-        )
-    return from_push(
-        lambda downstream: _Merge(downstream, upstreams, prefetch),
-        name=name,
-        holds=prefetch * len(flows),
-        checked=True,
-        upstreams=upstreams,
+def _merge(sources: Iterable[Source[Any]], prefetch: int, name: str) -> "Flow[Any]":
+    return _combined(
+        sources,
+        name,
+        partial(_interleaved, size=prefetch),
+        lambda downstream, flows: _Merge(downstream, prefetch, flows),
+        prefetch=require_demand(prefetch),
     )
 
 
@@ -189,19 +215,256 @@ def _interleaved(flows: "tuple[Flow[Any], ...]", size: int) -> Iterator[Any]:
                 if missing:
                     iterators.remove(iterator)
     finally:
-        unfinished: list[Any] = [*iterators]
-        for iterator in unfinished:
-            if hasattr(iterator, "close"):
-                iterator.close()
+        _close(iterators)
 
 
+@dataclass(eq=False, repr=False)
 class _Merge(MergingCoordinator[Any]):
-    def __init__(
-        self, downstream: Downstream[Any], flows: "tuple[Flow[Any], ...]", prefetch: int
-    ) -> None:
-        super().__init__(downstream, prefetch)
-        self._flows = flows
+    _flows: "tuple[Flow[Any], ...]"
 
     def on_start(self) -> None:
         for flow in self._flows:
             self.join(flow)
+
+
+@overload
+def zip(a: Source[A], /, *, strict: bool = ..., prefetch: int = ...) -> "Flow[tuple[A]]": ...
+@overload
+def zip(
+    a: Source[A], b: Source[B], /, *, strict: bool = ..., prefetch: int = ...
+) -> "Flow[tuple[A, B]]": ...
+@overload
+def zip(
+    a: Source[A], b: Source[B], c: Source[C], /, *, strict: bool = ..., prefetch: int = ...
+) -> "Flow[tuple[A, B, C]]": ...
+@overload
+def zip(
+    a: Source[A],
+    b: Source[B],
+    c: Source[C],
+    d: Source[D],
+    /,
+    *,
+    strict: bool = ...,
+    prefetch: int = ...,
+) -> "Flow[tuple[A, B, C, D]]": ...
+@overload
+def zip(
+    a: Source[A],
+    b: Source[B],
+    c: Source[C],
+    d: Source[D],
+    e: Source[E],
+    /,
+    *,
+    strict: bool = ...,
+    prefetch: int = ...,
+) -> "Flow[tuple[A, B, C, D, E]]": ...
+@overload
+def zip(*sources: Source[A], strict: bool = ..., prefetch: int = ...) -> "Flow[tuple[A, ...]]": ...
+def zip(*sources: Source[Any], strict: bool = False, prefetch: int = 32) -> "Flow[Any]":
+    """Pair the elements of several sources: a tuple of the first of each, then of the second.
+
+    It ends as soon as the end of a source makes another tuple impossible, and cancels the others.
+    With *strict*, sources of different length fail the flow, as with the builtin. Sources that are
+    all synchronous become one iterator.
+
+    ::
+
+        zip([1, 2, 3], ["a", "b"])
+        ((1, a)(2, b)|)
+
+    Demand: passed through to every source, at most *prefetch* at a time.
+    Completes: when a source has completed and its elements are paired.
+    Fails: when a source has failed and its elements are paired; with *strict*, with a ValueError
+        when one has completed before another.
+    Cancels: all sources, when one has ended or the subscriber cancels.
+    Holds: sources × *prefetch* elements; nothing where all sources are synchronous.
+    Rules: 1.1, 1.5, 3.13
+    """
+    return _zip(sources, strict, prefetch, "zip")
+
+
+@overload
+def zip_with(
+    source: "Flow[A]", b: Source[B], /, *, strict: bool = ..., prefetch: int = ...
+) -> "Flow[tuple[A, B]]": ...
+@overload
+def zip_with(
+    source: "Flow[A]", b: Source[B], c: Source[C], /, *, strict: bool = ..., prefetch: int = ...
+) -> "Flow[tuple[A, B, C]]": ...
+@overload
+def zip_with(
+    source: "Flow[A]",
+    b: Source[B],
+    c: Source[C],
+    d: Source[D],
+    /,
+    *,
+    strict: bool = ...,
+    prefetch: int = ...,
+) -> "Flow[tuple[A, B, C, D]]": ...
+@overload
+def zip_with(
+    source: "Flow[A]", *others: Source[A], strict: bool = ..., prefetch: int = ...
+) -> "Flow[tuple[A, ...]]": ...
+def zip_with(
+    source: "Flow[Any]", *others: Source[Any], strict: bool = False, prefetch: int = 32
+) -> "Flow[Any]":
+    """Pair the elements of this flow with those of *others*.
+
+    ::
+
+        a--b--c--|
+        .zip_with([1, 2])
+        (a, 1)--((b, 2)|)
+
+    Demand: passed through to every source, at most *prefetch* at a time.
+    Completes: when a source has completed and its elements are paired.
+    Fails: when a source has failed and its elements are paired; with *strict*, with a ValueError
+        when one has completed before another.
+    Cancels: all sources, when one has ended or the subscriber cancels.
+    Holds: sources × *prefetch* elements; nothing where all sources are synchronous.
+    Rules: 1.1, 1.5, 3.13
+    """
+    return _zip((source, *others), strict, prefetch, "zip_with")
+
+
+def _zip(sources: Iterable[Source[Any]], strict: bool, prefetch: int, name: str) -> "Flow[Any]":
+    return _combined(
+        sources,
+        name,
+        partial(_zip_iterators, strict=strict),
+        lambda downstream, flows: _Zip(downstream, flows, strict, prefetch),
+        prefetch=require_demand(prefetch),
+    )
+
+
+def _zip_iterators(flows: "tuple[Flow[Any], ...]", strict: bool) -> Iterator[Any]:
+    iterators = [pull(flow) for flow in flows]
+    zipped = zip_iterators(*iterators, strict=strict)
+    has_generators = any(hasattr(each, "close") for each in iterators)
+    return _closing_after(zipped, iterators) if has_generators else zipped
+
+
+def _closing_after(zipped: Iterator[Any], iterators: list[Iterator[Any]]) -> Iterator[Any]:
+    try:
+        yield from zipped
+    finally:
+        _close(iterators)
+
+
+@dataclass(eq=False, repr=False)
+class _Zip(Coordinator[tuple[Any, ...]]):
+    _flows: "tuple[Flow[Any], ...]"
+    _strict: bool
+    _prefetch: int
+
+    # -- decisions --------------------------------------------------------------------------------
+    def on_start(self) -> None:
+        self._inners: list[InnerSubscriber[Any]] = [self.subscribe_to(flow) for flow in self._flows]
+
+    def on_demand(self) -> None:
+        """Request as many of each source as there is demand for, at most *prefetch*."""
+        lent = self.emitted - self.processed_count
+        target = min(self.demand.outstanding, self._prefetch - lent)
+        for inner in self._inners:
+            if (missing := target - inner.outstanding) > 0:
+                inner.request(missing)
+
+    def on_processed(self) -> None:
+        self.on_demand()
+
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        self._emit_pairs()
+
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        self._emit_pairs()
+
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        self._emit_pairs()
+
+    # -- acts -------------------------------------------------------------------------------------
+    def _emit_pairs(self) -> None:
+        ready = min(len(inner.elements) for inner in self._inners)
+        if ready:
+            self.emit(
+                list(zip_iterators(*(inner.take(ready) for inner in self._inners), strict=True))
+            )
+        exhausted = [inner for inner in self._inners if inner.is_done and not inner.elements]
+        if not exhausted or self.is_closed:
+            return
+        for inner in exhausted:
+            if inner.error is not None:
+                self.fail(inner.error)
+                return
+        if not self._strict or len(exhausted) == len(self._inners):
+            self.complete()
+        else:
+            self._check_lengths(exhausted)
+
+    def _check_lengths(self, exhausted: list[InnerSubscriber[Any]]) -> None:
+        """Strict: the others must have ended as well, so one more of each is requested."""
+        for inner in self._inners:
+            if inner.elements:
+                short, long = self._inners.index(exhausted[0]) + 1, self._inners.index(inner) + 1
+                self.fail(ValueError(f"zip: source {short} is shorter than source {long}"))
+                return
+        for inner in self._inners:
+            if not inner.outstanding:
+                inner.request(1)
+
+
+def then(source: "Flow[object]", successor: Source[U]) -> "Flow[U]":
+    """Discard the elements; when the flow has completed, continue with *successor*.
+
+    ::
+
+        a--b--c--|
+        .then(just("z"))
+        ---------(z|)
+
+    *successor* is a flow, a publisher, an iterable or an asynchronous iterable, which is subscribed
+    to only then. To wait for the end without a successor, use ``await flow.run()``.
+
+    Demand: unbounded upstream, from the first request on; then passed through to *successor*, at
+        most 256 at a time.
+    Completes: when *successor* completes.
+    Fails: when the source fails (then *successor* is not subscribed to), or *successor* does.
+    Cancels: the active one of the two.
+    Holds: 256 elements, which were requested and wait for a slow subscriber.
+    Rules: 1.1, 1.4
+    """
+    following = to_flow(successor, name="then")
+    return from_push(
+        lambda downstream: _Then(downstream, source, following),
+        name=f"then({describe(successor)})",
+        holds=WINDOW,
+        checked=True,
+        upstreams=(source, following),
+        window=WINDOW,
+    )
+
+
+@dataclass(eq=False, repr=False)
+class _Then(ForwardingCoordinator[U]):
+    """Runs the source to its end, and forwards the successor."""
+
+    _source: "Flow[object]"
+    _following: "Flow[U]"
+
+    def on_start(self) -> None:
+        self.subscribe_to(self._source.via(_IGNORE), request=1)
+
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        if inner is self.upstream:
+            super().on_inner_complete(inner)
+        else:
+            self.release(inner)
+            self.attach(self._following)
+
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        if inner is self.upstream:
+            super().on_inner_error(inner, error)
+        else:
+            self.fail(error)

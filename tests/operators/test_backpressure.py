@@ -1,7 +1,7 @@
-"""on_backpressure_*: unbounded upstream demand, bounded buffers, reported drops."""
+"""boundary, and on_backpressure_*: demand upstream, bounded queues, reported drops."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -11,9 +11,11 @@ import reactive_aio as r
 from reactive_aio import Flow
 from reactive_aio.errors import Overflow
 from reactive_aio.spec import Publisher
+from reactive_aio.stage import from_async, from_pull
 from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
 from tests.cases import Identities
 
+UNBOUNDED = 2**63 - 1
 Operator = Callable[[Flow[int]], Flow[int]]
 
 EACH: dict[str, Operator] = {
@@ -33,7 +35,35 @@ def failed(operator: Operator) -> Publisher[int]:
     return operator(r.error(OSError("no")))
 
 
+async def counting(n: int) -> AsyncIterator[int]:
+    for number in range(n):
+        await asyncio.sleep(0)
+        yield number
+
+
+async def itself(x: int) -> int:
+    return x
+
+
+def failing() -> Iterator[int]:
+    yield 1
+    yield 2
+    raise ValueError("broken")
+
+
 OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
+    "boundary": lambda n: r.range(n).boundary(),
+    "boundary: of one": lambda n: r.range(n).boundary(1),
+    "boundary: refilled late": lambda n: r.range(n).boundary(5, refill=1.0),
+    "boundary: refilled early": lambda n: r.range(n).boundary(5, refill=0.01),
+    "boundary: of an asynchronous source": lambda n: from_async(
+        lambda: counting(n), name="counting"
+    ).boundary(3),
+    "boundary: around a task": lambda n: r.range(n).boundary(2).map_async(itself).boundary(2),
+    "boundary: three in a row": lambda n: r.range(n).boundary(2).boundary(1).boundary(5),
+    "boundary: before a stage that drops": lambda n: (
+        r.range(2 * n).boundary(3).filter(lambda x: x % 2)
+    ),
     "on_backpressure_buffer": lambda n: r.range(n).on_backpressure_buffer(max(n, 1)),
     "on_backpressure_buffer: over a boundary": lambda n: (
         r.range(n).boundary(2).on_backpressure_buffer(max(n, 1))
@@ -42,20 +72,32 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "on_backpressure_latest": each_alone(EACH["on_backpressure_latest"]),
 }
 FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
+    "boundary": lambda: from_pull(failing, name="failing").boundary(4),
     **{name: partial(failed, operator) for name, operator in EACH.items()},
 }
 INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
+    "boundary": lambda: r.range(1 << 62).boundary(4),
     "on_backpressure_drop": lambda: r.generate(lambda n: (n, n + 1), 0).on_backpressure_drop(),
     "on_backpressure_latest": lambda: r.generate(lambda n: (n, n + 1), 0).on_backpressure_latest(),
 }
 
 IDENTITIES: Identities = {
+    "boundary": lambda up: up.boundary(2),
+    "boundary: of one": lambda up: up.boundary(1),
+    "boundary: between stages": lambda up: (
+        up.map(lambda x: x).boundary(2).filter(lambda _: True).map_async(itself)
+    ),
     "on_backpressure_buffer": lambda up: up.on_backpressure_buffer(1000),
 }
 NO_IDENTITY = {
     "on_backpressure_drop": "it drops elements without demand",
     "on_backpressure_latest": "it drops elements without demand",
 }
+
+
+async def turns(n: int = 10) -> None:
+    for _ in range(n):
+        await asyncio.sleep(0)
 
 
 async def started(flow: Flow[int], demand: int) -> SubscriberProbe[int]:
@@ -70,6 +112,109 @@ async def foreign_has_demand(foreign: PublisherProbe[int]) -> None:
     for _ in range(5):
         await asyncio.sleep(0)
     assert foreign.requested
+
+
+class TestBoundary:
+    @pytest.mark.parametrize("capacity", [1, 2, 3, 4, 5, 8])
+    @pytest.mark.parametrize("first", [1, 2, 5])
+    @pytest.mark.parametrize("then", [1, 4, 5, 7])
+    async def test_no_combination_of_capacity_and_demand_stalls(
+        self, capacity: int, first: int, then: int
+    ) -> None:
+        """3.8: lent elements count as held only until they have been processed."""
+        for made in (r.range(40), from_async(lambda: counting(40), name="counting")):
+            subscriber = SubscriberProbe[int](first).subscribed_to(made.boundary(capacity))
+            await asyncio.wait_for(subscriber.wait_for_signals(first), 5)
+            subscriber.request(then)
+            await asyncio.wait_for(subscriber.wait_for_signals(first + then), 5)
+            assert subscriber.signals == list(range(first + then))
+            subscriber.cancel()
+            await turns()
+
+    @pytest.mark.parametrize("capacity", [1, 3, 10])
+    async def test_upstream_is_never_further_ahead_than_the_capacity(self, capacity: int) -> None:
+        """Holds: *capacity* elements, including those lent."""
+        pulled = 0
+
+        def numbers() -> Iterator[int]:
+            nonlocal pulled
+            while True:
+                pulled += 1
+                yield pulled
+
+        chain = from_pull(numbers, name="numbers").boundary(capacity)
+        assert chain.bound().total == capacity
+        subscriber = SubscriberProbe[int]().subscribed_to(chain)
+        await turns()
+        assert pulled == 0  # nothing before the first request
+        for _ in range(50):
+            subscriber.request(1)
+            await turns(4)
+            assert pulled - len(subscriber.signals) <= capacity
+        subscriber.cancel()
+
+    async def test_the_capacity_is_requested_and_then_what_was_consumed(self) -> None:
+        """Demand: batched (*capacity*, refill at *refill* of it)."""
+        publisher = PublisherProbe[int]()
+        subscriber = SubscriberProbe[int]().subscribed_to(r.from_publisher(publisher).boundary(4))
+        subscriber.request(100)
+        await turns()
+        assert publisher.requested == 4
+        publisher.emit(1, 2)
+        await turns()
+        assert publisher.requested == 4
+        publisher.emit(3)
+        await turns()
+        assert publisher.requested == 7
+        subscriber.cancel()
+
+    async def test_an_empty_source_completes_at_once_and_one_that_cannot_open_fails(self) -> None:
+        """1.5, 1.4: the source ends during `subscribe`."""
+
+        def cannot() -> Iterator[int]:
+            raise OSError("closed")
+
+        done = SubscriberProbe[int](1).subscribed_to(r.empty().boundary(2))
+        assert await done.end() == ["|"]
+        failed = SubscriberProbe[int](1).subscribed_to(from_pull(cannot, name="shop").boundary(2))
+        assert isinstance((await failed.end())[0], OSError)
+
+    async def test_the_elements_held_come_before_the_failure(self) -> None:
+        """1.4."""
+        chain = from_pull(failing, name="failing").boundary(4)
+        subscriber = SubscriberProbe[int](1).subscribed_to(chain)
+        await turns()
+        assert subscriber.signals == [1]
+        subscriber.request(1)
+        one, two, error = await subscriber.end()
+        assert (one, two, str(error)) == (1, 2, "broken")
+
+    async def test_a_slow_subscriber_slows_upstream_down(self) -> None:
+        pulled = 0
+
+        def numbers() -> Iterator[int]:
+            nonlocal pulled
+            while pulled < 30:
+                pulled += 1
+                yield pulled
+
+        subscriber = AsyncSubscriberProbe[int](UNBOUNDED, turns=3)
+        from_pull(numbers, name="numbers").boundary(5).subscribe(subscriber)
+        while not subscriber.is_terminated:
+            assert pulled - len(subscriber.signals) <= 5 + 1
+            await asyncio.sleep(0)
+        assert subscriber.elements == list(range(1, 31))
+        assert not subscriber.overlaps
+
+    @pytest.mark.parametrize("capacity", [0, -1, True, 1.5, None, "4"])
+    def test_a_wrong_capacity_is_refused_at_assembly(self, capacity: Any) -> None:
+        with pytest.raises((ValueError, TypeError), match=r"boundary: capacity must be"):
+            r.range(3).boundary(capacity)
+
+    @pytest.mark.parametrize("refill", [0, -0.5, 1.01, float("nan")])
+    def test_a_wrong_refill_is_refused_at_assembly(self, refill: float) -> None:
+        with pytest.raises(ValueError, match="boundary: refill must be"):
+            r.range(3).boundary(4, refill=refill)
 
 
 class TestAll:

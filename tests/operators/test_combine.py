@@ -1,11 +1,11 @@
-"""concat and merge: order, demand, ends, errors of one and of several, and bounds."""
+"""concat, merge, zip and then: order, demand, ends, errors of one and of several, and bounds."""
 
 # Where a Publisher is expected of a lambda, pyright does not infer the types of these calls.
 # pyright: reportUnknownLambdaType=false
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -33,6 +33,15 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
     "merge: asynchronous": lambda n: r.merge(slow(range(n // 2)), slow(range(n // 2, n))),
     "merge: one at a time": lambda n: r.merge(slow(range(n)), r.empty(), prefetch=1),
     "merge_with": lambda n: r.range(n // 2).merge_with(slow(range(n // 2, n)), prefetch=3),
+    "zip": lambda n: r.zip(r.range(n), r.range(n + 1)),
+    "zip: three": lambda n: r.zip(r.range(n + 1), slow(range(n)), r.range(n)),
+    "zip: strict": lambda n: r.zip(r.range(n), slow(range(n)), strict=True),
+    "zip: asynchronous": lambda n: r.zip(slow(range(n)), slow(range(n)), prefetch=1),
+    "zip_with": lambda n: r.range(n).zip_with(r.range(n)),
+    "zip_with: boundary": lambda n: r.range(n).boundary(2).zip_with(r.range(n + 3)),
+    "then": lambda n: r.range(5).then(r.range(n)),
+    "then: over a boundary": lambda n: r.range(5).boundary(2).then(r.range(n).boundary(2)),
+    "then: iterable": lambda n: r.range(5).then(range(n)),
 }
 
 FAILING: Mapping[str, Callable[[], Publisher[object]]] = {
@@ -42,6 +51,11 @@ FAILING: Mapping[str, Callable[[], Publisher[object]]] = {
     "merge": lambda: r.merge(r.just(1), r.error(Failed())),
     "merge: asynchronous": lambda: r.merge(slow([1, 2], error=Failed()), r.never()),
     "merge_with": lambda: r.never().merge_with(r.error(Failed())),
+    "zip": lambda: r.zip(r.range(5), r.error(Failed())),
+    "zip: strict": lambda: r.zip(r.range(3), slow(range(2)), strict=True),
+    "zip_with": lambda: slow([1, 2], error=Failed()).zip_with(r.range(9)),
+    "then: source fails": lambda: r.error(OSError("no")).then(r.range(2)),
+    "then: successor fails": lambda: r.range(2).then(r.error(OSError("no"))),
 }
 
 INFINITE: Mapping[str, Callable[[], Publisher[object]]] = {
@@ -50,6 +64,13 @@ INFINITE: Mapping[str, Callable[[], Publisher[object]]] = {
     "merge": lambda: r.merge(r.generate(lambda x: (x, x + 1), 0), r.just(1)),
     "merge: asynchronous": lambda: r.merge(r.generate(lambda x: (x, x + 1), 0), slow([1])),
     "merge_with": lambda: r.generate(lambda x: (x, x + 1), 0).boundary(4).merge_with([1]),
+    "zip": lambda: r.zip(r.generate(lambda x: (x, x + 1), 0), r.generate(lambda x: (x, x + 1), 0)),
+    "zip_with": lambda: (
+        r.generate(lambda x: (x, x + 1), 0)
+        .boundary(4)
+        .zip_with(r.generate(lambda x: (x, x + 1), 0))
+    ),
+    "then": lambda: r.range(2).then(r.generate(lambda n: (n, n + 1), 0)),
 }
 
 IDENTITIES: Identities = {
@@ -57,6 +78,9 @@ IDENTITIES: Identities = {
     "concat": lambda up: r.concat(r.empty(), up),
     "merge_with": lambda up: up.merge_with(r.empty()),
     "merge": lambda up: r.merge(up, r.empty(), prefetch=2),
+    "zip": lambda up: r.zip(up, r.generate(lambda n: (n, n + 1), 0)).map(lambda pair: pair[0]),
+    "zip_with": lambda up: up.zip_with(r.range(1_000_000)).map(lambda pair: pair[0]),
+    "then": lambda up: r.empty().then(up),
 }
 
 UNORDERED = {"merge: asynchronous", "merge: boundary", "merge_with"}
@@ -275,3 +299,135 @@ class TestMerge:
     async def test_prefetch_must_be_positive(self, prefetch: int) -> None:
         with pytest.raises(ValueError, match=r"3\.9"):
             r.merge(r.just(1), prefetch=prefetch)
+
+
+@pytest.mark.parametrize("way", WAYS)
+class TestZipInEveryWay:
+    async def test_pairs_are_made_in_order_up_to_the_shortest(self, way: str) -> None:
+        change: Callable[[Flow[Any]], Flow[Any]] = lambda flow: flow.zip_with([1, 2])  # noqa: E731
+        await in_every_way(Sample(change, ["a", "b", "c"], [("a", 1), ("b", 2), "|"]), way)
+
+    async def test_a_failure_follows_the_pairs_before_it(self, way: str) -> None:
+        change: Callable[[Flow[Any]], Flow[Any]] = lambda flow: flow.zip_with([1, 2, 3])  # noqa: E731
+        await in_every_way(Sample(change, ["a"], [("a", 1), Failed], fails=True), way)
+
+    async def test_strict_refuses_different_lengths(self, way: str) -> None:
+        change: Callable[[Flow[Any]], Flow[Any]] = lambda flow: flow.zip_with([1], strict=True)  # noqa: E731
+        await in_every_way(Sample(change, ["a", "b"], [("a", 1), ValueError]), way)
+
+    async def test_strict_accepts_equal_lengths(self, way: str) -> None:
+        change: Callable[[Flow[Any]], Flow[Any]] = lambda flow: flow.zip_with([1], strict=True)  # noqa: E731
+        await in_every_way(Sample(change, ["a"], [("a", 1), "|"]), way)
+
+
+class TestZip:
+    async def test_the_others_are_cancelled_when_no_pair_is_possible_any_more(self) -> None:
+        a, b = PublisherProbe[int](), PublisherProbe[int]()
+        flow = r.zip(a, b)
+        probe = SubscriberProbe[tuple[int, int]](3).subscribed_to(flow)
+        a.emit(1)
+        a.complete()
+        assert probe.signals == []
+        b.emit(2)
+        await probe.end()
+        assert probe.signals == [(1, 2), "|"]
+        assert b.cancel_count == 1
+
+    async def test_an_empty_source_ends_it_at_once(self) -> None:
+        b = PublisherProbe[int]()
+        empty: Flow[int] = r.empty()
+        flow = r.zip(empty.boundary(1), b)
+        probe = SubscriberProbe[tuple[int, int]](3).subscribed_to(flow)
+        assert await probe.end() == ["|"]
+        assert b.cancel_count == 1
+
+    async def test_the_demand_is_requested_of_each_source_within_the_bound(self) -> None:
+        a, b = PublisherProbe[int](), PublisherProbe[int]()
+        flow = r.zip(a, b, prefetch=4)
+        probe = SubscriberProbe[tuple[int, int]](3).subscribed_to(flow)
+        assert (a.requested, b.requested) == (3, 3)
+        probe.request(MANY)
+        assert (a.requested, b.requested) == (4, 4)
+        a.emit(1, 2, 3, 4)
+        assert (a.requested, b.requested) == (4, 4)
+        b.emit(1)
+        await probe.wait_for_signals(1)
+        assert (a.requested, b.requested) == (5, 5)
+
+    async def test_never_holds_more_than_its_bound(self) -> None:
+        came, done, most = 0, 0, 0
+
+        def count(_: int) -> None:
+            nonlocal came, most
+            came += 1
+            most = max(most, came - done)
+
+        async def process(pair: tuple[int, int]) -> int:
+            nonlocal done
+            await asyncio.sleep(0)
+            done += 2
+            return pair[0]
+
+        flow = r.zip(slow(range(40)).do_on_next(count), r.range(40).do_on_next(count), prefetch=3)
+        assert flow.bound().total == 6
+        assert await flow.map_async(process).count() == 40
+        assert 2 < most <= 6
+
+    async def test_synchronous_sources_are_fused_and_closed_at_a_break(self) -> None:
+        closed: list[str] = []
+
+        class Numbers:
+            def __iter__(self) -> Any:
+                try:
+                    yield from range(10)
+                finally:
+                    closed.append("closed")
+
+        flow = r.zip(Numbers(), r.range(10))
+        assert flow.chain.is_pullable
+        assert flow.bound().total == 0
+        async for pair in flow:
+            if pair == (2, 2):
+                break
+        assert closed == ["closed"]
+
+    async def test_no_source_at_all_completes_at_once(self) -> None:
+        nothing: Flow[Any] = r.zip()
+        assert await nothing.to_list(limit=1) == []
+
+
+class TestThen:
+    async def test_the_successor_is_subscribed_to_when_the_source_has_completed(self) -> None:
+        first, second = PublisherProbe[int](), PublisherProbe[str]()
+        flow = r.from_publisher(first).then(second)
+        probe = SubscriberProbe[str]().subscribed_to(flow)
+        assert first.subscribers == []
+        probe.request(2)
+        first.emit(1, 2)
+        assert (second.subscribers, probe.signals) == ([], [])
+        first.complete()
+        assert second.requested == 2
+        second.emit("a")
+        second.complete()
+        assert probe.signals == ["a", "|"]
+
+    async def test_a_successor_does_not_follow_a_failure(self) -> None:
+        second = PublisherProbe[str]()
+        flow = r.range(3).map(lambda x: 1 // x).then(second)
+        probe = SubscriberProbe[str](1).subscribed_to(flow)
+        assert isinstance(probe.error, ZeroDivisionError)
+        assert second.subscribers == []
+
+    @pytest.mark.parametrize("stage", [0, 1])
+    async def test_cancel_reaches_the_active_source(self, stage: int) -> None:
+        publishers = PublisherProbe[int](), PublisherProbe[int]()
+        flow = r.from_publisher(publishers[0]).then(publishers[1])
+        probe = SubscriberProbe[int](1).subscribed_to(flow)
+        if stage:
+            publishers[0].complete()
+        probe.cancel()
+        assert publishers[stage].cancel_count == 1
+
+    def test_something_that_is_not_a_source_is_refused_at_once(self) -> None:
+        with pytest.raises(TypeError, match="then: 5"):
+            r.range(3).then(cast("Any", 5))

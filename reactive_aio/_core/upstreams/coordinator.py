@@ -6,6 +6,7 @@ the guards of a subscriber and the elements not yet passed on. An operator overr
 under "decisions"; they run one at a time, on the loop, in the subscriber's context.
 """
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from ...spec import Publisher
@@ -25,6 +26,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+@dataclass(eq=False, repr=False)
 class Coordinator(FlowSubscription, Generic[R]):
     """The base of all coordinators; a subclass overrides the methods under "decisions"."""
 
@@ -32,8 +34,9 @@ class Coordinator(FlowSubscription, Generic[R]):
     """Whether decisions go through a `SerialExecutor`. A subclass may say False if each of its
     decisions changes all state first and calls at most one other object, at its end."""
 
-    def __init__(self, downstream: Downstream[R]) -> None:
-        self.downstream: Downstream[R] = downstream
+    downstream: Downstream[R]
+
+    def __post_init__(self) -> None:
         self.loop_handle: LoopHandle = LoopHandle()
         self.demand: Demand = Demand()
         """The demand of downstream that has not been met yet."""

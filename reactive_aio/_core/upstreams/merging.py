@@ -1,10 +1,10 @@
 """MergingCoordinator: several upstreams at once, merged in the order of arrival."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ...spec import Publisher
-from ..compiler.chain_sources import Downstream
 from ..queues.merge_accounting import MergeAccounting
 from .coordinator import Coordinator
 from .inner_subscriber import InnerSubscriber
@@ -21,6 +21,7 @@ def combine_errors(errors: Sequence[BaseException]) -> BaseException:
     return BaseExceptionGroup(f"{len(errors)} sources failed", errors)
 
 
+@dataclass(eq=False, repr=False)
 class MergingCoordinator(Coordinator[T]):
     """Lets each upstream run *prefetch* elements ahead of what downstream has processed.
 
@@ -28,10 +29,11 @@ class MergingCoordinator(Coordinator[T]):
     fails.
     """
 
-    def __init__(self, downstream: Downstream[T], prefetch: int) -> None:
-        super().__init__(downstream)
-        self.prefetch: int = prefetch
-        self.accounting: MergeAccounting[InnerSubscriber[Any]] = MergeAccounting(prefetch)
+    prefetch: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.accounting: MergeAccounting[InnerSubscriber[Any]] = MergeAccounting(self.prefetch)
         self._arrived: list[InnerSubscriber[Any]] = []
         self.live_count: int = 0
         """How many upstreams have not ended."""
