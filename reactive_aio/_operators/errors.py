@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from random import random
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar, cast
@@ -10,7 +11,7 @@ from ..coerce import WINDOW, Source, to_flow
 from ..errors import NotAnElement, RetriesExhausted
 from ..retry import RetryPolicy
 from ..spec import Publisher
-from ..stage import Downstream, SequentialCoordinator, describe, from_pull, from_push, pull
+from ..stage import SequentialCoordinator, describe, from_pull, from_push, pull
 
 if TYPE_CHECKING:
     from .._core.loop import TimerHandle
@@ -52,22 +53,20 @@ def on_error_resume(
     Rules: 1.4, 1.7, 3.13
     """
     _check_only(only)
-    make_fallback: Callable[[BaseException], Flow[Any]]
-    upstreams: tuple[Flow[Any], ...] = (source,)
+    following: Flow[Any] | Callable[[BaseException], Source[Any]]
+    upstreams: tuple[Flow[Any], ...]
     if _is_function(fallback):
-        make_fallback = partial(_call_fallback, fallback)
-        name = f"on_error_resume({describe(fallback)})"
+        following, upstreams, shown = fallback, (source,), describe(fallback)
     else:
-        other: Flow[Any] = to_flow(cast("Source[Any]", fallback), name="on_error_resume")
-        upstreams = (source, other)
-        make_fallback = partial(_ignore_error, other)
-        name = f"on_error_resume({other.chain.trail()})"
+        following = to_flow(cast("Source[Any]", fallback), name="on_error_resume")
+        upstreams, shown = (source, following), following.chain.trail()
+    name = f"on_error_resume({shown})"
     if all(flow.chain.is_pullable for flow in upstreams) and len(upstreams) == 2:
         return from_pull(
             partial(_resume, *upstreams, only), name=name, checked=True, upstreams=upstreams
         )
     return from_push(
-        lambda downstream: _Resume(downstream, source, make_fallback, only),
+        lambda downstream: _Resume(downstream, source, following, only),
         name=name,
         holds=WINDOW,
         checked=True,
@@ -109,16 +108,6 @@ def _check_only(only: object) -> None:
         raise TypeError(f"only must be an exception type or a tuple of them, not {only!r}")
 
 
-def _ignore_error(other: "Flow[Any]", error: BaseException) -> "Flow[Any]":
-    return other
-
-
-def _call_fallback(
-    function: Callable[[BaseException], Source[Any]], error: BaseException
-) -> "Flow[Any]":
-    return to_flow(function(error), name="on_error_resume")
-
-
 def _resume(source: "Flow[Any]", other: "Flow[Any]", only: Errors) -> Iterator[Any]:
     try:
         yield from pull(source)
@@ -131,18 +120,11 @@ def _resume(source: "Flow[Any]", other: "Flow[Any]", only: Errors) -> Iterator[A
     yield from pull(other)
 
 
+@dataclass(eq=False, repr=False)
 class _Resume(SequentialCoordinator[Any]):
-    def __init__(
-        self,
-        downstream: Downstream[Any],
-        source: "Flow[Any]",
-        fallback: "Callable[[BaseException], Flow[Any]]",
-        only: Errors,
-    ) -> None:
-        super().__init__(downstream)
-        self._source = source
-        self._fallback: Callable[[BaseException], Flow[Any]] | None = fallback
-        self._only = only
+    _source: "Flow[Any]"
+    _fallback: "Flow[Any] | Callable[[BaseException], Source[Any]] | None"
+    _only: Errors
 
     def begin(self) -> None:
         self.switch(self._source)
@@ -151,12 +133,13 @@ class _Resume(SequentialCoordinator[Any]):
         fallback, self._fallback = self._fallback, None
         if error is None or fallback is None or not isinstance(error, self._only):
             self.end(error)
-        else:
-            try:
-                self.switch(fallback(error))
-            except Exception as raised:
-                raised.__context__ = error
-                self.end(raised)
+            return
+        try:
+            made = fallback(error) if _is_function(fallback) else cast("Flow[Any]", fallback)
+            self.switch(to_flow(made, name="on_error_resume"))
+        except Exception as raised:
+            raised.__context__ = error
+            self.end(raised)
 
 
 def retry(source: "Flow[T]", policy: RetryPolicy | int = 3) -> "Flow[T]":
@@ -191,17 +174,14 @@ def retry(source: "Flow[T]", policy: RetryPolicy | int = 3) -> "Flow[T]":
     )
 
 
+@dataclass(eq=False, repr=False)
 class _Retry(SequentialCoordinator[Any]):
-    def __init__(
-        self, downstream: Downstream[Any], source: "Flow[Any]", policy: RetryPolicy
-    ) -> None:
-        super().__init__(downstream)
-        self._source = source
-        self._policy = policy
-        self._attempt = 0
-        self._began = self.loop_handle.time()
-        self._failures: deque[str] = deque(maxlen=_MAX_NOTES)
-        self._timer: TimerHandle | None = None
+    _source: "Flow[Any]"
+    _policy: RetryPolicy
+    _attempt: int = 0
+    _began: float = 0.0
+    _failures: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_NOTES))
+    _timer: "TimerHandle | None" = None
 
     # -- decisions --------------------------------------------------------------------------------
     def begin(self) -> None:

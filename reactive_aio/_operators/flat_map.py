@@ -1,13 +1,13 @@
 """Operators that map each element to a source, and merge those sources."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..coerce import Source, to_flow
 from ..stage import (
-    Downstream,
     InnerSubscriber,
     MergingCoordinator,
     TimeSlice,
@@ -61,42 +61,38 @@ def flat_map(
     """
     concurrency, prefetch = require_demand(concurrency), require_demand(prefetch)
     return from_push(
-        lambda downstream: _FlatMap(downstream, source, mapper, concurrency, prefetch),
+        lambda downstream: _FlatMap(downstream, prefetch, source, mapper, concurrency),
         name=f"flat_map({describe(mapper)}, concurrency={concurrency})",
         holds=concurrency * (prefetch + 1),
         upstreams=(source,),
     )
 
 
+@dataclass(eq=False, repr=False)
 class _FlatMap(MergingCoordinator[Any]):
     """Subscribes to inner sources that push, and pulls the synchronous ones, one at a time."""
 
-    def __init__(
-        self,
-        downstream: Downstream[Any],
-        source: "Flow[Any]",
-        mapper: Callable[[Any], Source[Any]],
-        concurrency: int,
-        prefetch: int,
-    ) -> None:
-        super().__init__(downstream, prefetch)
-        self._source = source
-        self._mapper = mapper
-        self._concurrency = concurrency
-        self._inner: Iterator[Any] | None = None
-        """The synchronous source that is being pulled."""
-        self._pulled: Iterator[Any] | None = None
-        """The elements of `_inner`, and of the synchronous sources that follow it directly."""
+    _source: "Flow[Any]"
+    _mapper: Callable[[Any], Source[Any]]
+    _concurrency: int
+    _inner: Iterator[Any] | None = None
+    """The synchronous source that is being pulled."""
+    _pulled: Iterator[Any] | None = None
+    """The elements of `_inner`, and of the synchronous sources that follow it directly."""
+    _pending: "Flow[Any] | None" = None
+    """A source that pushes and has not been subscribed to yet."""
+    _reserved: int = 0  # elements that are being pulled
+    _pull_first: bool = False
+    _is_emit_scheduled: bool = False
+    _opened: int = 0
+    _batch: int = 8
+    _time_slice: TimeSlice = field(default_factory=TimeSlice)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         # The key for pulled elements in the accounts; `is_done`, as it has no upstream.
         self._account: InnerSubscriber[Any] = InnerSubscriber(self)
         self._account.is_done = True
-        self._pending: Flow[Any] | None = None
-        """A source that pushes and has not been subscribed to yet."""
-        self._reserved = 0  # elements that are being pulled
-        self._pull_first = self._is_emit_scheduled = False
-        self._opened = 0
-        self._batch = 8
-        self._time_slice = TimeSlice()
 
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:

@@ -1,5 +1,6 @@
 """Operators that depend on time: on the loop's clock, so that virtual time applies."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ..coerce import WINDOW, Source, to_flow
@@ -7,7 +8,6 @@ from ..errors import TimedOut
 from ..stage import (
     BatchTimer,
     Coordinator,
-    Downstream,
     Duration,
     InnerSubscriber,
     SequentialCoordinator,
@@ -75,26 +75,18 @@ def timeout(
     )
 
 
+@dataclass(eq=False, repr=False)
 class _Timeout(SequentialCoordinator[Any]):
     """One timer, which no element touches: when it fires, it computes the remaining time."""
 
-    def __init__(
-        self,
-        downstream: Downstream[Any],
-        source: "Flow[Any]",
-        first: float,
-        each: float,
-        fallback: "Flow[Any] | None",
-    ) -> None:
-        super().__init__(downstream)
-        self._source = source
-        self._limit = first
-        self._each = each
-        self._fallback = fallback
-        self._received = 0
-        self._has_timed_out = False  # the fallback is active
-        self._waiting_since: float | None = None
-        self._timer: TimerHandle | None = None
+    _source: "Flow[Any]"
+    _limit: float
+    _each: float
+    _fallback: "Flow[Any] | None"
+    _received: int = 0
+    _has_timed_out: bool = False  # the fallback is active
+    _waiting_since: float | None = None
+    _timer: "TimerHandle | None" = None
 
     # -- decisions --------------------------------------------------------------------------------
     def begin(self) -> None:
@@ -167,7 +159,7 @@ def buffer_timeout(source: "Flow[T]", size: int, within: Duration) -> "Flow[list
     """
     size, limit = require_demand(size), to_seconds(within, "within")
     return from_push(
-        lambda downstream: _BufferTimeout(downstream, source, size, limit),
+        lambda downstream: _BufferTimeout(downstream, source, BatchTimer(size), limit),
         name=f"buffer_timeout({size}, {limit:g})",
         holds=2 * size,
         checked=True,
@@ -176,15 +168,12 @@ def buffer_timeout(source: "Flow[T]", size: int, within: Duration) -> "Flow[list
     )
 
 
+@dataclass(eq=False, repr=False)
 class _BufferTimeout(Coordinator[list[Any]]):
-    def __init__(
-        self, downstream: Downstream[list[Any]], source: "Flow[Any]", size: int, limit: float
-    ) -> None:
-        super().__init__(downstream)
-        self._source = source
-        self._limit = limit
-        self._state = BatchTimer(size)
-        self._timer: TimerHandle | None = None
+    _source: "Flow[Any]"
+    _state: BatchTimer
+    _limit: float
+    _timer: "TimerHandle | None" = None
 
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:
@@ -197,15 +186,15 @@ class _BufferTimeout(Coordinator[list[Any]]):
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         self._apply(self._state.add(len(inner.elements) - self._state.held))
+        if inner.is_done:
+            self._apply(self._state.end())
         self._emit_lists()
 
     def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
-        self._apply(self._state.add(len(inner.elements) - self._state.held))
-        self._apply(self._state.end())
-        self._emit_lists()
+        self.on_elements(inner)
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
-        self.on_inner_complete(inner)
+        self.on_elements(inner)
 
     def on_stop(self) -> None:
         self._apply(TimerAction.STOP)

@@ -2,19 +2,13 @@
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .._core.loop import CancelledError, Future, wait_settled
 from ..coerce import WINDOW, Source, to_flow
 from ..errors import Interrupted
-from ..stage import (
-    Downstream,
-    FlowSubscription,
-    ForwardingCoordinator,
-    describe,
-    from_push,
-    require_sync_callable,
-)
+from ..stage import ForwardingCoordinator, describe, from_push, require_sync_callable
 
 if TYPE_CHECKING:
     from .._core.loop import Task
@@ -57,30 +51,25 @@ def using(resource: Callable[[], Manager[R]], flow: Callable[[R], Source[T]]) ->
     )
     require_sync_callable("using", "flow", flow, "give a function that makes a flow")
 
-    def open(downstream: Downstream[T]) -> FlowSubscription:
-        return _Using(downstream, resource, flow)
-
     return from_push(
-        open, name=f"using({describe(resource)})", holds=WINDOW, checked=True, window=WINDOW
+        lambda downstream: _Using(downstream, resource, flow),
+        name=f"using({describe(resource)})",
+        holds=WINDOW,
+        checked=True,
+        window=WINDOW,
     )
 
 
+@dataclass(eq=False, repr=False)
 class _Using(ForwardingCoordinator[T]):
     """Holds the resource of one subscription."""
 
-    def __init__(
-        self,
-        downstream: Downstream[T],
-        resource: Callable[[], Manager[Any]],
-        flow: Callable[[Any], Source[T]],
-    ) -> None:
-        super().__init__(downstream)
-        self._resource = resource
-        self._flow = flow
-        self._manager: AbstractContextManager[Any, Any] | None = None
-        self._task: Task[None] | None = None
-        self._release: Future[BaseException | None] | None = None
-        self._is_sync = False  # the source has no cleanup to wait for
+    _resource: Callable[[], Manager[Any]]
+    _flow: Callable[[Any], Source[T]]
+    _manager: AbstractContextManager[Any, Any] | None = None
+    _task: "Task[None] | None" = None
+    _release: Future[BaseException | None] | None = None
+    _is_sync: bool = False  # the source has no cleanup to wait for
 
     # -- entering ---------------------------------------------------------------------------------
     def on_start(self) -> None:
