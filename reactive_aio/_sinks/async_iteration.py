@@ -6,8 +6,9 @@ subscription. Any other flow gets a subscriber that requests elements for the co
 
 import sys
 from collections import deque
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, cast
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from .._core.compiler.chain import Chain
 from .._core.compiler.loop_compiler import SLICE_OVER
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from ..spec import Subscription
     from ..stage import Fluent
 
-__all__ = ("Stream", "iterate", "stream")
+__all__ = ("NOTHING", "ConsumerSlice", "Stream", "StreamSubscriber", "iterate", "stream")
 
 T = TypeVar("T")
+NOTHING: Final[Any] = object()
+"""What a subscriber returns in place of an element when the flow has completed."""
 _CHECK_INTERVAL: Final = 16  # elements between checks of the clock
 
 
@@ -135,7 +138,7 @@ class Stream(Generic[T]):
     __slots__ = ("_subscriber",)
 
     def __init__(self, source: "Fluent[T]", prefetch: int) -> None:
-        self._subscriber = _StreamSubscriber(source, prefetch)
+        self._subscriber: StreamSubscriber[T] = StreamSubscriber(source, prefetch)
 
     def __aiter__(self) -> "Stream[T]":
         return self
@@ -144,7 +147,14 @@ class Stream(Generic[T]):
         subscriber = self._subscriber
         # The handle must not be referenced here while a task waits: dropping it has to cancel.
         del self
-        return await subscriber.next()
+        try:
+            element = await subscriber.next()
+        except StopAsyncIteration as error:
+            # As in an asynchronous generator: an error must not look like the end.
+            raise RuntimeError("the flow failed with StopAsyncIteration") from error
+        if element is NOTHING:
+            raise StopAsyncIteration
+        return element
 
     async def __aenter__(self) -> "Stream[T]":
         return self
@@ -165,51 +175,41 @@ class Stream(Generic[T]):
         self._subscriber.cancel()
 
 
-class _StreamSubscriber(BulkSubscriber, Generic[T]):
+@dataclass(slots=True, eq=False, repr=False)
+class StreamSubscriber(BulkSubscriber, Generic[T]):
     """The subscriber of a stream: holds at most *prefetch* elements."""
 
-    __slots__ = (
-        "_ahead",
-        "_elements",
-        "_error",
-        "_is_done",
-        "_loop_handle",
-        "_prefetch",
-        "_source",
-        "_subscription",
-        "_time_slice",
-        "_until_check",
-        "_waiter",
-        "append",
-        "is_notified",
-    )  # fmt: skip
+    caller: ClassVar[str] = "async for"
+    _source: "Fluent[T] | None"
+    _prefetch: int
+    _ahead: int = 0  # requested, and not taken by the consumer yet
+    _elements: deque[T] = field(default_factory=deque[T])
+    append: Callable[[T], None] = field(init=False)
+    is_notified: bool = False
+    _is_done: bool = False
+    _error: BaseException | None = None
+    _subscription: "Subscription | None" = None
+    _loop_handle: LoopHandle = field(init=False)
+    _waiter: Future[Any] | None = None
+    _time_slice: ConsumerSlice = field(default_factory=ConsumerSlice)
+    _until_check: int = _CHECK_INTERVAL
 
-    def __init__(self, source: "Fluent[T]", prefetch: int) -> None:
-        self._source: Fluent[T] | None = source
-        self._prefetch = prefetch
-        self._elements: deque[T] = deque()
+    def __post_init__(self) -> None:
         self.append = self._elements.append
-        self.is_notified = False
-        self._ahead = 0  # requested, and not taken by the consumer yet
-        self._is_done = False
-        self._error: BaseException | None = None
-        self._subscription: Subscription | None = None
-        self._waiter: Future[Any] | None = None
-        self._time_slice = ConsumerSlice()
-        self._until_check = _CHECK_INTERVAL
 
     # -- the consumer's side ----------------------------------------------------------------------
     async def next(self) -> T:
+        """The next element, or `NOTHING`; raises the error of a flow that has failed."""
         source, self._source = self._source, None
         if source is not None:
-            self._loop_handle = LoopHandle("async for")
+            self._loop_handle = LoopHandle(self.caller)
             source.subscribe(self)
         self._until_check -= 1
         if self._until_check < 0:
             await self._check_slice()
         while not self._elements:
             if self._is_done:
-                await self._finish()
+                return await self._finish()
             waiter = self._request_missing()
             if waiter is not None:
                 await waiter
@@ -223,18 +223,15 @@ class _StreamSubscriber(BulkSubscriber, Generic[T]):
         if self._time_slice.check_slice():
             await self._time_slice.yield_slice()
 
-    async def _finish(self) -> NoReturn:
+    async def _finish(self) -> T:
         subscription, self._subscription = self._subscription, None
         if isinstance(subscription, FlowSubscription):
             # Cancelled operators may still clean up; wait for them.
             await subscription.aclose()
         error, self._error = self._error, None
-        if isinstance(error, StopAsyncIteration):
-            # As in an asynchronous generator: an error must not look like the end.
-            raise RuntimeError("the flow failed with StopAsyncIteration") from error
         if error is not None:
             raise error
-        raise StopAsyncIteration
+        return cast("T", NOTHING)
 
     def _request_missing(self) -> "Future[Any] | None":
         """Request missing elements; return a future to wait for, unless one arrived at once."""

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, overload
 
 from ..errors import EmptyFlow, TooManyElements
 from ..stage import InlineStage, require_int, require_sync_callable
-from .first_value import NOTHING, first_value
+from .async_iteration import NOTHING
+from .first_value import first_value
 
 if TYPE_CHECKING:
     from ..stage import Fluent

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
 from ..errors import EmptyFlow, TooManyElements
 from ..stage import InlineStage, describe, require_callable, require_int, require_sync_callable
-from .first_value import NOTHING, first_value
+from .async_iteration import NOTHING
+from .first_value import first_value
 
 if TYPE_CHECKING:
     from ..stage import Fluent
