@@ -7,8 +7,7 @@ operator or ``subscribe``.
 
 from ._core.serial_executor import SerialExecutor
 from ._operators.combine import concat, merge, zip
-from ._sources.asynchronous import from_aiter, from_awaitable, from_queue
-from ._sources.publisher import from_publisher
+from ._sources.asynchronous import from_aiter, from_awaitable, from_publisher, from_queue
 from ._sources.push import Emitter, create
 from ._sources.resource import using
 from ._sources.thread import from_thread

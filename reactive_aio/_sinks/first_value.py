@@ -4,19 +4,40 @@ A terminal operator is an inline stage that emits its result after the last elem
 inside the flow's own loop, and in the consumer's task where that loop is synchronous.
 """
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from .._core.compiler.chain import Chain
 from .._core.compiler.loop_compiler import SLICE_OVER
 from .._core.loop import CancelledError, report
-from ..stage import UNBOUNDED
+from ..stage import UNBOUNDED, InlineStage
 from .async_iteration import NOTHING, ConsumerSlice, StreamSubscriber
 
 if TYPE_CHECKING:
     from ..spec import Subscription
     from ..stage import Fluent
 
-__all__ = ("first_value",)
+__all__ = ("IF_FOUND", "first_value", "fold")
+
+IF_FOUND: Final = """
+if $value is not None:
+    emit $value
+"""
+
+
+def fold(
+    name: str,
+    setup: str,
+    each: str,
+    *,
+    params: tuple[str, ...] = (),
+    uses: tuple[Callable[..., Any], ...] = (),
+    result: str = "emit $value",
+) -> InlineStage:
+    """A stage that takes every element into ``$value``, and emits that after the last one."""
+    lines = dedent(each).strip("\n") + "\ndrop"
+    return InlineStage(name, params=params, uses=uses, setup=setup, each=lines, after=result)
 
 
 async def first_value(flow: "Fluent[Any]", request: int = UNBOUNDED) -> Any:

@@ -1,12 +1,12 @@
 """Terminal operators that return one of the elements."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from ..errors import EmptyFlow, TooManyElements
 from ..stage import InlineStage, require_int, require_sync_callable
 from .async_iteration import NOTHING
-from .first_value import first_value
+from .first_value import IF_FOUND, first_value, fold
 
 if TYPE_CHECKING:
     from ..stage import Fluent
@@ -23,39 +23,23 @@ class _Comparable(Protocol):
 
 C = TypeVar("C", bound=_Comparable)
 
-_MISSING: Final[Any] = object()
-
-_EMIT_KEPT: Final = """
-if $kept is not None:
-    emit $kept
-"""
-
-_LAST = InlineStage(
-    "last",
-    setup="$kept = None",
-    each="""
-    $kept = x
-    drop
-    """,
-    after=_EMIT_KEPT,
-)
+_LAST = fold("last", "$value = None", "$value = x", result=IF_FOUND)
 
 
 def more_than_one() -> TooManyElements:
     return TooManyElements("single: the flow has more than one element; use first(), or filter it")
 
 
-_SINGLE = InlineStage(
+_SINGLE = fold(
     "single",
-    uses=(more_than_one,),
-    setup="$kept = None",
-    each="""
-    if $kept is not None:
+    "$value = None",
+    """
+    if $value is not None:
         raise more_than_one()
-    $kept = x
-    drop
+    $value = x
     """,
-    after=_EMIT_KEPT,
+    uses=(more_than_one,),
+    result=IF_FOUND,
 )
 
 _ELEMENT_AT = InlineStage(
@@ -72,18 +56,17 @@ _ELEMENT_AT = InlineStage(
 
 
 def _extreme(name: str, is_better: str) -> InlineStage:
-    return InlineStage(
+    return fold(
         name,
-        params=("key",),
-        setup="$kept = $rank = None",
-        each=f"""
+        "$value = $rank = None",
+        f"""
         $new = x if $key is None else $key(x)
-        if $kept is None or {is_better}:
-            $kept = x
+        if $value is None or {is_better}:
+            $value = x
             $rank = $new
-        drop
         """,
-        after=_EMIT_KEPT,
+        params=("key",),
+        result=IF_FOUND,
     )
 
 
@@ -95,7 +78,7 @@ _MAX = _extreme("max", "$rank < $new")
 async def first(source: "Fluent[T]") -> T: ...
 @overload
 async def first(source: "Fluent[T]", *, default: D) -> T | D: ...
-async def first(source: "Fluent[Any]", *, default: Any = _MISSING) -> Any:
+async def first(source: "Fluent[Any]", *, default: Any = NOTHING) -> Any:
     """Return the first element, and cancel.
 
     For a flow without elements, return *default* or raise `EmptyFlow`.
@@ -114,7 +97,7 @@ async def first(source: "Fluent[Any]", *, default: Any = _MISSING) -> Any:
 async def last(source: "Fluent[T]") -> T: ...
 @overload
 async def last(source: "Fluent[T]", *, default: D) -> T | D: ...
-async def last(source: "Fluent[Any]", *, default: Any = _MISSING) -> Any:
+async def last(source: "Fluent[Any]", *, default: Any = NOTHING) -> Any:
     """Return the last element.
 
     For a flow without elements, return *default* or raise `EmptyFlow`.
@@ -133,7 +116,7 @@ async def last(source: "Fluent[Any]", *, default: Any = _MISSING) -> Any:
 async def single(source: "Fluent[T]") -> T: ...
 @overload
 async def single(source: "Fluent[T]", *, default: D) -> T | D: ...
-async def single(source: "Fluent[Any]", *, default: Any = _MISSING) -> Any:
+async def single(source: "Fluent[Any]", *, default: Any = NOTHING) -> Any:
     """Return the only element; a second one raises `TooManyElements`.
 
     For a flow without elements, return *default* or raise `EmptyFlow`.
@@ -153,7 +136,7 @@ async def single(source: "Fluent[Any]", *, default: Any = _MISSING) -> Any:
 async def element_at(source: "Fluent[T]", index: int) -> T: ...
 @overload
 async def element_at(source: "Fluent[T]", index: int, *, default: D) -> T | D: ...
-async def element_at(source: "Fluent[Any]", index: int, *, default: Any = _MISSING) -> Any:
+async def element_at(source: "Fluent[Any]", index: int, *, default: Any = NOTHING) -> Any:
     """Return the element at *index*, counted from 0, and cancel.
 
     For a flow with fewer elements, return *default* or raise `EmptyFlow`.
@@ -182,7 +165,7 @@ async def min(
     source: "Fluent[Any]",
     *,
     key: Callable[[Any], Any] | None = None,
-    default: Any = _MISSING,
+    default: Any = NOTHING,
 ) -> Any:
     """Return the smallest element, by ``key(element)`` if given; the first of equal ones.
 
@@ -210,7 +193,7 @@ async def max(
     source: "Fluent[Any]",
     *,
     key: Callable[[Any], Any] | None = None,
-    default: Any = _MISSING,
+    default: Any = NOTHING,
 ) -> Any:
     """Return the greatest element, by ``key(element)`` if given; the first of equal ones.
 
@@ -237,7 +220,7 @@ async def _extreme_of(source: "Fluent[Any]", stage: InlineStage, key: Any, defau
 def _value_or_default(source: "Fluent[Any]", default: Any, found: Any, what: str) -> Any:
     if found is not NOTHING:
         return found
-    if default is not _MISSING:
+    if default is not NOTHING:
         return default
     error = EmptyFlow(f"{what}: the flow has no such element; give default=… to return then")
     source.chain.annotate(error)

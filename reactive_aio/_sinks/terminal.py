@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 from ..errors import EmptyFlow, TooManyElements
 from ..stage import InlineStage, describe, require_callable, require_int, require_sync_callable
 from .async_iteration import NOTHING
-from .first_value import first_value
+from .first_value import IF_FOUND, first_value, fold
 
 if TYPE_CHECKING:
     from ..stage import Fluent
@@ -24,38 +24,31 @@ LIMIT: Final = 1_000_000
 
 _USE_MAP_ASYNC = "use map_async before it"
 
-_FOLD = InlineStage(
+_FOLD = fold(
     "reduce",
+    "$value = $seed",
+    "$value = $reducer($value, x)",
     params=("reducer", "seed"),
-    setup="$value = $seed",
-    each="""
-    $value = $reducer($value, x)
-    drop
-    """,
-    after="""
+    result="""
     if $value is None:
         raise no_element("reduce")
     emit $value
     """,
 )
 
-_REDUCE = InlineStage(
+_REDUCE = fold(
     "reduce",
-    params=("reducer",),
-    setup="$value = None",
-    each="""
+    "$value = None",
+    """
     if $value is None:
         $value = x
     else:
         $value = $reducer($value, x)
         if $value is None:
             raise no_element("reduce")
-    drop
     """,
-    after="""
-    if $value is not None:
-        emit $value
-    """,
+    params=("reducer",),
+    result=IF_FOUND,
 )
 
 
@@ -66,23 +59,21 @@ def too_long(limit: int) -> TooManyElements:
     )
 
 
-_TO_LIST = InlineStage(
+_TO_LIST = fold(
     "to_list",
-    params=("limit",),
-    uses=(too_long,),
-    setup="""
-    $found = []
-    $add = $found.append
+    """
+    $value = []
+    $add = $value.append
     $remaining = $limit
     """,
-    each="""
+    """
     if not $remaining:
         raise too_long($limit)
     $remaining -= 1
     $add(x)
-    drop
     """,
-    after="emit $found",
+    params=("limit",),
+    uses=(too_long,),
 )
 
 
@@ -93,40 +84,22 @@ def too_many_keys(limit: int) -> TooManyElements:
     )
 
 
-_TO_DICT = InlineStage(
+_TO_DICT = fold(
     "to_dict",
-    params=("key", "value", "limit"),
-    uses=(too_many_keys,),
-    setup="$found = {}",
-    each="""
+    "$found = {}",
+    """
     $found[$key(x)] = x if $value is None else $value(x)
     if len($found) > $limit:
         raise too_many_keys($limit)
-    drop
     """,
-    after="emit $found",
+    params=("key", "value", "limit"),
+    uses=(too_many_keys,),
+    result="emit $found",
 )
 
-_COUNT = InlineStage(
-    "count",
-    setup="$count = 0",
-    each="""
-    $count += 1
-    drop
-    """,
-    after="emit $count",
-)
+_COUNT = fold("count", "$value = 0", "$value += 1")
 
-_SUM = InlineStage(
-    "sum",
-    params=("start",),
-    setup="$total = $start",
-    each="""
-    $total = $total + x
-    drop
-    """,
-    after="emit $total",
-)
+_SUM = fold("sum", "$value = $start", "$value = $value + x", params=("start",))
 
 
 def _answer(name: str, is_open: str, answer: bool) -> InlineStage:
@@ -157,31 +130,21 @@ def require_plain_result(result: object) -> None:
         )
 
 
-_EACH = InlineStage(
+_EACH = fold(
     "for_each",
-    params=("function",),
-    uses=(require_plain_result,),
-    setup="$count = 0",
-    each="""
+    "$value = 0",
+    """
     $result = $function(x)
     if $result is not None:
         require_plain_result($result)
-    $count += 1
-    drop
+    $value += 1
     """,
-    after="emit $count",
+    params=("function",),
+    uses=(require_plain_result,),
 )
 
-_EACH_ASYNC = InlineStage(
-    "for_each",
-    params=("function",),
-    setup="$count = 0",
-    each="""
-    await $function(x)
-    $count += 1
-    drop
-    """,
-    after="emit $count",
+_EACH_ASYNC = fold(
+    "for_each", "$value = 0", "await $function(x)\n$value += 1", params=("function",)
 )
 
 _IGNORE = InlineStage("ignore", each="drop")

@@ -1,20 +1,22 @@
-"""Sources that are awaited: asynchronous iterables, awaitables, queues."""
+"""Sources made of what is asynchronous already: iterables, awaitables, queues, publishers."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from .._core.loop import QUEUE_SHUT_DOWN, Future, shield
-from ..coerce import from_async_iterable
+from ..coerce import from_async_iterable, from_foreign
 from ..errors import AlreadySubscribed
-from ..stage import InlineStage, describe, from_async, from_pull, require_callable
+from ..stage import Fluent, InlineStage, describe, from_async, from_pull, require_callable
 
 if TYPE_CHECKING:
     from ..flow import Flow
+    from ..spec import Publisher
 
-__all__ = ("from_aiter", "from_awaitable", "from_queue")
+__all__ = ("from_aiter", "from_awaitable", "from_publisher", "from_queue")
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -103,14 +105,12 @@ def from_awaitable(source: Awaitable[T] | Callable[[], Awaitable[T]]) -> "Flow[T
     return from_pull(calls, name=name, checked=True).via(_AWAIT, make)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class _SingleUse:
     """An awaitable for each subscription; a coroutine serves only the first."""
 
-    __slots__ = ("_awaitable", "_is_used")
-
-    def __init__(self, awaitable: Awaitable[Any]) -> None:
-        self._awaitable = awaitable
-        self._is_used = False
+    _awaitable: Awaitable[Any]
+    _is_used: bool = False
 
     def __call__(self) -> Awaitable[Any]:
         if isinstance(self._awaitable, Future):
@@ -172,3 +172,37 @@ async def _drain(queue: _Queue[T], end: object) -> AsyncIterator[T]:
         if end is not _NO_END and (element is end or element == end):
             return
         yield element
+
+
+def from_publisher(publisher: "Publisher[T]") -> "Flow[T]":
+    """Read any object with ``subscribe`` as a flow, guarded against its rule violations.
+
+    ::
+
+        from_publisher(foreign("a", "b"))
+        a--b--|
+
+    A flow is returned unchanged. Every subscription subscribes to the publisher at once, in the
+    subscriber's context. Signals from other threads are moved to the loop. A publisher that
+    violates a rule is cancelled, and the flow fails with an error that names the rule: an element
+    before ``on_subscribe`` (1.9), a second ``on_subscribe`` (2.12), more elements
+    than were requested (1.1), None as an element (2.13, raised to the publisher as well), a
+    ``subscribe`` or ``request`` that raises (1.9, 3.16). Signals after the terminal one are ignored
+    (1.7), a ``cancel`` that raises is reported to the loop's exception handler (3.15).
+
+    Demand: passed through, at most 256 at a time.
+    Completes: when the publisher completes.
+    Fails: when the publisher fails, or violates a rule.
+    Cancels: the publisher is cancelled.
+    Holds: 256 elements, which were requested and wait for a slow subscriber.
+    Rules: 1.1, 1.3, 1.7, 1.9, 2.5, 2.12, 2.13, 3.16
+    """
+    if isinstance(publisher, Fluent):
+        return cast("Flow[T]", publisher)
+    given = cast("object", publisher)
+    if not callable(getattr(given, "subscribe", None)):
+        raise TypeError(
+            f"from_publisher: {describe(given)} ({type(given).__name__}) is not a publisher: it "
+            "has no subscribe(); for iterables use from_iterable or from_aiter"
+        )
+    return from_foreign(publisher)

@@ -147,12 +147,15 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
         overflow: OverflowPolicy,
     ) -> None:
         self.loop_handle: LoopHandle = LoopHandle(name)
-        queue: BoundedQueue[T] = BoundedQueue(capacity, overflow)
-        self.output: OutputBuffer[T] = OutputBuffer(
-            downstream, queue, name, on_room=self._on_room, on_cancel=self._on_cancel
-        )
         self.producer: HotEmitter[T] = HotEmitter(
             name, capacity, self._deliver, self._is_full, self._finish, self.loop_handle
+        )
+        self.output: OutputBuffer[T] = OutputBuffer(
+            downstream,
+            BoundedQueue(capacity, overflow),
+            name,
+            on_room=self.producer.on_room,
+            on_cancel=self._on_cancel,
         )
         self._emitter: Callable[[Emitter[T]], object] | None = emitter
         self._callbacks: list[Callable[[], object]] = []
@@ -214,9 +217,6 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
     def _is_full(self) -> bool:
         queue = self.output.queue
         return queue.full and queue.policy in ("wait", "fail")
-
-    def _on_room(self) -> None:
-        self.producer.on_room()
 
     def _finish(self, error: BaseException | None) -> None:
         self.output.end(error)

@@ -13,6 +13,7 @@ pile up.
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, islice
 from threading import Lock, Thread
@@ -133,6 +134,7 @@ class ReentrantEvent:
         return self.is_waiting and self._seen == self._sets
 
 
+@dataclass(slots=True, eq=False)
 class _PullState(Generic[T]):
     """The state of one subscription that the loop and the thread share. It calls nothing.
 
@@ -147,25 +149,14 @@ class _PullState(Generic[T]):
       `is_finished` before it takes from `ready` (`take`). So the end never overtakes an element.
     """
 
-    __slots__ = (
-        "error",
-        "is_cancelled",
-        "is_finished",
-        "is_posted",
-        "pulled",
-        "ready",
-        "requested",
-    )
-
-    def __init__(self) -> None:
-        self.requested = 0
-        self.pulled = 0
-        self.ready: deque[T] = deque()
-        self.is_posted = False
-        """A callback that takes from `ready` is scheduled on the loop."""
-        self.is_cancelled = False
-        self.is_finished = False
-        self.error: Exception | None = None
+    requested: int = 0
+    pulled: int = 0
+    ready: deque[T] = field(default_factory=deque[T])
+    is_posted: bool = False
+    """A callback that takes from `ready` is scheduled on the loop."""
+    is_cancelled: bool = False
+    is_finished: bool = False
+    error: Exception | None = None
 
     # -- decisions of the thread ------------------------------------------------------------------
     def demand(self) -> int | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Never, SupportsIndex, TypeVar, cast, overload
 from .._core.subscription.subscribing import INERT
 from ..coerce import Source, from_factory, from_sync_iterable
 from ..errors import NotAnElement
-from ..stage import Downstream, FlowSubscription, InlineStage, describe, from_pull, from_push
+from ..stage import InlineStage, describe, from_pull, from_push
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -96,11 +96,7 @@ def never() -> "Flow[Never]":
     Holds: nothing.
     Rules: 3.13
     """
-
-    def open(_downstream: Downstream[Never]) -> FlowSubscription:
-        return INERT
-
-    return from_push(open, name="never()", checked=True)
+    return from_push(lambda _: INERT, name="never()", checked=True)
 
 
 def error(cause: Exception | Callable[[], Exception]) -> "Flow[Never]":
