@@ -13,7 +13,6 @@ from ._operators import (
     backpressure as _backpressure,
     chunk as _chunk,
     combine as _combine,
-    defaults as _defaults,
     errors as _errors,
     flat_map as _flat_map,
     introspection as _introspection,
@@ -24,7 +23,6 @@ from ._operators import (
 )
 from ._sinks import (
     async_iteration as _async_iteration,
-    select_one as _select_one,
     terminal as _terminal,
 )
 from .stage import Fluent
@@ -47,6 +45,8 @@ class Flow(Fluent[T_co], is_vocabulary=True):
     scan: Final = _transform.scan
     enumerate: Final = _transform.enumerate
     pairwise: Final = _transform.pairwise
+    start_with: Final = _transform.start_with
+    default_if_empty: Final = _transform.default_if_empty
     transform: Final = _transform.transform
 
     # async_map
@@ -71,10 +71,6 @@ class Flow(Fluent[T_co], is_vocabulary=True):
     merge_with: Final = _combine.merge_with
     zip_with: Final = _combine.zip_with
     then: Final = _combine.then
-
-    # defaults
-    start_with: Final = _defaults.start_with
-    default_if_empty: Final = _defaults.default_if_empty
 
     # time
     timeout: Final = _time.timeout
@@ -111,15 +107,13 @@ class Flow(Fluent[T_co], is_vocabulary=True):
     # async_iteration
     stream: Final = _async_iteration.stream
 
-    # select_one
-    first: Final = _select_one.first
-    last: Final = _select_one.last
-    single: Final = _select_one.single
-    element_at: Final = _select_one.element_at
-    min: Final = _select_one.min
-    max: Final = _select_one.max
-
     # terminal
+    first: Final = _terminal.first
+    last: Final = _terminal.last
+    single: Final = _terminal.single
+    element_at: Final = _terminal.element_at
+    min: Final = _terminal.min
+    max: Final = _terminal.max
     reduce: Final = _terminal.reduce
     to_list: Final = _terminal.to_list
     to_dict: Final = _terminal.to_dict

@@ -1,4 +1,4 @@
-"""Operators that map elements, or leave them out."""
+"""Operators that map elements, leave them out, or add some."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..flow import Flow
 
 __all__ = (
+    "default_if_empty",
     "enumerate",
     "filter",
     "filter_map",
@@ -22,6 +23,7 @@ __all__ = (
     "of_type",
     "pairwise",
     "scan",
+    "start_with",
     "transform",
 )
 
@@ -110,6 +112,19 @@ _PAIRWISE = InlineStage(
         $last = x
         drop
     x, $last = ($last, x), x
+    """,
+)
+
+_START_WITH = InlineStage("start_with", params=("elements",), before="emit each $elements")
+
+_DEFAULT = InlineStage(
+    "default_if_empty",
+    params=("element",),
+    setup="$empty = True",
+    each="$empty = False",
+    after="""
+    if $empty:
+        emit $element
     """,
 )
 
@@ -272,6 +287,49 @@ def pairwise(source: "Flow[T]") -> "Flow[tuple[T, T]]":
     Rules: 1.1
     """
     return source.via(_PAIRWISE, holds=1)
+
+
+def start_with(source: "Flow[T]", *elements: R) -> "Flow[T | R]":
+    """Emit the given elements first, then those of the source.
+
+    ::
+
+        a--b--|
+        .start_with("x", "y")
+        (xya)--b--|
+
+    To put the elements of another flow first, use ``concat``.
+
+    Demand: passed through, less the given elements.
+    Completes: when the source completes.
+    Fails: when the source fails.
+    Cancels: when the subscriber cancels.
+    Holds: nothing.
+    Rules: 1.1, 2.13
+    """
+    for each in elements:
+        require_element("start_with", "an element", each)
+    return source.via(_START_WITH, elements)
+
+
+def default_if_empty(source: "Flow[T]", element: R) -> "Flow[T | R]":
+    """Emit *element* when the source completes without an element.
+
+    ::
+
+        ------|
+        .default_if_empty("x")
+        ------x|
+
+    Demand: passed through.
+    Completes: when the source completes, or after *element*.
+    Fails: when the source fails.
+    Cancels: when the subscriber cancels.
+    Holds: nothing.
+    Rules: 1.1, 2.13
+    """
+    require_element("default_if_empty", "element", element)
+    return source.via(_DEFAULT, element)
 
 
 def transform(source: "Flow[T]", change: "Callable[[Flow[T]], R]") -> R:

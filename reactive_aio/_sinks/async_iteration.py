@@ -1,4 +1,4 @@
-"""``async for`` over a flow, and ``async with flow.stream()``.
+"""``async for`` over a flow, ``async with flow.stream()``, and the first value of a flow.
 
 The loop of a synchronous island is itself the iterator, and runs in the consumer's task without a
 subscription. Any other flow gets a subscriber that requests elements for the consumer.
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from .._core.compiler.chain import Chain
 from .._core.compiler.loop_compiler import SLICE_OVER
-from .._core.loop import Future, report, yield_to_loop
+from .._core.loop import CancelledError, Future, report, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
-from ..stage import FlowSubscription, LoopHandle, TimeSlice, require_demand
+from ..stage import UNBOUNDED, FlowSubscription, LoopHandle, TimeSlice, require_demand
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..spec import Subscription
     from ..stage import Fluent
 
-__all__ = ("NOTHING", "ConsumerSlice", "Stream", "StreamSubscriber", "iterate", "stream")
+__all__ = ("NOTHING", "Stream", "first_value", "iterate", "stream")
 
 T = TypeVar("T")
 NOTHING: Final[Any] = object()
@@ -62,7 +62,7 @@ def stream(source: "Fluent[T]", *, prefetch: int = 1) -> "Stream[T]":
     return Stream(source, require_demand(prefetch))
 
 
-class ConsumerSlice(TimeSlice):
+class _ConsumerSlice(TimeSlice):
     """The time slice of an iterator, which yields to the event loop in the consumer's task."""
 
     __slots__ = ()
@@ -84,7 +84,7 @@ def _generate(chain: Chain) -> AsyncIterator[Any]:
     made; that of asyncio would close it one turn later, in another task. A synchronous island can
     be closed immediately.
     """
-    generator = chain.run("async_generator", ConsumerSlice(), report)
+    generator = chain.run("async_generator", _ConsumerSlice(), report)
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(firstiter=None, finalizer=_close_now)
     try:
@@ -107,7 +107,7 @@ class _IslandIterator:
     __slots__ = ("_elements", "_time_slice")
 
     def __init__(self, chain: Chain) -> None:
-        self._time_slice = ConsumerSlice()
+        self._time_slice = _ConsumerSlice()
         self._elements = chain.run("fair_generator", self._time_slice, report)
 
     def __aiter__(self) -> "_IslandIterator":
@@ -138,7 +138,7 @@ class Stream(Generic[T]):
     __slots__ = ("_subscriber",)
 
     def __init__(self, source: "Fluent[T]", prefetch: int) -> None:
-        self._subscriber: StreamSubscriber[T] = StreamSubscriber(source, prefetch)
+        self._subscriber: _StreamSubscriber[T] = _StreamSubscriber(source, prefetch)
 
     def __aiter__(self) -> "Stream[T]":
         return self
@@ -176,7 +176,7 @@ class Stream(Generic[T]):
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class StreamSubscriber(BulkSubscriber, Generic[T]):
+class _StreamSubscriber(BulkSubscriber, Generic[T]):
     """The subscriber of a stream: holds at most *prefetch* elements."""
 
     caller: ClassVar[str] = "async for"
@@ -191,7 +191,7 @@ class StreamSubscriber(BulkSubscriber, Generic[T]):
     _subscription: "Subscription | None" = None
     _loop_handle: LoopHandle = field(init=False)
     _waiter: Future[Any] | None = None
-    _time_slice: ConsumerSlice = field(default_factory=ConsumerSlice)
+    _time_slice: _ConsumerSlice = field(default_factory=_ConsumerSlice)
     _until_check: int = _CHECK_INTERVAL
 
     def __post_init__(self) -> None:
@@ -284,3 +284,54 @@ class StreamSubscriber(BulkSubscriber, Generic[T]):
     def on_complete(self) -> None:
         self._is_done = True
         self.flush()
+
+
+async def first_value(flow: "Fluent[Any]", request: int = UNBOUNDED) -> Any:
+    """Return the first element of *flow*, or `NOTHING`; raise the error of a flow that fails.
+
+    It requests *request* elements, and cancels once it has one.
+    """
+    if flow.chain.is_pullable:
+        return await _first_pulled(flow.chain)
+    subscriber = _FirstValueSubscriber(flow, request)
+    try:
+        element = await subscriber.next()
+    except CancelledError:
+        subscriber.cancel()
+        raise
+    await subscriber.aclose()  # wait for the cleanup of the source
+    return element
+
+
+async def _first_pulled(chain: Chain) -> Any:
+    time_slice = _ConsumerSlice()
+    elements = chain.run("fair_generator", time_slice, report)
+    try:
+        for element in elements:
+            if element is not SLICE_OVER:
+                return element
+            await time_slice.yield_slice()
+    except Exception as error:
+        chain.annotate(error)
+        raise
+    finally:
+        elements.close()
+    return NOTHING
+
+
+class _FirstValueSubscriber(_StreamSubscriber[Any]):
+    """Cancels as soon as it has one element."""
+
+    __slots__ = ()
+    caller: ClassVar[str] = "a terminal operator"
+
+    def on_subscribe(self, subscription: "Subscription") -> None:
+        super().on_subscribe(subscription)
+        self._ahead = self._prefetch
+        subscription.request(self._prefetch)
+
+    def flush(self) -> None:
+        super().flush()
+        if self._elements and not self._is_done and self._subscription is not None:
+            self._is_done = True
+            self._subscription.cancel()

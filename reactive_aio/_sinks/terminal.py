@@ -1,30 +1,128 @@
-"""Terminal operators over all elements: each awaits the end of the flow."""
+"""Terminal operators: each awaits the end of the flow, or the element that it returns.
+
+A terminal operator is an inline stage that emits its result after the last element. So it runs
+inside the flow's own loop, and in the consumer's task where that loop is synchronous.
+"""
 
 from collections.abc import Callable, Hashable
 from inspect import isawaitable, iscoroutine, iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, overload
 
 from ..errors import EmptyFlow, TooManyElements
 from ..stage import InlineStage, describe, require_callable, require_int, require_sync_callable
-from .async_iteration import NOTHING
-from .first_value import IF_FOUND, first_value, fold
+from .async_iteration import NOTHING, first_value
 
 if TYPE_CHECKING:
     from ..stage import Fluent
 
-__all__ = ("all", "any", "count", "for_each", "reduce", "run", "sum", "to_dict", "to_list")
+__all__ = (
+    "all",
+    "any",
+    "count",
+    "element_at",
+    "first",
+    "for_each",
+    "last",
+    "max",
+    "min",
+    "reduce",
+    "run",
+    "single",
+    "sum",
+    "to_dict",
+    "to_list",
+)
 
 T = TypeVar("T")
 R = TypeVar("R")
 A = TypeVar("A")
+D = TypeVar("D")
 K = TypeVar("K", bound=Hashable)
+
+
+class _Comparable(Protocol):
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+C = TypeVar("C", bound=_Comparable)
 
 LIMIT: Final = 1_000_000
 """The most elements that are collected in memory, unless another limit is given."""
 
 _USE_MAP_ASYNC = "use map_async before it"
 
-_FOLD = fold(
+_IF_FOUND: Final = """
+if $value is not None:
+    emit $value
+"""
+
+
+def _fold(
+    name: str,
+    setup: str,
+    each: str,
+    *,
+    params: tuple[str, ...] = (),
+    uses: tuple[Callable[..., Any], ...] = (),
+    result: str = "emit $value",
+) -> InlineStage:
+    """A stage that takes every element into ``$value``, and emits that after the last one."""
+    lines = dedent(each).strip("\n") + "\ndrop"
+    return InlineStage(name, params=params, uses=uses, setup=setup, each=lines, after=result)
+
+
+_LAST = _fold("last", "$value = None", "$value = x", result=_IF_FOUND)
+
+
+def more_than_one() -> TooManyElements:
+    return TooManyElements("single: the flow has more than one element; use first(), or filter it")
+
+
+_SINGLE = _fold(
+    "single",
+    "$value = None",
+    """
+    if $value is not None:
+        raise more_than_one()
+    $value = x
+    """,
+    uses=(more_than_one,),
+    result=_IF_FOUND,
+)
+
+_ELEMENT_AT = InlineStage(
+    "element_at",
+    params=("index",),
+    setup="$remaining = $index",
+    each="""
+    if $remaining:
+        $remaining -= 1
+        drop
+    last
+    """,
+)
+
+
+def _extreme(name: str, is_better: str) -> InlineStage:
+    return _fold(
+        name,
+        "$value = $rank = None",
+        f"""
+        $new = x if $key is None else $key(x)
+        if $value is None or {is_better}:
+            $value = x
+            $rank = $new
+        """,
+        params=("key",),
+        result=_IF_FOUND,
+    )
+
+
+_MIN = _extreme("min", "$new < $rank")
+_MAX = _extreme("max", "$rank < $new")
+
+_REDUCE_SEED = _fold(
     "reduce",
     "$value = $seed",
     "$value = $reducer($value, x)",
@@ -36,7 +134,7 @@ _FOLD = fold(
     """,
 )
 
-_REDUCE = fold(
+_REDUCE = _fold(
     "reduce",
     "$value = None",
     """
@@ -48,7 +146,7 @@ _REDUCE = fold(
             raise no_element("reduce")
     """,
     params=("reducer",),
-    result=IF_FOUND,
+    result=_IF_FOUND,
 )
 
 
@@ -59,7 +157,7 @@ def too_long(limit: int) -> TooManyElements:
     )
 
 
-_TO_LIST = fold(
+_TO_LIST = _fold(
     "to_list",
     """
     $value = []
@@ -84,7 +182,7 @@ def too_many_keys(limit: int) -> TooManyElements:
     )
 
 
-_TO_DICT = fold(
+_TO_DICT = _fold(
     "to_dict",
     "$found = {}",
     """
@@ -97,9 +195,9 @@ _TO_DICT = fold(
     result="emit $found",
 )
 
-_COUNT = fold("count", "$value = 0", "$value += 1")
+_COUNT = _fold("count", "$value = 0", "$value += 1")
 
-_SUM = fold("sum", "$value = $start", "$value = $value + x", params=("start",))
+_SUM = _fold("sum", "$value = $start", "$value = $value + x", params=("start",))
 
 
 def _answer(name: str, is_open: str, answer: bool) -> InlineStage:
@@ -130,7 +228,7 @@ def require_plain_result(result: object) -> None:
         )
 
 
-_EACH = fold(
+_EACH = _fold(
     "for_each",
     "$value = 0",
     """
@@ -143,11 +241,164 @@ _EACH = fold(
     uses=(require_plain_result,),
 )
 
-_EACH_ASYNC = fold(
+_EACH_ASYNC = _fold(
     "for_each", "$value = 0", "await $function(x)\n$value += 1", params=("function",)
 )
 
 _IGNORE = InlineStage("ignore", each="drop")
+
+
+@overload
+async def first(source: "Fluent[T]") -> T: ...
+@overload
+async def first(source: "Fluent[T]", *, default: D) -> T | D: ...
+async def first(source: "Fluent[Any]", *, default: Any = NOTHING) -> Any:
+    """Return the first element, and cancel.
+
+    For a flow without elements, return *default* or raise `EmptyFlow`.
+
+    Demand: 1.
+    Completes: returns at the first element.
+    Fails: raises the error of a flow that fails before it.
+    Cancels: after the element, waiting for the source's cleanup; and when its task is cancelled.
+    Holds: nothing.
+    Rules: 2.1, 3.4
+    """
+    return _value_or_default(source, default, await first_value(source, 1), "first")
+
+
+@overload
+async def last(source: "Fluent[T]") -> T: ...
+@overload
+async def last(source: "Fluent[T]", *, default: D) -> T | D: ...
+async def last(source: "Fluent[Any]", *, default: Any = NOTHING) -> Any:
+    """Return the last element.
+
+    For a flow without elements, return *default* or raise `EmptyFlow`.
+
+    Demand: unbounded.
+    Completes: returns when the flow completes.
+    Fails: raises the error of the flow.
+    Cancels: when its task is cancelled.
+    Holds: one element.
+    Rules: 2.1
+    """
+    return _value_or_default(source, default, await first_value(source.via(_LAST, holds=1)), "last")
+
+
+@overload
+async def single(source: "Fluent[T]") -> T: ...
+@overload
+async def single(source: "Fluent[T]", *, default: D) -> T | D: ...
+async def single(source: "Fluent[Any]", *, default: Any = NOTHING) -> Any:
+    """Return the only element; a second one raises `TooManyElements`.
+
+    For a flow without elements, return *default* or raise `EmptyFlow`.
+
+    Demand: one at a time, two at most.
+    Completes: returns when the flow completes.
+    Fails: raises the error of the flow, or `TooManyElements`.
+    Cancels: at a second element, and when its task is cancelled.
+    Holds: one element.
+    Rules: 2.1
+    """
+    found = await first_value(source.via(_SINGLE, holds=1), 1)
+    return _value_or_default(source, default, found, "single")
+
+
+@overload
+async def element_at(source: "Fluent[T]", index: int) -> T: ...
+@overload
+async def element_at(source: "Fluent[T]", index: int, *, default: D) -> T | D: ...
+async def element_at(source: "Fluent[Any]", index: int, *, default: Any = NOTHING) -> Any:
+    """Return the element at *index*, counted from 0, and cancel.
+
+    For a flow with fewer elements, return *default* or raise `EmptyFlow`.
+
+    Demand: one at a time, never more than needed.
+    Completes: returns at that element.
+    Fails: raises the error of a flow that fails before it.
+    Cancels: after the element, waiting for the source's cleanup; and when its task is cancelled.
+    Holds: nothing.
+    Rules: 2.1, 3.4
+    """
+    require_int("element_at", "index", index)
+    found = await first_value(source.via(_ELEMENT_AT, index), 1)
+    return _value_or_default(source, default, found, f"element_at({index})")
+
+
+@overload
+async def min(source: "Fluent[C]") -> C: ...
+@overload
+async def min(source: "Fluent[C]", *, default: D) -> C | D: ...
+@overload
+async def min(source: "Fluent[T]", *, key: Callable[[T], _Comparable]) -> T: ...
+@overload
+async def min(source: "Fluent[T]", *, key: Callable[[T], _Comparable], default: D) -> T | D: ...
+async def min(
+    source: "Fluent[Any]",
+    *,
+    key: Callable[[Any], Any] | None = None,
+    default: Any = NOTHING,
+) -> Any:
+    """Return the smallest element, by ``key(element)`` if given; the first of equal ones.
+
+    For a flow without elements, return *default* or raise `EmptyFlow`.
+
+    Demand: unbounded.
+    Completes: returns when the flow completes.
+    Fails: raises the error of the flow, of *key* or of a comparison.
+    Cancels: when its task is cancelled.
+    Holds: one element.
+    Rules: 2.1
+    """
+    return await _extreme_of(source, _MIN, key, default)
+
+
+@overload
+async def max(source: "Fluent[C]") -> C: ...
+@overload
+async def max(source: "Fluent[C]", *, default: D) -> C | D: ...
+@overload
+async def max(source: "Fluent[T]", *, key: Callable[[T], _Comparable]) -> T: ...
+@overload
+async def max(source: "Fluent[T]", *, key: Callable[[T], _Comparable], default: D) -> T | D: ...
+async def max(
+    source: "Fluent[Any]",
+    *,
+    key: Callable[[Any], Any] | None = None,
+    default: Any = NOTHING,
+) -> Any:
+    """Return the greatest element, by ``key(element)`` if given; the first of equal ones.
+
+    For a flow without elements, return *default* or raise `EmptyFlow`.
+
+    Demand: unbounded.
+    Completes: returns when the flow completes.
+    Fails: raises the error of the flow, of *key* or of a comparison.
+    Cancels: when its task is cancelled.
+    Holds: one element.
+    Rules: 2.1
+    """
+    return await _extreme_of(source, _MAX, key, default)
+
+
+async def _extreme_of(source: "Fluent[Any]", stage: InlineStage, key: Any, default: Any) -> Any:
+    if key is not None:
+        require_sync_callable(stage.name, "key", key, _USE_MAP_ASYNC)
+    return _value_or_default(
+        source, default, await first_value(source.via(stage, key, holds=1)), stage.name
+    )
+
+
+def _value_or_default(source: "Fluent[Any]", default: Any, found: Any, what: str) -> Any:
+    if found is not NOTHING:
+        return found
+    if default is not NOTHING:
+        return default
+    error = EmptyFlow(f"{what}: the flow has no such element; give default=… to return then")
+    source.chain.annotate(error)
+    raise error
 
 
 @overload
@@ -172,7 +423,7 @@ async def reduce(
     """
     require_sync_callable("reduce", "reducer", reducer, _USE_MAP_ASYNC)
     if seed is not NOTHING:
-        return await first_value(source.via(_FOLD, reducer, seed))
+        return await first_value(source.via(_REDUCE_SEED, reducer, seed))
     found = await first_value(source.via(_REDUCE, reducer))
     if found is NOTHING:
         error = EmptyFlow("reduce: the flow has no elements; give a seed to return then")

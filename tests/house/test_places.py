@@ -15,8 +15,6 @@ PACKAGE: Final = ROOT / "reactive_aio"
 FLOW: Final = PACKAGE / "flow.py"
 TESTED: Final = {"_operators": "operators", "_sinks": "sinks", "_sources": "sources"}
 """Rooms of the package in which each module has a test file, and the folder of the test files."""
-SHARED: Final = {"first_value": "the sinks for one element use it"}
-"""Modules without a method of their own, and the modules whose tests cover them."""
 SEVERAL_MODULES: Final = {"conservation": "all operators that hold elements"}
 """Test files that test no single module, and what they test."""
 HEADING: Final = re.compile(r"    # (\w+)")
@@ -81,7 +79,7 @@ def test_each_module_has_the_test_file_of_its_name() -> None:
         line
         for room, folder in TESTED.items()
         for line in misnamed_test_files(
-            room, folder, modules(room) - SHARED.keys(), files_in(folder) - SEVERAL_MODULES.keys()
+            room, folder, modules(room), files_in(folder) - SEVERAL_MODULES.keys()
         )
     ]
     assert not lines, "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The operators that map elements, or leave them out."""
+"""The operators that map elements, leave them out, or add some."""
 
 from collections.abc import Callable
 from operator import add
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reactive_aio import Flow, from_iterable, just, range as flow_range
+from reactive_aio import Flow, empty, from_iterable, just, never, range as flow_range
 from reactive_aio.errors import NotAnElement
 from reactive_aio.testing import SubscriberProbe
 from tests.cases import Identities
@@ -58,6 +58,22 @@ SAMPLES = {
     "pairwise: one": Sample(lambda f: f.pairwise(), [1], ["|"]),
     "pairwise: failing": Sample(lambda f: f.pairwise(), [1, 2], [(1, 2), Failed], fails=True),
     "transform": Sample(lambda f: f.transform(lambda g: g.map(str)), [1], ["1", "|"]),
+    "start_with": Sample(lambda f: f.start_with(8, 9), [1, 2], [8, 9, 1, 2, "|"]),
+    "start_with: empty": Sample(lambda f: f.start_with(8), [], [8, "|"]),
+    "start_with: nothing": Sample(lambda f: f.start_with(), [1], [1, "|"]),
+    "start_with: failing": Sample(lambda f: f.start_with(8), [], [8, Failed], fails=True),
+    "start_with: twice": Sample(lambda f: f.start_with(2).start_with(1), [3], [1, 2, 3, "|"]),
+    "start_with: stages": Sample(
+        lambda f: f.map(str).start_with("a").map(str.upper).take(2), [1, 2], ["A", "1", "|"]
+    ),
+    "default_if_empty": Sample(lambda f: f.default_if_empty(7), [], [7, "|"]),
+    "default_if_empty: not": Sample(lambda f: f.default_if_empty(7), [1], [1, "|"]),
+    "default_if_empty: filtered": Sample(
+        lambda f: f.filter(lambda x: x > 5).default_if_empty(7), [1, 2], [7, "|"]
+    ),
+    "default_if_empty: failing": Sample(
+        lambda f: f.default_if_empty(7), [], [Failed], fails=True
+    ),
 }  # fmt: skip
 
 OF_LENGTH: dict[str, Callable[[int], Flow[Any]]] = {
@@ -72,6 +88,12 @@ OF_LENGTH: dict[str, Callable[[int], Flow[Any]]] = {
     "enumerate": lambda n: flow_range(n).enumerate(),
     "pairwise": lambda n: flow_range(n + 1).pairwise(),
     "transform": lambda n: flow_range(n).transform(lambda flow: flow.map(str)),
+    "start_with": lambda n: flow_range(n - n // 2).start_with(*range(n // 2)),
+    "start_with: pushed": lambda n: flow_range(n - n // 2).boundary(2).start_with(*range(n // 2)),
+    "default_if_empty": lambda n: flow_range(n).default_if_empty(0) if n else empty(),
+    "default_if_empty: empty": lambda n: (
+        flow_range(3).start_with(*range(n)).skip(3).default_if_empty(0) if n else empty()
+    ),
 }
 
 FAILING: dict[str, Callable[[], Flow[Any]]] = {
@@ -79,6 +101,8 @@ FAILING: dict[str, Callable[[], Flow[Any]]] = {
     "filter": lambda: flow_range(5).filter(fails_at_2),
     "filter_map": lambda: flow_range(5).filter_map(fails_at_2),
     "scan": lambda: flow_range(5).scan(lambda _, x: fails_at_2(x)),
+    "start_with": lambda: just(0).map(lambda x: 1 / x).start_with(1),
+    "default_if_empty": lambda: just(0).map(lambda x: 1 / x).default_if_empty(1),
 }
 
 INFINITE: dict[str, Callable[[], Flow[Any]]] = {
@@ -86,6 +110,8 @@ INFINITE: dict[str, Callable[[], Flow[Any]]] = {
     "filter": lambda: flow_range(1 << 62).filter(lambda x: x % 2),
     "scan": lambda: flow_range(1 << 62).scan(add),
     "pairwise": lambda: flow_range(1 << 62).pairwise(),
+    "start_with": lambda: flow_range(1 << 62).start_with(1, 2),
+    "default_if_empty": lambda: flow_range(1 << 62).default_if_empty(1),
 }
 
 IDENTITIES: Identities = {
@@ -96,6 +122,8 @@ IDENTITIES: Identities = {
     "scan": lambda up: up.scan(lambda _, new: new),
     "enumerate": lambda up: up.enumerate().map(lambda pair: pair[1]),
     "transform": lambda up: up.transform(lambda flow: flow.map(lambda x: x)),
+    "start_with": lambda up: up.start_with(),
+    "default_if_empty": lambda up: up.default_if_empty(-1).filter(lambda x: x != -1),
 }
 NO_IDENTITY = {
     "pairwise": "each element is emitted twice",
@@ -136,6 +164,36 @@ async def test_each_subscription_scans_and_numbers_from_the_start() -> None:
     flow = flow_range(3).scan(add).enumerate()
     first = await collected(flow, "unbounded")
     assert first == await collected(flow, "async for") == [(0, 0), (1, 1), (2, 3), "|"]
+
+
+async def test_the_first_elements_do_not_wait_for_the_source() -> None:
+    probe = SubscriberProbe[object](2).subscribed_to(never().start_with("a", "b", "c"))
+    assert probe.signals == ["a", "b"]
+    probe.request(2)
+    assert probe.signals == ["a", "b", "c"]
+    probe.cancel()
+
+
+async def test_nothing_is_emitted_without_demand() -> None:
+    probe = SubscriberProbe[object]().subscribed_to(empty().start_with("a"))
+    assert probe.signals == []
+    probe.request(1)
+    assert probe.signals == ["a", "|"]
+    probe = SubscriberProbe[object]().subscribed_to(empty().default_if_empty("a"))
+    assert probe.signals == []
+    probe.request(1)
+    assert probe.signals == ["a", "|"]
+
+
+def test_none_is_not_added() -> None:
+    with pytest.raises(NotAnElement, match="start_with"):
+        just(1).start_with(2, None)
+    with pytest.raises(NotAnElement, match="default_if_empty"):
+        just(1).default_if_empty(None)
+
+
+def test_added_elements_are_not_held() -> None:
+    assert just(1).start_with(1, 2).default_if_empty(2).bound().total == 0
 
 
 def test_transform_returns_the_result_of_the_function() -> None:
