@@ -26,7 +26,7 @@ __all__ = ("NOTHING", "Stream", "first_value", "iterate", "stream")
 
 T = TypeVar("T")
 NOTHING: Final[Any] = object()
-"""What a subscriber returns in place of an element when the flow has completed."""
+"""The value of a flow without elements."""
 _CHECK_INTERVAL: Final = 16  # elements between checks of the clock
 
 
@@ -147,14 +147,7 @@ class Stream(Generic[T]):
         subscriber = self._subscriber
         # The handle must not be referenced here while a task waits: dropping it has to cancel.
         del self
-        try:
-            element = await subscriber.next()
-        except StopAsyncIteration as error:
-            # As in an asynchronous generator: an error must not look like the end.
-            raise RuntimeError("the flow failed with StopAsyncIteration") from error
-        if element is NOTHING:
-            raise StopAsyncIteration
-        return element
+        return await subscriber.next()
 
     async def __aenter__(self) -> "Stream[T]":
         return self
@@ -199,7 +192,6 @@ class _StreamSubscriber(BulkSubscriber, Generic[T]):
 
     # -- the consumer's side ----------------------------------------------------------------------
     async def next(self) -> T:
-        """The next element, or `NOTHING`; raises the error of a flow that has failed."""
         source, self._source = self._source, None
         if source is not None:
             self._loop_handle = LoopHandle(self.caller)
@@ -224,14 +216,19 @@ class _StreamSubscriber(BulkSubscriber, Generic[T]):
             await self._time_slice.yield_slice()
 
     async def _finish(self) -> T:
+        error = await self._end()
+        if isinstance(error, StopAsyncIteration):
+            # As in an asynchronous generator: an error must not look like the end.
+            raise RuntimeError("the flow failed with StopAsyncIteration") from error
+        raise StopAsyncIteration if error is None else error
+
+    async def _end(self) -> BaseException | None:
+        """Wait for the cleanup of cancelled operators, and return the error of the flow."""
         subscription, self._subscription = self._subscription, None
         if isinstance(subscription, FlowSubscription):
-            # Cancelled operators may still clean up; wait for them.
             await subscription.aclose()
         error, self._error = self._error, None
-        if error is not None:
-            raise error
-        return cast("T", NOTHING)
+        return error
 
     def _request_missing(self) -> "Future[Any] | None":
         """Request missing elements; return a future to wait for, unless one arrived at once."""
@@ -335,3 +332,9 @@ class _FirstValueSubscriber(_StreamSubscriber[Any]):
         if self._elements and not self._is_done and self._subscription is not None:
             self._is_done = True
             self._subscription.cancel()
+
+    async def _finish(self) -> Any:
+        error = await self._end()
+        if error is not None:
+            raise error
+        return NOTHING

@@ -380,8 +380,8 @@ GUARDS: Final = (
     Guard(
         "async for: a StopAsyncIteration is an error, not the end",
         "reactive_aio/_sinks/async_iteration.py",
-        "        except StopAsyncIteration as error:\n            # As in",
-        "        except GeneratorExit as error:\n            # As in",
+        "        if isinstance(error, StopAsyncIteration):",
+        "        if False:",
     ),
     # -- foreign publishers and subscribers
     Guard(
