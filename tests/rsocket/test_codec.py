@@ -14,7 +14,6 @@ from reactive_aio.rsocket.protocol.frames import (
     Error,
     ErrorCode,
     Ext,
-    Flag,
     Frame,
     FrameType,
     KeepAlive,
@@ -117,19 +116,13 @@ def test_frames_round_trip(kind: type[Any]) -> None:
 @given(PAYLOADS, N, BOOLS)
 def test_the_fast_encoder_produces_the_same_bytes(payload: Payload, n: int, complete: bool) -> None:
     bits = 0x40 if complete else 0
-    assert encode_payload(n, 0x2820 | bits, payload) == encode(
-        PayloadFrame(n, payload, complete=complete)
-    )
-    assert encode_payload(n, 0x1800, payload, n) == encode(RequestStream(n, n, payload))
+    element = PayloadFrame(n, payload, complete=complete)
+    stream, response = RequestStream(n, n, payload), RequestResponse(n, payload)
     channel = RequestChannel(n, n, payload, complete=complete)
-    assert encode_payload(n, 0x1C00 | bits, payload, n) == encode(channel)
-    assert encode_payload(n, 0x1000, payload) == encode(RequestResponse(n, payload))
-    assert encode_payload(n, 0x1000, payload, length_prefixed=True) == add_length(
-        encode_payload(n, 0x1000, payload)
-    )
-    assert encode_payload(n, 0x1800, payload, n, length_prefixed=True) == add_length(
-        encode_payload(n, 0x1800, payload, n)
-    )
+    assert encode_payload(n, 0x2820 | bits, payload) == add_length(encode(element))
+    assert encode_payload(n, 0x1800, payload, n) == add_length(encode(stream))
+    assert encode_payload(n, 0x1C00 | bits, payload, n) == add_length(encode(channel))
+    assert encode_payload(n, 0x1000, payload) == add_length(encode(response))
 
 
 # -- bits that say nothing -------------------------------------------------------------------------
@@ -277,9 +270,3 @@ def test_values_that_do_not_fit_their_field_are_refused(frame: Frame) -> None:
 def test_the_longest_frame_fits_its_length() -> None:
     frame = encode(PayloadFrame(1, Payload(bytes(MAX_FRAME - 6))))
     assert add_length(frame)[:3] == b"\xff\xff\xff"
-
-
-def test_flags_are_the_bits_of_the_protocol() -> None:
-    assert [int(flag) for flag in (Flag.IGNORE, Flag.METADATA, Flag.FOLLOWS)] == [512, 256, 128]
-    assert [int(flag) for flag in (Flag.COMPLETE, Flag.NEXT)] == [64, 32]
-    assert (Flag.RESUME, Flag.RESPOND, Flag.LEASE) == (Flag.FOLLOWS, Flag.FOLLOWS, Flag.COMPLETE)

@@ -3,14 +3,15 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from reactive_aio.rsocket.protocol.codec import decode
+from reactive_aio.rsocket.protocol.codec import decode, encode, split_messages
 from reactive_aio.rsocket.protocol.errors import ProtocolError
-from reactive_aio.rsocket.protocol.fragmentation import Fragmentable, Reassemblies, fragments
+from reactive_aio.rsocket.protocol.fragmentation import Reassemblies, fragments
 from reactive_aio.rsocket.protocol.frames import (
     Payload,
     PayloadFrame,
     RequestChannel,
     RequestFnf,
+    RequestFrame,
     RequestResponse,
     RequestStream,
 )
@@ -25,11 +26,20 @@ CUTTABLE = st.one_of(
     st.builds(RequestChannel, st.just(1), st.integers(1, 9), BIG, st.just(False), st.booleans()),
     st.builds(PayloadFrame, st.just(1), BIG, st.just(True), st.booleans()),
 )
+Fragmentable = RequestFrame | PayloadFrame
+
+
+def cut(frame: Fragmentable, mtu: int) -> list[bytes]:
+    """The fragments of *frame*, without their lengths."""
+    bits = int.from_bytes(encode(frame)[4:6], "big") & ~0x100
+    n = getattr(frame, "n", 0)
+    pieces = fragments(frame.stream_id, bits, frame.payload, n, mtu)
+    return [split_messages(piece)[0] for piece in pieces]
 
 
 @given(CUTTABLE, st.integers(64, 200))
 def test_fragments_reassemble_to_the_payload(frame: Fragmentable, mtu: int) -> None:
-    pieces = list(fragments(frame, mtu))
+    pieces = cut(frame, mtu)
     assert max(map(len, pieces)) <= mtu
     if len(pieces) == 1:
         assert decode(pieces[0]) == frame
@@ -54,7 +64,7 @@ def test_fragments_reassemble_to_the_payload(frame: Fragmentable, mtu: int) -> N
 @given(CUTTABLE, st.integers(64, 200))
 def test_metadata_goes_before_data(frame: Fragmentable, mtu: int) -> None:
     data_seen = False
-    for piece in fragments(frame, mtu):
+    for piece in cut(frame, mtu):
         part = decode(piece)
         assert isinstance(part, Fragmentable)
         assert not (data_seen and part.payload.metadata is not None)

@@ -19,7 +19,7 @@ from reactive_aio.rsocket import (
     loopback,
 )
 from reactive_aio.rsocket.client import client_driver
-from reactive_aio.rsocket.protocol.framing import FrameSplitter
+from reactive_aio.rsocket.protocol.frame_reader import FrameReader
 from reactive_aio.rsocket.transports.memory import MemoryTransport
 from reactive_aio.testing.probes import SubscriberProbe
 
@@ -142,7 +142,7 @@ async def test_a_silent_server_is_disconnected() -> None:
 
 @pytest.mark.parametrize("mtu", [64, 1000])
 async def test_no_frame_is_longer_than_the_mtu(mtu: int) -> None:
-    splitter, lengths = FrameSplitter(), list[int]()
+    splitter, lengths = FrameReader(), list[int]()
     async with loopback(router, limits=Limits(mtu=mtu)) as requester:
         transport: Any = requester._driver._transport
         received = transport.other.driver.data_received

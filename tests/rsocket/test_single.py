@@ -10,11 +10,11 @@ from reactive_aio.rsocket.protocol.frames import (
     KeepAlive,
     Payload,
     PayloadFrame,
+    RequestFrame,
     RequestResponse,
 )
 from reactive_aio.rsocket.protocol.limits import Limits
 from reactive_aio.rsocket.protocol.outbound_queue import COALESCE_LIMIT
-from reactive_aio.rsocket.protocol.stream_opening import Request
 
 from .wire import BOOLS, carry, client, pair, read, sent, server, wire
 
@@ -83,7 +83,7 @@ def test_streams_open_in_the_order_of_their_ids(
         data += b"" if at_once else connection.data_to_send(at_most)
     while more := connection.data_to_send(at_most):
         data += more
-    begun = [frame.stream_id for frame in read(data) if isinstance(frame, Request)]
+    begun = [frame.stream_id for frame in read(data) if isinstance(frame, RequestFrame)]
     assert begun == [2 * at + 1 for at in range(len(requests))]
     assert connection.queued_bytes == 0
 

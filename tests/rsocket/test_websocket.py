@@ -19,10 +19,9 @@ from reactive_aio.rsocket import (
     connect,
     serve,
 )
-from reactive_aio.rsocket.protocol.codec import decode
+from reactive_aio.rsocket.protocol.codec import decode, join_messages, split_messages
 from reactive_aio.rsocket.protocol.frames import KeepAlive
 from reactive_aio.rsocket.transports import tcp
-from reactive_aio.rsocket.transports.message_framing import join_messages, split_messages
 from reactive_aio.rsocket.transports.origins import is_origin_allowed
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.harness.leftover_checks import Context

@@ -14,6 +14,7 @@ from reactive_aio.rsocket.protocol.events import (
     Responses,
     SetupReceived,
 )
+from reactive_aio.rsocket.protocol.frame_reader import FrameReader
 from reactive_aio.rsocket.protocol.frames import (
     MAX_31,
     MAX_63,
@@ -35,7 +36,6 @@ from reactive_aio.rsocket.protocol.frames import (
     ResumeOk,
     Setup,
 )
-from reactive_aio.rsocket.protocol.framing import FrameSplitter
 from reactive_aio.rsocket.protocol.stream_states import InteractionModel
 
 E = TypeVar("E")
@@ -89,7 +89,7 @@ def wire(*frames: Frame) -> bytes:
 
 def read(data: bytes) -> list[Frame]:
     """The frames in a stream of bytes."""
-    splitter = FrameSplitter()
+    splitter = FrameReader()
     splitter.feed(data)
     frames: list[Frame] = []
     while (frame := splitter.next()) is not None:

@@ -4,12 +4,12 @@
 None for a malformed one whose sender allows it to be ignored, or raises `ProtocolError`. Reserved
 bits are masked; unknown flags, and bytes after a complete frame, are ignored. `encode` is the
 inverse; a value that does not fit its field is a `ValueError`. `encode_payload` does the same for
-requests and elements, which are sent by the thousand.
+requests and elements, which are sent by the thousand, and adds their length.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from struct import Struct, error as StructError
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from .errors import ProtocolError
 from .frames import (
@@ -30,6 +30,7 @@ from .frames import (
     PayloadTuple,
     RequestChannel,
     RequestFnf,
+    RequestFrame,
     RequestN,
     RequestResponse,
     RequestStream,
@@ -38,10 +39,29 @@ from .frames import (
     Setup,
 )
 
-__all__ = ("HEADER", "add_length", "decode", "decode_body", "encode", "encode_payload", "header")
+__all__ = (
+    "COMPLETE",
+    "ELEMENT_BITS",
+    "FOLLOWS",
+    "HEADER",
+    "LAST_BITS",
+    "LENGTH_SIZE",
+    "METADATA",
+    "add_length",
+    "decode",
+    "decode_body",
+    "encode",
+    "encode_payload",
+    "header",
+    "join_messages",
+    "small_header",
+    "split_messages",
+)
 
 HEADER: Final = 6
 """The size of every frame's header: stream id, type and flags."""
+LENGTH_SIZE: Final = 3
+"""The size of the length of a frame, which precedes it."""
 
 # Half the time of calling Payload.
 _new: Final = cast(
@@ -56,10 +76,22 @@ _SETUP: Final = Struct(">HHII")
 _LEASE: Final = Struct(">II")
 _POSITIONS: Final = Struct(">QQ")
 _PREFIXED_HEADER: Final = Struct(">BHIH").pack
+small_header: Final = Struct(">xHIH").pack
+"""The length, stream id, and type and flags of a frame shorter than 64 KiB."""
 
+# Flags. The meaning of the lower ones depends on the type of the frame.
 IGNORE, METADATA, FOLLOWS, COMPLETE, NEXT = 0x200, 0x100, 0x80, 0x40, 0x20
 RESUME = RESPOND = FOLLOWS
 LEASE = COMPLETE
+ELEMENT_BITS: Final = FrameType.PAYLOAD << 10 | NEXT
+"""The type and the flags of an element."""
+LAST_BITS: Final = ELEMENT_BITS | COMPLETE
+
+Reader: TypeAlias = Callable[[int, int, bytes], Frame]
+"""Makes a frame of its stream id, its flags and its body."""
+Parts: TypeAlias = tuple[int, int, bytes]
+Writer: TypeAlias = Callable[[Any], Parts]
+"""The inverse."""
 
 
 # -- bytes to frames -------------------------------------------------------------------------------
@@ -84,16 +116,15 @@ def decode_body(stream_id: int, kind: int, flags: int, frame: bytes) -> Frame | 
             raise ProtocolError(f"a frame of the unknown type 0x{kind:02X}")
         return reader(stream_id, flags, frame[HEADER:])
     except StructError:
-        problem = f"a {FrameType(kind).name} frame of {len(frame)} bytes is cut short"
+        message = f"a {FrameType(kind).name} frame of {len(frame)} bytes is cut short"
+        problem = ProtocolError(message)
     except ProtocolError as error:
-        if kind == FrameType.SETUP or not flags & IGNORE:
-            raise
-        problem = str(error)
+        problem = error
     if kind == FrameType.SETUP:
-        raise ProtocolError(problem, ErrorCode.INVALID_SETUP)
-    if flags & IGNORE:
+        problem.code = ErrorCode.INVALID_SETUP
+    elif flags & IGNORE:
         return None
-    raise ProtocolError(problem)
+    raise problem
 
 
 def _payload(flags: int, body: bytes) -> Payload:
@@ -112,8 +143,7 @@ def _u24(body: bytes) -> int:
     return body[0] << 16 | body[1] << 8 | body[2]
 
 
-def _setup(stream_id: int, flags: int, body: bytes) -> Setup:
-    del stream_id
+def _setup(_stream_id: int, flags: int, body: bytes) -> Setup:
     major, minor, keepalive, lifetime = _SETUP.unpack_from(body)
     rest = body[_SETUP.size :]
     token = None
@@ -124,7 +154,7 @@ def _setup(stream_id: int, flags: int, body: bytes) -> Setup:
     try:
         payload = _payload(flags, rest)
     except ProtocolError as error:
-        raise ProtocolError(f"SETUP: {error}", ErrorCode.INVALID_SETUP) from None
+        raise ProtocolError(f"SETUP: {error}") from None
     setup = Setup(
         keepalive & MAX_31,
         lifetime & MAX_31,
@@ -136,8 +166,7 @@ def _setup(stream_id: int, flags: int, body: bytes) -> Setup:
         (major, minor),
     )
     if not setup.keepalive or not setup.lifetime:
-        message = "SETUP: keepalive interval and lifetime must be greater than zero"
-        raise ProtocolError(message, ErrorCode.INVALID_SETUP)
+        raise ProtocolError("SETUP: keepalive interval and lifetime must be greater than zero")
     return setup
 
 
@@ -153,23 +182,20 @@ def _token(body: bytes) -> tuple[bytes, bytes]:
 def _mime(body: bytes) -> tuple[str, bytes]:
     end = 1 + body[0] if body else 1
     if end > len(body):
-        raise ProtocolError("SETUP ends within a MIME type", ErrorCode.INVALID_SETUP)
+        raise ProtocolError("SETUP ends within a MIME type")
     try:
         return str(body[1:end], "ascii"), body[end:]
     except UnicodeDecodeError:
-        message = "SETUP: a MIME type that is not ASCII"
-        raise ProtocolError(message, ErrorCode.INVALID_SETUP) from None
+        raise ProtocolError("SETUP: a MIME type that is not ASCII") from None
 
 
-def _lease(stream_id: int, flags: int, body: bytes) -> Lease:
-    del stream_id
+def _lease(_stream_id: int, flags: int, body: bytes) -> Lease:
     ttl, requests = _LEASE.unpack_from(body)
     metadata = body[8:] if flags & METADATA else None
     return Lease(ttl & MAX_31, requests & MAX_31, metadata)
 
 
-def _keepalive(stream_id: int, flags: int, body: bytes) -> KeepAlive:
-    del stream_id
+def _keepalive(_stream_id: int, flags: int, body: bytes) -> KeepAlive:
     (position,) = _U64.unpack_from(body)
     return KeepAlive(bool(flags & RESPOND), position & MAX_63, body[8:])
 
@@ -194,13 +220,11 @@ def _request_channel(stream_id: int, flags: int, body: bytes) -> RequestChannel:
     return RequestChannel(stream_id, n & MAX_31, payload, follows, complete)
 
 
-def _request_n(stream_id: int, flags: int, body: bytes) -> RequestN:
-    del flags
+def _request_n(stream_id: int, _flags: int, body: bytes) -> RequestN:
     return RequestN(stream_id, _U32.unpack_from(body)[0] & MAX_31)
 
 
-def _cancel(stream_id: int, flags: int, body: bytes) -> Cancel:
-    del flags, body
+def _cancel(stream_id: int, _flags: int, _body: bytes) -> Cancel:
     return Cancel(stream_id)
 
 
@@ -210,26 +234,22 @@ def _payload_frame(stream_id: int, flags: int, body: bytes) -> PayloadFrame:
     return PayloadFrame(stream_id, _payload(flags, body), bool(flags & NEXT), complete, follows)
 
 
-def _error(stream_id: int, flags: int, body: bytes) -> Error:
-    del flags
+def _error(stream_id: int, _flags: int, body: bytes) -> Error:
     return Error(stream_id, _U32.unpack_from(body)[0], body[4:])
 
 
-def _metadata_push(stream_id: int, flags: int, body: bytes) -> MetadataPush:
-    del stream_id, flags
+def _metadata_push(_stream_id: int, _flags: int, body: bytes) -> MetadataPush:
     return MetadataPush(body)
 
 
-def _resume(stream_id: int, flags: int, body: bytes) -> Resume:
-    del stream_id, flags
+def _resume(_stream_id: int, _flags: int, body: bytes) -> Resume:
     (major, minor) = _U16.unpack_from(body)[0], _U16.unpack_from(body, 2)[0]
     token, rest = _token(body[4:])
     received, first = _POSITIONS.unpack_from(rest)
     return Resume(token, received & MAX_63, first & MAX_63, (major, minor))
 
 
-def _resume_ok(stream_id: int, flags: int, body: bytes) -> ResumeOk:
-    del stream_id, flags
+def _resume_ok(_stream_id: int, _flags: int, body: bytes) -> ResumeOk:
     return ResumeOk(_U64.unpack_from(body)[0] & MAX_63)
 
 
@@ -237,25 +257,6 @@ def _ext(stream_id: int, flags: int, body: bytes) -> Ext:
     (extended,) = _U32.unpack_from(body)
     ignore, metadata = bool(flags & IGNORE), bool(flags & METADATA)
     return Ext(stream_id, extended & MAX_31, body[4:], ignore, metadata)
-
-
-_READERS: Final[dict[int, Callable[[int, int, bytes], Frame]]] = {
-    FrameType.SETUP: _setup,
-    FrameType.LEASE: _lease,
-    FrameType.KEEPALIVE: _keepalive,
-    FrameType.REQUEST_RESPONSE: _request_response,
-    FrameType.REQUEST_FNF: _request_fnf,
-    FrameType.REQUEST_STREAM: _request_stream,
-    FrameType.REQUEST_CHANNEL: _request_channel,
-    FrameType.REQUEST_N: _request_n,
-    FrameType.CANCEL: _cancel,
-    FrameType.PAYLOAD: _payload_frame,
-    FrameType.ERROR: _error,
-    FrameType.METADATA_PUSH: _metadata_push,
-    FrameType.RESUME: _resume,
-    FrameType.RESUME_OK: _resume_ok,
-    FrameType.EXT: _ext,
-}
 
 
 # -- frames to bytes -------------------------------------------------------------------------------
@@ -269,11 +270,6 @@ def encode(frame: Frame) -> bytes:
     if len(encoded) > MAX_FRAME:
         raise ValueError(f"a frame of {len(encoded)} bytes: more than {MAX_FRAME}; fragment it")
     return encoded
-
-
-def add_length(frame: bytes) -> bytes:
-    """*frame* after its length, for transports without messages."""
-    return len(frame).to_bytes(3, "big") + frame
 
 
 def _number(name: str, value: int, most: int, least: int = 0) -> int:
@@ -294,7 +290,7 @@ def _body(payload: Payload) -> tuple[int, bytes]:
     return METADATA, _sized("metadata", metadata, 3) + data
 
 
-def _put_setup(frame: Setup) -> tuple[int, int, bytes]:
+def _put_setup(frame: Setup) -> Parts:
     flags, body = _body(frame.payload)
     times = (
         _number("keepalive", frame.keepalive, MAX_31, 1),
@@ -311,7 +307,7 @@ def _put_setup(frame: Setup) -> tuple[int, int, bytes]:
     return 0, flags | (LEASE if frame.lease else 0), b"".join([*parts, body])
 
 
-def _put_lease(frame: Lease) -> tuple[int, int, bytes]:
+def _put_lease(frame: Lease) -> Parts:
     numbers = _LEASE.pack(
         _number("ttl", frame.ttl, MAX_31), _number("requests", frame.requests, MAX_31)
     )
@@ -320,52 +316,39 @@ def _put_lease(frame: Lease) -> tuple[int, int, bytes]:
     return 0, METADATA, numbers + frame.metadata
 
 
-def _put_keepalive(frame: KeepAlive) -> tuple[int, int, bytes]:
+def _put_keepalive(frame: KeepAlive) -> Parts:
     position = _U64.pack(_number("position", frame.position, MAX_63))
     return 0, RESPOND if frame.respond else 0, position + frame.data
 
 
-def _put_request(frame: RequestResponse | RequestFnf) -> tuple[int, int, bytes]:
+def _put_payload(frame: RequestFrame | PayloadFrame) -> Parts:
     flags, body = _body(frame.payload)
+    if isinstance(frame, RequestStream | RequestChannel):
+        body = _U32.pack(_number("n", frame.n, MAX_31, 1)) + body
+    if isinstance(frame, RequestChannel | PayloadFrame) and frame.complete:
+        flags |= COMPLETE
+    if isinstance(frame, PayloadFrame) and frame.next:
+        flags |= NEXT
     return frame.stream_id, flags | (FOLLOWS if frame.follows else 0), body
 
 
-def _put_request_stream(frame: RequestStream) -> tuple[int, int, bytes]:
-    flags, body = _body(frame.payload)
-    n = _U32.pack(_number("n", frame.n, MAX_31, 1))
-    return frame.stream_id, flags | (FOLLOWS if frame.follows else 0), n + body
-
-
-def _put_request_channel(frame: RequestChannel) -> tuple[int, int, bytes]:
-    flags, body = _body(frame.payload)
-    n = _U32.pack(_number("n", frame.n, MAX_31, 1))
-    flags |= (FOLLOWS if frame.follows else 0) | (COMPLETE if frame.complete else 0)
-    return frame.stream_id, flags, n + body
-
-
-def _put_request_n(frame: RequestN) -> tuple[int, int, bytes]:
+def _put_request_n(frame: RequestN) -> Parts:
     return frame.stream_id, 0, _U32.pack(_number("n", frame.n, MAX_31, 1))
 
 
-def _put_cancel(frame: Cancel) -> tuple[int, int, bytes]:
+def _put_cancel(frame: Cancel) -> Parts:
     return frame.stream_id, 0, b""
 
 
-def _put_payload_frame(frame: PayloadFrame) -> tuple[int, int, bytes]:
-    flags, body = _body(frame.payload)
-    flags |= (FOLLOWS if frame.follows else 0) | (COMPLETE if frame.complete else 0)
-    return frame.stream_id, flags | (NEXT if frame.next else 0), body
-
-
-def _put_error(frame: Error) -> tuple[int, int, bytes]:
+def _put_error(frame: Error) -> Parts:
     return frame.stream_id, 0, _U32.pack(_number("code", frame.code, 2**32 - 1)) + frame.data
 
 
-def _put_metadata_push(frame: MetadataPush) -> tuple[int, int, bytes]:
+def _put_metadata_push(frame: MetadataPush) -> Parts:
     return 0, METADATA, frame.metadata
 
 
-def _put_resume(frame: Resume) -> tuple[int, int, bytes]:
+def _put_resume(frame: Resume) -> Parts:
     positions = _POSITIONS.pack(
         _number("last_received", frame.last_received, MAX_63),
         _number("first_available", frame.first_available, MAX_63),
@@ -374,48 +357,71 @@ def _put_resume(frame: Resume) -> tuple[int, int, bytes]:
     return 0, 0, version + _sized("token", frame.token, 2) + positions
 
 
-def _put_resume_ok(frame: ResumeOk) -> tuple[int, int, bytes]:
+def _put_resume_ok(frame: ResumeOk) -> Parts:
     return 0, 0, _U64.pack(_number("last_received", frame.last_received, MAX_63))
 
 
-def _put_ext(frame: Ext) -> tuple[int, int, bytes]:
+def _put_ext(frame: Ext) -> Parts:
     flags = (IGNORE if frame.ignore else 0) | (METADATA if frame.metadata else 0)
     extended = _number("extended_type", frame.extended_type, MAX_31)
     return frame.stream_id, flags, _U32.pack(extended) + frame.data
 
 
-_WRITERS: Final[dict[type[Any], tuple[FrameType, Callable[[Any], tuple[int, int, bytes]]]]] = {
-    Setup: (FrameType.SETUP, _put_setup),
-    Lease: (FrameType.LEASE, _put_lease),
-    KeepAlive: (FrameType.KEEPALIVE, _put_keepalive),
-    RequestResponse: (FrameType.REQUEST_RESPONSE, _put_request),
-    RequestFnf: (FrameType.REQUEST_FNF, _put_request),
-    RequestStream: (FrameType.REQUEST_STREAM, _put_request_stream),
-    RequestChannel: (FrameType.REQUEST_CHANNEL, _put_request_channel),
-    RequestN: (FrameType.REQUEST_N, _put_request_n),
-    Cancel: (FrameType.CANCEL, _put_cancel),
-    PayloadFrame: (FrameType.PAYLOAD, _put_payload_frame),
-    Error: (FrameType.ERROR, _put_error),
-    MetadataPush: (FrameType.METADATA_PUSH, _put_metadata_push),
-    Resume: (FrameType.RESUME, _put_resume),
-    ResumeOk: (FrameType.RESUME_OK, _put_resume_ok),
-    Ext: (FrameType.EXT, _put_ext),
-}
+_LAYOUTS: Final[tuple[tuple[FrameType, type[Any], Reader, Writer], ...]] = (
+    (FrameType.SETUP, Setup, _setup, _put_setup),
+    (FrameType.LEASE, Lease, _lease, _put_lease),
+    (FrameType.KEEPALIVE, KeepAlive, _keepalive, _put_keepalive),
+    (FrameType.REQUEST_RESPONSE, RequestResponse, _request_response, _put_payload),
+    (FrameType.REQUEST_FNF, RequestFnf, _request_fnf, _put_payload),
+    (FrameType.REQUEST_STREAM, RequestStream, _request_stream, _put_payload),
+    (FrameType.REQUEST_CHANNEL, RequestChannel, _request_channel, _put_payload),
+    (FrameType.REQUEST_N, RequestN, _request_n, _put_request_n),
+    (FrameType.CANCEL, Cancel, _cancel, _put_cancel),
+    (FrameType.PAYLOAD, PayloadFrame, _payload_frame, _put_payload),
+    (FrameType.ERROR, Error, _error, _put_error),
+    (FrameType.METADATA_PUSH, MetadataPush, _metadata_push, _put_metadata_push),
+    (FrameType.RESUME, Resume, _resume, _put_resume),
+    (FrameType.RESUME_OK, ResumeOk, _resume_ok, _put_resume_ok),
+    (FrameType.EXT, Ext, _ext, _put_ext),
+)
+_READERS: Final[dict[int, Reader]] = {kind: read for kind, _, read, _ in _LAYOUTS}
+_WRITERS: Final = {frame: (kind, write) for kind, frame, _, write in _LAYOUTS}
 
 
-def encode_payload(
-    stream_id: int, bits: int, payload: PayloadTuple, n: int = 0, *, length_prefixed: bool = False
-) -> bytes:
-    """Write a request (with *n* if it has one) or an element, whose fields are known to fit.
+def encode_payload(stream_id: int, bits: int, payload: PayloadTuple, n: int = 0) -> bytes:
+    """Write a request (with *n* if it has one) or an element after its length.
 
-    *bits* are its type and its flags but for METADATA; *length_prefixed*: after its length.
+    *bits* are its type and its flags but for METADATA. All fields are known to fit.
     """
     data, metadata = payload
     head = _U32.pack(n) if n else b""
     if metadata is not None:
         bits |= METADATA
         head += len(metadata).to_bytes(3, "big") + metadata
-    if not length_prefixed:
-        return _HEADER.pack(stream_id, bits) + head + data
-    size = len(head) + len(data) + _HEADER.size
+    size = len(head) + len(data) + HEADER
     return _PREFIXED_HEADER(size >> 16, size & 0xFFFF, stream_id, bits) + head + data
+
+
+# -- frames in a stream of bytes, and as messages --------------------------------------------------
+def add_length(frame: bytes) -> bytes:
+    """*frame* after its length, for transports without messages."""
+    return len(frame).to_bytes(LENGTH_SIZE, "big") + frame
+
+
+def join_messages(messages: Iterable[bytes | bytearray | memoryview]) -> bytes:
+    """The frames in *messages* as a byte stream, each after its length."""
+    pieces: list[bytes | bytearray | memoryview] = []
+    for message in messages:
+        pieces += (len(message).to_bytes(LENGTH_SIZE, "big"), message)
+    return b"".join(pieces)
+
+
+def split_messages(data: bytes) -> list[bytes]:
+    """The frames in *data*, which holds whole frames only, without their lengths."""
+    messages: list[bytes] = []
+    at, end = 0, len(data)
+    while at < end:
+        start = at + LENGTH_SIZE
+        at = start + int.from_bytes(data[at:start], "big")
+        messages.append(data[start:at])
+    return messages

@@ -19,30 +19,31 @@ A connection is made of a `FrameReader` (bytes in), a `StreamMachine` (streams, 
 from typing import TYPE_CHECKING, Any, Final
 
 from ..._core.demand import require_demand
-from .codec import decode, decode_body, encode, header
+from .codec import (
+    LENGTH_SIZE,
+    add_length,
+    decode,
+    decode_body,
+    encode,
+    header,
+    split_messages,
+)
 from .connection_state import ConnectionState, Phase
 from .errors import ProtocolError
 from .events import Event
 from .fast_path import FastPath
 from .frame_reader import FrameReader
 from .frames import (
-    Cancel,
+    MAX_FRAME,
     Error,
     ErrorCode,
     Ext,
     FrameType,
-    KeepAlive,
     Lease,
     MetadataPush,
-    PayloadFrame,
     PayloadTuple,
-    RequestChannel,
-    RequestFnf,
     RequestN,
-    RequestResponse,
-    RequestStream,
     Resume,
-    ResumeOk,
     Setup,
 )
 from .lease import Allowance
@@ -63,6 +64,7 @@ _DECIDING: Final = Phase.DECIDING
 _OPEN: Final = Phase.OPEN
 _RESUMING: Final = Phase.RESUMING
 _CLOSED: Final = Phase.CLOSED
+_ERROR: Final = FrameType.ERROR
 
 _CONNECTION_FRAMES: Final = frozenset(
     {
@@ -102,9 +104,9 @@ class Connection:
         limits = limits or Limits()
         is_client = setup is not None
         self.limits: Limits = limits
-        self.streams: StreamMachine = StreamMachine(
-            limits, client=is_client, length_prefixed=length_prefixed
-        )
+        self.length_prefixed: bool = length_prefixed
+        """Whether each frame follows its length; else each is a message."""
+        self.streams: StreamMachine = StreamMachine(limits, client=is_client)
         self._opener = StreamOpener(self.streams)
         max_frame = limits.max_frame if is_client else limits.max_setup
         self._reader = FrameReader(max_frame, limits.frame_timeout)
@@ -120,22 +122,22 @@ class Connection:
             resumption=resumption,
             extensions=extensions,
         )
-        self._handlers: dict[type[Any], Callable[[Any], None]] = {
-            PayloadFrame: self.streams.on_payload,
-            RequestResponse: self._opener.on_request,
-            RequestStream: self._opener.on_request,
-            RequestFnf: self._opener.on_request,
-            RequestChannel: self._opener.on_request,
-            RequestN: self._on_request_n,
-            Cancel: self.streams.on_cancel,
-            Error: self._on_error,
-            KeepAlive: self._state.on_keepalive,
-            Lease: self._state.on_lease,
-            MetadataPush: self._state.on_metadata_push,
-            Ext: self._state.on_ext,
-            Setup: self._state.on_setup,
-            Resume: self._state.on_resume,
-            ResumeOk: self._state.on_resume_ok,
+        self._handlers: dict[int, Callable[[Any], None]] = {
+            FrameType.PAYLOAD: self.streams.on_payload,
+            FrameType.REQUEST_RESPONSE: self._opener.on_request,
+            FrameType.REQUEST_STREAM: self._opener.on_request,
+            FrameType.REQUEST_FNF: self._opener.on_request,
+            FrameType.REQUEST_CHANNEL: self._opener.on_request,
+            FrameType.REQUEST_N: self._on_request_n,
+            FrameType.CANCEL: self.streams.on_cancel,
+            FrameType.ERROR: self._on_error,
+            FrameType.KEEPALIVE: self._state.on_keepalive,
+            FrameType.LEASE: self._state.on_lease,
+            FrameType.METADATA_PUSH: self._state.on_metadata_push,
+            FrameType.EXT: self._state.on_ext,
+            FrameType.SETUP: self._state.on_setup,
+            FrameType.RESUME: self._state.on_resume,
+            FrameType.RESUME_OK: self._state.on_resume_ok,
         }
 
     def __repr__(self) -> str:
@@ -156,11 +158,6 @@ class Connection:
     def setup(self) -> Setup | None:
         """The client's SETUP, once it has been sent or received."""
         return self._state.setup
-
-    @property
-    def length_prefixed(self) -> bool:
-        """Whether each frame follows its length; else each is a message."""
-        return self.streams.output.length_prefixed
 
     @property
     def is_awaiting_accept(self) -> bool:
@@ -185,24 +182,24 @@ class Connection:
     # -- in ----------------------------------------------------------------------------------------
     def receive(self, data: bytes, now: float) -> list[Event]:
         """Take in bytes, cut anywhere."""
-        state = self._state
+        state, reader = self._state, self._reader
         state.note_activity(now)
         if data and state.is_receiving:
-            splitter, taken = self._reader.splitter, 0
-            if state.has_only_streams and not splitter.held and len(data) <= splitter.limit:
+            taken = 0
+            if state.has_only_streams and not reader.held and len(data) <= reader.limit:
                 taken = self._fast_path.read(data, 0)
             if taken < len(data):
-                splitter.feed(data)
-                splitter.position += taken
+                reader.feed(data)
+                reader.position += taken
                 self._read()
         return self._take_events()
 
     def receive_frame(self, frame: bytes, now: float) -> list[Event]:
         """Take in a message, which is a frame."""
-        self._state.note_activity(now)
+        if len(frame) <= MAX_FRAME:
+            return self.receive(add_length(frame), now)
         if self._state.is_receiving:
-            self._reader.feed_message(frame)
-            self._read()
+            self.fail(ErrorCode.CONNECTION_ERROR, f"a frame of {len(frame)} bytes is too long")
         return self._take_events()
 
     def note_activity(self, now: float) -> None:
@@ -223,24 +220,21 @@ class Connection:
 
     def _read_frames(self) -> None:
         state, reader = self._state, self._reader
-        begin = reader.splitter.position
+        begin = reader.position
         while state.phase not in _NOT_READING:
             frame = self._next_frame()
             if frame is None:
                 break
             self._handle(frame)
-        if reader.held_bytes > self.limits.max_early and self.is_awaiting_accept:
+        if reader.held > self.limits.max_early and self.is_awaiting_accept:
             raise ProtocolError("too much before the SETUP was answered")
         reader.update_deadline(self.streams.now, begin, is_paused=self.is_awaiting_accept)
 
     def _next_frame(self) -> bytes | None:
-        message = self._reader.next_message()
-        if message is not None:
-            return message
-        splitter = self._reader.splitter
-        if self._state.has_only_streams and splitter.held <= splitter.limit:
-            splitter.position = self._fast_path.read(splitter.data, splitter.position)
-        return splitter.next()
+        reader = self._reader
+        if self._state.has_only_streams and reader.held <= reader.limit:
+            reader.position = self._fast_path.read(reader.data, reader.position)
+        return reader.next()
 
     def _handle(self, frame: bytes) -> None:
         state = self._state
@@ -260,9 +254,9 @@ class Connection:
         if decoded is None:
             self.streams.count_useless()
             return
-        if not isinstance(decoded, Error):
+        if kind != _ERROR:
             state.is_confirmed = True
-        self._handlers[type(decoded)](decoded)
+        self._handlers[kind](decoded)
 
     def _on_request_n(self, frame: RequestN) -> None:
         if frame.n:
@@ -303,7 +297,11 @@ class Connection:
 
         That session takes it in by `receive` (or `receive_frame`, one by one) after `resume`.
         """
-        return self._state.detach()
+        self._state.detach()
+        rest = self._reader.rest()
+        if not self.length_prefixed:
+            return split_messages(rest)
+        return [rest] if rest else []
 
     # -- this side's requests ----------------------------------------------------------------------
     def request_response(self, payload: PayloadTuple) -> int:
@@ -422,10 +420,14 @@ class Connection:
 
     def data_to_send(self, at_most: int = 64 * 1024) -> bytes:
         """Take output: all of it, or a little more than *at_most* bytes."""
-        return b"".join(self.frames_to_send(at_most))
+        return b"".join(self._take_output(at_most))
 
     def frames_to_send(self, at_most: int = 64 * 1024) -> list[bytes]:
         """The same, frame by frame."""
+        frames = self._take_output(at_most)
+        return frames if self.length_prefixed else [frame[LENGTH_SIZE:] for frame in frames]
+
+    def _take_output(self, at_most: int) -> list[bytes]:
         streams, phase = self.streams, self._state.phase
         if phase is _OPEN:
             if not (streams.output.queued_bytes or streams.has_unsent_demand):

@@ -192,7 +192,7 @@ class ConnectionState:
         self._machine.now = now
         self._open(self.setup, now)
         self.is_confirmed = True
-        self._reader.max_frame = self._limits.max_frame
+        self._reader.limit = self._limits.max_frame
 
     def reject(self, reason: str, code: int | None) -> None:
         if self.phase is not Phase.DECIDING:
@@ -201,12 +201,10 @@ class ConnectionState:
             code = ErrorCode.REJECTED_RESUME if self.setup is None else ErrorCode.REJECTED_SETUP
         self.fail(code, reason)
 
-    def detach(self) -> list[bytes]:
+    def detach(self) -> None:
         if self.phase is not Phase.DECIDING or self.setup is not None:
             raise RuntimeError("only a connection that asked to RESUME can be handed over")
-        unread = self._reader.rest()
         self.phase = Phase.CLOSED
-        return unread
 
     # -- frames of stream 0 ------------------------------------------------------------------------
     def count_received(self, size: int) -> None:

@@ -10,8 +10,8 @@ the table is not asked. This module reads and writes them without making an obje
   machine take that frame, and then this module continues.
 - out: `send_all` queues many elements of a stream at once. `request_response` and `respond` queue
   their frames apart from the streams' own (`OutboundQueue.requests`, `.responses`), where they are
-  all sent at once, while little is queued. Anything else (fragments, metadata of elements, frames
-  without a length, leases, much output queued) goes through the opener and the machine.
+  all sent at once, while little is queued. Anything else (fragments, metadata of elements,
+  leases, much output queued) goes through the opener and the machine.
 
 The streams it opens are of two classes, `ExpectedResponse` and `OwedResponse`, whose attributes are
 those of their class until the machine changes them: a request makes one small object on each side.
@@ -26,7 +26,7 @@ What the fast path does is what the machine would do, with fewer steps; tests co
 from struct import Struct
 from typing import Final
 
-from .codec import HEADER, encode_payload
+from .codec import COMPLETE, ELEMENT_BITS, HEADER, LAST_BITS, LENGTH_SIZE, METADATA, small_header
 from .events import ResponseRequests, Responses
 from .frames import MAX_31, PayloadTuple
 from .outbound_queue import COALESCE_LIMIT
@@ -43,19 +43,11 @@ _FLUSHING: Final = State.FLUSHING
 
 _HEAD: Final = Struct(">BHIH").unpack_from
 """Length (of three bytes), stream id, type and flags."""
-_HEAD_SIZE: Final = 9
-_METADATA: Final = 0x100
-_COMPLETE: Final = 0x40
-_ELEMENT_BITS: Final = 0x0A << 10 | 0x20
-_LAST_BITS: Final = _ELEMENT_BITS | _COMPLETE
+_HEAD_SIZE: Final = LENGTH_SIZE + HEADER
 _REQUEST_BITS: Final = _RESPONSE << 10
-_REQUEST_BITS_WITH_METADATA: Final = _REQUEST_BITS | _METADATA
-
-_PREFIXED_HEADER: Final = Struct(">xHIH").pack
-_HEADER: Final = Struct(">IH").pack
+_REQUEST_BITS_WITH_METADATA: Final = _REQUEST_BITS | METADATA
 _REQUEST_HEAD: Final = Struct(">xHIHxH").pack
-"""What precedes the metadata of a small frame: its length, stream id, bits, the metadata's length.
-"""
+"""`small_header`, and the length of the metadata."""
 _new: Final = object.__new__  # ExpectedResponse(id) takes half as long again
 
 
@@ -84,13 +76,13 @@ class FastPath:
             begin = at
             if bits in (_REQUEST_BITS, _REQUEST_BITS_WITH_METADATA):
                 at = self._read_requests(data, at)
-            elif (bits | _COMPLETE) == _LAST_BITS:
+            elif (bits | COMPLETE) == LAST_BITS:
                 stream = self._by_id.get(stream_id)
                 if stream is None or not stream.inbound_credit or stream.reassembly is not None:
                     break
                 if type(stream) is ExpectedResponse:
                     at = self._read_responses(data, at)
-                elif bits == _ELEMENT_BITS and stream.model is not _RESPONSE:
+                elif bits == ELEMENT_BITS and stream.model is not _RESPONSE:
                     at = self._read_elements(data, at, stream)
             if at == begin:
                 break
@@ -104,7 +96,7 @@ class FastPath:
         while credit and at + _HEAD_SIZE <= end:
             high, low, other_id, bits = _HEAD(data, at)
             stop = at + 3 + (high << 16 | low)
-            if bits != _ELEMENT_BITS or other_id != stream_id or not at + _HEAD_SIZE <= stop <= end:
+            if bits != ELEMENT_BITS or other_id != stream_id or not at + _HEAD_SIZE <= stop <= end:
                 break
             append(data[at + _HEAD_SIZE : stop])
             at = stop
@@ -122,7 +114,7 @@ class FastPath:
         while at + _HEAD_SIZE <= end:
             high, low, stream_id, bits = _HEAD(data, at)
             stop = at + 3 + (high << 16 | low)
-            if (bits | _COMPLETE) != _LAST_BITS or not at + _HEAD_SIZE <= stop <= end:
+            if (bits | COMPLETE) != LAST_BITS or not at + _HEAD_SIZE <= stop <= end:
                 break
             stream = by_id.get(stream_id)
             if type(stream) is not ExpectedResponse or stream.reassembly is not None:
@@ -183,9 +175,8 @@ class FastPath:
             stream_id = streams.next_id()
         by_id[stream_id] = stream = _new(ExpectedResponse)
         stream.id = stream_id
-        prefixed = output.length_prefixed
-        if metadata is None or not prefixed:
-            frame = encode_payload(stream_id, _REQUEST_BITS, payload, length_prefixed=prefixed)
+        if metadata is None:
+            frame = small_header(size, stream_id, _REQUEST_BITS) + data
         else:
             head = _REQUEST_HEAD(size, stream_id, _REQUEST_BITS_WITH_METADATA, len(metadata))
             frame = head + metadata + data
@@ -200,12 +191,12 @@ class FastPath:
         size = len(data) + HEADER
         is_busy = size > self._small_frame or output.queued_bytes >= COALESCE_LIMIT
         is_plain = type(stream) is OwedResponse and stream.outbound_credit
-        if is_busy or stream is None or not is_plain or not output.length_prefixed:
+        if is_busy or stream is None or not is_plain:
             return self._machine.send(stream_id, (data, None))
         stream.outbound_credit = 0
         stream.state = _FLUSHING
-        output.responses[stream_id] = _PREFIXED_HEADER(size, stream_id, _LAST_BITS) + data
-        output.queued_bytes += size + 3
+        output.responses[stream_id] = small_header(size, stream_id, LAST_BITS) + data
+        output.queued_bytes += size + LENGTH_SIZE
         return True
 
     def send_all(self, stream_id: int, elements: list[bytes]) -> bool:
@@ -219,16 +210,10 @@ class FastPath:
         if largest > self._small_frame or stream.model is _RESPONSE:
             return all(machine.send(stream_id, (each, None)) for each in elements)
         stream.outbound_credit -= len(elements)
-        if self._output.length_prefixed:
-            frames = [
-                _PREFIXED_HEADER(size + HEADER, stream_id, _ELEMENT_BITS) + data
-                for size, data in zip(sizes, elements, strict=True)
-            ]
-            head_size = HEADER + 3
-        else:
-            head = _HEADER(stream_id, _ELEMENT_BITS)
-            frames = [head + data for data in elements]
-            head_size = HEADER
-        self._output.put_all(stream, frames, sum(sizes) + head_size * len(sizes))
+        frames = [
+            small_header(size + HEADER, stream_id, ELEMENT_BITS) + data
+            for size, data in zip(sizes, elements, strict=True)
+        ]
+        self._output.put_all(stream, frames, sum(sizes) + _HEAD_SIZE * len(sizes))
         machine.account_for_sent(stream, largest)
         return True

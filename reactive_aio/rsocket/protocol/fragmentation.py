@@ -6,62 +6,30 @@ fragment is a whole frame, so that frames of other streams can be sent in betwee
 
 from collections.abc import Iterator
 
-from .codec import HEADER, encode
+from .codec import COMPLETE, ELEMENT_BITS, FOLLOWS, HEADER, encode_payload
 from .errors import ProtocolError
-from .frames import (
-    Payload,
-    PayloadFrame,
-    RequestChannel,
-    RequestFnf,
-    RequestResponse,
-    RequestStream,
-)
+from .frames import Payload, PayloadTuple
 from .limits import Limits
 
-__all__ = ("Fragmentable", "Reassemblies", "Reassembly", "fragments", "payload_length")
-
-Fragmentable = RequestResponse | RequestFnf | RequestStream | RequestChannel | PayloadFrame
+__all__ = ("Reassemblies", "Reassembly", "fragments")
 
 
-def payload_length(payload: Payload) -> int:
-    """The size of *payload* in a frame."""
-    data, metadata = payload
-    return len(data) if metadata is None else len(data) + 3 + len(metadata)
+def fragments(
+    stream_id: int, bits: int, payload: PayloadTuple, n: int, mtu: int
+) -> Iterator[bytes]:
+    """The frames of a request or an element, of up to *mtu* bytes each, made when they are taken.
+
+    The parameters are those of `encode_payload`.
+    """
+    complete = bits & COMPLETE
+    bits ^= complete
+    room = mtu - HEADER - (4 if n else 0)
+    for piece, is_last in _cut(payload, room, mtu - HEADER):
+        yield encode_payload(stream_id, bits | (complete if is_last else FOLLOWS), piece, n)
+        bits, n = ELEMENT_BITS, 0
 
 
-def fragments(frame: Fragmentable, mtu: int) -> Iterator[bytes]:
-    """*frame* as encoded frames of up to *mtu* bytes each, each made when it is taken."""
-    numbered = isinstance(frame, RequestStream | RequestChannel)
-    room = mtu - HEADER - (4 if numbered else 0)
-    if payload_length(frame.payload) <= room:
-        yield encode(frame)
-        return
-    complete = isinstance(frame, RequestChannel | PayloadFrame) and frame.complete
-    first = True
-    for payload, last in _cut(frame.payload, room, mtu - HEADER):
-        if first:
-            yield encode(_beginning(frame, payload))
-            first = False
-        else:
-            stream_id = frame.stream_id
-            yield encode(PayloadFrame(stream_id, payload, True, complete and last, not last))
-
-
-def _beginning(frame: Fragmentable, payload: Payload) -> Fragmentable:
-    match frame:
-        case RequestResponse(stream_id):
-            return RequestResponse(stream_id, payload, True)
-        case RequestFnf(stream_id):
-            return RequestFnf(stream_id, payload, True)
-        case RequestStream(stream_id, n):
-            return RequestStream(stream_id, n, payload, True)
-        case RequestChannel(stream_id, n):
-            return RequestChannel(stream_id, n, payload, True)
-        case PayloadFrame(stream_id):
-            return PayloadFrame(stream_id, payload, follows=True)
-
-
-def _cut(payload: Payload, room: int, later: int) -> Iterator[tuple[Payload, bool]]:
+def _cut(payload: PayloadTuple, room: int, later: int) -> Iterator[tuple[PayloadTuple, bool]]:
     """Pieces of *payload*, and whether each is the last: the first takes *room* bytes."""
     data, metadata = payload
     tail = metadata
@@ -75,7 +43,7 @@ def _cut(payload: Payload, room: int, later: int) -> Iterator[tuple[Payload, boo
         taken = data[at : at + left]  # nothing, while metadata fills the frame
         at += left
         last = tail is None and at >= len(data)
-        yield Payload(taken, piece), last
+        yield (taken, piece), last
         if last:
             return
         room = later

@@ -1,72 +1,81 @@
-"""Received bytes or messages, and the frames in them.
+"""Frames out of a stream of bytes, in which each follows its length, of three bytes."""
 
-A frame is returned once it is whole. The reader bounds what it holds: one incomplete frame, and
-what arrives while the application decides on a SETUP.
-"""
-
-from collections import deque
-
+from .codec import HEADER
 from .errors import ProtocolError
-from .framing import FrameSplitter
+from .frames import MAX_FRAME
 
 __all__ = ("FrameReader",)
 
 
 class FrameReader:
-    """Reads frames from a stream of bytes, or takes messages that are a frame each."""
+    """Collects bytes until frames are whole; holds less than one frame of at most *limit* bytes.
 
-    def __init__(self, max_frame: int, frame_timeout: float) -> None:
-        self.splitter: FrameSplitter = FrameSplitter(max_frame)
+    `feed` adds bytes, `next` takes out a frame. A length below six bytes or above *limit* raises
+    `ProtocolError` as soon as it is seen, not when the frame is whole. The rest of a frame must
+    arrive within *timeout* seconds.
+    """
+
+    __slots__ = ("_later", "_missing", "_timeout", "data", "deadline", "limit", "position")
+
+    def __init__(self, limit: int = MAX_FRAME, timeout: float = 10.0) -> None:
+        self.limit: int = limit
+        self.data: bytes = b""
+        self.position: int = 0
         self.deadline: float | None = None
         """When the rest of a frame must have arrived."""
-        self._frame_timeout = frame_timeout
-        self._messages: deque[bytes] = deque()
-        self._messages_size = 0
+        self._timeout = timeout
+        self._later = bytearray()
+        self._missing = 0
 
     @property
-    def max_frame(self) -> int:
-        return self.splitter.limit
+    def held(self) -> int:
+        """The bytes that are not taken yet, or wait for the rest of their frame."""
+        return len(self.data) - self.position + len(self._later)
 
-    @max_frame.setter
-    def max_frame(self, limit: int) -> None:
-        self.splitter.limit = limit
+    def feed(self, data: bytes) -> None:
+        if self._missing > len(data):
+            self._later += data  # the frame is still incomplete
+            self._missing -= len(data)
+        elif self.held:
+            self.data = b"".join((self.data[self.position :], self._later, data))
+            self._later.clear()
+            self.position = self._missing = 0
+        else:
+            self.data = data
+            self.position = self._missing = 0
 
-    @property
-    def held_bytes(self) -> int:
-        """The bytes that no frame has been made of yet."""
-        return self.splitter.held + self._messages_size
-
-    def feed_message(self, frame: bytes) -> None:
-        self._messages.append(frame)
-        self._messages_size += len(frame)
-
-    def next_message(self) -> bytes | None:
-        """The next message; None if there is none."""
-        if not self._messages:
+    def next(self) -> bytes | None:
+        """The next whole frame, without its length; None if there is none yet."""
+        start, whole = self.position + 3, len(self.data)
+        if self._missing or whole < start:
             return None
-        frame = self._messages.popleft()
-        self._messages_size -= len(frame)
-        if len(frame) > self.max_frame:
-            raise ProtocolError(
-                f"a frame of {len(frame)} bytes; at most {self.max_frame} are taken"
-            )
-        return frame
+        length = int.from_bytes(self.data[start - 3 : start], "big")
+        if length < HEADER:
+            raise ProtocolError(f"a frame of {length} bytes is shorter than its header")
+        if length > self.limit:
+            raise ProtocolError(f"a frame of {length} bytes; at most {self.limit} are taken")
+        end = start + length
+        if whole < end:
+            self._missing = end - whole
+            return None
+        self.position = end
+        return self.data[start:end]
 
     def update_deadline(self, now: float, begin: int, *, is_paused: bool) -> None:
         """Set the deadline for the rest of a frame; *begin* is where reading began."""
-        if not self.splitter.held or is_paused:
+        if is_paused or not self.held:
             self.deadline = None
-        elif self.deadline is None or self.splitter.position != begin:
-            self.deadline = now + self._frame_timeout
+        elif self.deadline is None or self.position != begin:
+            self.deadline = now + self._timeout
 
-    def rest(self) -> list[bytes]:
-        """Take everything that is held: bytes, then messages."""
-        rest = [self.splitter.rest(), *self._messages]
+    def rest(self) -> bytes:
+        """Take out all that is held, whole or not."""
+        rest = self.data[self.position :] + bytes(self._later)
         self.clear()
-        return [each for each in rest if each]
+        return rest
 
     def clear(self) -> None:
-        self.splitter.clear()
-        self._messages.clear()
-        self._messages_size = 0
+        self.data = b""
+        self._later.clear()
+        self.position = self._missing = 0
         self.deadline = None

@@ -5,7 +5,7 @@ and receive: bytes of data and perhaps bytes of metadata; empty metadata is not 
 """
 
 from dataclasses import dataclass
-from enum import IntEnum, IntFlag
+from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
 __all__ = (
@@ -18,7 +18,6 @@ __all__ = (
     "Error",
     "ErrorCode",
     "Ext",
-    "Flag",
     "Frame",
     "FrameType",
     "KeepAlive",
@@ -29,6 +28,7 @@ __all__ = (
     "PayloadTuple",
     "RequestChannel",
     "RequestFnf",
+    "RequestFrame",
     "RequestN",
     "RequestResponse",
     "RequestStream",
@@ -62,19 +62,6 @@ class FrameType(IntEnum):
     RESUME = 0x0D
     RESUME_OK = 0x0E
     EXT = 0x3F
-
-
-class Flag(IntFlag):
-    """Ten bits of a header. The meaning of the lower ones depends on the type of the frame."""
-
-    IGNORE = 0x200
-    METADATA = 0x100
-    FOLLOWS = 0x80
-    RESUME = 0x80
-    RESPOND = 0x80
-    COMPLETE = 0x40
-    LEASE = 0x40
-    NEXT = 0x20
 
 
 class ErrorCode(IntEnum):
@@ -245,14 +232,12 @@ class Ext:
     metadata: bool = False
 
 
+RequestFrame: TypeAlias = RequestResponse | RequestFnf | RequestStream | RequestChannel
 Frame: TypeAlias = (
     Setup
     | Lease
     | KeepAlive
-    | RequestResponse
-    | RequestFnf
-    | RequestStream
-    | RequestChannel
+    | RequestFrame
     | RequestN
     | Cancel
     | PayloadFrame

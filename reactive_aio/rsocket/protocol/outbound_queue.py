@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from .codec import add_length
+from .codec import LENGTH_SIZE, add_length
 from .limits import Limits
 from .streams import FragmentedPayload, Stream
 
@@ -24,7 +24,7 @@ only while less than this is queued."""
 
 
 class OutboundQueue:
-    """The queues of one connection, in bytes ready to be sent."""
+    """The queues of one connection: frames ready to be sent, each after its length."""
 
     __slots__ = (
         "_control",
@@ -32,7 +32,6 @@ class OutboundQueue:
         "_replay",
         "_signals",
         "backlog",
-        "length_prefixed",
         "queued_bytes",
         "ready",
         "requests",
@@ -40,9 +39,7 @@ class OutboundQueue:
         "resume_buffer",
     )
 
-    def __init__(self, limits: Limits, *, length_prefixed: bool) -> None:
-        self.length_prefixed: bool = length_prefixed
-        """Whether each frame follows its length."""
+    def __init__(self, limits: Limits) -> None:
         self.resume_buffer: ResumeBuffer | None = None
         """Keeps what has been sent, in case it must be sent again."""
         self.queued_bytes: int = 0
@@ -67,17 +64,13 @@ class OutboundQueue:
         """Whether a frame of the connection itself is queued."""
         return bool(self._control)
 
-    def wrap(self, frame: bytes) -> bytes:
-        """*frame* as it is sent: after its length if frames have one."""
-        return add_length(frame) if self.length_prefixed else frame
-
     def put_control(self, frame: bytes) -> None:
         """Queue *frame*, of stream 0, before everything else."""
-        self._add(self._control, self.wrap(frame))
+        self._add(self._control, add_length(frame))
 
     def put_signal(self, frame: bytes) -> None:
         """Queue *frame*, a signal of a stream, before all elements."""
-        self._add(self._signals, self.wrap(frame))
+        self._add(self._signals, add_length(frame))
 
     def _add(self, queue: list[bytes], frame: bytes) -> None:
         queue.append(frame)
@@ -85,7 +78,7 @@ class OutboundQueue:
         self.backlog += len(frame)
 
     def put(self, stream: Stream, frame: bytes) -> None:
-        """Queue a wrapped *frame* of *stream*."""
+        """Queue *frame*, of *stream*, which has its length."""
         if stream.frames:
             stream.frames.append(frame)
         else:
@@ -93,7 +86,7 @@ class OutboundQueue:
         self._queued(stream, len(frame))
 
     def put_all(self, stream: Stream, frames: list[bytes], size: int) -> None:
-        """Queue wrapped *frames* of *stream*, of *size* bytes together."""
+        """Queue *frames* of *stream*, of *size* bytes together, which have their lengths."""
         if stream.frames:
             stream.frames += frames
         else:
@@ -102,8 +95,7 @@ class OutboundQueue:
 
     def put_fragments(self, stream: Stream, fragments: Iterator[bytes], size: int) -> None:
         """Queue frames that *fragments* makes when they are sent; *size* is about their sum."""
-        payload = FragmentedPayload(map(self.wrap, fragments), size)
-        stream.frames = [*stream.frames, payload]
+        stream.frames = [*stream.frames, FragmentedPayload(fragments, size)]
         stream.fragmented_payloads += 1
         self._queued(stream, size)
 
@@ -190,9 +182,8 @@ class OutboundQueue:
         if self.ready:
             self._take_in_rotation(at_most - taken, out, flushed)
         if self.resume_buffer is not None:
-            length_size = 3 if self.length_prefixed else 0
             for frame in out[untracked:]:
-                self.resume_buffer.add(frame, len(frame) - length_size)
+                self.resume_buffer.add(frame, len(frame) - LENGTH_SIZE)
         return out
 
     def _take_in_rotation(self, room: int, out: list[bytes], flushed: list[Stream]) -> None:

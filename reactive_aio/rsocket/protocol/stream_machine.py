@@ -9,22 +9,30 @@ is queued: a peer that requests everything and reads nothing costs little.
 """
 
 from collections import deque
-from dataclasses import replace
-from struct import Struct
 from typing import Final
 
 from ..._core.demand import UNBOUNDED, require_demand
 from ...errors import RuleViolation
-from .codec import HEADER, decode, encode, encode_payload
+from .codec import (
+    COMPLETE,
+    ELEMENT_BITS,
+    HEADER,
+    LAST_BITS,
+    add_length,
+    encode,
+    encode_payload,
+    small_header,
+)
 from .errors import ProtocolError
 from .events import Cancelled, Completed, DemandReceived, Elements, Event, Failed, RequestReceived
-from .fragmentation import Fragmentable, Reassemblies, fragments
+from .fragmentation import Reassemblies, fragments
 from .frames import (
     EMPTY_PAYLOAD,
     MAX_31,
     Cancel,
     Error,
     ErrorCode,
+    FrameType,
     Payload,
     PayloadFrame,
     PayloadTuple,
@@ -63,27 +71,23 @@ _REASSEMBLY: Final = State.RESPONDER_REASSEMBLY
 _FLUSHING: Final = State.FLUSHING
 _CLOSED: Final = State.CLOSED
 
-_PREFIXED_HEADER: Final = Struct(">xHIH").pack
-_HEADER: Final = Struct(">IH").pack
-_ELEMENT_BITS: Final = 0x0A << 10 | 0x20
-_LAST_BITS: Final = _ELEMENT_BITS | 0x40
-_COMPLETE_BITS: Final = _LAST_BITS & ~0x20
+_COMPLETE_BITS: Final = FrameType.PAYLOAD << 10 | COMPLETE
 _CHANNEL_CANCELLED: Final = b"the requester cancelled the channel"
 
 
 class StreamMachine:
     """All streams of one connection: their states, their demand, their output and their events."""
 
-    def __init__(self, limits: Limits, *, client: bool, length_prefixed: bool) -> None:
+    def __init__(self, limits: Limits, *, client: bool) -> None:
         self.limits: Limits = limits
         self.now: float = 0.0
         self.events: list[Event] = []
         self.open: Streams = Streams(client=client)
-        self.output: OutboundQueue = OutboundQueue(limits, length_prefixed=length_prefixed)
+        self.output: OutboundQueue = OutboundQueue(limits)
         self.reassemblies: Reassemblies = Reassemblies(limits)
         self.useless_frames: UselessFrameLimit = UselessFrameLimit(limits.max_useless)
         self.small_frame: int = min(limits.mtu, 0xFFFF)
-        """The length up to which a frame needs neither fragments nor a three-byte length."""
+        """The size up to which a frame needs neither fragments nor more than `small_header`."""
         self.initial_mean_size: int = max(limits.watermark // 16, 1)
         self._low_credit = limits.chunk >> 2
         self._requesting: list[Stream] = []
@@ -113,18 +117,16 @@ class StreamMachine:
         if stream is None or not self.may_send(stream, 1):
             return False
         stream.outbound_credit -= 1
-        bits = _LAST_BITS if complete or stream.model is _RESPONSE else _ELEMENT_BITS
+        bits = LAST_BITS if complete or stream.model is _RESPONSE else ELEMENT_BITS
         data, metadata = payload
         size = len(data) + HEADER
         if metadata is not None or size > self.small_frame:
             size = self.put_payload(stream, bits, payload)
-        elif self.output.length_prefixed:
-            self.output.put(stream, _PREFIXED_HEADER(size, stream_id, bits) + data)
         else:
-            self.output.put(stream, _HEADER(stream_id, bits) + data)
+            self.output.put(stream, small_header(size, stream_id, bits) + data)
         if stream.model is _RESPONSE:  # no demand to account for: the response was the last
             stream.state = TABLE[stream.state, _SEND_COMPLETE].state
-        elif bits == _LAST_BITS:
+        elif bits == LAST_BITS:
             self.useless_frames.useful()
             self._move(stream, _SEND_COMPLETE)
         else:
@@ -161,7 +163,7 @@ class StreamMachine:
         if stream is None or TABLE[stream.state, Input.SEND_ERROR].action is _IGNORE:
             return False
         is_receiving = stream.state in RECEIVING_STATES
-        self.output.put(stream, self.output.wrap(encode(self._error(stream_id, code, data))))
+        self.output.put(stream, add_length(encode(self._error(stream_id, code, data))))
         self._move(stream, Input.SEND_ERROR)
         if is_receiving:
             self.events.append(Failed(stream_id, code, data, local=True))
@@ -400,18 +402,14 @@ class StreamMachine:
         *bits* are the type and the flags of its frame.
         """
         data, metadata = payload
-        output, prefixed = self.output, self.output.length_prefixed
         size = len(data) + HEADER + 4
         if metadata is not None:
             size += len(metadata) + 3
         if size <= self.limits.mtu:
-            frame = encode_payload(stream.id, bits, payload, n, length_prefixed=prefixed)
-            output.put(stream, frame)
-            return size
-        head = decode(encode_payload(stream.id, bits, EMPTY_PAYLOAD, n))
-        if isinstance(head, Fragmentable):
-            whole = replace(head, payload=Payload(data, metadata))
-            output.put_fragments(stream, fragments(whole, self.limits.mtu), size)
+            self.output.put(stream, encode_payload(stream.id, bits, payload, n))
+        else:
+            frames = fragments(stream.id, bits, payload, n, self.limits.mtu)
+            self.output.put_fragments(stream, frames, size)
         return size
 
     def _error(self, stream_id: int, code: int, data: bytes) -> Error:

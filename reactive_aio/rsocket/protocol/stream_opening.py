@@ -1,6 +1,6 @@
 """Requests in both directions: which streams may be opened, and how they begin."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..._core.demand import UNBOUNDED
 from .codec import encode
@@ -12,6 +12,7 @@ from .frames import (
     PayloadTuple,
     RequestChannel,
     RequestFnf,
+    RequestFrame,
     RequestResponse,
     RequestStream,
 )
@@ -20,19 +21,14 @@ from .stream_machine import StreamMachine
 from .stream_states import InteractionModel, State
 from .streams import RemoteStream, Stream
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-__all__ = ("Request", "StreamOpener")
+__all__ = ("StreamOpener",)
 
 # Looking up a member of an enum takes five times as long as looking up a global.
 _RESPONSE: Final = InteractionModel.RESPONSE
 _STREAM: Final = InteractionModel.STREAM
 _CHANNEL: Final = InteractionModel.CHANNEL
 
-Request: "TypeAlias" = RequestResponse | RequestFnf | RequestStream | RequestChannel
-
-_MODELS: dict[type[Request], InteractionModel] = {
+_MODELS: dict[type[RequestFrame], InteractionModel] = {
     RequestResponse: _RESPONSE,
     RequestFnf: InteractionModel.FNF,
     RequestStream: _STREAM,
@@ -91,7 +87,7 @@ class StreamOpener:
             machine.request(stream_id, n if n == UNBOUNDED else n - MAX_31)
         return stream_id
 
-    def on_request(self, frame: Request) -> None:
+    def on_request(self, frame: RequestFrame) -> None:
         """Open a stream of the peer, or refuse it."""
         machine = self._machine
         stream_id = frame.stream_id
@@ -124,7 +120,7 @@ class StreamOpener:
             return 0
         return machine.limits.max_streams - machine.open.remote_count
 
-    def _refusal(self, frame: Request) -> tuple[ErrorCode, str]:
+    def _refusal(self, frame: RequestFrame) -> tuple[ErrorCode, str]:
         """Why a request is refused; an empty text if it is not."""
         machine = self._machine
         if machine.open.is_local_id(frame.stream_id):

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..._core.loop import Task, wait_settled
 from ..driver import CLOSE_TIMEOUT, Driver
+from ..protocol.codec import join_messages, split_messages
 from ..protocol.frames import ErrorCode
 from .buffered import TaskTransport
-from .message_framing import join_messages, split_messages
 
 if TYPE_CHECKING:
     from ..._core.loop import TimerHandle

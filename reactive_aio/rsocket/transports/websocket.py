@@ -22,9 +22,9 @@ from websockets.uri import parse_uri
 
 from ..._core.loop import AbstractEventLoop, BaseTransport, Future, SocketProtocol, TimerHandle
 from ..driver import CLOSE_TIMEOUT, Driver
+from ..protocol.codec import join_messages, split_messages
 from ..protocol.frames import ErrorCode
 from ..protocol.useless_frame_limit import UselessFrameLimit
-from .message_framing import Message, join_messages, split_messages
 from .origins import is_origin_allowed
 from .tcp import listen_tcp
 
@@ -68,7 +68,7 @@ class WebSocketTransport(SocketProtocol):
 
     def data_received(self, data: bytes) -> None:
         self._protocol.receive_data(data)
-        messages: list[Message] = []
+        messages: list[bytes | bytearray | memoryview] = []
         events = self._protocol.events_received()
         for event in events:
             if self._error is not None:
@@ -167,7 +167,7 @@ class WebSocketTransport(SocketProtocol):
         self._error = ConnectionError(f"{reason} ({code})")
 
     # -- messages ----------------------------------------------------------------------------------
-    def _frame_received(self, frame: Frame, messages: list[Message]) -> None:
+    def _frame_received(self, frame: Frame, messages: list[bytes | bytearray | memoryview]) -> None:
         code = frame.opcode
         if code is Opcode.BINARY or (code is Opcode.CONT and self._is_fragmented):
             if frame.fin and not self._is_fragmented:
