@@ -8,8 +8,13 @@ from typing import Final
 
 from reactive_aio.rsocket.protocol.codec import add_length, encode
 from reactive_aio.rsocket.protocol.frames import MAX_31, Payload, RequestStream, Setup
-from reactive_aio.rsocket.protocol.metadata import write_composite, write_routing
-from reactive_aio.rsocket.protocol.mime import COMPOSITE_METADATA, OCTET_STREAM, ROUTING
+from reactive_aio.rsocket.protocol.metadata import (
+    COMPOSITE_METADATA,
+    OCTET_STREAM,
+    ROUTING,
+    write_composite,
+    write_routing,
+)
 
 from .rsocket_runner import End, Missing
 

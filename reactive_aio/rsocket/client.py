@@ -15,8 +15,13 @@ from .protocol.connection import Connection
 from .protocol.errors import ConnectionLost
 from .protocol.frames import ErrorCode, Payload, Setup
 from .protocol.limits import Limits
-from .protocol.metadata import Credentials, MetadataItem, write_auth
-from .protocol.mime import AUTHENTICATION, COMPOSITE_METADATA
+from .protocol.metadata import (
+    AUTHENTICATION,
+    COMPOSITE_METADATA,
+    Credentials,
+    MetadataItem,
+    write_auth,
+)
 from .reconnection import Reconnector
 from .request_metadata import write_items
 from .requester import Requester

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled
-from .driver_lifecycle import OVER, Action, Input, State, step
+from .driver_lifecycle import OVER, TABLE, Action, Input, State
 from .protocol.connection import Connection
 from .protocol.errors import StreamFailed, error_of
 from .protocol.events import (
@@ -417,7 +417,7 @@ class Driver:
 
     # -- the actions of the table ------------------------------------------------------------------
     def _advance(self, happened: Input) -> None:
-        self._state, action = step(self._state, happened)
+        self._state, action = TABLE[self._state, happened]
         if action is not Action.NOTHING:
             _ACTIONS[action](self)
 

@@ -15,7 +15,7 @@ A transport that is attached after an abort, or after the end, is aborted.
 from enum import IntEnum
 from typing import Final
 
-__all__ = ("OVER", "TABLE", "Action", "Input", "State", "step")
+__all__ = ("OVER", "TABLE", "Action", "Input", "State")
 
 
 class State(IntEnum):
@@ -67,14 +67,14 @@ _COMMON: Final[dict[Input, tuple[State, Action]]] = {
     _On.LOSE: (_S.CLOSED, _A.RELEASE),
     _On.ABORT: (_S.ABORTED, _A.ABORT_TRANSPORT),
 }
+_WITHOUT_TRANSPORT: Final = _COMMON | {
+    _On.ATTACH: (_S.CONNECTED, _A.START),
+    _On.SUSPEND: (_S.SUSPENDED, _A.WAIT),
+    _On.CLOSE: (_S.CLOSING, _A.NOTHING),
+    _On.LEAVE: (_S.LEAVING, _A.NOTHING),
+}
 _ROWS: Final[dict[State, dict[Input, tuple[State, Action]]]] = {
-    _S.UNCONNECTED: _COMMON
-    | {
-        _On.ATTACH: (_S.CONNECTED, _A.START),
-        _On.SUSPEND: (_S.SUSPENDED, _A.WAIT),
-        _On.CLOSE: (_S.CLOSING, _A.NOTHING),
-        _On.LEAVE: (_S.LEAVING, _A.NOTHING),
-    },
+    _S.UNCONNECTED: _WITHOUT_TRANSPORT,
     _S.CONNECTED: _COMMON
     | {
         _On.ATTACH: (_S.CONNECTED, _A.START),
@@ -84,13 +84,7 @@ _ROWS: Final[dict[State, dict[Input, tuple[State, Action]]]] = {
         _On.LEAVE: (_S.LEAVING, _A.LIMIT),
         _On.SENT: (_S.CLOSING, _A.CLOSE_TRANSPORT),
     },
-    _S.SUSPENDED: _COMMON
-    | {
-        _On.ATTACH: (_S.CONNECTED, _A.START),
-        _On.SUSPEND: (_S.SUSPENDED, _A.WAIT),
-        _On.CLOSE: (_S.CLOSING, _A.NOTHING),
-        _On.LEAVE: (_S.LEAVING, _A.NOTHING),
-    },
+    _S.SUSPENDED: _WITHOUT_TRANSPORT,
     _S.CLOSING: _COMMON
     | {
         _On.ATTACH: (_S.CLOSING, _A.START),
@@ -131,8 +125,3 @@ TABLE: Final[dict[tuple[State, Input], tuple[State, Action]]] = {
 
 OVER: Final = frozenset({_S.LINGERING, _S.CLOSED})
 """The states without a transport that never get one again."""
-
-
-def step(state: State, happened: Input) -> tuple[State, Action]:
-    """Return the next state, and what to do about it."""
-    return TABLE[state, happened]

@@ -14,7 +14,7 @@ from types import NoneType
 from typing import Any, Final, Generic, TypeVar, cast, get_args, is_typeddict
 
 from ..errors import ReactiveError
-from .protocol.mime import OCTET_STREAM
+from .protocol.metadata import OCTET_STREAM
 
 __all__ = ("BYTES", "JSON", "MSGPACK", "TEXT", "Codec", "PayloadError", "readable", "typed")
 

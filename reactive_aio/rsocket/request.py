@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from .protocol.errors import ProtocolError, RequestInvalid
 from .protocol.frames import ErrorCode
-from .protocol.mime import TRACING_ZIPKIN
+from .protocol.metadata import TRACING_ZIPKIN
 from .request_metadata import RequestMetadata, find_credentials
 
 if TYPE_CHECKING:

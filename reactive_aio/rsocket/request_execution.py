@@ -15,8 +15,7 @@ from ..stage import Downstream, from_push
 from .protocol.errors import ProtocolError, RequestInvalid
 from .protocol.events import RequestReceived
 from .protocol.frames import ErrorCode, Payload
-from .protocol.metadata import write_mime_types
-from .protocol.mime import MIME_TYPE
+from .protocol.metadata import MIME_TYPE, write_mime_types
 from .protocol.stream_states import InteractionModel
 from .request import Request
 from .request_metadata import DEADLINE_PASSED, write_items

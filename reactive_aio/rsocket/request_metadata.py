@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from .protocol.errors import ProtocolError
 from .protocol.frames import Setup
 from .protocol.metadata import (
+    ACCEPT_MIME_TYPES,
+    AUTHENTICATION,
+    COMPOSITE_METADATA,
+    MIME_TYPE,
+    ROUTING,
     Credentials,
     MetadataItem,
     read_auth,
@@ -16,13 +21,6 @@ from .protocol.metadata import (
     read_mime_types,
     read_routing,
     write_composite,
-)
-from .protocol.mime import (
-    ACCEPT_MIME_TYPES,
-    AUTHENTICATION,
-    COMPOSITE_METADATA,
-    MIME_TYPE,
-    ROUTING,
 )
 
 if TYPE_CHECKING:

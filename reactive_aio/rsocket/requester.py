@@ -21,8 +21,15 @@ from ..stage import Downstream, from_push
 from .driver import Driver
 from .protocol.errors import NoLease, RequestCanceled, StreamFailed
 from .protocol.frames import Payload, PayloadTuple
-from .protocol.metadata import MetadataItem, write_mime_types, write_routing
-from .protocol.mime import ACCEPT_MIME_TYPES, COMPOSITE_METADATA, MIME_TYPE, ROUTING
+from .protocol.metadata import (
+    ACCEPT_MIME_TYPES,
+    COMPOSITE_METADATA,
+    MIME_TYPE,
+    ROUTING,
+    MetadataItem,
+    write_mime_types,
+    write_routing,
+)
 from .request_metadata import DEADLINE_PASSED, deadline_item, write_items
 from .stream_adapters import ChannelSender, InboundStream, error_frame
 

@@ -31,8 +31,7 @@ from reactive_aio.rsocket import (
     serve,
 )
 from reactive_aio.rsocket.protocol.frames import Error, Payload, RequestFnf
-from reactive_aio.rsocket.protocol.metadata import Credentials, write_auth
-from reactive_aio.rsocket.protocol.mime import AUTHENTICATION, ROUTING
+from reactive_aio.rsocket.protocol.metadata import AUTHENTICATION, ROUTING, Credentials, write_auth
 from tests.harness.leftover_checks import Context
 
 from .cut_transport import Bench, Proxy

@@ -19,8 +19,7 @@ from playwright.async_api import Page, async_playwright
 from reactive_aio.rsocket import Payload
 from reactive_aio.rsocket.protocol.codec import decode, encode
 from reactive_aio.rsocket.protocol.frames import PayloadFrame, RequestResponse
-from reactive_aio.rsocket.protocol.metadata import write_composite, write_routing
-from reactive_aio.rsocket.protocol.mime import ROUTING
+from reactive_aio.rsocket.protocol.metadata import ROUTING, write_composite, write_routing
 from tests.asgi.browser import OPTIONS, find_chromium
 from tests.node.packages import find_node
 from tests.rsocket.websocket_peer import JSON_SETUP

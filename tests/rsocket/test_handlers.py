@@ -31,15 +31,13 @@ from reactive_aio.rsocket import (
 )
 from reactive_aio.rsocket.protocol.events import Elements
 from reactive_aio.rsocket.protocol.metadata import (
+    ACCEPT_MIME_TYPES,
+    MIME_TYPE,
+    ROUTING,
     read_composite,
     write_composite,
     write_mime_types,
     write_routing,
-)
-from reactive_aio.rsocket.protocol.mime import (
-    ACCEPT_MIME_TYPES,
-    MIME_TYPE,
-    ROUTING,
 )
 
 from .loop_turns import turns

@@ -9,12 +9,13 @@ from reactive_aio import Flow
 from reactive_aio.rsocket import JSON, Request, Router, StreamFailed, loopback
 from reactive_aio.rsocket.driver import Driver
 from reactive_aio.rsocket.protocol.frames import Payload
-from reactive_aio.rsocket.protocol.metadata import write_composite, write_routing
-from reactive_aio.rsocket.protocol.mime import (
+from reactive_aio.rsocket.protocol.metadata import (
     ACCEPT_MIME_TYPES,
     AUTHENTICATION,
     MIME_TYPE,
     ROUTING,
+    write_composite,
+    write_routing,
 )
 from reactive_aio.rsocket.request_metadata import DEADLINE
 from reactive_aio.testing.virtual_time import VirtualTimeLoop

@@ -8,6 +8,11 @@ from hypothesis import given, strategies as st
 
 from reactive_aio.rsocket.protocol.errors import ProtocolError
 from reactive_aio.rsocket.protocol.metadata import (
+    AUTHENTICATION,
+    COMPOSITE_METADATA,
+    ROUTING,
+    TRACING_ZIPKIN,
+    WELL_KNOWN,
     BearerToken,
     Credentials,
     MetadataItem,
@@ -21,13 +26,6 @@ from reactive_aio.rsocket.protocol.metadata import (
     write_composite,
     write_mime_types,
     write_routing,
-)
-from reactive_aio.rsocket.protocol.mime import (
-    AUTHENTICATION,
-    COMPOSITE_METADATA,
-    ROUTING,
-    TRACING_ZIPKIN,
-    WELL_KNOWN,
 )
 
 ASCII = st.text(st.characters(codec="ascii"), min_size=1, max_size=128)

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
+from reactive_aio.rsocket.protocol.connection_state import KeepAliveTimer
 from reactive_aio.rsocket.protocol.errors import (
     ApplicationError,
     ConnectionLost,
@@ -12,13 +13,11 @@ from reactive_aio.rsocket.protocol.errors import (
     StreamFailed,
     error_of,
 )
-from reactive_aio.rsocket.protocol.keepalive import KeepAliveTimer
-from reactive_aio.rsocket.protocol.lease import Allowance
-from reactive_aio.rsocket.protocol.limits import Limits
+from reactive_aio.rsocket.protocol.limits import Limits, UselessFrameLimit
 from reactive_aio.rsocket.protocol.resume import ResumeBuffer, Resumption, Sessions
+from reactive_aio.rsocket.protocol.stream_opening import Allowance
 from reactive_aio.rsocket.protocol.stream_states import InteractionModel, State
 from reactive_aio.rsocket.protocol.streams import Stream, Streams
-from reactive_aio.rsocket.protocol.useless_frame_limit import UselessFrameLimit
 
 
 # -- ids -------------------------------------------------------------------------------------------

@@ -21,13 +21,11 @@ from reactive_aio.rsocket import (
 )
 from reactive_aio.rsocket.protocol.frames import Setup
 from reactive_aio.rsocket.protocol.metadata import (
-    write_composite,
-    write_routing,
-)
-from reactive_aio.rsocket.protocol.mime import (
     AUTHENTICATION,
     ROUTING,
     TRACING_ZIPKIN,
+    write_composite,
+    write_routing,
 )
 from reactive_aio.rsocket.request_metadata import DEADLINE, MetadataCache
 from reactive_aio.testing.probes import SubscriberProbe

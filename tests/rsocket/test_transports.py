@@ -25,8 +25,7 @@ from reactive_aio.rsocket import (
     connect,
     serve,
 )
-from reactive_aio.rsocket.protocol.metadata import write_composite, write_routing
-from reactive_aio.rsocket.protocol.mime import ROUTING
+from reactive_aio.rsocket.protocol.metadata import ROUTING, write_composite, write_routing
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.harness.leftover_checks import Context
 

@@ -10,8 +10,7 @@ from websockets.uri import parse_uri
 from reactive_aio.rsocket import BYTES, JSON, Payload, Setup
 from reactive_aio.rsocket.protocol.codec import decode, encode
 from reactive_aio.rsocket.protocol.frames import Frame as RSocketFrame, RequestStream
-from reactive_aio.rsocket.protocol.metadata import write_composite, write_routing
-from reactive_aio.rsocket.protocol.mime import ROUTING
+from reactive_aio.rsocket.protocol.metadata import ROUTING, write_composite, write_routing
 
 SETUP = encode(Setup(data_mime=BYTES.mime))
 JSON_SETUP = encode(Setup(data_mime=JSON.mime))

@@ -46,11 +46,10 @@ from .frames import (
     Resume,
     Setup,
 )
-from .lease import Allowance
 from .limits import Limits
 from .resume import Resumption
 from .stream_machine import StreamMachine
-from .stream_opening import StreamOpener
+from .stream_opening import Allowance, StreamOpener
 from .stream_states import InteractionModel, State
 
 if TYPE_CHECKING:
@@ -388,8 +387,8 @@ class Connection:
         is_busy = (
             streams.output.queued_bytes
             or streams.events
-            or streams.has_unsent_demand
-            or streams.has_ungranted_demand
+            or streams.requesting
+            or streams.awaiting_grant
         )
         return not is_busy and self._state.phase is _OPEN and not self._state.is_draining
 
@@ -401,7 +400,7 @@ class Connection:
     @property
     def has_output(self) -> bool:
         """Whether there is something to send, or demand to make frames of."""
-        has_output = self.streams.output.queued_bytes or self.streams.has_unsent_demand
+        has_output = self.streams.output.queued_bytes or self.streams.requesting
         return bool(has_output) and self._state.phase is not _RESUMING
 
     @property
@@ -414,7 +413,7 @@ class Connection:
     def flush(self, now: float) -> list[Event]:
         """End a turn: pass on the peer's demand as far as there is room; the events so far."""
         self.streams.now = now
-        if self.streams.has_ungranted_demand and self._state.phase is _OPEN:
+        if self.streams.awaiting_grant and self._state.phase is _OPEN:
             self.streams.grant_demand()
         return self._take_events()
 
@@ -430,7 +429,7 @@ class Connection:
     def _take_output(self, at_most: int) -> list[bytes]:
         streams, phase = self.streams, self._state.phase
         if phase is _OPEN:
-            if not (streams.output.queued_bytes or streams.has_unsent_demand):
+            if not (streams.output.queued_bytes or streams.requesting):
                 return []
             return streams.take_output(at_most)
         if phase in (Phase.SUSPENDED, Phase.CLOSED):

@@ -14,7 +14,7 @@ from dataclasses import replace
 from enum import IntEnum
 from secrets import token_bytes
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from .codec import encode, header
 from .errors import ProtocolError
@@ -44,15 +44,11 @@ from .frames import (
     ResumeOk,
     Setup,
 )
-from .keepalive import KeepAliveTimer
 from .resume import ResumeBuffer, Resumption
 from .stream_machine import StreamMachine
 from .stream_opening import StreamOpener
 
-if TYPE_CHECKING:
-    from .limits import Limits
-
-__all__ = ("ConnectionState", "Phase")
+__all__ = ("ConnectionState", "KeepAliveTimer", "Phase")
 
 _VERSION: Final = Struct(">HH").unpack_from
 _RESUME_VERSIONS: Final = frozenset({VERSION, (0, 1)})
@@ -65,6 +61,9 @@ _SETUP_ERRORS: Final = frozenset(
         ErrorCode.REJECTED_RESUME,
     }
 )
+
+
+_GRACE: Final = 1.0
 
 
 class Phase(IntEnum):
@@ -81,6 +80,49 @@ class Phase(IntEnum):
 
 # Looking up a member of an enum takes five times as long as looking up a global.
 _OPEN: Final = Phase.OPEN
+
+
+class KeepAliveTimer:
+    """The deadlines of one connection: an *interval* of keepalives, a *lifetime* of silence.
+
+    Times are in seconds.
+
+    Any bytes of the peer prove that it is alive, not only its keepalives. Only a client sends
+    keepalives unprompted (`interval` is None on a server). A process that was stopped or busy has
+    not read either: if a deadline is noticed late, the peer gets a second more.
+    """
+
+    __slots__ = ("_graced", "_next", "deadline", "interval", "lifetime")
+
+    def __init__(self, now: float, lifetime: float, interval: float | None) -> None:
+        self.lifetime: float = lifetime
+        self.interval: float | None = interval
+        self._next = now + interval if interval is not None else None
+        self.deadline: float = now + lifetime
+        self._graced = False
+
+    def reset(self, now: float) -> None:
+        self.deadline = now + self.lifetime
+        self._graced = False
+
+    def is_due(self, now: float) -> bool:
+        """Whether it is time to send one; then the next is due an interval later."""
+        if self._next is None or self.interval is None or now < self._next:
+            return False
+        self._next = now + self.interval
+        return True
+
+    def is_expired(self, now: float) -> bool:
+        if now < self.deadline:
+            return False
+        if now - self.deadline > _GRACE and not self._graced:
+            self._graced = True
+            self.deadline = now + _GRACE
+            return False
+        return True
+
+    def next_deadline(self) -> float:
+        return self.deadline if self._next is None else min(self.deadline, self._next)
 
 
 class ConnectionState:
@@ -109,7 +151,7 @@ class ConnectionState:
         self._opener = opener
         self._reader = reader
         self._output = machine.output
-        self._limits: Limits = machine.limits
+        self._limits = machine.limits
         self._allow_leases = allow_leases
         self._resumption = resumption
         self._extensions = extensions

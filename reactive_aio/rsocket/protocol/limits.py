@@ -1,10 +1,13 @@
-"""The limits of what one connection may cost."""
+"""The limits of what one connection may cost, and the one on frames without effect."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from .frames import MAX_FRAME
 
-__all__ = ("Limits",)
+__all__ = ("Limits", "UselessFrameLimit")
+
+_MAX_EXPECTED: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,3 +62,38 @@ class Limits:
             raise ValueError(f"mtu must be from 64 to {MAX_FRAME}, not {self.mtu}")
         if self.max_frame > MAX_FRAME:
             raise ValueError(f"max_frame must be at most {MAX_FRAME}, not {self.max_frame}")
+
+
+class UselessFrameLimit:
+    """A bucket that holds *limit* useless frames and drains within a second.
+
+    A few are normal, a flood of them is an attack. Each useful frame takes one out. Frames in
+    flight when this side cancels a stream are not the peer's fault: `expect` excuses them in
+    advance.
+    """
+
+    __slots__ = ("_expected", "_level", "_limit", "_updated_at")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._level = 0.0
+        self._updated_at = 0.0
+        self._expected = 0
+
+    def exceeded_by_one(self, now: float) -> bool:
+        """Count one useless frame; whether the limit is exceeded."""
+        if self._expected:
+            self._expected -= 1
+            return False
+        self._level = max(0.0, self._level - (now - self._updated_at) * self._limit) + 1
+        self._updated_at = now
+        return self._level > self._limit
+
+    def useful(self, count: int = 1) -> None:
+        """Count useful frames."""
+        if self._level:  # rarely
+            self._level = max(0.0, self._level - count)
+
+    def expect(self, count: int) -> None:
+        """Excuse *count* useless frames that are in flight."""
+        self._expected = min(self._expected + count, _MAX_EXPECTED)

@@ -7,10 +7,8 @@ the other side has.
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from itertools import accumulate
+from typing import Final, Generic, TypeVar
 
 __all__ = ("ResumeBuffer", "Resumption", "Sessions")
 
@@ -65,15 +63,7 @@ class ResumeBuffer:
 
     def can_resume(self, position: int) -> bool:
         """Whether all frames from *position* on are kept, and *position* is where one begins."""
-        if position == self.sent:
-            return True
-        return any(position == start for start in self._starts())
-
-    def _starts(self) -> "Iterator[int]":
-        at = self.first
-        for _, length in self._frames:
-            yield at
-            at += length
+        return position in accumulate((length for _, length in self._frames), initial=self.first)
 
     def frames(self) -> list[bytes]:
         """All that is kept."""

@@ -38,7 +38,7 @@ from .frames import (
     PayloadTuple,
     RequestN,
 )
-from .limits import Limits
+from .limits import Limits, UselessFrameLimit
 from .outbound_queue import OutboundQueue
 from .stream_states import (
     RECEIVING_STATES,
@@ -51,7 +51,6 @@ from .stream_states import (
     State,
 )
 from .streams import Stream, Streams
-from .useless_frame_limit import UselessFrameLimit
 
 __all__ = ("TOP_UP_LEVEL", "StreamMachine")
 
@@ -90,8 +89,10 @@ class StreamMachine:
         """The size up to which a frame needs neither fragments nor more than `small_header`."""
         self.initial_mean_size: int = max(limits.watermark // 16, 1)
         self._low_credit = limits.chunk >> 2
-        self._requesting: list[Stream] = []
-        self._awaiting_grant: deque[Stream] = deque()
+        self.requesting: list[Stream] = []
+        """Streams with demand of the application that has not been sent."""
+        self.awaiting_grant: deque[Stream] = deque()
+        """Streams with demand of the peer that has not been passed on."""
         self._oversized_payloads = 0
 
     # -- commands of this side ---------------------------------------------------------------------
@@ -342,28 +343,20 @@ class StreamMachine:
             raise ProtocolError("a flood of frames that lead to nothing")
 
     # -- demand ------------------------------------------------------------------------------------
-    @property
-    def has_unsent_demand(self) -> bool:
-        return bool(self._requesting)
-
-    @property
-    def has_ungranted_demand(self) -> bool:
-        return bool(self._awaiting_grant)
-
     def schedule_request(self, stream: Stream) -> None:
         """Send a REQUEST_N for the stream when output is next taken."""
         if not stream.is_requesting and stream.unsent_demand:
             stream.is_requesting = True
-            self._requesting.append(stream)
+            self.requesting.append(stream)
 
     def _schedule_grant(self, stream: Stream) -> None:
         if not stream.is_awaiting_grant and stream.peer_demand:
             stream.is_awaiting_grant = True
-            self._awaiting_grant.append(stream)
+            self.awaiting_grant.append(stream)
 
     def send_demand(self) -> None:
         """Queue the demand of the application: one REQUEST_N for each stream."""
-        requesting, self._requesting = self._requesting, []
+        requesting, self.requesting = self.requesting, []
         for stream in requesting:
             stream.is_requesting = False
             demand, credit = stream.unsent_demand, stream.inbound_credit
@@ -380,10 +373,10 @@ class StreamMachine:
     def grant_demand(self) -> None:
         """Pass the peer's demand to the application, while little output is queued."""
         room = self.limits.watermark - self.output.queued_bytes
-        for _ in range(len(self._awaiting_grant)):
+        for _ in range(len(self.awaiting_grant)):
             if room <= 0:
                 return
-            stream = self._awaiting_grant.popleft()
+            stream = self.awaiting_grant.popleft()
             stream.is_awaiting_grant = False
             if not stream.peer_demand or stream.state is _CLOSED:
                 continue
@@ -417,7 +410,7 @@ class StreamMachine:
 
     def take_output(self, at_most: int) -> list[bytes]:
         """Take frames to be sent: all of them, or a little more than *at_most* bytes."""
-        if self._requesting:
+        if self.requesting:
             self.send_demand()
         flushed: list[Stream] = []
         responded: list[int] = []
@@ -483,6 +476,6 @@ class StreamMachine:
             if stream.state in SENDING_STATES:
                 self.events.append(Cancelled(stream.id))
             self._close(stream)
-        self._requesting.clear()
-        self._awaiting_grant.clear()
+        self.requesting.clear()
+        self.awaiting_grant.clear()
         self.output.drop_all()

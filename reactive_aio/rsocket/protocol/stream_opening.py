@@ -16,12 +16,11 @@ from .frames import (
     RequestResponse,
     RequestStream,
 )
-from .lease import Allowance
 from .stream_machine import StreamMachine
 from .stream_states import InteractionModel, State
 from .streams import RemoteStream, Stream
 
-__all__ = ("StreamOpener",)
+__all__ = ("Allowance", "StreamOpener")
 
 # Looking up a member of an enum takes five times as long as looking up a global.
 _RESPONSE: Final = InteractionModel.RESPONSE
@@ -41,6 +40,27 @@ _REQUESTER_STATES = {
     _STREAM: State.REQUESTER_STREAM,
     _CHANNEL: State.REQUESTER_CHANNEL,
 }
+
+
+class Allowance:
+    """The lease of one direction: a new one replaces it, and before the first, none is allowed."""
+
+    __slots__ = ("expires", "requests")
+
+    def __init__(self) -> None:
+        self.requests: int = 0
+        self.expires: float = 0.0
+
+    def grant(self, requests: int, ttl: float, now: float) -> None:
+        self.requests = requests
+        self.expires = now + ttl
+
+    def take(self, now: float) -> bool:
+        """Use it for one request; whether it allows that."""
+        if self.requests < 1 or now >= self.expires:
+            return False
+        self.requests -= 1
+        return True
 
 
 class StreamOpener:

@@ -17,7 +17,7 @@ An input without an entry is ignored, as the protocol requires of frames that ma
 """
 
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 __all__ = (
     "RECEIVING_STATES",
@@ -28,7 +28,6 @@ __all__ = (
     "Input",
     "InteractionModel",
     "State",
-    "step",
 )
 
 
@@ -101,23 +100,32 @@ class Step(NamedTuple):
 
 S, A = State, Action
 
-_ROWS: Final[dict[State, dict[Input, tuple[State, Action]]]] = {
+Row: TypeAlias = dict[Input, tuple[State, Action]]
+_REQUESTER_ENDS: Final[Row] = {
+    Input.ERROR: (S.CLOSED, A.FAIL_RECEIVING),
+    Input.VIOLATION: (S.CLOSED, A.REFUSE_CANCEL),
+    Input.SEND_CANCEL: (S.CLOSED, A.CANCEL_SENT),
+}
+"""How a requester that only receives ends its stream."""
+_SENDER_ENDS: Final[Row] = {
+    Input.CANCEL: (S.CLOSED, A.STOP_SENDING),
+    Input.SEND_COMPLETE: (S.FLUSHING, A.COMPLETE_SENT),
+    Input.SEND_ERROR: (S.FLUSHING, A.ERROR_SENT),
+}
+"""How a side that only sends ends its stream."""
+_ROWS: Final[dict[State, Row]] = {
     S.CLOSED: {},
-    S.REQUESTER_RESPONSE: {
+    S.REQUESTER_RESPONSE: _REQUESTER_ENDS
+    | {
         Input.NEXT: (S.CLOSED, A.FINISH),  # one element is the end, flagged or not
         Input.LAST: (S.CLOSED, A.FINISH),
         Input.COMPLETE: (S.CLOSED, A.FINISH),
-        Input.ERROR: (S.CLOSED, A.FAIL_RECEIVING),
-        Input.VIOLATION: (S.CLOSED, A.REFUSE_CANCEL),
-        Input.SEND_CANCEL: (S.CLOSED, A.CANCEL_SENT),
     },
-    S.REQUESTER_STREAM: {
+    S.REQUESTER_STREAM: _REQUESTER_ENDS
+    | {
         Input.NEXT: (S.REQUESTER_STREAM, A.DELIVER),
         Input.LAST: (S.CLOSED, A.FINISH),
         Input.COMPLETE: (S.CLOSED, A.FINISH),
-        Input.ERROR: (S.CLOSED, A.FAIL_RECEIVING),
-        Input.VIOLATION: (S.CLOSED, A.REFUSE_CANCEL),
-        Input.SEND_CANCEL: (S.CLOSED, A.CANCEL_SENT),
     },
     S.REQUESTER_CHANNEL: {
         Input.NEXT: (S.REQUESTER_CHANNEL, A.DELIVER),
@@ -131,20 +139,16 @@ _ROWS: Final[dict[State, dict[Input, tuple[State, Action]]]] = {
         Input.SEND_CANCEL: (S.CLOSED, A.CANCEL_SENT),
         Input.SEND_ERROR: (S.FLUSHING, A.ERROR_SENT),
     },
-    S.REQUESTER_CHANNEL_IN: {
+    S.REQUESTER_CHANNEL_IN: _REQUESTER_ENDS
+    | {
         Input.NEXT: (S.REQUESTER_CHANNEL_IN, A.DELIVER),
         Input.LAST: (S.FLUSHING, A.FINISH),
         Input.COMPLETE: (S.FLUSHING, A.FINISH),
-        Input.ERROR: (S.CLOSED, A.FAIL_RECEIVING),
-        Input.VIOLATION: (S.CLOSED, A.REFUSE_CANCEL),
-        Input.SEND_CANCEL: (S.CLOSED, A.CANCEL_SENT),
     },
-    S.REQUESTER_CHANNEL_OUT: {
+    S.REQUESTER_CHANNEL_OUT: _SENDER_ENDS
+    | {
         Input.REQUEST_N: (S.REQUESTER_CHANNEL_OUT, A.CREDIT),
-        Input.CANCEL: (S.CLOSED, A.STOP_SENDING),
         Input.ERROR: (S.CLOSED, A.STOP_SENDING),
-        Input.SEND_COMPLETE: (S.FLUSHING, A.COMPLETE_SENT),
-        Input.SEND_ERROR: (S.FLUSHING, A.ERROR_SENT),
     },
     S.RESPONDER_REASSEMBLY: {
         Input.NEXT: (S.RESPONDER_REASSEMBLY, A.OPEN),  # and then its state of RESPONDER_STATES
@@ -155,17 +159,8 @@ _ROWS: Final[dict[State, dict[Input, tuple[State, Action]]]] = {
         Input.ERROR: (S.CLOSED, A.DROP),
         Input.VIOLATION: (S.CLOSED, A.REFUSE_ERROR),
     },
-    S.RESPONDER_RESPONSE: {
-        Input.CANCEL: (S.CLOSED, A.STOP_SENDING),
-        Input.SEND_COMPLETE: (S.FLUSHING, A.COMPLETE_SENT),
-        Input.SEND_ERROR: (S.FLUSHING, A.ERROR_SENT),
-    },
-    S.RESPONDER_STREAM: {
-        Input.REQUEST_N: (S.RESPONDER_STREAM, A.CREDIT),
-        Input.CANCEL: (S.CLOSED, A.STOP_SENDING),
-        Input.SEND_COMPLETE: (S.FLUSHING, A.COMPLETE_SENT),
-        Input.SEND_ERROR: (S.FLUSHING, A.ERROR_SENT),
-    },
+    S.RESPONDER_RESPONSE: _SENDER_ENDS,
+    S.RESPONDER_STREAM: _SENDER_ENDS | {Input.REQUEST_N: (S.RESPONDER_STREAM, A.CREDIT)},
     S.RESPONDER_CHANNEL: {
         Input.NEXT: (S.RESPONDER_CHANNEL, A.DELIVER),
         Input.LAST: (S.RESPONDER_CHANNEL_OUT, A.FINISH),
@@ -188,12 +183,10 @@ _ROWS: Final[dict[State, dict[Input, tuple[State, Action]]]] = {
         Input.SEND_CANCEL: (S.FLUSHING, A.CANCEL_SENT),
         Input.SEND_ERROR: (S.FLUSHING, A.ERROR_SENT),
     },
-    S.RESPONDER_CHANNEL_OUT: {
+    S.RESPONDER_CHANNEL_OUT: _SENDER_ENDS
+    | {
         Input.REQUEST_N: (S.RESPONDER_CHANNEL_OUT, A.CREDIT),
-        Input.CANCEL: (S.CLOSED, A.STOP_SENDING),
         Input.ERROR: (S.CLOSED, A.STOP_SENDING),
-        Input.SEND_COMPLETE: (S.FLUSHING, A.COMPLETE_SENT),
-        Input.SEND_ERROR: (S.FLUSHING, A.ERROR_SENT),
     },
     S.FLUSHING: {
         Input.CANCEL: (S.CLOSED, A.DROP),
@@ -235,7 +228,3 @@ RESPONDER_STATES: Final[dict[InteractionModel, State]] = {
     InteractionModel.CHANNEL: S.RESPONDER_CHANNEL,
 }
 """The first state of a stream that the peer opened, once its request is whole."""
-
-
-def step(state: State, input_: Input) -> Step:
-    return TABLE[state, input_]

@@ -24,7 +24,7 @@ from ..._core.loop import AbstractEventLoop, BaseTransport, Future, SocketProtoc
 from ..driver import CLOSE_TIMEOUT, Driver
 from ..protocol.codec import join_messages, split_messages
 from ..protocol.frames import ErrorCode
-from ..protocol.useless_frame_limit import UselessFrameLimit
+from ..protocol.limits import UselessFrameLimit
 from .origins import is_origin_allowed
 from .tcp import listen_tcp
 
