@@ -6,7 +6,7 @@ no task and no lock, and one timer. `driver_lifecycle` is the table of its state
 """
 
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from .._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled
 from .driver_lifecycle import OVER, TABLE, Action, Input, State
@@ -24,12 +24,9 @@ from .protocol.events import (
     ResumeReceived,
     SetupReceived,
 )
-from .protocol.frames import ErrorCode, Payload
+from .protocol.frames import ErrorCode, Payload, Resume, Setup
 from .protocol.stream_states import InteractionModel
 from .stream_registry import StreamRegistry
-
-if TYPE_CHECKING:
-    from .protocol.frames import Resume, Setup
 
 __all__ = ("CLOSE_TIMEOUT", "BatchSender", "Driver", "Rebind", "Responder", "Transport")
 
@@ -67,11 +64,11 @@ class Transport(Protocol):
 class Responder(Protocol):
     """An object that serves the peer's requests."""
 
-    def admit(self, driver: "Driver", setup: "Setup") -> None:
+    def admit(self, driver: "Driver", setup: Setup) -> None:
         """Accept or reject a client, now or later."""
         ...
 
-    def resume(self, driver: "Driver", frame: "Resume") -> None:
+    def resume(self, driver: "Driver", frame: Resume) -> None:
         """Move the transport of *driver* to the session that *frame* names, or reject it."""
         ...
 
@@ -294,11 +291,10 @@ class Driver:
         """Release a driver that has no transport and will not get one."""
         self._advance(Input.LOSE)
 
-    def take_over(self, other: "Driver", frame: "Resume") -> bool:
+    def take_over(self, other: "Driver", frame: Resume) -> bool:
         """Resume this session on the transport of *other*, which received *frame*, if possible."""
         transport, rebind = other._transport, other._rebind
-        is_same_framing = self.connection.length_prefixed is other.connection.length_prefixed
-        if transport is None or rebind is None or not is_same_framing:
+        if transport is None or rebind is None:
             return False
         if not self.connection.resume(frame, self.loop_handle.time()):
             self.schedule_turn()
@@ -515,16 +511,12 @@ class Driver:
             self._on_request(RequestReceived(stream_id, InteractionModel.RESPONSE, payload))
 
     def _on_setup(self, event: SetupReceived) -> None:
-        if self._responder is not None:
+        if self._responder is not None:  # as on every server
             self._responder.admit(self, event.setup)
-        else:
-            self.connection.reject("no client is accepted here")
 
     def _on_resume(self, event: ResumeReceived) -> None:
         if self._responder is not None:
             self._responder.resume(self, event.resume)
-        else:
-            self.connection.reject("no client is accepted here")
 
     def _on_resumed(self, _: Resumed) -> None:
         for each in self._resume_callbacks:

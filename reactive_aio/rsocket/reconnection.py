@@ -2,22 +2,19 @@
 
 from collections.abc import Awaitable, Callable
 from random import random
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from anyio import sleep
+from anyio import Event, sleep
 
-from .._core.loop import LoopHandle, wait_settled
+from .._core.loop import LoopHandle, Task, wait_settled
 from ..retry import RetryPolicy
+from .driver import Driver
 from .protocol.errors import ConnectionLost, SetupRejected
 from .protocol.frames import ErrorCode
 
-if TYPE_CHECKING:
-    from .._core.loop import Future, Task
-    from .driver import Driver
-
 __all__ = ("RESUME_POLICY", "Reconnector")
 
-Dial = Callable[["Driver"], Awaitable[None]]
+Dial = Callable[[Driver], Awaitable[None]]
 
 
 def _is_retryable(error: BaseException) -> bool:
@@ -40,7 +37,7 @@ class Reconnector:
 
     def __init__(
         self,
-        make_driver: "Callable[[], Awaitable[Driver]]",
+        make_driver: Callable[[], Awaitable[Driver]],
         dial: Dial,
         policy: RetryPolicy | None,
     ) -> None:
@@ -55,15 +52,15 @@ class Reconnector:
         self._attempt = 1
         self._first_attempt_at = 0.0
         self._last_confirmed: Driver | None = None
-        self._waiters: list[Future[None]] = []
+        self._settled = Event()  # there is another connection, or there will be none
 
-    async def connect(self) -> "Driver":
+    async def connect(self) -> Driver:
         """Connect for the first time, without retries."""
         driver = await self._new_connection()
         self._watch(driver)
         return driver
 
-    async def _new_connection(self) -> "Driver":
+    async def _new_connection(self) -> Driver:
         driver = await self._make_driver()
         try:
             await self._dial(driver)
@@ -72,15 +69,15 @@ class Reconnector:
             raise
         return driver
 
-    def _watch(self, driver: "Driver") -> None:
+    def _watch(self, driver: Driver) -> None:
         driver.on_closed = self._on_closed
         driver.on_suspended = self._on_suspended
         driver.add_resume_callback(self._reset_attempts)
 
-    def _on_suspended(self, driver: "Driver") -> None:
+    def _on_suspended(self, driver: Driver) -> None:
         self._start(self._resume, driver)
 
-    def _on_closed(self, driver: "Driver") -> None:
+    def _on_closed(self, driver: Driver) -> None:
         if self.may_reconnect:
             self._start(self._reconnect, driver)
 
@@ -88,7 +85,7 @@ class Reconnector:
         """After a success, the policy starts over."""
         self._attempt = 1
 
-    def _start(self, work: Dial, driver: "Driver") -> None:
+    def _start(self, work: Dial, driver: Driver) -> None:
         if self._is_closing:
             return
         if driver is not self._last_confirmed and driver.connection.is_confirmed:
@@ -99,12 +96,12 @@ class Reconnector:
         coroutine = self._run_after(self._task, work, driver)
         self._task = self.loop_handle.create_task(coroutine, "rsocket: reconnects")
 
-    async def _run_after(self, previous: "Task[Any] | None", work: Dial, driver: "Driver") -> None:
+    async def _run_after(self, previous: Task[Any] | None, work: Dial, driver: Driver) -> None:
         if previous is not None and not self.loop_handle.is_current_task(previous):
             await wait_settled(previous)
         await work(driver)
 
-    async def _resume(self, driver: "Driver") -> None:
+    async def _resume(self, driver: Driver) -> None:
         """Find a transport for the suspended session of *driver*."""
         policy = self._policy or RESUME_POLICY
         error: BaseException = ConnectionLost(ErrorCode.CONNECTION_ERROR, b"the transport was lost")
@@ -120,7 +117,7 @@ class Reconnector:
             except Exception as failure:
                 error = failure
 
-    async def _reconnect(self, driver: "Driver") -> None:
+    async def _reconnect(self, driver: Driver) -> None:
         """Replace the connection of *driver* by a new one."""
         policy = self._policy
         error: BaseException = driver.close_reason or ConnectionLost(ErrorCode.CONNECTION_ERROR)
@@ -158,17 +155,12 @@ class Reconnector:
 
     async def wait(self) -> None:
         """Wait for the next connection, or until the reconnector gives up."""
-        if not self.may_reconnect:
-            return
-        waiter = self.loop_handle.create_future()
-        self._waiters.append(waiter)
-        await waiter
+        if self.may_reconnect:
+            await self._settled.wait()
 
     def _wake_waiters(self) -> None:
-        waiters, self._waiters = self._waiters, []
-        for each in waiters:
-            if not each.done():
-                each.set_result(None)
+        self._settled.set()
+        self._settled = Event()
 
     async def aclose(self) -> None:
         self._is_closing = True

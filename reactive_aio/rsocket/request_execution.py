@@ -92,7 +92,7 @@ class RequestExecution:
         if request.model is InteractionModel.FNF:
             self._run_without_response()
             return
-        driver.streams.set_sender(self.stream_id, self)
+        driver.streams.senders[self.stream_id] = self
         if request.deadline is not None:
             remaining = request.deadline - driver.loop_handle.time()
             self._timer = driver.loop_handle.call_later(remaining, self._on_deadline)
@@ -105,7 +105,7 @@ class RequestExecution:
 
     def handle_result(self, result: Any) -> None:
         """Send the result of a handler that has been called."""
-        self.driver.streams.set_sender(self.stream_id, self)
+        self.driver.streams.senders[self.stream_id] = self
         self._handle_result(result)
 
     def _handle_result(self, result: Any) -> None:
@@ -165,12 +165,12 @@ class RequestExecution:
         try:
             value = await result
             self._task = None
-            if driver.streams.is_sender(stream_id, self):
+            if driver.streams.senders.get(stream_id) is self:
                 self._send(value)
         except CancelledError:
-            if driver.streams.is_sender(stream_id, self):
+            if driver.streams.senders.get(stream_id) is self:
                 driver.connection.fail_stream(stream_id, ErrorCode.CANCELED, b"")
-                driver.streams.remove_sender(stream_id)
+                driver.streams.senders.pop(stream_id, None)
                 driver.schedule_turn()
             self._stop_timer()
             raise
@@ -194,19 +194,18 @@ class RequestExecution:
     def _on_deadline(self) -> None:
         """The requester has stopped waiting."""
         driver, stream_id = self.driver, self.stream_id
-        sender = self._sender
-        if driver.streams.is_sender(stream_id, sender):
-            driver.streams.remove_sender(stream_id)
+        if driver.streams.senders.get(stream_id) is self._sender:
+            del driver.streams.senders[stream_id]
             driver.connection.fail_stream(stream_id, ErrorCode.CANCELED, DEADLINE_PASSED)
             driver.schedule_turn()
-            sender.cancelled()
+            self._sender.cancelled()
 
     def refuse(self, error: BaseException) -> None:
         """Send *error* as the response."""
         self._stop_timer()
         code, data = self.services.error_frame(self.driver, error)
         if self.requested.model is not InteractionModel.FNF:
-            self.driver.streams.remove_sender(self.stream_id)
+            self.driver.streams.senders.pop(self.stream_id, None)
             self.driver.connection.fail_stream(self.stream_id, code, data)
             self.driver.schedule_turn()
 
@@ -218,7 +217,7 @@ class RequestExecution:
         if publisher is None and single:
             self._stop_timer()
             payload = None if value is None else self._encode(value)
-            driver.streams.remove_sender(stream_id)
+            driver.streams.senders.pop(stream_id, None)
             if payload is None:
                 driver.connection.complete(stream_id)
             else:
@@ -227,18 +226,17 @@ class RequestExecution:
             return
         if publisher is None:
             publisher = to_flow([] if value is None else [value])
-        stream = _ExecutionStream(
+        stream = OutboundStream(
             driver,
             stream_id,
             self._encode,
             encode_data=self.codec.encode if self._first_metadata is None and not single else None,
-            error_frame=self._error_frame,
+            error_frame=partial(self.services.error_frame, driver),
             single=single,
+            timer=self._timer,
         )
-        if self._timer is not None:
-            stream.timer = self._timer
         self._sender = stream
-        driver.streams.set_sender(stream_id, stream)
+        driver.streams.senders[stream_id] = stream
         if self._pending:
             stream.demanded(self._pending)
         stream.attach(publisher)
@@ -263,9 +261,6 @@ class RequestExecution:
         except ValueError:
             return None  # this connection's metadata has no room for it
 
-    def _error_frame(self, error: BaseException) -> tuple[int, bytes]:
-        return self.services.error_frame(self.driver, error)
-
     # -- fire and forget ---------------------------------------------------------------------------
     def _run_without_response(self) -> None:
         name = f"rsocket: {self.request.route}"
@@ -280,28 +275,6 @@ class RequestExecution:
                     await publisher.for_each(_ignore)
         except Exception as error:
             self.services.error_frame(self.driver, error)
-
-
-class _ExecutionStream(OutboundStream):
-    """An outbound stream whose end stops the timer of the deadline."""
-
-    timer: "TimerHandle | None" = None
-
-    def _cancel(self) -> None:
-        super()._cancel()
-        self._stop()
-
-    def on_complete(self) -> None:
-        super().on_complete()
-        self._stop()
-
-    def on_error(self, error: BaseException, /) -> None:
-        super().on_error(error)
-        self._stop()
-
-    def _stop(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
 
 
 def _ignore(element: object) -> None:

@@ -127,11 +127,12 @@ class Requester(Generic[T]):
                     stream_id = driver.connection.request_response(request)
                 except NoLease:
                     await _wait_for_lease(driver, response)
-            driver.streams.add_response(stream_id, response)
+            driver.streams.responses[stream_id] = response
             driver.send_request()
             data = await response
         except BaseException as error:
-            if driver.streams.remove_response(stream_id, response):  # the request is still open
+            if driver.streams.responses.get(stream_id) is response:  # the request is still open
+                del driver.streams.responses[stream_id]
                 driver.connection.cancel(stream_id)
                 driver.schedule_turn()
             if limit is not None and _is_deadline_error(error):

@@ -5,27 +5,24 @@ An `InboundStream` is the subscription of a flow: its first demand sends the req
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from .._core.flow_subscription import FlowSubscription
+from .._core.loop import TimerHandle
 from .._core.subscription.bulk_subscriber import BulkSubscriber
+from ..spec import Publisher, Subscription
+from ..stage import Downstream
 from .driver import Driver
 from .payloads import PayloadError
 from .protocol.errors import ConnectionLost, StreamFailed
 from .protocol.events import Elements
 from .protocol.frames import ErrorCode, Payload
 
-if TYPE_CHECKING:
-    from ..spec import Publisher, Subscription
-    from ..stage import Downstream
-
 __all__ = ("ChannelSender", "InboundStream", "OutboundStream", "error_frame")
-
-T = TypeVar("T")
 
 Encode = Callable[[Any], Payload]
 EncodeData = Callable[[Any], bytes]
-Decode = Callable[[bytes], T]
+Decode = Callable[[bytes], Any]
 
 
 def error_frame(error: BaseException, expose: bool) -> tuple[int, bytes]:
@@ -42,8 +39,8 @@ class InboundStream(FlowSubscription):
     def __init__(
         self,
         driver: Driver,
-        downstream: "Downstream[Any]",
-        decode: "Decode[Any]",
+        downstream: Downstream[Any],
+        decode: Decode,
         begin: Callable[["InboundStream", int], None],
     ) -> None:
         self.driver: Driver = driver
@@ -62,7 +59,7 @@ class InboundStream(FlowSubscription):
     def bind(self, stream_id: int) -> None:
         """The stream is open: register it for its elements."""
         self.stream_id = stream_id
-        self.driver.streams.add_receiver(stream_id, self)
+        self.driver.streams.receivers[stream_id] = self
         self.driver.schedule_turn()
 
     # -- demand ------------------------------------------------------------------------------------
@@ -88,7 +85,7 @@ class InboundStream(FlowSubscription):
             return
         self.is_done = True
         if self.stream_id:
-            self.driver.streams.remove_receiver(self.stream_id)
+            self.driver.streams.receivers.pop(self.stream_id, None)
             self.driver.connection.cancel(self.stream_id)
             self.driver.schedule_turn()
         elif self.on_early_cancel is not None:
@@ -124,7 +121,7 @@ class InboundStream(FlowSubscription):
     def fail(self, error: BaseException) -> None:
         if not self.is_done:
             self.is_done = True
-            self.driver.streams.remove_receiver(self.stream_id)
+            self.driver.streams.receivers.pop(self.stream_id, None)
             self._downstream.fail(error)
 
 
@@ -141,10 +138,14 @@ class OutboundStream(BulkSubscriber):
         encode: Encode,
         *,
         error_frame: Callable[[BaseException], tuple[int, bytes]],
-        encode_data: "EncodeData | None" = None,
+        encode_data: EncodeData | None = None,
         single: bool = False,
+        timer: TimerHandle | None = None,
     ) -> None:
-        """*encode_data* encodes elements that need no metadata; a `Payload` is sent as it is."""
+        """*encode_data* encodes elements that need no metadata; a `Payload` is sent as it is.
+
+        *timer* is cancelled at the end.
+        """
         self.driver: Driver = driver
         self.stream_id: int = stream_id
         self.is_done: bool = False
@@ -155,10 +156,11 @@ class OutboundStream(BulkSubscriber):
         self._encode_data = encode_data
         self._error_frame = error_frame
         self._single = single
+        self._timer = timer
         self._pending = 1 if single else 0
         self._subscription: Subscription | None = None
 
-    def attach(self, publisher: "Publisher[Any]") -> None:
+    def attach(self, publisher: Publisher[Any]) -> None:
         if self.is_done:
             return
         publisher.subscribe(self)
@@ -204,7 +206,7 @@ class OutboundStream(BulkSubscriber):
             self.driver.connection.send(self.stream_id, payload, complete=self._single)
 
     # -- the publisher -----------------------------------------------------------------------------
-    def on_subscribe(self, subscription: "Subscription", /) -> None:
+    def on_subscribe(self, subscription: Subscription, /) -> None:
         self._subscription = subscription
         if self.is_done:
             subscription.cancel()
@@ -234,29 +236,31 @@ class OutboundStream(BulkSubscriber):
         self.send()
         if not self.is_done:
             self.is_done = True
-            self.driver.streams.remove_sender(self.stream_id)
+            self._unregister()
             self.driver.connection.complete(self.stream_id)
             self.driver.schedule_turn()
 
     def _cancel(self) -> None:
         self.is_done = True
         self._elements.clear()
-        self.driver.streams.remove_sender(self.stream_id)
+        self._unregister()
         if self._subscription is not None:
             self._subscription.cancel()
 
     def _fail(self, error: BaseException) -> None:
         code, data = self._error_frame(error)
-        self.driver.streams.remove_sender(self.stream_id)
+        self._unregister()
         self.driver.connection.fail_stream(self.stream_id, code, data)
         self.driver.schedule_turn()
+
+    def _unregister(self) -> None:
+        self.driver.streams.senders.pop(self.stream_id, None)
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 class ChannelSender(OutboundStream):
     """The requester's direction of a channel: its first element opens the stream."""
-
-    stream_id: int
-    is_done: bool
 
     def __init__(
         self,
@@ -270,10 +274,6 @@ class ChannelSender(OutboundStream):
         self._open = open
         self._pending = 1
         inbound.on_early_cancel = self.cancelled
-
-    @property
-    def container(self) -> list[Any]:
-        return self._elements
 
     def flush(self) -> None:
         if self._elements and not self.stream_id and not self.is_done:
@@ -291,7 +291,7 @@ class ChannelSender(OutboundStream):
             inbound.fail(error)
             return
         self._pending = 0
-        inbound.driver.streams.set_sender(self.stream_id, self)
+        inbound.driver.streams.senders[self.stream_id] = self
         inbound.bind(self.stream_id)
 
     def on_error(self, error: BaseException, /) -> None:

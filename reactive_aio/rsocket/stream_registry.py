@@ -1,8 +1,9 @@
 """The local ends of streams: which object receives, and which one sends, on each."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from .._core.loop import Future
 from ..errors import EmptyFlow
 from .protocol.errors import StreamFailed, error_of
 from .protocol.events import (
@@ -13,9 +14,6 @@ from .protocol.events import (
     Failed,
     Responses,
 )
-
-if TYPE_CHECKING:
-    from .._core.loop import Future
 
 __all__ = ("StreamReceiver", "StreamRegistry", "StreamSender")
 
@@ -42,38 +40,10 @@ class StreamRegistry:
     """
 
     def __init__(self) -> None:
-        self._receivers: dict[int, StreamReceiver] = {}
-        self._senders: dict[int, StreamSender] = {}
-        self._responses: dict[int, Future[bytes]] = {}
+        self.receivers: dict[int, StreamReceiver] = {}
+        self.senders: dict[int, StreamSender] = {}
+        self.responses: dict[int, Future[bytes]] = {}
 
-    def add_receiver(self, stream_id: int, receiver: StreamReceiver) -> None:
-        self._receivers[stream_id] = receiver
-
-    def remove_receiver(self, stream_id: int) -> None:
-        self._receivers.pop(stream_id, None)
-
-    def set_sender(self, stream_id: int, sender: StreamSender) -> None:
-        """Register *sender*, in place of the one before it if there is one."""
-        self._senders[stream_id] = sender
-
-    def remove_sender(self, stream_id: int) -> None:
-        self._senders.pop(stream_id, None)
-
-    def is_sender(self, stream_id: int, sender: StreamSender) -> bool:
-        return self._senders.get(stream_id) is sender
-
-    def add_response(self, stream_id: int, response: "Future[bytes]") -> None:
-        """Complete *response* with the one element of a stream."""
-        self._responses[stream_id] = response
-
-    def remove_response(self, stream_id: int, response: "Future[bytes]") -> bool:
-        """Remove *response*; False if its stream has ended."""
-        if self._responses.get(stream_id) is not response:
-            return False
-        del self._responses[stream_id]
-        return True
-
-    # -- events ------------------------------------------------------------------------------------
     def handlers(self) -> dict[type[Any], Callable[[Any], None]]:
         """The handler of each event of a stream."""
         return {
@@ -86,46 +56,46 @@ class StreamRegistry:
         }
 
     def _on_responses(self, event: Responses) -> None:
-        pending = self._responses
+        pending = self.responses
         for stream_id, data in event.responses:
             response = pending.pop(stream_id, None)
             if response is not None and not response.done():
                 response.set_result(data)
 
     def _on_elements(self, event: Elements) -> None:
-        receiver = self._receivers.get(event.stream_id)
+        receiver = self.receivers.get(event.stream_id)
         if receiver is not None:
             if event.complete:
-                del self._receivers[event.stream_id]
+                del self.receivers[event.stream_id]
             receiver.elements(event)
         elif (response := self._pop_response(event.stream_id)) is not None:
             response.set_result(event.data[0])
 
     def _on_completed(self, event: Completed) -> None:
-        receiver = self._receivers.pop(event.stream_id, None)
+        receiver = self.receivers.pop(event.stream_id, None)
         if receiver is not None:
             receiver.completed()
         elif (response := self._pop_response(event.stream_id)) is not None:
             response.set_exception(EmptyFlow("the response completed without an element"))
 
     def _on_failed(self, event: Failed) -> None:
-        receiver = self._receivers.pop(event.stream_id, None)
+        receiver = self.receivers.pop(event.stream_id, None)
         if receiver is not None:
             receiver.failed(error_of(event.code, event.data))
         elif (response := self._pop_response(event.stream_id)) is not None:
             response.set_exception(error_of(event.code, event.data))
 
-    def _pop_response(self, stream_id: int) -> "Future[bytes] | None":
+    def _pop_response(self, stream_id: int) -> Future[bytes] | None:
         """Remove the future of a response; None if it is done, or not registered."""
-        response = self._responses.pop(stream_id, None)
+        response = self.responses.pop(stream_id, None)
         return None if response is None or response.done() else response
 
     def _on_cancelled(self, event: Cancelled) -> None:
-        sender = self._senders.pop(event.stream_id, None)
+        sender = self.senders.pop(event.stream_id, None)
         if sender is not None:
             sender.cancelled()
 
     def _on_demand(self, event: DemandReceived) -> None:
-        sender = self._senders.get(event.stream_id)
+        sender = self.senders.get(event.stream_id)
         if sender is not None:
             sender.demanded(event.n)

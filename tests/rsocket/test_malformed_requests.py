@@ -56,7 +56,7 @@ data = rubbish | st.sampled_from([b"[1]", b"{", b"", b"[" * 100_000])
 
 async def ask(driver: Driver, payload: Payload) -> None:
     call = driver.loop_handle.create_future()
-    driver.streams.add_response(driver.connection.request_response(payload), call)
+    driver.streams.responses[driver.connection.request_response(payload)] = call
     driver.schedule_turn()
     try:
         await call

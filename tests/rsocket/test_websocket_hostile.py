@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import pytest
-from websockets.frames import Close, Opcode
+from websockets.frames import Opcode
 from websockets.server import ServerProtocol
 
 from reactive_aio import Flow, from_iterable
@@ -550,8 +550,3 @@ async def test_elements_before_a_violation_are_delivered() -> None:
         await probe.end()
         assert probe.elements == [b"x"]
         assert isinstance(probe.error, ConnectionLost)
-
-
-def test_close_codes_are_those_of_the_rfc() -> None:
-    for code in (websocket.NORMAL, websocket.UNSUPPORTED, websocket.POLICY, websocket.TOO_BIG):
-        assert Close(code, "").serialize()

@@ -16,6 +16,7 @@ A connection is made of a `FrameReader` (bytes in), a `StreamMachine` (streams, 
 `FastPath`, which does the work of all four for the most common frames.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ..._core.demand import require_demand
@@ -123,10 +124,7 @@ class Connection:
         )
         self._handlers: dict[int, Callable[[Any], None]] = {
             FrameType.PAYLOAD: self.streams.on_payload,
-            FrameType.REQUEST_RESPONSE: self._opener.on_request,
-            FrameType.REQUEST_STREAM: self._opener.on_request,
-            FrameType.REQUEST_FNF: self._opener.on_request,
-            FrameType.REQUEST_CHANNEL: self._opener.on_request,
+            **{model: partial(self._opener.on_request, model) for model in InteractionModel},
             FrameType.REQUEST_N: self._on_request_n,
             FrameType.CANCEL: self.streams.on_cancel,
             FrameType.ERROR: self._on_error,
@@ -408,7 +406,7 @@ class Connection:
         """Whether complete output is queued that no answer would confirm."""
         output, streams = self.streams.output, self.streams.open.by_id.values()
         is_flushing = any(stream.state is State.FLUSHING for stream in streams)
-        return bool(output) and (output.has_control or is_flushing)
+        return bool(output) and (is_flushing or bool(output.control))
 
     def flush(self, now: float) -> list[Event]:
         """End a turn: pass on the peer's demand as far as there is room; the events so far."""

@@ -5,6 +5,7 @@ fragment is a whole frame, so that frames of other streams can be sent in betwee
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from .codec import COMPLETE, ELEMENT_BITS, FOLLOWS, HEADER, encode_payload
 from .errors import ProtocolError
@@ -49,18 +50,16 @@ def _cut(payload: PayloadTuple, room: int, later: int) -> Iterator[tuple[Payload
         room = later
 
 
+@dataclass(slots=True, eq=False)
 class Reassembly:
     """A payload whose fragments are still being received."""
 
-    __slots__ = ("_data", "_metadata", "complete", "empty", "next", "size")
-
-    def __init__(self) -> None:
-        self._data = bytearray()
-        self._metadata: bytearray | None = None
-        self.size: int = 0
-        self.empty: int = 0
-        self.next: bool = False
-        self.complete: bool = False
+    size: int = 0
+    empty: int = 0
+    next: bool = False
+    complete: bool = False
+    _data: bytearray = field(default_factory=bytearray)
+    _metadata: bytearray | None = None
 
     def add(self, payload: Payload) -> int:
         """Add a fragment; returns how many bytes it brought."""
@@ -97,22 +96,17 @@ class Reassemblies:
 
     def add(self, reassembly: Reassembly, payload: Payload, follows: bool) -> None:
         """Add a fragment to *reassembly*; `ProtocolError` if that exceeds a limit."""
-        self.size += reassembly.add(payload)
-        excess = self._excess(reassembly, follows)
-        if excess:
-            raise ProtocolError(excess)
-
-    def _excess(self, reassembly: Reassembly, follows: bool) -> str:
         limits = self._limits
+        self.size += reassembly.add(payload)
         if reassembly.size > limits.max_payload:
-            return f"a payload of more than {limits.max_payload} bytes"
+            raise ProtocolError(f"a payload of more than {limits.max_payload} bytes")
         if self.size > limits.max_partial:
-            return f"more than {limits.max_partial} bytes of unfinished payloads"
+            raise ProtocolError(f"more than {limits.max_partial} bytes of unfinished payloads")
         if follows and self.count > limits.max_partials:
-            return f"more than {limits.max_partials} unfinished payloads"
+            raise ProtocolError(f"more than {limits.max_partials} unfinished payloads")
         if reassembly.empty > limits.max_empty_fragments:
-            return f"more than {limits.max_empty_fragments} empty fragments of one payload"
-        return ""
+            most = limits.max_empty_fragments
+            raise ProtocolError(f"more than {most} empty fragments of one payload")
 
     def end(self, reassembly: Reassembly) -> None:
         """*reassembly* is whole, or was given up."""

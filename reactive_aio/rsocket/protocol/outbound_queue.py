@@ -26,19 +26,6 @@ only while less than this is queued."""
 class OutboundQueue:
     """The queues of one connection: frames ready to be sent, each after its length."""
 
-    __slots__ = (
-        "_control",
-        "_quantum",
-        "_replay",
-        "_signals",
-        "backlog",
-        "queued_bytes",
-        "ready",
-        "requests",
-        "responses",
-        "resume_buffer",
-    )
-
     def __init__(self, limits: Limits) -> None:
         self.resume_buffer: ResumeBuffer | None = None
         """Keeps what has been sent, in case it must be sent again."""
@@ -52,21 +39,17 @@ class OutboundQueue:
         self.ready: deque[Stream] = deque()
         """The rotation of streams with output."""
         self._quantum = limits.mtu
-        self._control: list[bytes] = []
+        self.control: list[bytes] = []
+        """Frames of the connection itself."""
         self._signals: list[bytes] = []
         self._replay: deque[bytes] = deque()
 
     def __bool__(self) -> bool:
         return self.queued_bytes > 0
 
-    @property
-    def has_control(self) -> bool:
-        """Whether a frame of the connection itself is queued."""
-        return bool(self._control)
-
     def put_control(self, frame: bytes) -> None:
         """Queue *frame*, of stream 0, before everything else."""
-        self._add(self._control, add_length(frame))
+        self._add(self.control, add_length(frame))
 
     def put_signal(self, frame: bytes) -> None:
         """Queue *frame*, a signal of a stream, before all elements."""
@@ -120,17 +103,17 @@ class OutboundQueue:
 
     def drop_transport_frames(self) -> None:
         """The transport has ended: drop frames that concern only it, and frames to be replayed."""
-        control = sum(map(len, self._control))
+        control = sum(map(len, self.control))
         self.queued_bytes -= control + sum(map(len, self._replay))
         self.backlog -= control
-        self._control.clear()
+        self.control.clear()
         self._replay.clear()
 
     def drop_all(self) -> None:
         for stream in self.ready:
             stream.clear()
             stream.is_ready = False
-        self._control.clear()
+        self.control.clear()
         self._signals.clear()
         self._replay.clear()
         self.ready.clear()
@@ -140,7 +123,7 @@ class OutboundQueue:
 
     def take_control(self) -> list[bytes]:
         """Take the frames of the connection, and no others."""
-        out, self._control = self._control, []
+        out, self.control = self.control, []
         taken = sum(map(len, out))
         self.queued_bytes -= taken
         self.backlog -= taken
@@ -152,8 +135,8 @@ class OutboundQueue:
         Streams whose output is empty by that are added to *flushed*; streams that ended with a
         response of the fast path to *responded*.
         """
-        out = self._control
-        self._control = []
+        out = self.control
+        self.control = []
         taken = sum(map(len, out)) if out else 0
         if self._replay:
             while self._replay and taken < at_most:

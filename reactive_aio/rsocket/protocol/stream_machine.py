@@ -280,18 +280,17 @@ class StreamMachine:
             self._schedule_grant(stream)
 
     def on_cancel(self, frame: Cancel) -> None:
-        stream = self.open.by_id.get(frame.stream_id)
-        code, data = ErrorCode.CANCELED, _CHANNEL_CANCELLED
-        if stream is None or not self._end_by_peer(stream, Input.CANCEL, code, data):
-            self.count_useless()
+        self._end_by_peer(frame.stream_id, Input.CANCEL, ErrorCode.CANCELED, _CHANNEL_CANCELLED)
 
     def on_error(self, frame: Error) -> None:
-        stream = self.open.by_id.get(frame.stream_id)
-        if stream is None or not self._end_by_peer(stream, Input.ERROR, frame.code, frame.data):
-            self.count_useless()
+        self._end_by_peer(frame.stream_id, Input.ERROR, frame.code, frame.data)
 
-    def _end_by_peer(self, stream: Stream, input_: Input, code: int, data: bytes) -> bool:
-        """End the stream, or one direction of it; False if that has no effect."""
+    def _end_by_peer(self, stream_id: int, input_: Input, code: int, data: bytes) -> None:
+        """End the stream, or one direction of it."""
+        stream = self.open.by_id.get(stream_id)
+        if stream is None:
+            self.count_useless()
+            return
         has_output = stream.queued_bytes or stream.id in self.output.responses
         if not (stream.is_local or has_output):
             self.count_useless()  # opening streams only to end them has no effect either
@@ -301,7 +300,8 @@ class StreamMachine:
         if action in (Action.STOP_SENDING, Action.ABORT):
             self.output.clear(stream)
             self.events.append(Cancelled(stream.id))
-        return action is not _IGNORE
+        if action is _IGNORE:
+            self.count_useless()
 
     def _refuse(self, stream: Stream, reason: bytes) -> None:
         """End a stream on which the peer broke a rule, and report that to both sides."""

@@ -1,5 +1,6 @@
 """Requests in both directions: which streams may be opened, and how they begin."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from ..._core.demand import UNBOUNDED
@@ -11,9 +12,7 @@ from .frames import (
     Lease,
     PayloadTuple,
     RequestChannel,
-    RequestFnf,
     RequestFrame,
-    RequestResponse,
     RequestStream,
 )
 from .stream_machine import StreamMachine
@@ -27,13 +26,6 @@ _RESPONSE: Final = InteractionModel.RESPONSE
 _STREAM: Final = InteractionModel.STREAM
 _CHANNEL: Final = InteractionModel.CHANNEL
 
-_MODELS: dict[type[RequestFrame], InteractionModel] = {
-    RequestResponse: _RESPONSE,
-    RequestFnf: InteractionModel.FNF,
-    RequestStream: _STREAM,
-    RequestChannel: _CHANNEL,
-}
-_WITH_DEMAND: Final = (RequestStream, RequestChannel)
 _REQUESTER_STATES = {
     _RESPONSE: State.REQUESTER_RESPONSE,
     InteractionModel.FNF: State.FLUSHING,
@@ -42,14 +34,12 @@ _REQUESTER_STATES = {
 }
 
 
+@dataclass(slots=True)
 class Allowance:
     """The lease of one direction: a new one replaces it, and before the first, none is allowed."""
 
-    __slots__ = ("expires", "requests")
-
-    def __init__(self) -> None:
-        self.requests: int = 0
-        self.expires: float = 0.0
+    requests: int = 0
+    expires: float = 0.0
 
     def grant(self, requests: int, ttl: float, now: float) -> None:
         self.requests = requests
@@ -107,7 +97,7 @@ class StreamOpener:
             machine.request(stream_id, n if n == UNBOUNDED else n - MAX_31)
         return stream_id
 
-    def on_request(self, frame: RequestFrame) -> None:
+    def on_request(self, model: InteractionModel, frame: RequestFrame) -> None:
         """Open a stream of the peer, or refuse it."""
         machine = self._machine
         stream_id = frame.stream_id
@@ -119,13 +109,13 @@ class StreamOpener:
         code, reason = self._refusal(frame)
         if reason:
             machine.count_useless()
-            if not isinstance(frame, RequestFnf):  # it has no answer
+            if model is not InteractionModel.FNF:  # it has no answer
                 machine.refuse_request(stream_id, code, reason.encode())
             return
-        model, state = _MODELS[type(frame)], State.RESPONDER_REASSEMBLY
+        state = State.RESPONDER_REASSEMBLY
         stream = RemoteStream(stream_id, model, state, machine.initial_mean_size)
         machine.open.add(stream)
-        if isinstance(frame, _WITH_DEMAND):
+        if isinstance(frame, RequestStream | RequestChannel):
             stream.peer_demand = frame.n
         complete = isinstance(frame, RequestChannel) and frame.complete
         if not frame.follows:
@@ -145,7 +135,7 @@ class StreamOpener:
         machine = self._machine
         if machine.open.is_local_id(frame.stream_id):
             return ErrorCode.INVALID, f"stream id {frame.stream_id} is not of your side"
-        if isinstance(frame, _WITH_DEMAND) and not frame.n:
+        if isinstance(frame, RequestStream | RequestChannel) and not frame.n:
             return ErrorCode.INVALID, "an initial request for 0 elements"
         if self.close_reason:
             return ErrorCode.REJECTED, self.close_reason

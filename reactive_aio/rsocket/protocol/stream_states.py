@@ -32,7 +32,7 @@ __all__ = (
 
 
 class InteractionModel(IntEnum):
-    """The four interactions."""
+    """The four interactions, by the types of the frames that request them."""
 
     RESPONSE = 0x04
     FNF = 0x05

@@ -1,14 +1,13 @@
 """The streams of one connection: the account of each, and the ids of new ones."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import Final
 
 from .errors import NoStreamLeft
+from .fragmentation import Reassembly
 from .frames import MAX_31, Payload
 from .stream_states import RESPONDER_STATES, InteractionModel, State
-
-if TYPE_CHECKING:
-    from .fragmentation import Reassembly
 
 __all__ = (
     "STREAM_ID_STEP",
@@ -21,14 +20,12 @@ __all__ = (
 )
 
 
+@dataclass(slots=True)
 class FragmentedPayload:
     """An outgoing payload in fragments, each made when it is sent."""
 
-    __slots__ = ("fragments", "remaining")
-
-    def __init__(self, fragments: Iterator[bytes], size: int) -> None:
-        self.fragments: Iterator[bytes] = fragments
-        self.remaining: int = size
+    fragments: Iterator[bytes]
+    remaining: int
 
 
 class Stream:
@@ -53,7 +50,7 @@ class Stream:
     """The number of elements the peer may still send."""
     is_requesting: bool = False
     """Whether it is queued to send a REQUEST_N."""
-    reassembly: "Reassembly | None" = None
+    reassembly: Reassembly | None = None
     first_element: Payload | None = None
     """The first element of a channel, which came with the request, until it is requested."""
     is_first_last: bool = False

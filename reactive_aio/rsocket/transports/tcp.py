@@ -1,19 +1,14 @@
 """Sockets: TCP, TLS and Unix, by the transports of the event loop, without a task."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
-from ..._core.loop import AbstractEventLoop, BaseTransport, SocketProtocol
+from ..._core.loop import AbstractEventLoop, BaseTransport, Listener, SocketProtocol
 from ..driver import Driver
 from ..uri import Address
 
-if TYPE_CHECKING:
-    from ..._core.loop import Listener
-    from ..driver import Transport
-
-__all__ = ("TLS_TIMEOUT", "bound_address", "dial", "listen", "listen_tcp")
+__all__ = ("TLS_TIMEOUT", "DriverProtocol", "listen_tcp")
 
 TLS_TIMEOUT: Final = 5.0
 """The number of seconds for the TLS handshake of a client; the default of asyncio is a minute."""
@@ -44,7 +39,7 @@ class DriverProtocol(SocketProtocol):
 
     def connection_made(self, transport: BaseTransport) -> None:
         self._transport = transport
-        self.driver.attach(cast("Transport", transport), self.rebind)
+        self.driver.attach(cast("Any", transport), self.rebind)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.driver.connection_lost(exc)
@@ -66,41 +61,9 @@ class HandshakeProtocol(SocketProtocol):
         protocol.connection_made(transport)
 
 
-async def dial(
-    loop: AbstractEventLoop, address: Address, driver: Driver, ssl: SSLContext | None
-) -> None:
-    """Connect *driver* to *address*."""
-
-    def make_protocol() -> DriverProtocol:
-        return DriverProtocol(driver)
-
-    if address.transport == "unix":
-        await loop.create_unix_connection(make_protocol, address.path)
-    elif address.transport == "tls":
-        await loop.create_connection(make_protocol, address.host, address.port, ssl=ssl or True)
-    else:
-        await loop.create_connection(make_protocol, address.host, address.port)
-
-
-async def listen(
-    loop: AbstractEventLoop,
-    address: Address,
-    new_driver: Callable[[], Driver],
-    ssl: SSLContext | None,
-) -> "Listener":
-    """Listen at *address*; *new_driver* makes the driver of each connection."""
-
-    def make_protocol() -> DriverProtocol:
-        return DriverProtocol(new_driver())
-
-    if address.transport == "unix":
-        return await loop.create_unix_server(make_protocol, address.path)
-    return await listen_tcp(loop, address, make_protocol, ssl)
-
-
 async def listen_tcp(
     loop: AbstractEventLoop, address: Address, make_protocol: MakeProtocol, ssl: SSLContext | None
-) -> "Listener":
+) -> Listener:
     """Listen at the host and port of *address*, with TLS if *ssl* is given."""
     if ssl is None:
         return await loop.create_server(make_protocol, address.host, address.port)
@@ -111,11 +74,3 @@ async def listen_tcp(
         ssl=ssl,
         ssl_handshake_timeout=TLS_TIMEOUT,
     )
-
-
-def bound_address(listener: "Listener", address: Address) -> Address:
-    """*address* with the port that *listener* is bound to."""
-    if address.transport == "unix" or address.port:
-        return address
-    name: Any = listener.sockets[0].getsockname()
-    return replace(address, port=name[1])

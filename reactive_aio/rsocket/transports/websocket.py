@@ -5,15 +5,15 @@ between the event loop and the driver. Compression is not offered: a small messa
 a large one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 from logging import getLogger
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from websockets.client import ClientProtocol
 from websockets.exceptions import InvalidStatus
-from websockets.frames import Frame, Opcode
+from websockets.frames import CloseCode, Frame, Opcode
 from websockets.http11 import Request, Response
 from websockets.protocol import Protocol, State
 from websockets.server import ServerProtocol
@@ -25,19 +25,10 @@ from ..driver import CLOSE_TIMEOUT, Driver
 from ..protocol.codec import join_messages, split_messages
 from ..protocol.frames import ErrorCode
 from ..protocol.limits import UselessFrameLimit
+from ..uri import Address
 from .origins import is_origin_allowed
-from .tcp import listen_tcp
 
-if TYPE_CHECKING:
-    from ..._core.loop import Listener
-    from ..uri import Address
-
-__all__ = ("dial", "listen")
-
-NORMAL: Final = 1000
-UNSUPPORTED: Final = 1003
-POLICY: Final = 1008
-TOO_BIG: Final = 1009
+__all__ = ("ServerTransport", "dial")
 
 _RSOCKET: Final = Subprotocol("rsocket")
 _logger: Final = getLogger("reactive_aio.rsocket")
@@ -83,7 +74,7 @@ class WebSocketTransport(SocketProtocol):
         elif not self._has_message:
             self._received_before_message += len(data)
             if self._received_before_message > 2 * self._limits.max_setup:
-                self.fail(TOO_BIG, "the first message is too long")
+                self.fail(CloseCode.MESSAGE_TOO_BIG, "the first message is too long")
         self._watch_message(is_whole=bool(events))
         self.flush()
         self._report_error()
@@ -131,7 +122,7 @@ class WebSocketTransport(SocketProtocol):
     def close(self) -> None:
         """Start the closing handshake, which the peer has to finish within a timeout."""
         if self._protocol.state is State.OPEN:
-            self._protocol.send_close(NORMAL)
+            self._protocol.send_close(CloseCode.NORMAL_CLOSURE)
             self.flush()
         elif self._protocol.state is State.CONNECTING:
             self.close_before_handshake()
@@ -181,7 +172,7 @@ class WebSocketTransport(SocketProtocol):
             elif not frame.data:
                 self._count_useless()
         elif code is Opcode.TEXT:
-            self.fail(UNSUPPORTED, "RSocket is spoken in binary messages")
+            self.fail(CloseCode.UNSUPPORTED_DATA, "RSocket is spoken in binary messages")
         else:
             self._count_useless()
 
@@ -190,7 +181,7 @@ class WebSocketTransport(SocketProtocol):
         now = self.driver.loop_handle.time()
         self.driver.connection.note_activity(now)
         if self._useless_frames.exceeded_by_one(now):
-            self.fail(POLICY, "a flood of frames that lead to nothing")
+            self.fail(CloseCode.POLICY_VIOLATION, "a flood of frames that lead to nothing")
         elif self._is_writing_paused and (
             self._socket.get_write_buffer_size() > self._limits.max_backlog
         ):
@@ -244,7 +235,7 @@ class WebSocketTransport(SocketProtocol):
 class ClientTransport(WebSocketTransport):
     """A connection to a server; its driver is attached after the opening handshake."""
 
-    def __init__(self, driver: Driver, address: "Address") -> None:
+    def __init__(self, driver: Driver, address: Address) -> None:
         protocol = ClientProtocol(
             parse_uri(str(address)),
             max_size=driver.connection.limits.max_frame,
@@ -286,7 +277,7 @@ class ClientTransport(WebSocketTransport):
 
 
 async def dial(
-    loop: AbstractEventLoop, address: "Address", driver: Driver, ssl: SSLContext | None
+    loop: AbstractEventLoop, address: Address, driver: Driver, ssl: SSLContext | None
 ) -> None:
     """Connect *driver* to *address*."""
     client = ClientTransport(driver, address)
@@ -344,21 +335,6 @@ class ServerTransport(WebSocketTransport):
             message = f"pages of {origin} may not connect; serve(origins=…) says whose may\n"
             return self._server_protocol.reject(HTTPStatus.FORBIDDEN, message)
         return self._server_protocol.accept(request)
-
-
-async def listen(
-    loop: AbstractEventLoop,
-    address: "Address",
-    new_driver: Callable[[], Driver],
-    ssl: SSLContext | None,
-    origins: Sequence[str],
-) -> "Listener":
-    """Listen at *address*; *new_driver* makes the driver of each connection."""
-
-    def make_transport() -> ServerTransport:
-        return ServerTransport(new_driver(), address.path, origins)
-
-    return await listen_tcp(loop, address, make_transport, ssl)
 
 
 def _select_subprotocol(_: ServerProtocol, offered: Sequence[Subprotocol]) -> Subprotocol | None:
