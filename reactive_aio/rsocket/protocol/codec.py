@@ -130,17 +130,12 @@ def decode_body(stream_id: int, kind: int, flags: int, frame: bytes) -> Frame | 
 def _payload(flags: int, body: bytes) -> Payload:
     if not flags & METADATA:
         return _new(Payload, (body, None))
-    length = _u24(body)
-    end = 3 + length
-    if end > len(body):
-        raise ProtocolError(f"metadata of {length} bytes in what is left of a frame: {len(body)}")
-    return _new(Payload, (body[end:], body[3:end]))
-
-
-def _u24(body: bytes) -> int:
     if len(body) < 3:
         raise ProtocolError("the frame ends where the length of its metadata should be")
-    return body[0] << 16 | body[1] << 8 | body[2]
+    end = 3 + int.from_bytes(body[:3], "big")
+    if end > len(body):
+        raise ProtocolError(f"metadata of {end - 3} bytes in what is left of a frame: {len(body)}")
+    return _new(Payload, (body[end:], body[3:end]))
 
 
 def _setup(_stream_id: int, flags: int, body: bytes) -> Setup:

@@ -10,10 +10,6 @@ A driver owns the socket and the clock::
 
 Nothing that a peer sends raises an exception: it becomes an event, an answer, or the end. An
 exception reports a mistake of this side. *now* is any monotonic clock in seconds.
-
-A connection is made of a `FrameReader` (bytes in), a `StreamMachine` (streams, and bytes out), a
-`StreamOpener` (which streams may begin), a `ConnectionState` (everything on stream 0), and the
-`FastPath`, which does the work of all four for the most common frames.
 """
 
 from functools import partial
