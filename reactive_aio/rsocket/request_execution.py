@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .protocol.frames import Setup
     from .request_metadata import MetadataCache, RequestMetadata
     from .routing import Router
+    from .stream_registry import StreamSender
 
 __all__ = ("SINGLE_TYPES", "RequestExecution", "RequestServices")
 
@@ -69,7 +70,7 @@ class RequestExecution:
         self._has_incoming = False  # there is a subscriber for the elements of the channel
         self._task: Any = None
         self._timer: TimerHandle | None = None
-        self._sender: Any = self
+        self._sender: StreamSender = self
         try:
             setup = driver.connection.setup
             envelope = services.metadata_cache.read(setup, requested.payload.metadata)
