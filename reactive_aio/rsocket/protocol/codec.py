@@ -380,7 +380,9 @@ _LAYOUTS: Final[tuple[tuple[FrameType, type[Any], Reader, Writer], ...]] = (
     (FrameType.EXT, Ext, _ext, _put_ext),
 )
 _READERS: Final[dict[int, Reader]] = {kind: read for kind, _, read, _ in _LAYOUTS}
-_WRITERS: Final = {frame: (kind, write) for kind, frame, _, write in _LAYOUTS}
+_WRITERS: Final[dict[type[Any], tuple[FrameType, Writer]]] = {
+    frame: (kind, write) for kind, frame, _, write in _LAYOUTS
+}
 
 
 def encode_payload(stream_id: int, bits: int, payload: PayloadTuple, n: int = 0) -> bytes:
