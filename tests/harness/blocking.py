@@ -19,7 +19,7 @@ MAY_BLOCK = {
     "<frozen linecache>": {"updatecache", "checkcache"},
     "/_pytest/assertion/rewrite.py": {"exec_module"},
     "/concurrent/futures/process.py": {"submit"},
-    "/reactive_aio/rsocket/transports/tcp.py": {
+    "/reactive_aio/rsocket/transports/endpoints.py": {
         "listen"
     },  # checks whether the path of a Unix socket is free
     # These have waited until the terminal is ready; a file does not block for long.
