@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from .._core.compiler.chain import Chain
 from .._core.compiler.chain_sources import PushSource
@@ -16,15 +16,17 @@ from ..stage import (
     BoundedQueue,
     Downstream,
     FlowSubscription,
+    InnerSubscriber,
     OutputBuffer,
     OverflowPolicy,
     require_capacity,
     require_policy,
+    run_now,
 )
-from .upstream_feed import UpstreamFeed
 
 if TYPE_CHECKING:
     from .._core.loop import Future
+    from ..stage import LoopHandle
 
 __all__ = ("HotProcessor", "ProcessorStats")
 
@@ -54,20 +56,9 @@ class ProcessorStats:
 class HotProcessor(Flow[T]):
     """A hot flow that producers or a publisher emit into; the base of all processors."""
 
-    __slots__ = (
-        "_accepted",
-        "_capacity",
-        "_dropped",
-        "_emitter",
-        "_error",
-        "_feed",
-        "_highest",
-        "_is_done",
-        "_name",
-        "_overflow",
-        "_refused",
-        "_subscriber_waiters",
-    )  # fmt: skip
+    __slots__ = ("_accepted", "_capacity", "_dropped", "_emitter", "_error", "_feed", "_highest",
+                 "_is_done", "_name", "_outputs", "_overflow", "_refused",
+                 "_subscriber_waiters")  # fmt: skip
 
     def __init__(
         self, capacity: int = 256, *, overflow: OverflowPolicy = "wait", name: str = ""
@@ -89,7 +80,9 @@ class HotProcessor(Flow[T]):
         self._emitter: HotEmitter[T] = HotEmitter(
             self._name, capacity, self._deliver, self._is_full, self._finish
         )
-        self._feed: UpstreamFeed[T] | None = None
+        self._feed: _UpstreamFeed[T] | None = None
+        self._outputs: tuple[OutputBuffer[T], ...] = ()
+        """The output buffers of the current subscribers."""
         self._is_done = False
         self._error: BaseException | None = None
         self._accepted = self._refused = self._highest = 0
@@ -97,7 +90,7 @@ class HotProcessor(Flow[T]):
         self._subscriber_waiters: list[tuple[int, Future[None]]] = []
 
     def __repr__(self) -> str:
-        state = "done" if self._emitter.is_ended else f"{len(self._outputs())} subscribers"
+        state = "done" if self._emitter.is_ended else f"{len(self._outputs)} subscribers"
         return f"<{self._name} {state}>"
 
     # -- producing --------------------------------------------------------------------------------
@@ -128,15 +121,14 @@ class HotProcessor(Flow[T]):
 
     async def wait_for_subscribers(self, count: int = 1) -> None:
         """Wait until there are *count* subscribers, or the processor has ended."""
-        if len(self._outputs()) < count and not self._emitter.is_ended:
+        if len(self._outputs) < count and not self._emitter.is_ended:
             waiter: Future[None] = self._emitter.loop_handle.create_future()
             self._subscriber_waiters.append((count, waiter))
             await waiter
 
     def stats(self) -> ProcessorStats:
         """A snapshot of the counts."""
-        outputs = self._outputs()
-        queues = self._queues()
+        outputs, queues = self._outputs, self._queues()
         dropped = sum((queue.dropped for queue in queues), self._dropped)
         dropped[DISCARDED] += self._emitter.lost_count
         return ProcessorStats(
@@ -172,19 +164,19 @@ class HotProcessor(Flow[T]):
         """Complete with the publisher, after its elements."""
         self._upstream_feed().inner.on_complete()
 
-    def _upstream_feed(self) -> "UpstreamFeed[T]":
+    def _upstream_feed(self) -> "_UpstreamFeed[T]":
         feed = self._feed
         if feed is None:
-            feed = self._feed = UpstreamFeed(self._emitter, self._refill)
+            feed = self._feed = _UpstreamFeed(self._emitter, self._refill)
             if self._emitter.is_ended:
                 feed.inner.cancel()
-            if any(output.demand for output in self._outputs()):
+            if any(output.demand for output in self._outputs):
                 self._refill(feed)
         return feed
 
-    def _refill(self, feed: "UpstreamFeed[T]") -> None:
+    def _refill(self, feed: "_UpstreamFeed[T]") -> None:
         """Request as many elements as the slowest subscriber has room for."""
-        if feed.inner.outstanding * 4 > self._capacity or not self._outputs():
+        if feed.inner.outstanding * 4 > self._capacity or not self._outputs:
             return  # a quarter is still to come, or there is no subscriber
         held = max((len(queue) + queue.lent for queue in self._queues()), default=0)
         missing = self._capacity - held - feed.inner.outstanding
@@ -192,12 +184,8 @@ class HotProcessor(Flow[T]):
             feed.inner.request(missing)
 
     # -- subscribers: one or many -----------------------------------------------------------------
-    def _outputs(self) -> tuple[OutputBuffer[T], ...]:
-        """The output buffers of the current subscribers."""
-        raise NotImplementedError
-
     def _queues(self) -> list[BoundedQueue[T]]:
-        return [output.queue for output in self._outputs()]
+        return [output.queue for output in self._outputs]
 
     def _attach(self, downstream: Downstream[T]) -> FlowSubscription:
         """Accept a subscriber, or refuse it."""
@@ -212,12 +200,15 @@ class HotProcessor(Flow[T]):
             output.end(self._error)
         return output
 
-    def _notify_subscribed(self) -> None:
-        count = len(self._outputs())
-        for pending in [each for each in self._subscriber_waiters if each[0] <= count]:
-            self._subscriber_waiters.remove(pending)
-            if not pending[1].done():
-                pending[1].set_result(None)
+    def _wake_waiters(self) -> None:
+        """Wake those that wait for subscribers: there are enough, or there will be no more."""
+        present, is_ended = len(self._outputs), self._emitter.is_ended
+        for pending in list(self._subscriber_waiters):
+            count, waiter = pending
+            if is_ended or count <= present:
+                self._subscriber_waiters.remove(pending)
+                if not waiter.done():
+                    waiter.set_result(None)
 
     def _on_cancel(self, output: OutputBuffer[T]) -> None:
         """A subscriber has cancelled, or its queue has overflowed."""
@@ -226,9 +217,8 @@ class HotProcessor(Flow[T]):
     def _on_room(self) -> None:
         """A subscriber has processed elements, or has requested more."""
         self._emitter.on_room()
-        feed = self._feed
-        if feed is not None:
-            feed.pass_on()
+        if self._feed is not None:
+            self._feed.pass_on()
 
     # -- called by the emitter --------------------------------------------------------------------
     def _deliver(self, element: T) -> Emission:
@@ -244,12 +234,42 @@ class HotProcessor(Flow[T]):
         self._is_done, self._error = True, error
         if self._feed is not None:
             self._feed.inner.cancel()
-        for output in self._outputs():
+        for output in self._outputs:
             output.end(error)
-        self._release_waiters()
+        self._wake_waiters()
 
-    def _release_waiters(self) -> None:
-        for _, waiter in self._subscriber_waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-        self._subscriber_waiters.clear()
+
+class _UpstreamFeed(Generic[T]):
+    """Emits a publisher's elements into a processor; refused elements wait in `inner`."""
+
+    __slots__ = ("_emitter", "_is_passing_on", "_refill", "inner", "loop_handle", "submit")
+
+    def __init__(
+        self, emitter: HotEmitter[T], refill: "Callable[[_UpstreamFeed[T]], object]"
+    ) -> None:
+        self._emitter = emitter
+        self._refill = refill
+        self._is_passing_on = False
+        self.loop_handle: LoopHandle = emitter.loop_handle
+        self.submit: Callable[..., object] = run_now
+        self.inner: InnerSubscriber[T] = InnerSubscriber(self)
+
+    def pass_on(self, *_: object) -> None:
+        """Emit the elements received until one is refused; then end as the publisher did."""
+        inner = self.inner
+        if self._is_passing_on:
+            return  # re-entered: a subscriber requests more while it receives an element
+        self._is_passing_on = True
+        try:
+            while inner.elements:
+                if self._emitter.try_emit(inner.elements[0]) is Emission.REFUSED:
+                    return
+                inner.take(1)
+        finally:
+            self._is_passing_on = False
+        if inner.is_done:
+            self._emitter.end(inner.error)
+        else:
+            self._refill(self)
+
+    on_arrival = on_inner_complete = on_inner_error = pass_on

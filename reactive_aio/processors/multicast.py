@@ -46,36 +46,32 @@ class MulticastProcessor(HotProcessor[T]):
     Rules: 1.1, 1.11, 2.5, 4.1, 4.2
     """
 
-    __slots__ = ("_is_emitting", "_subscribers")
+    __slots__ = ("_is_emitting",)
 
     def __init__(
         self, capacity: int = 256, *, overflow: OverflowPolicy = "wait", name: str = ""
     ) -> None:
         super().__init__(capacity, overflow=overflow, name=name)
-        self._subscribers: tuple[OutputBuffer[T], ...] = ()
         self._is_emitting = False
-
-    def _outputs(self) -> tuple[OutputBuffer[T], ...]:
-        return self._subscribers
 
     def _attach(self, downstream: Downstream[T]) -> FlowSubscription:
         output = self._output_buffer(downstream, BoundedQueue(self._capacity, self._overflow))
         if not self._is_done:
-            self._subscribers = (*self._subscribers, output)
-            self._notify_subscribed()
+            self._outputs = (*self._outputs, output)
+            self._wake_waiters()
         return output
 
     def _on_cancel(self, output: OutputBuffer[T]) -> None:
-        self._subscribers = tuple(each for each in self._subscribers if each is not output)
+        self._outputs = tuple(each for each in self._outputs if each is not output)
         self._dropped += output.queue.dropped
         self._highest = max(self._highest, output.queue.highest)
-        if self._subscribers:
+        if self._outputs:
             self._on_room()  # it may have been the slowest
         else:
             self._emitter.on_room()  # no subscriber holds the producers back now
 
     def _deliver(self, element: T) -> Emission:
-        subscribers = self._subscribers
+        subscribers = self._outputs
         if not subscribers:
             self._dropped[NO_SUBSCRIBER] += 1
             return Emission.DROPPED

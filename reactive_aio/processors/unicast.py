@@ -40,18 +40,14 @@ class UnicastProcessor(HotProcessor[T]):
     Rules: 1.1, 1.11, 2.5, 4.1, 4.2
     """
 
-    __slots__ = ("_has_served", "_output", "_queue")
+    __slots__ = ("_has_served", "_queue")
 
     def __init__(
         self, capacity: int = 256, *, overflow: OverflowPolicy = "wait", name: str = ""
     ) -> None:
         super().__init__(capacity, overflow=overflow, name=name)
         self._queue: BoundedQueue[T] = BoundedQueue(capacity, overflow)
-        self._output: OutputBuffer[T] | None = None
         self._has_served = False
-
-    def _outputs(self) -> tuple[OutputBuffer[T], ...]:
-        return () if self._output is None else (self._output,)
 
     def _queues(self) -> list[BoundedQueue[T]]:
         return [self._queue]
@@ -63,21 +59,22 @@ class UnicastProcessor(HotProcessor[T]):
                 "for several, use MulticastProcessor"
             )
         self._has_served = True
-        self._output = output = self._output_buffer(downstream, self._queue)
-        self._notify_subscribed()
+        output = self._output_buffer(downstream, self._queue)
+        self._outputs = (output,)
+        self._wake_waiters()
         return output
 
     def _on_cancel(self, output: OutputBuffer[T]) -> None:
-        self._output = None
+        self._outputs = ()
         self._is_done = True
         self._emitter.shut_down()
         if self._feed is not None:
             self._feed.inner.cancel()
-        self._release_waiters()
+        self._wake_waiters()
 
     def _deliver(self, element: T) -> Emission:
-        if self._output is not None:
-            outcome = self._output.offer(element).outcome
+        if self._outputs:
+            outcome = self._outputs[0].offer(element).outcome
         else:
             outcome = self._queue.offer(element).outcome
             if outcome is Emission.OVERFLOWED:
