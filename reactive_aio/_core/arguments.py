@@ -7,7 +7,11 @@ from typing import Any, cast
 from ..errors import NotAnElement
 from .compiler.inline import describe
 
-__all__ = ("require_callable", "require_element", "require_int", "require_sync_callable")
+
+def is_coroutine_function(value: object) -> bool:
+    """Whether a call of *value* returns a coroutine."""
+    call = getattr(value, "__call__", None)  # noqa: B004 - an object whose __call__ is async
+    return iscoroutinefunction(value) or iscoroutinefunction(call)
 
 
 def require_callable(operator: str, parameter: str, value: Callable[..., Any]) -> None:
@@ -24,8 +28,7 @@ def require_sync_callable(
 ) -> None:
     """*value* must not be a coroutine function: its coroutine would become the result."""
     require_callable(operator, parameter, value)
-    call = getattr(value, "__call__", None)  # noqa: B004 - an object whose __call__ is async
-    if iscoroutinefunction(value) or iscoroutinefunction(call):
+    if is_coroutine_function(value):
         raise TypeError(
             f"{operator}: {parameter} must be a plain function, and {describe(value)} is a "
             f"coroutine function; {remedy}"

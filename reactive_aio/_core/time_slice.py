@@ -1,10 +1,9 @@
 """The time slice of a drain: how long it may run before the event loop gets a turn."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Final
-
-__all__ = ("TIME_SLICE", "TimeSlice", "set_clock")
 
 TIME_SLICE: Final = 0.002
 """Seconds of work after which a drain yields to the event loop."""
@@ -21,15 +20,13 @@ def set_clock(clock: Callable[[], float]) -> Callable[[], float]:
     return before
 
 
+@dataclass(slots=True, eq=False)
 class TimeSlice:
     """The time slice of one drain. A drain inherits from it, so that its loop reads one object."""
 
-    __slots__ = ("is_slice_over", "slice_checked_at", "slice_end")
-
-    def __init__(self) -> None:
-        self.is_slice_over: bool = False
-        self.slice_checked_at: float = 0.0
-        self.slice_end: float = 0.0
+    is_slice_over: bool = field(default=False, init=False)
+    slice_checked_at: float = field(default=0.0, init=False)
+    slice_end: float = field(default=0.0, init=False)
 
     def start_slice(self) -> None:
         """Start a slice; the event loop has just run other work."""

@@ -38,8 +38,6 @@ class Guard(NamedTuple):
 
 CORE: Final = "reactive_aio/_core/"
 ISLAND: Final = CORE + "subscription/island.py"
-SYNC: Final = CORE + "subscription/sync_island.py"
-TASK: Final = CORE + "subscription/task_island.py"
 TEMPLATES: Final = CORE + "compiler/loop_templates.py"
 INNER: Final = CORE + "upstreams/inner_subscriber.py"
 COMPILER: Final = CORE + "compiler/loop_compiler.py"
@@ -74,7 +72,7 @@ GUARDS: Final = (
     ),
     Guard(
         "3.8 the check after a synchronous drain has paused",
-        SYNC,
+        ISLAND,
         "            if not self._is_ready():\n                return\n",
         "            return\n",
     ),
@@ -93,7 +91,7 @@ GUARDS: Final = (
     ),
     Guard(
         "3.9 the answer waits for the current signal",
-        SYNC,
+        ISLAND,
         "if self.is_suspended and not self.is_fault:",
         "if self.is_suspended:",
     ),
@@ -110,11 +108,11 @@ GUARDS: Final = (
     Guard(
         "1.3 the awaitable that on_next returned is awaited",
         TEMPLATES,
-        '"if r is not None and S.must_await(r): yield AWAIT_SIGNAL"',
-        '"pass"',
+        'if r is not None and S.must_await(r): yield AWAIT_SIGNAL"',
+        'pass"',
     ),
     Guard(
-        "1.3 the same in a task", TEMPLATES, '"if r is not None: await S.await_signal(r)"', '"pass"'
+        "1.3 the same in a task", TEMPLATES, 'if r is not None: await S.await_signal(r)"', 'pass"'
     ),
     Guard(
         "1.3 the awaitable that on_subscribe returned is awaited",
@@ -182,7 +180,7 @@ GUARDS: Final = (
     ),
     Guard(
         "1.5 the same in a task",
-        TASK,
+        ISLAND,
         "not within and self.is_source_spent()",
         "self.is_source_spent()",
     ),
@@ -197,8 +195,8 @@ GUARDS: Final = (
     Guard(
         "1.8 a stage that swallows its cancellation",
         TEMPLATES,
-        '_ALIVE = ["if S.is_stopped: return"]',
-        '_ALIVE = ["pass"]',
+        '_ALIVE = "if S.is_stopped: return"',
+        '_ALIVE = "pass"',
     ),
     Guard(
         "1.8 an answer to a wrong request is silenced by cancel",
@@ -214,26 +212,26 @@ GUARDS: Final = (
     ),
     Guard(
         "3.12 a suspended drain ends at once",
-        SYNC,
+        ISLAND,
         "        if self.is_suspended and not self.is_fault:\n"
         "            self._enter(Input.FINISHED)",
         "        pass",
     ),
     Guard(
         "3.12 upstream is cancelled while a task unwinds",
-        TASK,
+        ISLAND,
         "    self.task.cancel()\n        self._close_source()\n",
         "    self.task.cancel()\n",
     ),
     Guard(
         "3.12 cancel ends what a stage awaits",
-        TASK,
+        ISLAND,
         "            self.task.cancel()",
         "            pass",
     ),
     Guard(
         "3.12 but not a suspended on_next",
-        TASK,
+        ISLAND,
         "if not self.is_signalling and not self.loop_handle.is_closed:",
         "if not self.loop_handle.is_closed:",
     ),
@@ -272,15 +270,15 @@ GUARDS: Final = (
     # -- a subscriber that raises
     Guard(
         "2.13 on_next raises",
-        SYNC,
+        ISLAND,
         '                self._subscriber_raised("on_next", raised.error)\n                return',
         "                self.error, pause = raised.error, None",
     ),
     Guard(
         "2.13 on_next raises in a task",
-        TASK,
-        'self._subscriber_raised("on_next", raised.error)',
-        "self.error = raised.error",
+        ISLAND,
+        'self._subscriber_raised("on_next", raised.error)\n        except',
+        "self.error = raised.error\n        except",
     ),
     Guard(
         "2.13 on_subscribe raises",
@@ -316,22 +314,22 @@ GUARDS: Final = (
     ),
     Guard(
         "fairness: a synchronous drain yields to the loop",
-        SYNC,
+        ISLAND,
         "if pause is SLICE_OVER:\n",
         "if pause is SLICE_OVER:\n                continue\n",
     ),
-    Guard("fairness: a task yields to the loop", TASK, "        await yield_to_loop()\n", ""),
+    Guard("fairness: a task yields to the loop", ISLAND, "        await yield_to_loop()\n", ""),
     Guard(
         "fairness: a pushed island yields when more work is left",
         TEMPLATES,
-        '"YIELD_IF_SLICE_OVER": ["if S.is_slice_over: yield SLICE_OVER"]',
-        '"YIELD_IF_SLICE_OVER": []',
+        '"YIELD_IF_SLICE_OVER": _YIELD,',
+        '"YIELD_IF_SLICE_OVER": "",',
     ),
     Guard(
         "fairness: a pushed task yields when more work is left",
         TEMPLATES,
-        '"YIELD_IF_SLICE_OVER": ["if S.is_slice_over: await S.yield_slice()"]',
-        '"YIELD_IF_SLICE_OVER": []',
+        '"YIELD_IF_SLICE_OVER": _AWAIT_TURN,',
+        '"YIELD_IF_SLICE_OVER": "",',
     ),
     Guard(
         "fairness: a stage that expands one element yields to the loop",
@@ -353,7 +351,7 @@ GUARDS: Final = (
     ),
     Guard(
         "tasks: an interruption is reported",
-        TASK,
+        ISLAND,
         'self.error = Interrupted("the task of this subscription was cancelled from outside")',
         "pass",
     ),
@@ -365,7 +363,7 @@ GUARDS: Final = (
     ),
     Guard(
         "tasks: CancelledError is not swallowed",
-        TASK,
+        ISLAND,
         "            self.error = Interrupted("
         '"the task of this subscription was cancelled from outside")\n            raise',
         "            self.error = Interrupted("

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from reactive_aio._core.subscription.lifecycle import TABLE, Action, Input, Phase, step
+from reactive_aio._core.subscription.lifecycle import STEPS, TABLE, Action, Input, Phase
 from tests.core import machines
 
 P, A = Phase, Action
@@ -15,7 +15,7 @@ ENDINGS = {A.RELEASE, A.TERMINATE}
 def run(inputs: list[Input], phase: Phase = P.OPENING) -> list[tuple[Phase, Action]]:
     seen: list[tuple[Phase, Action]] = []
     for happened in inputs:
-        phase, action = step(phase, happened)
+        phase, action = STEPS[phase][happened]
         seen.append((phase, action))
     return seen
 
@@ -84,7 +84,7 @@ class Driver(RuleBasedStateMachine):
         self.endings = 0
 
     def tell(self, happened: Input) -> None:
-        self.phase, action = step(self.phase, happened)
+        self.phase, action = STEPS[self.phase][happened]
         if action is A.DRAIN:
             assert not self.working, "a second drain (1.3)"
             self.working = True

@@ -9,8 +9,6 @@ from .chain_sources import AsyncSource, ChainSource, PullSource, PushSource
 from .inline import AppliedStage
 from .loop_compiler import CompiledLoop, LoopShape, compile_loop
 
-__all__ = ("Chain",)
-
 Report = Callable[[str, BaseException], None]
 
 _FEEDS: dict[type, Any] = {PullSource: "pull", PushSource: "push", AsyncSource: "aiter"}

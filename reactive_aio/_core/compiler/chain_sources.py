@@ -6,8 +6,6 @@ from typing import Any, Final, Protocol, TypeVar
 
 from ..flow_subscription import FlowSubscription
 
-__all__ = ("AsyncSource", "ChainSource", "Downstream", "PullSource", "PushSource", "is_spent")
-
 T = TypeVar("T")
 
 # Iterators that report how many elements are left, so that on_complete can follow the last

@@ -9,8 +9,6 @@ the signal: a completion and an error travel downstream, a cancellation travels 
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-__all__ = ("EndHooks", "Hook", "Outcome")
-
 Outcome = Literal["completed", "failed", "cancelled"]
 Hook = Callable[[Outcome, BaseException | None], Any]
 

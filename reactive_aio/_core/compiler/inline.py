@@ -21,8 +21,6 @@ from reprlib import repr as short_repr
 from textwrap import dedent
 from typing import Any
 
-__all__ = ("DIRECTIVES", "AppliedStage", "InlineStage", "describe")
-
 DIRECTIVES = re.compile(r"^(?P<pad> *)(?P<word>drop|last|done|emit each|emit)\b ?(?P<rest>.*)$")
 _NAME = re.compile(r"\$(\w+)")
 _TEXTS = ("setup", "before", "each", "after", "demand", "on_end")

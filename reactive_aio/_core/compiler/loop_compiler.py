@@ -33,17 +33,6 @@ from .end_hooks import EndHooks, Hook
 from .inline import DIRECTIVES, InlineStage
 from .loop_templates import LOOP_TEMPLATES, MODE_LINES
 
-__all__ = (
-    "AWAIT_SIGNAL",
-    "NO_DEMAND",
-    "NO_ELEMENTS",
-    "SLICE_OVER",
-    "CompiledLoop",
-    "LoopShape",
-    "SubscriberRaised",
-    "compile_loop",
-)
-
 
 class Pause(Enum):
     """Why a loop pauses. Not an int: in one mode, identity separates a pause from an element."""

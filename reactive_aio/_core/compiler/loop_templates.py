@@ -13,9 +13,8 @@ A line in capitals is replaced by lines of the chain or of the mode (`MODE_LINES
 ``YIELD_IF_SLICE_OVER``  only yield, once there is more work
 """
 
+from textwrap import indent
 from typing import Final
-
-__all__ = ("LOOP_TEMPLATES", "MODE_LINES")
 
 # Bulk batches leave at least one element of demand. So `emitted` can be wrong only after the source
 # has ended, and then the next read of the source ends the loop.
@@ -75,7 +74,7 @@ while True:
     END_BATCH
 """
 
-_PUSH: Final = """
+_NEXT_CHUNK: Final = """
 while True:
     chunk = src(batch)
     if not chunk:
@@ -84,6 +83,9 @@ while True:
         AWAIT_ELEMENTS
         continue
     YIELD_IF_SLICE_OVER
+"""
+
+_PUSH: Final = f"""{_NEXT_CHUNK}\
     size = len(chunk)
     if S.limit - emitted >= size:
         dropped = 0
@@ -97,15 +99,7 @@ while True:
     MEASURE_BATCH
 """
 
-_PUSH_MANY: Final = """
-while True:
-    chunk = src(batch)
-    if not chunk:
-        if chunk is None:
-            break
-        AWAIT_ELEMENTS
-        continue
-    YIELD_IF_SLICE_OVER
+_PUSH_MANY: Final = f"""{_NEXT_CHUNK}\
     for x in chunk:
         CHECK_DEMAND
         DELIVER_CHECKED
@@ -140,16 +134,6 @@ async for x in src:
 
 _AITER_MANY: Final = _AITER.replace("DELIVER_COUNTED", "DELIVER_CHECKED")
 
-_ITERATE: Final = """
-while True:
-    x = END
-    for x in islice(src, batch):
-        DELIVER_BULK
-    if x is END:
-        break
-    END_BATCH
-"""
-
 _PLAIN: Final = """
 for x in src:
     DELIVER_BULK
@@ -171,13 +155,14 @@ LOOP_TEMPLATES: Final[dict[str, tuple[str, str, str]]] = {
     "push": (_PUSH, _counted(_PUSH), _PUSH_MANY),
     "aiter": (_AITER, _AITER, _AITER_MANY),
     "aiter bulk": (_AITER_BULK, _AITER, _AITER_MANY),
-    "async_generator": (_ITERATE, _ITERATE, _ITERATE),
-    "fair_generator": (_ITERATE, _ITERATE, _ITERATE),
+    # an iterator has no demand: its mode has no lines that check it
+    "async_generator": (_PULL_MANY, _PULL_MANY, _PULL_MANY),
+    "fair_generator": (_PULL_MANY, _PULL_MANY, _PULL_MANY),
     "generator": (_PLAIN, _PLAIN, _PLAIN),
 }
 
 # A stage or a source that swallows its cancellation must not cause another signal (1.8).
-_ALIVE = ["if S.is_stopped: return"]
+_ALIVE = "if S.is_stopped: return"
 
 _CALL = """
 try:
@@ -186,14 +171,16 @@ except Exception as error:
     raise SubscriberRaised(error) from error
 """
 
-_APPEND = """
+_APPEND = f"""
+{_ALIVE}
 on_next(x)
 if not B.is_notified:
     B.flush()
     if S.is_stopped: return
 """
 
-_AWAIT = """
+_AWAIT = f"""
+{_ALIVE}
 S.is_signalling = True
 try:
     await on_next(x)
@@ -202,76 +189,68 @@ except Exception as error:
 S.is_signalling = False
 """
 
+_WAIT = """
+S.emitted = emitted
+if S.is_source_spent(): raise Done
+yield NO_DEMAND
+"""
 
-def _lines(text: str) -> list[str]:
-    return text.strip().splitlines()
+_COUNTING = "emitted = 0\nbatch = 8"
+_MEASURE = "batch = S.next_batch_size(batch)"
+_YIELD = "if S.is_slice_over: yield SLICE_OVER"
+_AWAIT_TURN = "if S.is_slice_over: await S.yield_slice()"
 
-
-_COUNTING = ["emitted = 0", "batch = 8"]
-_WAIT = _lines("S.emitted = emitted\nif S.is_source_spent(): raise Done\nyield NO_DEMAND")
-
-MODE_LINES: Final[dict[str, dict[str, list[str]]]] = {
+_MODES: Final[dict[str, dict[str, str]]] = {
     "sync": {
         "prologue": _COUNTING,
         "AWAIT_DEMAND": _WAIT,
-        "CHECK_DEMAND": ["while emitted >= S.limit:", *("    " + line for line in _WAIT)],
-        "CHECK_DEMAND_MID_ELEMENT": _lines(
+        "CHECK_DEMAND": "while emitted >= S.limit:" + indent(_WAIT, "    "),
+        "CHECK_DEMAND_MID_ELEMENT": (
             "while emitted >= S.limit:\n    S.emitted = emitted\n    yield MID_ELEMENT"
         ),
-        "AWAIT_ELEMENTS": _lines("REQUEST_NEEDED\nS.emitted = emitted\nyield NO_ELEMENTS"),
-        "END_BATCH": _lines(
-            "batch = S.next_batch_size(batch)\nif S.is_slice_over: yield SLICE_OVER"
-        ),
-        "MEASURE_BATCH": ["batch = S.next_batch_size(batch)"],
-        "YIELD_IF_SLICE_OVER": ["if S.is_slice_over: yield SLICE_OVER"],
-        "deliver call": [
-            *_lines(_CALL),
-            "if r is not None and S.must_await(r): yield AWAIT_SIGNAL",
-        ],
-        "deliver append": ["on_next(x)"],
-        "deliver inspect": ["on_next(x)"],
-        "prologue extend": ["kept = S.subscriber.container"],
+        "AWAIT_ELEMENTS": "REQUEST_NEEDED\nS.emitted = emitted\nyield NO_ELEMENTS",
+        "END_BATCH": f"{_MEASURE}\n{_YIELD}",
+        "MEASURE_BATCH": _MEASURE,
+        "YIELD_IF_SLICE_OVER": _YIELD,
+        "deliver call": f"{_CALL}if r is not None and S.must_await(r): yield AWAIT_SIGNAL",
+        "deliver append": "on_next(x)",
+        "deliver inspect": "on_next(x)",
+        "prologue extend": "kept = S.subscriber.container",
     },
     "task": {
         "prologue": _COUNTING,
-        "AWAIT_DEMAND": ["await S.wait_for_demand(emitted)"],
-        "CHECK_DEMAND": _lines("if emitted >= S.limit:\n    await S.wait_for_demand(emitted)"),
-        "CHECK_DEMAND_MID_ELEMENT": _lines(
+        "AWAIT_DEMAND": "await S.wait_for_demand(emitted)",
+        "CHECK_DEMAND": "if emitted >= S.limit:\n    await S.wait_for_demand(emitted)",
+        "CHECK_DEMAND_MID_ELEMENT": (
             "if emitted >= S.limit:\n    await S.wait_for_demand(emitted, True)"
         ),
-        "AWAIT_ELEMENTS": _lines("REQUEST_NEEDED\nawait S.wait_for_elements(emitted)"),
-        "END_BATCH": _lines(
-            "batch = S.next_batch_size(batch)\nif S.is_slice_over: await S.yield_slice()"
-        ),
-        "MEASURE_BATCH": ["batch = S.next_batch_size(batch)"],
-        "YIELD_IF_SLICE_OVER": ["if S.is_slice_over: await S.yield_slice()"],
-        "deliver call": [*_ALIVE, *_lines(_CALL), "if r is not None: await S.await_signal(r)"],
-        "deliver append": [*_ALIVE, *_lines(_APPEND)],
-        "deliver inspect": [*_ALIVE, *_lines(_APPEND)],
-        "prologue append": ["B = S.subscriber"],
-        "prologue inspect": ["B = S.subscriber"],
-        "deliver await": [*_ALIVE, *_lines(_AWAIT)],
+        "AWAIT_ELEMENTS": "REQUEST_NEEDED\nawait S.wait_for_elements(emitted)",
+        "END_BATCH": f"{_MEASURE}\n{_AWAIT_TURN}",
+        "MEASURE_BATCH": _MEASURE,
+        "YIELD_IF_SLICE_OVER": _AWAIT_TURN,
+        "deliver call": f"{_ALIVE}{_CALL}if r is not None: await S.await_signal(r)",
+        "deliver append": _APPEND,
+        "deliver inspect": _APPEND,
+        "prologue append": "B = S.subscriber",
+        "prologue inspect": "B = S.subscriber",
+        "deliver await": _AWAIT,
     },
     "async_generator": {
-        "prologue": ["batch = 8"],
-        "CHECK_DEMAND": [],
-        "END_BATCH": _lines(
-            "batch = S.next_batch_size(batch)\nif S.is_slice_over: await S.yield_slice()"
-        ),
-        "deliver yield": ["yield x"],
+        "prologue": "batch = 8",
+        "CHECK_DEMAND": "",
+        "END_BATCH": f"{_MEASURE}\n{_AWAIT_TURN}",
+        "deliver yield": "yield x",
     },
     "fair_generator": {
-        "prologue": ["batch = 8"],
-        "CHECK_DEMAND": [],
-        "END_BATCH": _lines(
-            "batch = S.next_batch_size(batch)\nif S.is_slice_over: yield SLICE_OVER"
-        ),
-        "deliver yield": ["yield x"],
+        "prologue": "batch = 8",
+        "CHECK_DEMAND": "",
+        "END_BATCH": f"{_MEASURE}\n{_YIELD}",
+        "deliver yield": "yield x",
     },
-    "generator": {
-        "prologue": [],
-        "CHECK_DEMAND": [],
-        "END_BATCH": [],
-        "deliver yield": ["yield x"],
-    },
+    "generator": {"prologue": "", "CHECK_DEMAND": "", "END_BATCH": "", "deliver yield": "yield x"},
+}
+
+MODE_LINES: Final = {
+    mode: {word: text.strip().splitlines() for word, text in words.items()}
+    for mode, words in _MODES.items()
 }

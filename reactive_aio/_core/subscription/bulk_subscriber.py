@@ -4,8 +4,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ("BulkSubscriber",)
-
 
 class BulkSubscriber:
     """A subscriber whose island appends elements for it, and calls `flush` after a batch.

@@ -1,23 +1,20 @@
 """InputQueue: elements that an upstream pushed to an island, and the island's requests to it."""
 
 from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from ...errors import RuleViolation
 from ..compiler.loop_compiler import UpstreamFailed
 from ..demand import UNBOUNDED
 from ..flow_subscription import FlowSubscription
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-
-__all__ = ("InputQueue",)
-
 T = TypeVar("T")
 
 
+@dataclass(slots=True, eq=False)
 class LazyChunk(Generic[T]):
     """The next *count* elements of an iterator, each created when it is iterated.
 
@@ -25,16 +22,13 @@ class LazyChunk(Generic[T]):
     ever holds the whole chunk.
     """
 
-    __slots__ = ("_count", "_elements")
-
-    def __init__(self, elements: "Iterator[T]", count: int) -> None:
-        self._elements = elements
-        self._count = count
+    _elements: Iterator[T]
+    _count: int
 
     def __len__(self) -> int:
         return self._count
 
-    def __iter__(self) -> "Iterator[T]":
+    def __iter__(self) -> Iterator[T]:
         return islice(self._elements, self._count)
 
     def split(self, at_most: int) -> "LazyChunk[T]":
@@ -43,6 +37,7 @@ class LazyChunk(Generic[T]):
         return LazyChunk(self._elements, at_most)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class InputQueue(Generic[T]):
     """The `Downstream` of one island.
 
@@ -51,26 +46,14 @@ class InputQueue(Generic[T]):
     accounting per element. *window* limits what is in flight.
     """
 
-    __slots__ = (
-        "_error",
-        "_is_upstream_faulty",
-        "_waiting",
-        "_wake",
-        "_window",
-        "is_ended",
-        "outstanding",
-        "upstream",
-    )
-
-    def __init__(self, wake: "Callable[[], None]", window: int) -> None:
-        self._wake = wake
-        self._window = window
-        self._waiting: deque[list[T] | LazyChunk[T]] = deque()
-        self._error: BaseException | None = None
-        self.outstanding = 0
-        self._is_upstream_faulty = False  # it broke a rule, so that `close` must cancel it
-        self.is_ended = False
-        self.upstream: FlowSubscription | None = None
+    _wake: Callable[[], None]
+    _window: int
+    _waiting: deque[list[T] | LazyChunk[T]] = field(default_factory=deque)
+    _error: BaseException | None = None
+    outstanding: int = 0
+    _is_upstream_faulty: bool = False  # it broke a rule, so that `close` must cancel it
+    is_ended: bool = False
+    upstream: FlowSubscription | None = None
 
     # -- called by the source ---------------------------------------------------------------------
     def push(self, elements: list[T], /) -> None:
@@ -84,7 +67,7 @@ class InputQueue(Generic[T]):
             waiting.append([*elements])
         self._wake()
 
-    def push_from(self, elements: "Iterator[T]", count: int, /) -> None:
+    def push_from(self, elements: Iterator[T], count: int, /) -> None:
         """Take the next *count* of *elements*, each created when it is delivered."""
         if count and self._accepts(count):
             self._waiting.append(LazyChunk(elements, count))

@@ -7,7 +7,8 @@ the subscriber's context, and threads. `SyncIsland` runs a generated generator i
 frame; `TaskIsland` runs a generated coroutine in the subscription's one task.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import InitVar, dataclass, field
 from functools import partial
 from inspect import isawaitable, iscoroutine
 from types import GeneratorType
@@ -16,77 +17,73 @@ from typing import Any, Final, cast
 from ...errors import Interrupted
 from ...spec import Subscriber
 from ..compiler.chain import Chain
-from ..compiler.chain_sources import PullSource, PushSource, is_spent
+from ..compiler.chain_sources import AsyncSource, PullSource, PushSource, is_spent
 from ..compiler.end_hooks import EndHooks
 from ..compiler.inline import describe
-from ..compiler.loop_compiler import NO_DEMAND, NO_ELEMENTS, Pause
+from ..compiler.loop_compiler import (
+    AWAIT_SIGNAL,
+    NO_DEMAND,
+    NO_ELEMENTS,
+    SLICE_OVER,
+    CompiledLoop,
+    Done,
+    Pause,
+    SubscriberRaised,
+    UpstreamFailed,
+)
 from ..demand import require_demand
 from ..flow_subscription import FlowSubscription
-from ..loop import LoopHandle, Task, report, wait_settled
+from ..loop import (
+    CancelledError,
+    Future,
+    LoopHandle,
+    Task,
+    report,
+    wait_settled,
+    yield_to_loop,
+)
 from ..time_slice import TimeSlice
 from .bulk_subscriber import BulkSubscriber
 from .input_queue import InputQueue
 from .lifecycle import STEPS, Action, Input, Phase
 
-__all__ = ("Island",)
-
 _NEVER: Final = float("-inf")
 _IDLE: Final = Phase.IDLE
 
 
+@dataclass(slots=True, eq=False, repr=False, weakref_slot=True)
 class Island(TimeSlice, FlowSubscription):
     """One subscription. `request` and `cancel` may be called from any thread, at any time."""
 
-    __slots__ = (
-        "__weakref__",
-        "chain",
-        "closing_upstream",
-        "compiled_loop",
-        "emitted",
-        "end_hooks",
-        "error",
-        "flush_batch",
-        "input_queue",
-        "is_fault",
-        "is_stopped",
-        "limit",
-        "loop_handle",
-        "needed",
-        "pause",
-        "pending_signal",
-        "phase",
-        "requested_limit",
-        "source",
-        "subscriber",
-        "task",
-    )
     mode = "sync"
+    chain: Chain
+    subscriber: Subscriber[Any] | None
+    delivery: InitVar[str]
+    loop_handle: LoopHandle
+    compiled_loop: CompiledLoop = field(init=False)
+    flush_batch: Callable[[], None] | None = field(init=False)
+    end_hooks: EndHooks | None = None
+    phase: Phase = Phase.OPENING
+    limit: float = 0  # requested in total; -inf once no more signals may be sent
+    emitted: int = 0  # delivered in total, as of the last pause of the drain
+    requested_limit: float = 0  # `limit` at the last request to upstream
+    needed: float = 0  # what the stages need from upstream, as of the last pause
+    is_stopped: bool = False
+    pause: Pause = NO_DEMAND
+    error: BaseException | None = None
+    is_fault: bool = False  # `error` answers a broken rule (3.9), and is sent although stopped
+    source: Any = None
+    input_queue: InputQueue[Any] | None = None
+    pending_signal: Awaitable[None] | None = None
+    task: Task[Any] | None = None
+    closing_upstream: FlowSubscription | None = None
 
-    def __init__(
-        self, chain: Chain, subscriber: Subscriber[Any], delivery: str, loop_handle: LoopHandle
-    ) -> None:
-        super().__init__()
-        self.loop_handle = loop_handle
-        self.chain = chain
-        self.compiled_loop = chain.compiled_loop(self.mode, delivery)
-        self.subscriber: Subscriber[Any] | None = subscriber
+    def __post_init__(self, delivery: str) -> None:
+        self.compiled_loop = self.chain.compiled_loop(self.mode, delivery)
+        if (hooks := self.compiled_loop.end_hooks) is not None:
+            self.end_hooks = EndHooks(hooks(*self.chain.arguments), report)
+        subscriber: object = self.subscriber
         self.flush_batch = subscriber.flush if isinstance(subscriber, BulkSubscriber) else None
-        self.phase = Phase.OPENING
-        self.limit: float = 0  # requested in total; -inf once no more signals may be sent
-        self.emitted = 0  # delivered in total, as of the last pause of the drain
-        self.requested_limit: float = 0  # `limit` at the last request to upstream
-        self.needed: float = 0  # what the stages need from upstream, as of the last pause
-        hooks = self.compiled_loop.end_hooks
-        self.end_hooks = EndHooks(hooks(*chain.arguments), report) if hooks else None
-        self.is_stopped = False
-        self.pause: Pause = NO_DEMAND
-        self.error: BaseException | None = None
-        self.is_fault = False  # `error` answers a broken rule (3.9), and is sent although stopped
-        self.source: Any = None
-        self.input_queue: InputQueue[Any] | None = None
-        self.pending_signal: Awaitable[None] | None = None
-        self.task: Task[Any] | None = None
-        self.closing_upstream: FlowSubscription | None = None
 
     def __repr__(self) -> str:
         return f"<subscription {self.phase.name.lower()} {self.chain.trail()}>"
@@ -348,6 +345,209 @@ class Island(TimeSlice, FlowSubscription):
             self._subscriber_raised(signal, error)
         else:
             then()
+
+
+class SyncIsland(Island):
+    """A subscription whose stages and signals are synchronous: no task, no future, no lock.
+
+    If a signal returns an awaitable all the same, the drain is suspended until a task has awaited
+    it.
+    """
+
+    __slots__ = ("drain", "is_suspended")
+
+    def __post_init__(self, delivery: str) -> None:
+        super().__post_init__(delivery)
+        self.drain: Any = None
+        # Until the next turn of the loop, or until a signal's awaitable is done.
+        self.is_suspended = False
+
+    def _start(self) -> Any:
+        subscriber = cast("Any", self.subscriber)
+        on_next = subscriber.append if self.flush_batch is not None else subscriber.on_next
+        self.drain = drain = self.compiled_loop.run(
+            self, self.source, on_next, *self.chain.arguments
+        )
+        return drain
+
+    def _run(self) -> None:
+        """Run the drain until it has to wait for demand, elements, the loop or a signal."""
+        drain = self.drain or self._start()
+        self.start_slice()
+        while True:
+            try:
+                pause: Pause | None = next(drain, None)
+            except SubscriberRaised as raised:
+                self._subscriber_raised("on_next", raised.error)
+                return
+            except UpstreamFailed as failed:
+                self.error, pause = failed.error, None
+            except Exception as error:
+                self.error, pause = error, None
+            except BaseException:  # the program stops; the subscriber must not see a completion
+                self.is_stopped = True
+                self._step(Input.CANCEL)
+                self._enter(Input.FINISHED)
+                raise
+            if self.flush_batch is not None:
+                self.flush_batch()
+            if pause is None or self.is_stopped:
+                self._enter(Input.FINISHED)
+                return
+            if pause is SLICE_OVER:
+                self.is_suspended = True
+                self.loop_handle.call_soon(self._resume)
+                return
+            if pause is AWAIT_SIGNAL:
+                self.is_suspended = True
+                self._await_in_task("on_next", self._resume)
+                return
+            if pause is NO_ELEMENTS and self.input_queue is not None:
+                self.input_queue.request_needed(self.needed)
+            self.pause = pause
+            action = self._step(Input.PAUSED)
+            if action is not Action.RECHECK:
+                self._terminate()
+                return
+            if not self._is_ready():
+                return
+            self._step(Input.WAKE)
+
+    def _resume(self) -> None:
+        self.is_suspended = False
+        if self.is_stopped:
+            self._enter(Input.FINISHED)
+        else:
+            self._run()
+
+    def _interrupt(self) -> None:
+        """End a suspended drain now; a running one tests the flag after each signal."""
+        # But a terminal signal waits until the current signal has ended (1.3).
+        if self.is_suspended and not self.is_fault:
+            self._enter(Input.FINISHED)
+
+    def _release(self) -> None:
+        drain, self.drain = self.drain, None
+        if drain is not None:
+            drain.close()
+        super()._release()
+
+
+class TaskIsland(Island):
+    """A subscription that awaits something: one task for all of it, started by demand."""
+
+    __slots__ = ("is_signalling", "waiter")
+    mode = "task"
+
+    def __post_init__(self, delivery: str) -> None:
+        super().__post_init__(delivery)
+        self.waiter: Future[Any] | None = None
+        self.is_signalling = False
+
+    def _run(self) -> None:
+        if self.waiter is not None:
+            if not self.waiter.done():
+                self.waiter.set_result(None)
+        elif self.task is None:
+            self.task = self.loop_handle.create_task(self._main(), self.chain.trail())
+            self.task.add_done_callback(self._on_task_done)
+
+    async def _main(self) -> None:
+        try:
+            await self._drain()
+        except CancelledError:
+            if self.is_stopped:
+                return
+            self.error = Interrupted("the task of this subscription was cancelled from outside")
+            raise
+        except SubscriberRaised as raised:
+            self._subscriber_raised("on_next", raised.error)
+        except UpstreamFailed as failed:
+            self.error = failed.error
+        except Exception as error:
+            self.error = error
+        except BaseException:  # the program stops; the subscriber must not see a completion
+            self.is_stopped = True
+            raise
+        finally:
+            self._enter(Input.FINISHED)
+
+    async def _drain(self) -> None:
+        self.start_slice()
+        source = self.chain.source
+        src = self._open_async(source) if isinstance(source, AsyncSource) else self.source
+        subscriber = cast("Any", self.subscriber)
+        on_next = subscriber.append if self.flush_batch is not None else subscriber.on_next
+        try:
+            await self.compiled_loop.run(self, src, on_next, *self.chain.arguments)
+        finally:
+            if isinstance(source, AsyncSource) and hasattr(src, "aclose"):
+                await cast("AsyncGenerator[Any]", src).aclose()
+
+    def _open_async(self, source: AsyncSource) -> Any:
+        try:
+            return source.open()
+        except Exception as error:
+            raise self._opening_error(error)  # noqa: B904 - usually it is the same error
+
+    # -- called by the compiled loop --------------------------------------------------------------
+    async def wait_for_demand(self, emitted: int, within: bool = False) -> None:
+        """Wait until there is demand; *within* a stage that still emits for its element."""
+        self.emitted = emitted
+        self.pause: Pause = NO_DEMAND
+        while self.limit <= emitted:
+            if self.is_stopped or (not within and self.is_source_spent()):
+                raise Done
+            await self._wait()
+
+    async def wait_for_elements(self, emitted: int) -> None:
+        """Wait until there are elements, or the end."""
+        self.emitted = emitted
+        self.pause = NO_ELEMENTS
+        queue = cast("InputQueue[Any]", self.input_queue)
+        queue.request_needed(self.needed)
+        if not queue.has_news:
+            await self._wait()
+
+    async def _wait(self) -> None:
+        if self._step(Input.PAUSED) is not Action.RECHECK:
+            self.phase = Phase.CLOSING  # the drain unwinds; its end terminates
+            raise Done
+        self.waiter = self.loop_handle.create_future()
+        if self._is_ready():
+            self._enter(Input.WAKE)
+        try:
+            await self.waiter
+        finally:
+            self.waiter = None
+
+    async def yield_slice(self) -> None:
+        """Yield to the event loop, and start a new slice."""
+        await yield_to_loop()
+        self.start_slice()
+
+    async def await_signal(self, signalled: object) -> None:
+        """Await what a signal returned, if it is awaitable."""
+        if isawaitable(signalled):
+            self.is_signalling = True
+            try:
+                await signalled
+            except Exception as error:
+                raise SubscriberRaised(error) from error
+            self.is_signalling = False
+
+    # -- the end ----------------------------------------------------------------------------------
+    def _interrupt(self) -> None:
+        """Cancel what a stage or the source awaits; but a signal runs to its end (1.3)."""
+        if self.task is None or self.loop_handle.is_current_task(self.task):
+            return
+        if not self.is_signalling and not self.loop_handle.is_closed:
+            self.task.cancel()
+        self._close_source()
+
+    def _release(self) -> None:
+        super()._release()
+        self._interrupt()
 
 
 def _ignore() -> None:

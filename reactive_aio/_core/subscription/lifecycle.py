@@ -15,8 +15,6 @@ input that arrives while a drain is running finds the phase DRAINING and is only
 
 from enum import IntEnum
 
-__all__ = ("STEPS", "TABLE", "Action", "Input", "Phase", "step")
-
 
 class Phase(IntEnum):
     """The phase of a subscription. Signals run only in OPENING and DRAINING."""
@@ -53,10 +51,8 @@ class Action(IntEnum):
 P, A = Phase, Action
 
 TABLE: dict[tuple[Phase, Input], tuple[Phase, Action]] = {
-    (P.OPENING, Input.REQUEST): (
-        P.OPENING,
-        A.NOTHING,
-    ),  # nothing before on_subscribe returned (1.3)
+    # No signal before on_subscribe has returned (1.3).
+    (P.OPENING, Input.REQUEST): (P.OPENING, A.NOTHING),
     (P.OPENING, Input.WAKE): (P.OPENING, A.NOTHING),
     (P.OPENING, Input.CANCEL): (P.CLOSING, A.NOTHING),
     (P.OPENING, Input.FAULT): (P.CLOSING, A.NOTHING),
@@ -86,8 +82,3 @@ recorded, and is silent after a cancellation."""
 
 STEPS = tuple(tuple(TABLE[phase, happened] for happened in Input) for phase in Phase)
 """The same by position: hashing members of an enumeration takes longer than all the rest."""
-
-
-def step(phase: Phase, happened: Input) -> tuple[Phase, Action]:
-    """Return the next phase and what to do about it."""
-    return STEPS[phase][happened]

@@ -1,20 +1,17 @@
 """Subscribing: what happens to a subscriber before it has a subscription."""
 
-from collections.abc import Callable
-from inspect import iscoroutine, iscoroutinefunction
+from inspect import iscoroutine
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from ...errors import NoRunningLoop, NotAnElement
+from ..arguments import is_coroutine_function
 from ..compiler.chain import Chain
+from ..demand import require_demand
 from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
 from .bulk_subscriber import BulkSubscriber
-from .request_hooks import WITH_REQUEST_HOOKS
-from .sync_island import SyncIsland
-from .task_island import TaskIsland
-
-__all__ = ("INERT", "refuse", "require_subscriber", "subscribe")
+from .island import Island, SyncIsland, TaskIsland
 
 _SIGNALS: Final = ("on_subscribe", "on_next", "on_error", "on_complete")
 _is_async_class: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
@@ -28,9 +25,11 @@ def subscribe(chain: Chain, subscriber: Any) -> None:
     except NoRunningLoop as error:
         refuse(subscriber, error)
         return
-    island = TaskIsland if is_async or chain.awaits else SyncIsland
-    if chain.request_hooks:
-        island = WITH_REQUEST_HOOKS[island]
+    island: type[Island]
+    if is_async or chain.awaits:
+        island = _TaskIslandWithHooks if chain.request_hooks else TaskIsland
+    else:
+        island = _SyncIslandWithHooks if chain.request_hooks else SyncIsland
     delivery = "await" if is_async else _delivery(chain, subscriber)
     island(chain, subscriber, delivery, loop_handle).begin()
 
@@ -61,16 +60,10 @@ def require_subscriber(subscriber: Any) -> bool:
             f"rule 1.9: {kind.__name__!r} object is not a subscriber, it has no "
             f"{', '.join(missing)}; to pass a plain function, use for_each()"
         )
-    is_async = _is_coroutine_function(subscriber.on_next)
+    is_async = is_coroutine_function(subscriber.on_next)
     if "on_next" not in getattr(subscriber, "__dict__", ()):
         _is_async_class[kind] = is_async
     return is_async
-
-
-def _is_coroutine_function(function: Callable[..., object]) -> bool:
-    return iscoroutinefunction(function) or iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - an object whose __call__ is async
-    )
 
 
 class _Inert(FlowSubscription):
@@ -98,3 +91,41 @@ def refuse(subscriber: Any, error: Exception) -> None:
         if iscoroutine(signalled):
             signalled.close()
             raise error
+
+
+class _RequestHooks(Island):
+    """Calls the chain's request hooks on the loop's thread, before a request takes effect.
+
+    A class of its own, so that a chain without request hooks pays nothing.
+    """
+
+    __slots__ = ()
+
+    def request(self, n: int, /) -> None:
+        if not self.loop_handle.is_current_thread:
+            self.loop_handle.call_soon_threadsafe(self.request, n)
+        elif self.is_stopped or self._call_hooks(n):
+            super().request(n)
+
+    def _call_hooks(self, n: int) -> bool:
+        """Return whether the request is to take effect."""
+        try:
+            require_demand(n)
+        except ValueError:
+            return True  # it fails the flow (3.9), and is not a request to observe
+        for position, hook in self.chain.request_hooks:
+            try:
+                self.loop_handle.run(hook, n)
+            except Exception as error:
+                hooks = self.end_hooks
+                self._fail(error if hooks is None else hooks.fail_at(position, error))
+                return False
+        return not self.is_stopped
+
+
+class _SyncIslandWithHooks(_RequestHooks, SyncIsland):
+    __slots__ = ()
+
+
+class _TaskIslandWithHooks(_RequestHooks, TaskIsland):
+    __slots__ = ()
