@@ -16,10 +16,10 @@ from reactive_aio._core.queues.bounded_queue import (
     BoundedQueue,
     Emission,
     OverflowPolicy,
+    ThreadMailbox,
     require_capacity,
     require_policy,
 )
-from reactive_aio._core.queues.thread_mailbox import ThreadMailbox
 
 POLICIES: tuple[OverflowPolicy, ...] = get_args(OverflowPolicy)
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from reactive_aio import Emitter, create, from_thread, range as numbers
-from reactive_aio._core.queues.bounded_queue import Emission
-from reactive_aio._core.queues.thread_mailbox import ThreadMailbox
+from reactive_aio._core.queues.bounded_queue import Emission, ThreadMailbox
 from reactive_aio._core.subscription.island import Island
 from reactive_aio._core.subscription.lifecycle import Input, Phase
 from reactive_aio._sources.thread import _PullState, _PullThread

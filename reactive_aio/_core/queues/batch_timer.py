@@ -1,8 +1,7 @@
 """BatchTimer: when a batch is due, by size or by time. Pure: it counts."""
 
+from dataclasses import dataclass, field
 from enum import Enum
-
-__all__ = ("BatchTimer", "TimerAction")
 
 
 class TimerAction(Enum):
@@ -13,6 +12,7 @@ class TimerAction(Enum):
     STOP = "stop it"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class BatchTimer:
     """Decides about batches of at most *size* elements, none of which waits longer than the timer.
 
@@ -20,15 +20,12 @@ class BatchTimer:
     many elements to emit now, and `emitted` records that it was done.
     """
 
-    __slots__ = ("_is_due", "_is_ended", "_is_running", "held", "size")
-
-    def __init__(self, size: int) -> None:
-        self.size: int = size
-        self.held: int = 0
-        """How many elements wait."""
-        self._is_due = False
-        self._is_ended = False
-        self._is_running = False
+    size: int
+    held: int = field(default=0, init=False)
+    """How many elements wait."""
+    _is_due: bool = field(default=False, init=False)
+    _is_ended: bool = field(default=False, init=False)
+    _is_running: bool = field(default=False, init=False)
 
     def add(self, count: int) -> TimerAction:
         """*count* more elements wait."""

@@ -1,23 +1,14 @@
-"""A bounded queue and its overflow policies. Pure: it decides, and calls nothing.
+"""The bounded queues: one with overflow policies, one from threads to the loop. Pure.
 
-``offered = taken + dropped + held`` and ``held + lent <= capacity`` are true at any moment. A
-refused element does not count as offered: its producer still has it.
+In `BoundedQueue`, ``offered = taken + dropped + held`` and ``held + lent <= capacity`` are true at
+any moment. A refused element does not count as offered: its producer still has it.
 """
 
 from collections import Counter, deque
 from dataclasses import dataclass
 from enum import Enum
+from threading import Lock
 from typing import Any, Final, Generic, Literal, TypeVar, get_args
-
-__all__ = (
-    "DISCARDED",
-    "BoundedQueue",
-    "Decision",
-    "Emission",
-    "OverflowPolicy",
-    "require_capacity",
-    "require_policy",
-)
 
 T = TypeVar("T")
 
@@ -159,6 +150,53 @@ class BoundedQueue(Generic[T]):
         if self._held:
             self.dropped[DISCARDED] += len(self._held)
             self._held.clear()
+
+
+class ThreadMailbox(Generic[T]):
+    """Threads `put`; the loop reads and removes. If it was empty, `put` wakes the loop."""
+
+    __slots__ = ("_closed", "_held", "_lock", "capacity")
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self._held: deque[T] = deque()
+        self._lock = Lock()
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def put(self, element: T) -> tuple[Emission, bool]:
+        """Return the outcome for *element*, and whether the loop must be woken."""
+        with self._lock:
+            if self._closed:
+                return Emission.ENDED, False
+            if len(self._held) >= self.capacity:
+                return Emission.REFUSED, False
+            self._held.append(element)
+            return Emission.ACCEPTED, len(self._held) == 1
+
+    def first(self) -> T:
+        """The oldest element."""
+        return self._held[0]
+
+    def remove_first(self) -> None:
+        """Remove the oldest element."""
+        with self._lock:
+            self._held.popleft()
+
+    def close(self) -> None:
+        """Accept no more elements."""
+        with self._lock:
+            self._closed = True
+
+    def discard(self) -> int:
+        """Drop the elements held and accept no more; return how many were dropped."""
+        with self._lock:
+            self._closed = True
+            count = len(self._held)
+            self._held.clear()
+            return count
 
 
 def require_policy(value: object, where: str) -> OverflowPolicy:

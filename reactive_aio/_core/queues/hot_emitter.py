@@ -7,10 +7,7 @@ from typing import Final, Generic, TypeVar
 from ...errors import NotAnElement
 from ..loop import Future, LoopHandle, yield_to_loop
 from ..time_slice import TimeSlice
-from .bounded_queue import Emission
-from .thread_mailbox import ThreadMailbox
-
-__all__ = ("HotEmitter",)
+from .bounded_queue import Emission, ThreadMailbox
 
 T = TypeVar("T")
 
@@ -138,12 +135,6 @@ class HotEmitter(Generic[T]):
             self.lost_count += self._mailbox.discard() - self._is_collecting
         self._wake_all()
 
-    def _finish_now(self) -> None:
-        self._is_finished = True
-        self._wake_all()
-        error, self._error = self._error, None
-        self._finish(error)
-
     def _wake_all(self) -> None:
         for waiter in self._waiters:
             if not waiter.done():
@@ -174,4 +165,7 @@ class HotEmitter(Generic[T]):
         finally:
             self._is_collecting = False
         if self.is_ended and not mailbox and not self._is_finished:
-            self._finish_now()
+            self._is_finished = True
+            self._wake_all()
+            error, self._error = self._error, None
+            self._finish(error)

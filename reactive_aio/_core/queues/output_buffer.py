@@ -6,6 +6,7 @@ does not turn its island into a second queue: elements that it has not processed
 """
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from ...errors import Overflow
@@ -14,14 +15,13 @@ from ..demand import Demand
 from ..flow_subscription import FlowSubscription
 from .bounded_queue import BoundedQueue, Decision, Emission
 
-__all__ = ("OutputBuffer",)
-
 T = TypeVar("T")
 
 _ENDED: Final[Decision[Any]] = Decision(Emission.ENDED)
 _PASSED: Final[Decision[Any]] = Decision(Emission.ACCEPTED)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class OutputBuffer(FlowSubscription, Generic[T]):
     """The subscription that an island holds, and the end at which a source offers elements.
 
@@ -29,38 +29,18 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     elements are accepted: the subscriber has cancelled, or the queue has overflowed.
     """
 
-    __slots__ = (
-        "_downstream",
-        "_error",
-        "_on_cancel",
-        "_on_room",
-        "demand",
-        "is_closed",
-        "is_ended",
-        "name",
-        "queue",
-    )
-
-    def __init__(
-        self,
-        downstream: Downstream[T],
-        queue: BoundedQueue[T],
-        name: str,
-        *,
-        on_room: Callable[[], object],
-        on_cancel: Callable[["OutputBuffer[T]"], object],
-    ) -> None:
-        self._downstream = downstream
-        self._on_room = on_room
-        self._on_cancel = on_cancel
-        self._error: BaseException | None = None
-        self.queue: BoundedQueue[T] = queue
-        self.name: str = name
-        self.demand: Demand = Demand()
-        self.is_ended: bool = False
-        """No more elements are accepted; those held may still be delivered."""
-        self.is_closed: bool = False
-        """The end was sent to the island, or the island has cancelled."""
+    downstream: Downstream[T]
+    queue: BoundedQueue[T]
+    name: str
+    _: KW_ONLY
+    on_room: Callable[[], object]
+    on_cancel: Callable[["OutputBuffer[T]"], object]
+    demand: Demand = field(default_factory=Demand, init=False)
+    is_ended: bool = field(default=False, init=False)
+    """No more elements are accepted; those held may still be delivered."""
+    is_closed: bool = field(default=False, init=False)
+    """The end was sent to the island, or the island has cancelled."""
+    _error: BaseException | None = field(default=None, init=False)
 
     # -- called by the source ---------------------------------------------------------------------
     def offer(self, element: T) -> Decision[T]:
@@ -69,7 +49,7 @@ class OutputBuffer(FlowSubscription, Generic[T]):
             return _ENDED
         if self.demand.outstanding and self.queue.passes():
             self.demand.take(1)
-            self._downstream.push([element])
+            self.downstream.push([element])
             return _PASSED
         return self.put(element)
 
@@ -84,7 +64,7 @@ class OutputBuffer(FlowSubscription, Generic[T]):
 
     def _overflow(self) -> None:
         self.end(Overflow(self.name, self.queue.capacity))
-        self._on_cancel(self)
+        self.on_cancel(self)
 
     def end(self, error: BaseException | None = None) -> None:
         """Accept no more elements; complete or fail after those held."""
@@ -99,7 +79,7 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         if queue and demand.outstanding and not self.is_closed:
             chunk = queue.take(demand.outstanding)
             demand.take(len(chunk))
-            self._downstream.push(chunk)
+            self.downstream.push(chunk)
             self._finish()
 
     def _finish(self) -> None:
@@ -107,9 +87,9 @@ class OutputBuffer(FlowSubscription, Generic[T]):
             self.is_closed = True
             self.queue.settle()
             if self._error is None:
-                self._downstream.complete()
+                self.downstream.complete()
             else:
-                self._downstream.fail(self._error)
+                self.downstream.fail(self._error)
 
     # -- the subscription that the island holds ---------------------------------------------------
     def request(self, n: int, /) -> None:
@@ -119,10 +99,10 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     def processed(self) -> None:
         self.queue.settle()
         self.flush()
-        self._on_room()
+        self.on_room()
 
     def cancel(self) -> None:
         if not self.is_closed:
             self.is_ended = self.is_closed = True
             self.queue.discard()
-            self._on_cancel(self)
+            self.on_cancel(self)
