@@ -10,8 +10,6 @@ from .loop import Future, LoopHandle, Task, wait_settled, yield_to_loop
 from .time_slice import TimeSlice
 from .trampoline import ExecutorState, Job, Trampoline
 
-__all__ = ("SerialExecutor",)
-
 
 class SerialExecutor:
     """Runs signals one at a time, in the order of their submission, each to its end.

@@ -20,8 +20,6 @@ from .inner_subscriber import InnerSubscriber, run_now
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("Coordinator",)
-
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -41,13 +39,13 @@ class Coordinator(FlowSubscription, Generic[R]):
         self.demand: Demand = Demand()
         """The demand of downstream that has not been met yet."""
         self.inners: dict[InnerSubscriber[Any], None] = {}
-        self.submit: Callable[..., object] = (
-            SerialExecutor(
-                capacity=None, loop_handle=self.loop_handle, on_error=self._on_decision_error
-            ).submit
-            if self.is_serialized
-            else run_now
-        )
+        self.submit: Callable[..., object] = run_now
+        if self.is_serialized:
+            # A decision raises, usually because a function of the user did: the flow fails (1.4).
+            executor = SerialExecutor(
+                capacity=None, loop_handle=self.loop_handle, on_error=self.fail
+            )
+            self.submit = executor.submit
         self.is_closed: bool = False
         self.emitted: int = 0
         """How many elements were pushed in total."""
@@ -117,7 +115,7 @@ class Coordinator(FlowSubscription, Generic[R]):
     def complete(self) -> None:
         """Complete downstream, and cancel every upstream."""
         if not self.is_closed:
-            self._close()
+            self.cancel()
             self.downstream.complete()
 
     def fail(self, error: BaseException) -> None:
@@ -125,7 +123,7 @@ class Coordinator(FlowSubscription, Generic[R]):
         if self.is_closed:
             self.loop_handle.report("an error after the end of a flow", error)
         else:
-            self._close()
+            self.cancel()
             self.downstream.fail(error)
 
     def end_with(self, inner: InnerSubscriber[Any]) -> None:
@@ -155,16 +153,13 @@ class Coordinator(FlowSubscription, Generic[R]):
         if not self.is_closed:
             self.on_demand()
 
-    def cancel(self) -> None:
-        self._close()
-
     async def aclose(self) -> None:
         """Cancel, and wait until every upstream has cleaned up."""
-        self._close()
+        self.cancel()
         while self._closing:
             await self._closing.pop().aclose()
 
-    def _close(self) -> None:
+    def cancel(self) -> None:
         if self.is_closed:
             return
         self.is_closed = True
@@ -174,7 +169,3 @@ class Coordinator(FlowSubscription, Generic[R]):
         for inner in inners:
             inner.cancel()
         self.on_stop()
-
-    def _on_decision_error(self, error: Exception) -> None:
-        """A decision raised, usually because a function of the user did: the flow fails (1.4)."""
-        self.fail(error)

@@ -17,8 +17,6 @@ from ..subscription.bulk_subscriber import BulkSubscriber
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("InnerSubscriber", "Owner", "run_now")
-
 T = TypeVar("T")
 
 

@@ -9,8 +9,6 @@ from ..queues.merge_accounting import MergeAccounting
 from .coordinator import Coordinator
 from .inner_subscriber import InnerSubscriber
 
-__all__ = ("MergingCoordinator", "combine_errors")
-
 T = TypeVar("T")
 
 

@@ -1,4 +1,4 @@
-"""SequentialCoordinator: one upstream after another; each takes over the remaining demand."""
+"""Coordinators with one upstream at a time: its signals are forwarded, or another one follows."""
 
 from abc import abstractmethod
 from typing import Any, TypeVar
@@ -7,13 +7,38 @@ from ...spec import Publisher
 from .coordinator import Coordinator
 from .inner_subscriber import InnerSubscriber
 
-__all__ = ("SequentialCoordinator",)
-
 T = TypeVar("T")
 
 
+class ForwardingCoordinator(Coordinator[T]):
+    """Stands between a flow and a publisher that exists, or is trusted, only at subscription."""
+
+    upstream: InnerSubscriber[T] | None = None
+
+    def attach(self, publisher: Publisher[T]) -> "ForwardingCoordinator[T]":
+        """Subscribe to *publisher*, and request the outstanding demand from it."""
+        self.upstream = self.subscribe_to(publisher)
+        self.on_demand()
+        return self
+
+    def on_demand(self) -> None:
+        inner = self.upstream
+        if inner is not None and (missing := self.demand.outstanding - inner.outstanding) > 0:
+            inner.request(missing)
+
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        self.emit(inner.take(self.demand.outstanding))
+        self.end_with(inner)
+
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        self.on_elements(inner)
+
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        self.on_elements(inner)
+
+
 class SequentialCoordinator(Coordinator[T]):
-    """Has one upstream at a time, and requests from it exactly what downstream still needs.
+    """Has one upstream after another, and requests from it exactly what downstream still needs.
 
     An upstream never holds more than that, so all its elements are emitted before its end is
     handled. Then `next_after` decides what follows.

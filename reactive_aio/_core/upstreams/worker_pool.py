@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...errors import Interrupted
@@ -16,21 +17,17 @@ from .merging import combine_errors
 if TYPE_CHECKING:
     from ...stage import Fluent
 
-__all__ = ("WorkerPool",)
-
 _WAIT: Final = object()  # no element for now
 _STOP: Final = object()  # no element will follow
 
 
+@dataclass(slots=True, eq=False)
 class _Worker:
     """One task of the pool, and the ticket of its current or last element."""
 
-    __slots__ = ("is_cancelled", "task", "ticket")
-
-    def __init__(self) -> None:
-        self.task: Task[Any] | None = None
-        self.ticket = -1
-        self.is_cancelled = False
+    task: Task[Any] | None = None
+    ticket: int = -1
+    is_cancelled: bool = False
 
     def cancel(self) -> None:
         self.is_cancelled = True
