@@ -5,6 +5,7 @@ publisher, an asynchronous iterable, or an iterable.
 """
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from .errors import AlreadySubscribed
@@ -87,47 +88,42 @@ def from_async_iterable(source: AsyncIterable[T], *, name: str = "from_aiter") -
 def from_factory(factory: Callable[[], Source[T]], *, name: str) -> "Flow[T]":
     """Call *factory* for each subscription, and forward the signals of its source."""
 
-    def open(downstream: Downstream[T]) -> ForwardingCoordinator[T]:
+    def publisher() -> Publisher[T]:
         made = factory()
         direct = callable(getattr(made, "subscribe", None))
-        return ForwardingCoordinator(downstream).attach(
-            cast("Publisher[T]", made) if direct else to_flow(made, name=name)
-        )
+        return cast("Publisher[T]", made) if direct else to_flow(made, name=name)
 
-    return from_push(
-        open, name=f"{name}({describe(factory)})", holds=WINDOW, checked=True, window=WINDOW
-    )
+    return _forwarded(publisher, f"{name}({describe(factory)})")
 
 
 def from_foreign(source: Publisher[T], *, name: str = "from_publisher") -> "Flow[T]":
     """Forward the signals of a foreign publisher, guarded by an `InnerSubscriber`."""
+    return _forwarded(lambda: source, f"{name}({describe(source)})")
 
+
+def _forwarded(publisher: Callable[[], Publisher[T]], name: str) -> "Flow[T]":
     def open(downstream: Downstream[T]) -> ForwardingCoordinator[T]:
-        return ForwardingCoordinator(downstream).attach(source)
+        return ForwardingCoordinator(downstream).attach(publisher())
 
-    return from_push(
-        open, name=f"{name}({describe(source)})", holds=WINDOW, checked=True, window=WINDOW
-    )
+    return from_push(open, name=name, holds=WINDOW, checked=True, window=WINDOW)
 
 
+@dataclass(slots=True, eq=False)
 class _Once:
     """Iterates an iterable for each subscription, but an iterator only once."""
 
-    __slots__ = ("_is_used", "_iterable", "_name", "_open")
-
-    def __init__(self, iterable: object, opener: Callable[[Any], Any], name: str) -> None:
-        self._iterable = iterable
-        self._open = opener
-        self._name = name
-        self._is_used = False
+    iterable: object
+    opener: Callable[[Any], Any]
+    name: str
+    is_used: bool = False
 
     def __call__(self) -> Any:
-        iterator = self._open(self._iterable)
-        if iterator is self._iterable:
-            if self._is_used:
+        iterator = self.opener(self.iterable)
+        if iterator is self.iterable:
+            if self.is_used:
                 raise AlreadySubscribed(
-                    f"rule 1.11: {self._name} was given an iterator, which serves one subscription "
+                    f"rule 1.11: {self.name} was given an iterator, which serves one subscription "
                     "and has served it; give an iterable, or use defer()"
                 )
-            self._is_used = True
+            self.is_used = True
         return iterator

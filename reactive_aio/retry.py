@@ -70,10 +70,8 @@ class RetryPolicy:
 
     def backoff(self, attempt: int, random: float) -> float:
         """The delay after *attempt* (from 1), with *random* in [0, 1)."""
-        delay, maximum = (
-            to_seconds(self.delay, "", zero=True),
-            to_seconds(self.maximum, "", zero=True),
-        )
+        delay = to_seconds(self.delay, "", zero=True)
+        maximum = to_seconds(self.maximum, "", zero=True)
         try:
             wait = min(delay * self.factor ** (attempt - 1), maximum)
         except OverflowError:

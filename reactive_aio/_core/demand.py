@@ -1,10 +1,9 @@
 """Demand: elements requested and not yet delivered, saturating at 2**63-1 (rule 3.17)."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from ..errors import IllegalDemand
-
-__all__ = ("UNBOUNDED", "Demand", "require_demand")
 
 UNBOUNDED: Final = 2**63 - 1
 """The demand that is not counted, since it never runs out."""
@@ -17,13 +16,11 @@ def require_demand(n: object) -> int:
     return int(n)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Demand:
     """A counter of outstanding demand, for coordinators and sources."""
 
-    __slots__ = ("outstanding",)
-
-    def __init__(self, outstanding: int = 0) -> None:
-        self.outstanding: int = outstanding
+    outstanding: int = 0
 
     def __bool__(self) -> bool:
         return self.outstanding > 0

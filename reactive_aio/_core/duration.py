@@ -4,8 +4,6 @@ from datetime import timedelta
 from math import isfinite
 from typing import cast
 
-__all__ = ("Duration", "to_seconds")
-
 Duration = float | timedelta
 
 

@@ -1,7 +1,5 @@
 """FlowSubscription: what a subscription of this package can do beyond `request` and `cancel`."""
 
-__all__ = ("FlowSubscription",)
-
 
 class FlowSubscription:
     """The base of every subscription that a source or an operator of this package hands out.

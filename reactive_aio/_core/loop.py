@@ -102,7 +102,7 @@ class LoopHandle:
         return self.event_loop.is_closed()
 
     def run(self, work: Callable[..., object], *args: object) -> None:
-        """Run *work* now, in the subscription's context (which cannot be is_entered twice)."""
+        """Run *work* now, in the subscription's context (which cannot be entered twice)."""
         if self.is_entered:
             work(*args)
             return

@@ -6,12 +6,11 @@ returns True takes jobs until none is left; any other caller has only added a jo
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import IntEnum
 from threading import Lock
 
 from ..errors import Overflow
-
-__all__ = ("ExecutorState", "Job", "Trampoline")
 
 Job = tuple[Callable[..., object], tuple[object, ...]]
 
@@ -24,16 +23,14 @@ class ExecutorState(IntEnum):
     CLOSED = 2
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Trampoline:
     """A first-in-first-out queue of jobs, run by at most one caller. Safe from any thread."""
 
-    __slots__ = ("_jobs", "_lock", "capacity", "state")
-
-    def __init__(self, capacity: int | None) -> None:
-        self.capacity = capacity
-        self.state = ExecutorState.IDLE
-        self._jobs: deque[Job] = deque()
-        self._lock = Lock()
+    capacity: int | None
+    state: ExecutorState = ExecutorState.IDLE
+    _jobs: deque[Job] = field(default_factory=deque)
+    _lock: Lock = field(default_factory=Lock)
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -64,10 +61,8 @@ class Trampoline:
                 self.state = ExecutorState.IDLE
             return None
 
-    def close(self) -> list[Job]:
-        """Accept no more jobs; return those that will not run."""
+    def close(self) -> None:
+        """Accept no more jobs, and drop those that wait."""
         with self._lock:
             self.state = ExecutorState.CLOSED
-            left = list(self._jobs)
             self._jobs.clear()
-            return left
