@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
-from ._core.duration import Duration, to_seconds
+from ._core.arguments import Duration, to_seconds
 
 __all__ = ("RetryPolicy",)
 

@@ -18,14 +18,16 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from ._core.arguments import (
+    Duration,
     require_callable,
     require_element,
     require_int,
     require_sync_callable,
+    to_seconds,
 )
-from ._core.compiler.chain import Chain
-from ._core.compiler.chain_sources import (
+from ._core.compiler.chain import (
     AsyncSource,
+    Chain,
     Downstream,
     PullSource,
     PushSource,
@@ -33,7 +35,6 @@ from ._core.compiler.chain_sources import (
 )
 from ._core.compiler.inline import AppliedStage, InlineStage, describe
 from ._core.demand import UNBOUNDED, Demand, require_demand
-from ._core.duration import Duration, to_seconds
 from ._core.flow_subscription import FlowSubscription
 from ._core.loop import LoopHandle, report
 from ._core.queues.batch_timer import BatchTimer, TimerAction

@@ -1,11 +1,15 @@
 """Checks of operators' arguments: a wrong one raises where the flow is assembled."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from inspect import iscoroutinefunction
+from math import isfinite
 from typing import Any, cast
 
 from ..errors import NotAnElement
 from .compiler.inline import describe
+
+Duration = float | timedelta
 
 
 def is_coroutine_function(value: object) -> bool:
@@ -50,3 +54,17 @@ def require_element(operator: str, parameter: str, value: object) -> None:
     """*value* must not be None."""
     if value is None:
         raise NotAnElement(f"{operator}: {parameter} is None, which is not an element")
+
+
+def to_seconds(duration: Duration, name: str, *, zero: bool = False) -> float:
+    """Return *duration* in seconds. *name* is its parameter; with *zero*, it may be 0."""
+    # Callers without a type checker may pass anything.
+    value = cast("object", duration)
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be seconds (a number) or a timedelta, not {value!r}")
+    if not isfinite(value) or value < 0 or (value == 0 and not zero):
+        least = "0 or more" if zero else "more than 0"
+        raise ValueError(f"{name} must be {least} seconds, not {value!r}")
+    return float(value)

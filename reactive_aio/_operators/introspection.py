@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._core.compiler.chain import Chain
-from .._core.compiler.chain_sources import AsyncSource, PullSource, PushSource
+from .._core.compiler.chain import AsyncSource, Chain, PullSource, PushSource
 
 if TYPE_CHECKING:
     from ..stage import Fluent

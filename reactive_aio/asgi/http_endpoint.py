@@ -4,8 +4,7 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from inspect import isawaitable
 from typing import Any, Generic, TypeVar, Unpack, cast
 
-from .._core.arguments import require_callable
-from .._core.duration import Duration, to_seconds
+from .._core.arguments import Duration, require_callable, to_seconds
 from .._core.loop import LoopHandle
 from ..coerce import Source, to_flow
 from .body_writer import BodyWriter

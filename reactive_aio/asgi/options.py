@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypedDict
 
-from .._core.arguments import require_int
-from .._core.duration import Duration, to_seconds
+from .._core.arguments import Duration, require_int, to_seconds
 from .problem import ErrorPolicy
 from .responses import Headers, encode_headers
 

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from .._core.compiler.chain import Chain
-from .._core.compiler.chain_sources import PushSource
+from .._core.compiler.chain import Chain, PushSource
 from .._core.queues.bounded_queue import DISCARDED, Emission
 from .._core.queues.hot_emitter import HotEmitter
 from ..errors import NotAnElement

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
 
 from anyio import move_on_after
 
-from .._core.duration import Duration, to_seconds
+from .._core.arguments import Duration, to_seconds
 from ..retry import RetryPolicy
 from .driver import Driver
 from .payloads import BYTES, Codec

@@ -7,7 +7,7 @@ The publisher thus decides when a lease is granted, and none is granted ahead.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .._core.duration import Duration, to_seconds
+from .._core.arguments import Duration, to_seconds
 
 if TYPE_CHECKING:
     from .._core.loop import TimerHandle

@@ -14,7 +14,7 @@ from typing import (
     overload,
 )
 
-from .._core.duration import Duration, to_seconds
+from .._core.arguments import Duration, to_seconds
 from ..coerce import Source, to_flow
 from ..errors import TimedOut
 from ..stage import Downstream, from_push

@@ -5,7 +5,7 @@ from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypedDict
 
-from .._core.duration import Duration, to_seconds
+from .._core.arguments import Duration, to_seconds
 from .auth import Authenticate, AuthHooks, Authorize, connecting_client
 from .driver import Driver
 from .leases import Lease, LeaseGranter

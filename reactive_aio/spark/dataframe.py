@@ -8,8 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, overload
 
 from .._core.arguments import require_int
-from .._core.compiler.chain import Chain
-from .._core.compiler.chain_sources import PushSource
+from .._core.compiler.chain import Chain, PushSource
 from .._core.compiler.inline import describe
 from .._operators.select import TAKE
 from ..flow import Flow

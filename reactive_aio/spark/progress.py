@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from weakref import finalize
 
 from .._core.arguments import require_sync_callable
-from .._core.compiler.chain_sources import PushSource
+from .._core.compiler.chain import PushSource
 from .._core.compiler.inline import describe
 from .._core.demand import Demand
 from .._core.flow_subscription import FlowSubscription

@@ -6,8 +6,7 @@ from functools import cached_property, partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from .._core.arguments import require_int
-from .._core.duration import Duration, to_seconds
+from .._core.arguments import Duration, require_int, to_seconds
 from ..errors import TooManyElements
 from ._internals import table_of_rows
 from .errors import explained, require_option, require_pyspark

@@ -19,7 +19,7 @@ PURE = [
     "subscription.input_queue",
     "time_slice",
     "compiler.inline",
-    "compiler.chain_sources",
+    "compiler.chain",
 ]
 
 

@@ -1,6 +1,6 @@
 """Compiling: a chain of stages becomes one generated loop.
 
-`inline` is the text that one operator contributes, `chain` the description of an island, and
-`chain_sources` what feeds it. `loop_compiler` writes the text of all stages into one of the loops
-of `loop_templates`; `end_hooks` are the callbacks of stages that observe how the flow ends.
+`inline` is the text that one operator contributes; `chain` describes an island: what feeds it, and
+its stages. `loop_compiler` writes the text of all stages into one of the loops of `loop_templates`;
+`end_hooks` are the callbacks of stages that observe how the flow ends.
 """

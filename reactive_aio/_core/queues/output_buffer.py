@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from ...errors import Overflow
-from ..compiler.chain_sources import Downstream
+from ..compiler.chain import Downstream
 from ..demand import Demand
 from ..flow_subscription import FlowSubscription
 from .bounded_queue import BoundedQueue, Decision, Emission
@@ -59,12 +59,9 @@ class OutputBuffer(FlowSubscription, Generic[T]):
             return _ENDED
         decision = self.queue.offer(element)
         if decision.outcome is Emission.OVERFLOWED:
-            self._overflow()
+            self.end(Overflow(self.name, self.queue.capacity))
+            self.on_cancel(self)
         return decision
-
-    def _overflow(self) -> None:
-        self.end(Overflow(self.name, self.queue.capacity))
-        self.on_cancel(self)
 
     def end(self, error: BaseException | None = None) -> None:
         """Accept no more elements; complete or fail after those held."""

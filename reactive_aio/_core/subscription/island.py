@@ -16,8 +16,7 @@ from typing import Any, Final, cast
 
 from ...errors import Interrupted
 from ...spec import Subscriber
-from ..compiler.chain import Chain
-from ..compiler.chain_sources import AsyncSource, PullSource, PushSource, is_spent
+from ..compiler.chain import AsyncSource, Chain, PullSource, PushSource, is_spent
 from ..compiler.end_hooks import EndHooks
 from ..compiler.inline import describe
 from ..compiler.loop_compiler import (
@@ -187,12 +186,9 @@ class Island(TimeSlice, FlowSubscription):
         """Make the running loop return soon; each kind of island does so in its own way."""
         raise NotImplementedError
 
-    # -- the beginning ----------------------------------------------------------------------------
+    # -- the beginning: in the subscriber's context -----------------------------------------------
     def begin(self) -> None:
         """Send on_subscribe (1.9), and open the source once it has returned (1.3)."""
-        self.loop_handle.run(self._begin)
-
-    def _begin(self) -> None:
         subscriber = cast("Subscriber[Any]", self.subscriber)
         try:
             signalled = subscriber.on_subscribe(self)
@@ -214,7 +210,9 @@ class Island(TimeSlice, FlowSubscription):
             self.error = self._opening_error(error)
             self._enter(Input.FINISHED)
         else:
-            self._enter(Input.FINISHED if self.is_empty() else Input.PAUSED)
+            # It may be known, before the loop has run, that no element will follow.
+            is_empty = not self.compiled_loop.emits_unprompted and self.is_source_spent()
+            self._enter(Input.FINISHED if is_empty else Input.PAUSED)
 
     def _open(self) -> None:
         source = self.chain.source
@@ -238,10 +236,6 @@ class Island(TimeSlice, FlowSubscription):
     def is_source_spent(self) -> bool:
         """Whether the source is known to be exhausted."""
         return is_spent(self.source)
-
-    def is_empty(self) -> bool:
-        """Whether, before the loop has run, it is known that no element will follow."""
-        return not self.compiled_loop.emits_unprompted and self.is_source_spent()
 
     # -- the end ----------------------------------------------------------------------------------
     def _subscriber_raised(self, signal: str, error: BaseException) -> None:
@@ -474,8 +468,12 @@ class TaskIsland(Island):
 
     async def _drain(self) -> None:
         self.start_slice()
-        source = self.chain.source
-        src = self._open_async(source) if isinstance(source, AsyncSource) else self.source
+        source, src = self.chain.source, self.source
+        if isinstance(source, AsyncSource):
+            try:
+                src = source.open()
+            except Exception as error:
+                raise self._opening_error(error)  # noqa: B904 - usually it is the same error
         subscriber = cast("Any", self.subscriber)
         on_next = subscriber.append if self.flush_batch is not None else subscriber.on_next
         try:
@@ -483,12 +481,6 @@ class TaskIsland(Island):
         finally:
             if isinstance(source, AsyncSource) and hasattr(src, "aclose"):
                 await cast("AsyncGenerator[Any]", src).aclose()
-
-    def _open_async(self, source: AsyncSource) -> Any:
-        try:
-            return source.open()
-        except Exception as error:
-            raise self._opening_error(error)  # noqa: B904 - usually it is the same error
 
     # -- called by the compiled loop --------------------------------------------------------------
     async def wait_for_demand(self, emitted: int, within: bool = False) -> None:

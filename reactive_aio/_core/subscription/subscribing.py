@@ -31,7 +31,7 @@ def subscribe(chain: Chain, subscriber: Any) -> None:
     else:
         island = _SyncIslandWithHooks if chain.request_hooks else SyncIsland
     delivery = "await" if is_async else _delivery(chain, subscriber)
-    island(chain, subscriber, delivery, loop_handle).begin()
+    loop_handle.run(island(chain, subscriber, delivery, loop_handle).begin)
 
 
 def _delivery(chain: Chain, subscriber: object) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from ...spec import Publisher
-from ..compiler.chain_sources import Downstream
+from ..compiler.chain import Downstream
 from ..demand import Demand
 from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
@@ -126,13 +126,17 @@ class Coordinator(FlowSubscription, Generic[R]):
             self.cancel()
             self.downstream.fail(error)
 
+    def end(self, error: BaseException | None) -> None:
+        """End downstream: complete, or fail with *error*."""
+        if error is None:
+            self.complete()
+        else:
+            self.fail(error)
+
     def end_with(self, inner: InnerSubscriber[Any]) -> None:
         """End as *inner* did, once it is done and holds no elements."""
         if inner.is_done and not inner.elements and not self.is_closed:
-            if inner.error is None:
-                self.complete()
-            else:
-                self.fail(inner.error)
+            self.end(inner.error)
 
     # -- the subscription that the island holds ---------------------------------------------------
     def request(self, n: int, /) -> None:

@@ -4,8 +4,9 @@ The publisher may be foreign, and is not trusted: a broken rule cancels the publ
 upstream with an error that names the rule.
 """
 
+from collections.abc import Callable
 from inspect import iscoroutine
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from ...errors import NotAnElement, ReactiveError, RuleViolation
 from ...spec import Publisher, Subscription
@@ -14,9 +15,6 @@ from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
 from ..subscription.bulk_subscriber import BulkSubscriber
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 T = TypeVar("T")
 
 
@@ -24,7 +22,7 @@ class Owner(Protocol):
     """What owns inner subscribers, and is notified by them."""
 
     loop_handle: LoopHandle
-    submit: "Callable[..., object]"
+    submit: Callable[..., object]
     """Runs one of the methods below with its arguments, at once or after those that run now."""
 
     def on_arrival(self, inner: "InnerSubscriber[Any]") -> None:
@@ -40,7 +38,7 @@ class Owner(Protocol):
         ...
 
 
-def run_now(decision: "Callable[..., object]", *args: object) -> None:
+def run_now(decision: Callable[..., object], *args: object) -> None:
     """A `submit` for an owner whose decisions change all state before they call anything."""
     decision(*args)
 

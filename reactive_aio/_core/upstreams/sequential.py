@@ -60,13 +60,6 @@ class SequentialCoordinator(Coordinator[T]):
             self.release(self.active)
         self.active = self.subscribe_to(publisher, request=self.demand.outstanding)
 
-    def end(self, error: BaseException | None) -> None:
-        """End downstream: complete, or fail with *error*."""
-        if error is None:
-            self.complete()
-        else:
-            self.fail(error)
-
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:
         self.begin()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...errors import Interrupted
-from ..compiler.chain_sources import Downstream
+from ..compiler.chain import Downstream
 from ..compiler.loop_compiler import no_element
 from ..loop import CancelledError, Future, Task, report, wait_settled
 from ..queues.reorder_buffer import ReorderBuffer
@@ -176,10 +176,8 @@ class WorkerPool(Coordinator[Any]):
             return
         if self._errors:
             self.fail(combine_errors([self._errors[ticket] for ticket in sorted(self._errors)]))
-        elif self._source_error is not None:
-            self.fail(self._source_error)
         else:
-            self.complete()
+            self.end(self._source_error)
 
     # -- a worker ---------------------------------------------------------------------------------
     async def _work(self, worker: _Worker) -> None:
