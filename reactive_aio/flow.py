@@ -124,7 +124,6 @@ class Flow(Fluent[T_co], is_vocabulary=True):
     for_each: Final = _terminal.for_each
     run: Final = _terminal.run
 
-    def __aiter__(
-        self,
-    ) -> AsyncIterator[T_co]:  # defined here, as type checkers require of an AsyncIterable
+    # Defined here, as type checkers require of an AsyncIterable.
+    def __aiter__(self) -> AsyncIterator[T_co]:
         return _async_iteration.iterate(self)

@@ -16,7 +16,7 @@ def require_demand(n: object) -> int:
     return int(n)
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@dataclass(slots=True, eq=False)
 class Demand:
     """A counter of outstanding demand, for coordinators and sources."""
 
@@ -24,9 +24,6 @@ class Demand:
 
     def __bool__(self) -> bool:
         return self.outstanding > 0
-
-    def __repr__(self) -> str:
-        return f"<Demand {'unbounded' if self.unbounded else self.outstanding}>"
 
     @property
     def unbounded(self) -> bool:

@@ -184,7 +184,7 @@ GUARDS: Final = (
         "not within and self.is_source_spent()",
         "self.is_source_spent()",
     ),
-    Guard("1.4 None is not an element", COMPILER, "if self.shape.checked:", "if True:"),
+    Guard("1.4 None is not an element", COMPILER, "[] if self.shape.checked", "[] if True"),
     # -- cancellation
     Guard(
         "1.8 the flag after each delivery",

@@ -40,7 +40,7 @@ def test_any_sequence_keeps_the_limit_and_the_order(
         done.add(ticket)
     taken += buffer.take(10**6)
     assert sorted(taken) == sorted(t for t in done if t % 3)
-    assert buffer.is_empty
+    assert (buffer.running, len(buffer._early), len(buffer.ready)) == (0, 0, 0)
 
 
 def test_results_that_are_not_taken_leave_no_room() -> None:
@@ -63,4 +63,4 @@ def test_no_result_is_ready_after_an_abandoned_ticket() -> None:
     buffer.finish(tickets[1], "b")
     buffer.finish(tickets[0], "a")
     assert buffer.take(9) == ["a", "b"]
-    assert buffer.is_empty
+    assert (buffer.running, len(buffer._early), len(buffer.ready)) == (0, 0, 0)

@@ -15,7 +15,7 @@ Without an ``emit`` line, the stage delivers ``x``. In ``before`` (ahead of the 
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from reprlib import repr as short_repr
 from textwrap import dedent
@@ -57,16 +57,13 @@ class InlineStage:
     def __post_init__(self) -> None:
         for part in _TEXTS:
             object.__setattr__(self, part, dedent(getattr(self, part)).strip("\n"))
-        words = {match["word"] for match in self._directives(self.each)}
+        found = map(DIRECTIVES.match, self.each.splitlines())
+        words = {directive["word"] for directive in found if directive is not None}
         object.__setattr__(self, "emits_many", "emit" in words or "emit each" in words)
         object.__setattr__(self, "drops", "drop" in words)
         object.__setattr__(self, "stops", "last" in words or "done" in words)
         text = "\n".join((self.before, self.each, self.after))
         object.__setattr__(self, "awaits", bool(re.search(r"\bawait\b", text)))
-
-    @staticmethod
-    def _directives(text: str) -> Iterator[re.Match[str]]:
-        return (found for line in text.splitlines() if (found := DIRECTIVES.match(line)))
 
     def lines(self, part: str, index: int) -> list[str]:
         """The lines of *part*, with the stage's position appended to every ``$name``."""

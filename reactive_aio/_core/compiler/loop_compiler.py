@@ -123,12 +123,8 @@ def compile_loop(shape: LoopShape) -> CompiledLoop:
         "no_element": no_element,
         "END": object(),
         "STAGE_OF_LINE": [0, *positions],
-        "NO_DEMAND": NO_DEMAND,
-        "NO_ELEMENTS": NO_ELEMENTS,
-        "SLICE_OVER": SLICE_OVER,
-        "AWAIT_SIGNAL": AWAIT_SIGNAL,
-        "MID_ELEMENT": MID_ELEMENT,
     }
+    space |= {pause.name: pause for pause in Pause}
     space |= {each.__name__: each for stage in shape.stages for each in stage.uses}
     exec(compile(source, name, "exec"), space)
     linecache.cache[name] = (len(source), None, lines, name)
@@ -152,10 +148,12 @@ class _Writer:
         self.stops = any(stage.stops for stage in self.stages)
         self.hooked = any(stage.on_end for stage in self.stages)
         self.mode_lines = MODE_LINES[shape.mode]
+        self.delivery = "append" if shape.delivery == "inspect" else shape.delivery
         self.iterated = shape.mode in ("async_generator", "fair_generator", "generator")
 
     def text(self) -> str:
         args = ", ".join(self._all("arguments"))
+        expands = any("emit each" in s.before + s.each + s.after for s in self.stages)
         head = ["S", "src", "report" if self.iterated else "on_next", *([args] if args else [])]
         keyword = "async def" if self.shape.mode in ("task", "async_generator") else "def"
         return "\n".join(
@@ -163,10 +161,10 @@ class _Writer:
                 *(self._hooks(args) if self.hooked else []),
                 f"{keyword} loop({', '.join(head)}):",
                 *_indent(1, self.mode_lines["prologue"]),
-                *_indent(1, self.mode_lines.get(f"prologue {self.shape.delivery}", [])),
+                *_indent(1, self.mode_lines.get(f"prologue {self.delivery}", [])),
                 *_indent(1, self._all("lines", "setup")),
                 *_indent(1, ["stop = 0"] if self.stops or self.ends or self.hooked else []),
-                *_indent(1, ["spent = 0"] if self._expands() else []),
+                *_indent(1, ["spent = 0"] if expands else []),
                 *_indent(1, self._guarded(args) if self.hooked else self._run()),
                 "",
             ]
@@ -222,38 +220,31 @@ class _Writer:
         return [line if _POSITION.search(line) else f"{line}  # {number}" for line in lines]
 
     # -- one element ------------------------------------------------------------------------------
-    def _expand(self, raw: str) -> Iterable[str]:
+    def _expand(self, raw: str) -> list[str]:
+        """The lines for one line of a template."""
         pad, word = raw[: len(raw) - len(raw.lstrip())], raw.strip()
-        return [pad + line for line in self._word(word)]
-
-    def _word(self, word: str) -> list[str]:
         if word in ("DELIVER_BULK", "DELIVER_COUNTED", "DELIVER_CHECKED"):
             counted, check = word != "DELIVER_BULK", word == "DELIVER_CHECKED"
-            return self._head() + self._stage(0, 0, counted=counted, check=check)
-        if word in self.mode_lines:
-            return [line for each in self.mode_lines[word] for line in self._need_or(each)]
-        return [word]
+            guard = ["if x is None:", "    raise no_element('the source')"]
+            lines = [] if self.shape.checked else guard
+            lines += self._stage(0, 0, counted=counted, check=check)
+        elif word == "REQUEST_NEEDED":
+            lines = self._request_needed()
+        elif word in self.mode_lines:
+            lines = [line for each in self.mode_lines[word] for line in self._expand(each)]
+        else:
+            lines = [word]
+        return [pad + line for line in lines]
 
-    def _need_or(self, line: str) -> list[str]:
-        if line != "REQUEST_NEEDED":
-            return [line]
-        out = ["S.requested_limit = limit = S.limit"]
-        translations = [
-            self.stages[i - 1].lines("demand", i) for i in range(len(self.stages), 0, -1)
-        ]
-        if not any(translations):
-            return [*out, "S.needed = limit - emitted"]
-        out += ["need = limit - emitted", "if need > 0:"]
-        return [
-            *out,
-            *_indent(1, [line for translation in translations for line in translation]),
-            "S.needed = need",
-        ]
-
-    def _head(self) -> list[str]:
-        if self.shape.checked:
-            return []
-        return ["if x is None:", "    raise no_element('the source')"]
+    def _request_needed(self) -> list[str]:
+        numbered = reversed([*enumerate(self.stages, 1)])
+        demand = [line for i, stage in numbered for line in stage.lines("demand", i)]
+        if demand:
+            translated = ["need = limit - emitted", "if need > 0:", *_indent(1, demand)]
+            needed = [*translated, "S.needed = need"]
+        else:
+            needed = ["S.needed = limit - emitted"]
+        return ["S.requested_limit = limit = S.limit", *needed]
 
     def _stage(self, index: int, within: int, *, counted: bool, check: bool) -> list[str]:
         """The lines for an element that has reached stage *index* (0-based)."""
@@ -297,9 +288,6 @@ class _Writer:
             return []
         return [f"if stop > {within}: raise Done" if within else "if stop: raise Done"]
 
-    def _expands(self) -> bool:
-        return any("emit each" in s.before + s.each + s.after for s in self.stages)
-
     def _yield_mid_element(self) -> list[str]:
         if not self.mode_lines["END_BATCH"]:
             return []
@@ -311,13 +299,13 @@ class _Writer:
         ]
 
     def _deliver(self, within: int, *, counted: bool, check: bool) -> list[str]:
-        out = (
-            list(self.mode_lines["CHECK_DEMAND_MID_ELEMENT"]) if check and not self.iterated else []
-        )
-        out += self.mode_lines[f"deliver {self.shape.delivery}"]
-        if counted and not self.iterated:
+        deliver = self.mode_lines[f"deliver {self.delivery}"]
+        if self.iterated:
+            return deliver + self._stopped(within, len(self.stages))
+        out = [*self.mode_lines["CHECK_DEMAND_MID_ELEMENT"], *deliver] if check else [*deliver]
+        if counted:
             out.append("emitted += 1")
-        if not self.iterated and self.shape.delivery != "append":
+        if self.shape.delivery != "append":
             out.append("if S.is_stopped: return")
         return out + self._stopped(within, len(self.stages))
 

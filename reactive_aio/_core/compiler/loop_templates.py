@@ -214,7 +214,6 @@ _MODES: Final[dict[str, dict[str, str]]] = {
         "YIELD_IF_SLICE_OVER": _YIELD,
         "deliver call": f"{_CALL}if r is not None and S.must_await(r): yield AWAIT_SIGNAL",
         "deliver append": "on_next(x)",
-        "deliver inspect": "on_next(x)",
         "prologue extend": "kept = S.subscriber.container",
     },
     "task": {
@@ -230,9 +229,7 @@ _MODES: Final[dict[str, dict[str, str]]] = {
         "YIELD_IF_SLICE_OVER": _AWAIT_TURN,
         "deliver call": f"{_ALIVE}{_CALL}if r is not None: await S.await_signal(r)",
         "deliver append": _APPEND,
-        "deliver inspect": _APPEND,
         "prologue append": "B = S.subscriber",
-        "prologue inspect": "B = S.subscriber",
         "deliver await": _AWAIT,
     },
     "async_generator": {

@@ -52,24 +52,15 @@ class BatchTimer:
         """A batch of *count* elements was emitted."""
         self.held -= count
         self._is_due = False
-        if self._is_running:
-            # The elements left are younger than those emitted, so their time starts now.
-            self._is_running = False
-            return TimerAction.STOP if not self._needs_timer() else self._start()
-        return self._adjust()
-
-    def _needs_timer(self) -> bool:
-        return self.held > 0 and not (self._is_due or self._is_ended or self.held >= self.size)
-
-    def _start(self) -> TimerAction:
-        self._is_running = True
-        return TimerAction.START
+        # The elements left are younger than those emitted, so their time starts now.
+        was_running, self._is_running = self._is_running, False
+        action = self._adjust()
+        return TimerAction.STOP if was_running and action is TimerAction.KEEP else action
 
     def _adjust(self) -> TimerAction:
-        needs_timer = self._needs_timer()
-        if needs_timer and not self._is_running:
-            return self._start()
-        if self._is_running and not needs_timer:
-            self._is_running = False
-            return TimerAction.STOP
-        return TimerAction.KEEP
+        is_emitted_now = self._is_due or self._is_ended or self.held >= self.size
+        needs_timer = self.held > 0 and not is_emitted_now
+        if needs_timer == self._is_running:
+            return TimerAction.KEEP
+        self._is_running = needs_timer
+        return TimerAction.START if needs_timer else TimerAction.STOP

@@ -8,7 +8,7 @@ from collections import Counter, deque
 from dataclasses import dataclass
 from enum import Enum
 from threading import Lock
-from typing import Any, Final, Generic, Literal, TypeVar, get_args
+from typing import Any, Final, Generic, Literal, TypeVar, cast, get_args
 
 T = TypeVar("T")
 
@@ -201,10 +201,9 @@ class ThreadMailbox(Generic[T]):
 
 def require_policy(value: object, where: str) -> OverflowPolicy:
     """Return *value* if it names a policy."""
-    known: tuple[OverflowPolicy, ...] = get_args(OverflowPolicy)
-    for each in known:
-        if value == each:
-            return each
+    known = get_args(OverflowPolicy)
+    if value in known:
+        return cast("OverflowPolicy", value)
     raise ValueError(f"{where}: overflow must be one of {', '.join(known)}, not {value!r}")
 
 

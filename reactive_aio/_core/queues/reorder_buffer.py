@@ -36,11 +36,6 @@ class ReorderBuffer(Generic[R]):
         excess = len(self.ready) - self.open_demand
         return self.limit - self.running - len(self._early) - (excess if excess > 0 else 0)
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no work is in progress and no result is left."""
-        return not (self.running or self._early or self.ready)
-
     def start(self) -> int:
         """Start one piece of work; return its ticket."""
         self.running += 1
@@ -61,8 +56,12 @@ class ReorderBuffer(Generic[R]):
             self._next = ticket + 1
             if result is not None:
                 ready.append(result)
-            if self._early:
-                self._advance()
+            early = self._early
+            while early and self._next in early:
+                following = early.pop(self._next)
+                self._next += 1
+                if following is not None:
+                    ready.append(following)
         excess = len(ready) - self.open_demand
         return self.limit - self.running - len(self._early) > (excess if excess > 0 else 0)
 
@@ -72,14 +71,6 @@ class ReorderBuffer(Generic[R]):
         if self.is_ordered:
             for later in [each for each in self._early if each > ticket]:
                 del self._early[later]
-
-    def _advance(self) -> None:
-        early = self._early
-        while self._next in early:
-            result = early.pop(self._next)
-            self._next += 1
-            if result is not None:
-                self.ready.append(result)
 
     def take(self, at_most: int) -> list[R]:
         """Take up to *at_most* results."""
