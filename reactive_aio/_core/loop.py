@@ -93,7 +93,6 @@ class LoopHandle:
     # -- scheduling -----------------------------------------------------------------------------
     @property
     def is_current_thread(self) -> bool:
-        """Whether the caller is on the loop's thread."""
         return get_ident() == self.thread
 
     @property
@@ -125,7 +124,6 @@ class LoopHandle:
             _nesting.deferred.append((self, work, args))
 
     def time(self) -> float:
-        """The loop's clock, in seconds."""
         return self.event_loop.time()
 
     def call_soon(self, callback: Callable[..., object], *args: object) -> Handle:
@@ -158,7 +156,6 @@ class LoopHandle:
         return task
 
     def is_current_task(self, task: Task[Any] | None) -> bool:
-        """Whether the caller runs in *task*."""
         return task is not None and asyncio.current_task(self.event_loop) is task
 
     # -- sockets --------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ the signal: a completion and an error travel downstream, a cancellation travels 
 """
 
 from collections.abc import Callable, Iterable
+from math import inf
 from typing import Any, Literal
 
 Outcome = Literal["completed", "failed", "cancelled"]
@@ -33,9 +34,16 @@ class EndHooks:
         if hook is not None:
             hook("completed", None)
 
-    def stop_at(self, position: int) -> None:
+    def stop_at(self, position: float) -> None:
         """The stage at *position* takes no more elements: the stages before it are cancelled."""
-        self._cancel([each for each in self._waiting if each < position])
+        for each in reversed([each for each in self._waiting if each < position]):
+            hook = self._waiting.pop(each, None)
+            if hook is None:
+                continue
+            try:
+                hook("cancelled", None)
+            except Exception as error:  # no subscriber is left to receive it
+                self._report("a callback raised when its flow was cancelled", error)
 
     def fail_at(self, position: int, error: Exception) -> Exception:
         """*error* was raised at *position*; return the error that the subscriber receives.
@@ -64,15 +72,4 @@ class EndHooks:
 
     def cancel_rest(self) -> None:
         """Every hook that has not run yet was cancelled."""
-        if self._waiting:
-            self._cancel(list(self._waiting))
-
-    def _cancel(self, positions: list[int]) -> None:
-        for position in reversed(positions):
-            hook = self._waiting.pop(position, None)
-            if hook is None:
-                continue
-            try:
-                hook("cancelled", None)
-            except Exception as error:  # no subscriber is left to receive it
-                self._report("a callback raised when its flow was cancelled", error)
+        self.stop_at(inf)

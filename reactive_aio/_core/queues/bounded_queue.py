@@ -5,7 +5,7 @@ any moment. A refused element does not count as offered: its producer still has 
 """
 
 from collections import Counter, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from threading import Lock
 from typing import Any, Final, Generic, Literal, TypeVar, cast, get_args
@@ -152,16 +152,14 @@ class BoundedQueue(Generic[T]):
             self._held.clear()
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class ThreadMailbox(Generic[T]):
     """Threads `put`; the loop reads and removes. If it was empty, `put` wakes the loop."""
 
-    __slots__ = ("_closed", "_held", "_lock", "capacity")
-
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self._held: deque[T] = deque()
-        self._lock = Lock()
-        self._closed = False
+    capacity: int
+    _held: deque[T] = field(default_factory=deque)
+    _lock: Lock = field(default_factory=Lock)
+    _closed: bool = False
 
     def __len__(self) -> int:
         return len(self._held)
@@ -177,11 +175,9 @@ class ThreadMailbox(Generic[T]):
             return Emission.ACCEPTED, len(self._held) == 1
 
     def first(self) -> T:
-        """The oldest element."""
         return self._held[0]
 
     def remove_first(self) -> None:
-        """Remove the oldest element."""
         with self._lock:
             self._held.popleft()
 

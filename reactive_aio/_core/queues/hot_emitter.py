@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import InitVar, dataclass, field
 from typing import Final, Generic, TypeVar
 
 from ...errors import NotAnElement
@@ -14,6 +15,7 @@ T = TypeVar("T")
 _EMISSIONS_PER_CLOCK_READ: Final = 64
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class HotEmitter(Generic[T]):
     """The producers' side of a hot source.
 
@@ -23,34 +25,25 @@ class HotEmitter(Generic[T]):
     `on_room`.
     """
 
-    __slots__ = ("_deliver", "_emission_count", "_error", "_finish", "_is_collecting",
-                 "_is_finished", "_is_full", "_loop_handle", "_mailbox", "_name", "_time_slice",
-                 "_waiters", "is_ended", "lost_count")  # fmt: skip
+    _name: str
+    capacity: InitVar[int]
+    _deliver: Callable[[T], Emission]
+    _is_full: Callable[[], bool]
+    _finish: Callable[[BaseException | None], object]
+    _loop_handle: LoopHandle | None = None
+    _mailbox: ThreadMailbox[T] = field(init=False)
+    _waiters: deque[Future[None]] = field(default_factory=deque)
+    _error: BaseException | None = None
+    _is_collecting: bool = False
+    _is_finished: bool = False
+    _emission_count: int = 0
+    _time_slice: TimeSlice = field(default_factory=TimeSlice)
+    is_ended: bool = False
+    lost_count: int = 0
+    """Elements accepted from other threads that were still waiting at `shut_down`."""
 
-    def __init__(
-        self,
-        name: str,
-        capacity: int,
-        deliver: Callable[[T], Emission],
-        is_full: Callable[[], bool],
-        finish: Callable[[BaseException | None], object],
-        loop_handle: LoopHandle | None = None,
-    ) -> None:
-        self._name = name
-        self._deliver = deliver
-        self._is_full = is_full
-        self._finish = finish
-        self._loop_handle = loop_handle
-        self._mailbox: ThreadMailbox[T] = ThreadMailbox(capacity)
-        self._waiters: deque[Future[None]] = deque()
-        self._error: BaseException | None = None
-        self._is_collecting = False
-        self._is_finished = False
-        self._emission_count = 0
-        self._time_slice = TimeSlice()
-        self.is_ended: bool = False
-        self.lost_count: int = 0
-        """Elements accepted from other threads that were still waiting at `shut_down`."""
+    def __post_init__(self, capacity: int) -> None:
+        self._mailbox = ThreadMailbox(capacity)
 
     @property
     def loop_handle(self) -> LoopHandle:

@@ -91,13 +91,11 @@ class InputQueue(Generic[T]):
         return True
 
     def complete(self) -> None:
-        """Complete the flow after the elements held here."""
         if not self.is_ended:
             self.is_ended = True
             self._wake()
 
     def fail(self, error: BaseException, /) -> None:
-        """Fail the flow after the elements held here."""
         if not self.is_ended:
             self.is_ended = True
             self._error = error

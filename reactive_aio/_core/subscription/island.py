@@ -112,7 +112,6 @@ class Island(TimeSlice, FlowSubscription):
         return (self.task is None or self.task.done()) and (upstream is None or upstream.is_clean)
 
     async def aclose(self) -> None:
-        """Cancel, and wait until the source has cleaned up."""
         self.cancel()
         if self.task is not None and not self.loop_handle.is_current_task(self.task):
             await wait_settled(self.task)

@@ -1,14 +1,14 @@
-"""The base of the processors: the producers' side, the publisher upstream, and statistics."""
+"""Hot processors: the base with the producers' side, and the two that differ in subscribers."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from .._core.compiler.chain import Chain, PushSource
 from .._core.queues.bounded_queue import DISCARDED, Emission
 from .._core.queues.hot_emitter import HotEmitter
-from ..errors import NotAnElement
+from ..errors import AlreadySubscribed, NotAnElement, Overflow
 from ..flow import Flow
 from ..spec import Subscription
 from ..stage import (
@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     from .._core.loop import Future
     from ..stage import LoopHandle
 
-__all__ = ("HotProcessor", "ProcessorStats")
+__all__ = ("NO_SUBSCRIBER", "MulticastProcessor", "ProcessorStats", "UnicastProcessor")
 
 T = TypeVar("T")
+
+NO_SUBSCRIBER: Final = "no_subscriber"
+"""The reason counted for elements that were emitted without a subscriber."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class HotProcessor(Flow[T]):
     """A hot flow that producers or a publisher emit into; the base of all processors."""
 
     __slots__ = ("_accepted", "_capacity", "_dropped", "_emitter", "_error", "_feed", "_highest",
-                 "_is_done", "_name", "_outputs", "_overflow", "_refused",
+                 "_is_done", "_is_emitting", "_name", "_outputs", "_overflow", "_refused",
                  "_subscriber_waiters")  # fmt: skip
 
     def __init__(
@@ -82,6 +85,7 @@ class HotProcessor(Flow[T]):
         self._feed: _UpstreamFeed[T] | None = None
         self._outputs: tuple[OutputBuffer[T], ...] = ()
         """The output buffers of the current subscribers."""
+        self._is_emitting = False  # an element is being delivered to several subscribers
         self._is_done = False
         self._error: BaseException | None = None
         self._accepted = self._refused = self._highest = 0
@@ -166,7 +170,7 @@ class HotProcessor(Flow[T]):
     def _upstream_feed(self) -> "_UpstreamFeed[T]":
         feed = self._feed
         if feed is None:
-            feed = self._feed = _UpstreamFeed(self._emitter, self._refill)
+            feed = self._feed = _UpstreamFeed(self)
             if self._emitter.is_ended:
                 feed.inner.cancel()
             if any(output.demand for output in self._outputs):
@@ -241,15 +245,13 @@ class HotProcessor(Flow[T]):
 class _UpstreamFeed(Generic[T]):
     """Emits a publisher's elements into a processor; refused elements wait in `inner`."""
 
-    __slots__ = ("_emitter", "_is_passing_on", "_refill", "inner", "loop_handle", "submit")
+    __slots__ = ("_emitter", "_is_passing_on", "_processor", "inner", "loop_handle", "submit")
 
-    def __init__(
-        self, emitter: HotEmitter[T], refill: "Callable[[_UpstreamFeed[T]], object]"
-    ) -> None:
-        self._emitter = emitter
-        self._refill = refill
+    def __init__(self, processor: HotProcessor[T]) -> None:
+        self._processor = processor
+        self._emitter = processor._emitter
         self._is_passing_on = False
-        self.loop_handle: LoopHandle = emitter.loop_handle
+        self.loop_handle: LoopHandle = self._emitter.loop_handle
         self.submit: Callable[..., object] = run_now
         self.inner: InnerSubscriber[T] = InnerSubscriber(self)
 
@@ -269,6 +271,150 @@ class _UpstreamFeed(Generic[T]):
         if inner.is_done:
             self._emitter.end(inner.error)
         else:
-            self._refill(self)
+            self._processor._refill(self)
 
     on_arrival = on_inner_complete = on_inner_error = pass_on
+
+
+class UnicastProcessor(HotProcessor[T]):
+    """A hot flow for one subscriber; elements emitted before it subscribes wait for it.
+
+    ::
+
+        queue = UnicastProcessor[str](capacity=100)
+        queue.try_emit("a")
+        queue.complete()
+        [x async for x in queue]  # ["a"]
+
+    Up to *capacity* elements wait. When the queue is full, *overflow* decides what happens to an
+    element of a producer that cannot wait: ``"wait"`` (the element is refused), ``"drop_newest"``,
+    ``"drop_oldest"``, ``"latest"`` (only the latest is held) or ``"fail"`` (the flow fails with
+    `Overflow`, after the elements held).
+
+    A second subscriber fails with `AlreadySubscribed`. When the subscriber cancels, the processor
+    ends: waiting elements are discarded, emissions return ``ENDED``, and a publisher upstream is
+    cancelled.
+
+    Demand: an element for which there is demand is delivered in the producer's call. Of a publisher
+        upstream, as many elements are requested as there is room for, from the first request on.
+    Completes: by ``complete()`` or with the publisher, after the elements accepted.
+    Fails: by ``fail(error)`` or with the publisher, after the elements accepted.
+    Cancels: ends the processor.
+    Holds: *capacity* elements, as many again of other threads, and as many of the publisher.
+    Rules: 1.1, 1.11, 2.5, 4.1, 4.2
+    """
+
+    __slots__ = ("_has_served", "_queue")
+
+    def __init__(
+        self, capacity: int = 256, *, overflow: OverflowPolicy = "wait", name: str = ""
+    ) -> None:
+        super().__init__(capacity, overflow=overflow, name=name)
+        self._queue: BoundedQueue[T] = BoundedQueue(capacity, overflow)
+        self._has_served = False
+
+    def _queues(self) -> list[BoundedQueue[T]]:
+        return [self._queue]
+
+    def _attach(self, downstream: Downstream[T]) -> FlowSubscription:
+        if self._has_served:
+            raise AlreadySubscribed(
+                f"rule 1.11: {self._name} serves one subscriber, and has one or had one; "
+                "for several, use MulticastProcessor"
+            )
+        self._has_served = True
+        output = self._output_buffer(downstream, self._queue)
+        self._outputs = (output,)
+        self._wake_waiters()
+        return output
+
+    def _on_cancel(self, output: OutputBuffer[T]) -> None:
+        self._outputs = ()
+        self._is_done = True
+        self._emitter.shut_down()
+        if self._feed is not None:
+            self._feed.inner.cancel()
+        self._wake_waiters()
+
+    def _deliver(self, element: T) -> Emission:
+        if self._outputs:
+            outcome = self._outputs[0].offer(element).outcome
+        else:
+            outcome = self._queue.offer(element).outcome
+            if outcome is Emission.OVERFLOWED:
+                self._emitter.end(Overflow(self._name, self._capacity))
+        self._accepted += outcome is Emission.ACCEPTED
+        return outcome
+
+
+class MulticastProcessor(HotProcessor[T]):
+    """A hot flow for any number of subscribers, each with its own demand.
+
+    ::
+
+        news = MulticastProcessor[str](capacity=100, overflow="drop_oldest")
+        news.subscribe(one)
+        news.map(str.upper).subscribe(other)
+        news.try_emit("a")
+
+    A subscriber receives the elements emitted while it is subscribed; up to *capacity* elements
+    wait for each subscriber. When the queue of the slowest one is full, *overflow* decides what
+    happens to an element of a producer that cannot wait: ``"wait"`` (the element is refused and no
+    subscriber receives it: the slowest holds the others back), ``"drop_newest"``,
+    ``"drop_oldest"``, ``"latest"`` (only the slow subscriber misses elements), ``"fail"`` (the slow
+    subscriber fails with `Overflow`).
+
+    Without a subscriber, emitted elements are dropped and counted, and nothing is requested of a
+    publisher upstream; ``await wait_for_subscribers()`` avoids the loss. Cancelling removes one
+    subscriber; after the last one the processor stays open for new subscribers. A subscriber that
+    subscribes after the end receives the terminal signal.
+
+    Demand: an element for which there is demand is delivered in the producer's call. Of a publisher
+        upstream, as many elements are requested as the slowest subscriber has room for.
+    Completes: by ``complete()`` or with the publisher, after the elements accepted.
+    Fails: by ``fail(error)`` or with the publisher, after the elements accepted.
+    Cancels: removes this subscriber only.
+    Holds: *capacity* elements for each subscriber, as many again of other threads, and as many of
+        the publisher.
+    Rules: 1.1, 1.11, 2.5, 4.1, 4.2
+    """
+
+    __slots__ = ()
+
+    def _attach(self, downstream: Downstream[T]) -> FlowSubscription:
+        output = self._output_buffer(downstream, BoundedQueue(self._capacity, self._overflow))
+        if not self._is_done:
+            self._outputs = (*self._outputs, output)
+            self._wake_waiters()
+        return output
+
+    def _on_cancel(self, output: OutputBuffer[T]) -> None:
+        self._outputs = tuple(each for each in self._outputs if each is not output)
+        self._dropped += output.queue.dropped
+        self._highest = max(self._highest, output.queue.highest)
+        if self._outputs:
+            self._on_room()  # it may have been the slowest
+        else:
+            self._emitter.on_room()  # no subscriber holds the producers back now
+
+    def _deliver(self, element: T) -> Emission:
+        subscribers = self._outputs
+        if not subscribers:
+            self._dropped[NO_SUBSCRIBER] += 1
+            return Emission.DROPPED
+        if self._overflow == "wait" and any(each.queue.full for each in subscribers):
+            return Emission.REFUSED
+        if self._is_emitting:  # a subscriber emits: deliver the previous element to all first
+            for each in subscribers:
+                each.flush()
+        outcomes = {each.put(element).outcome for each in subscribers}
+        outermost, self._is_emitting = not self._is_emitting, True
+        try:
+            for each in subscribers:
+                each.flush()
+        finally:
+            self._is_emitting = not outermost
+        if Emission.ACCEPTED in outcomes:
+            self._accepted += 1
+            return Emission.ACCEPTED
+        return outcomes.pop()
