@@ -30,7 +30,7 @@ class Trampoline:
     capacity: int | None
     state: ExecutorState = ExecutorState.IDLE
     _jobs: deque[Job] = field(default_factory=deque)
-    _lock: Lock = field(default_factory=Lock)
+    _lock: Lock = field(default_factory=lambda: Lock())  # the explorer of schedules replaces it
 
     def __len__(self) -> int:
         return len(self._jobs)
