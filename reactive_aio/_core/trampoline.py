@@ -29,7 +29,7 @@ class Trampoline:
 
     capacity: int | None
     state: ExecutorState = ExecutorState.IDLE
-    _jobs: deque[Job] = field(default_factory=deque)
+    _jobs: deque[Job] = field(default_factory=deque[Job])
     _lock: Lock = field(default_factory=lambda: Lock())  # the explorer of schedules replaces it
 
     def __len__(self) -> int:

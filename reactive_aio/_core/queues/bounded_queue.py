@@ -157,7 +157,7 @@ class ThreadMailbox(Generic[T]):
     """Threads `put`; the loop reads and removes. If it was empty, `put` wakes the loop."""
 
     capacity: int
-    _held: deque[T] = field(default_factory=deque)
+    _held: deque[T] = field(default_factory=deque[T])
     _lock: Lock = field(default_factory=lambda: Lock())  # the explorer of schedules replaces it
     _closed: bool = False
 

@@ -32,7 +32,7 @@ class HotEmitter(Generic[T]):
     _finish: Callable[[BaseException | None], object]
     _loop_handle: LoopHandle | None = None
     _mailbox: ThreadMailbox[T] = field(init=False)
-    _waiters: deque[Future[None]] = field(default_factory=deque)
+    _waiters: deque[Future[None]] = field(default_factory=deque[Future[None]])
     _error: BaseException | None = None
     _is_collecting: bool = False
     _is_finished: bool = False

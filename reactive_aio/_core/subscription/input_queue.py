@@ -48,7 +48,7 @@ class InputQueue(Generic[T]):
 
     _wake: Callable[[], None]
     _window: int
-    _waiting: deque[list[T] | LazyChunk[T]] = field(default_factory=deque)
+    _waiting: deque[list[T] | LazyChunk[T]] = field(default_factory=deque[list[T] | LazyChunk[T]])
     _error: BaseException | None = None
     outstanding: int = 0
     _is_upstream_faulty: bool = False  # it broke a rule, so that `close` must cancel it

@@ -25,15 +25,15 @@ class Owner(Protocol):
     submit: Callable[..., object]
     """Runs one of the methods below with its arguments, at once or after those that run now."""
 
-    def on_arrival(self, inner: "InnerSubscriber[Any]") -> None:
+    def on_arrival(self, inner: "InnerSubscriber[Any]", /) -> None:
         """*inner* has received elements; called at once, not through `submit`."""
         ...
 
-    def on_inner_complete(self, inner: "InnerSubscriber[Any]") -> None:
+    def on_inner_complete(self, inner: "InnerSubscriber[Any]", /) -> None:
         """*inner* has completed; it may still hold elements."""
         ...
 
-    def on_inner_error(self, inner: "InnerSubscriber[Any]", error: BaseException) -> None:
+    def on_inner_error(self, inner: "InnerSubscriber[Any]", error: BaseException, /) -> None:
         """*inner* has failed; it may still hold elements."""
         ...
 
