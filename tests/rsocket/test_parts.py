@@ -13,9 +13,8 @@ from reactive_aio.rsocket.protocol.errors import (
     StreamFailed,
     error_of,
 )
-from reactive_aio.rsocket.protocol.limits import Limits, UselessFrameLimit
+from reactive_aio.rsocket.protocol.limits import Allowance, Limits, UselessFrameLimit
 from reactive_aio.rsocket.protocol.resume import ResumeBuffer, Resumption, Sessions
-from reactive_aio.rsocket.protocol.stream_opening import Allowance
 from reactive_aio.rsocket.protocol.stream_states import InteractionModel, State
 from reactive_aio.rsocket.protocol.streams import Stream, Streams
 

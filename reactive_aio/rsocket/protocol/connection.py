@@ -43,10 +43,9 @@ from .frames import (
     Resume,
     Setup,
 )
-from .limits import Limits
+from .limits import Allowance, Limits
 from .resume import Resumption
 from .stream_machine import StreamMachine
-from .stream_opening import Allowance, StreamOpener
 from .stream_states import InteractionModel, State
 
 if TYPE_CHECKING:
@@ -103,14 +102,12 @@ class Connection:
         self.length_prefixed: bool = length_prefixed
         """Whether each frame follows its length; else each is a message."""
         self.streams: StreamMachine = StreamMachine(limits, client=is_client)
-        self._opener = StreamOpener(self.streams)
         max_frame = limits.max_frame if is_client else limits.max_setup
         self._reader = FrameReader(max_frame, limits.frame_timeout)
-        self._fast_path = FastPath(self.streams, self._opener)
+        self._fast_path = FastPath(self.streams)
         self._zero_requests = 0
         self._state = ConnectionState(
             self.streams,
-            self._opener,
             self._reader,
             setup,
             now,
@@ -120,7 +117,7 @@ class Connection:
         )
         self._handlers: dict[int, Callable[[Any], None]] = {
             FrameType.PAYLOAD: self.streams.on_payload,
-            **{model: partial(self._opener.on_request, model) for model in InteractionModel},
+            **{model: partial(self.streams.on_request, model) for model in InteractionModel},
             FrameType.REQUEST_N: self._on_request_n,
             FrameType.CANCEL: self.streams.on_cancel,
             FrameType.ERROR: self._on_error,
@@ -302,23 +299,23 @@ class Connection:
         return self._fast_path.request_response(payload)
 
     def fire_and_forget(self, payload: PayloadTuple) -> int:
-        return self._opener.open(InteractionModel.FNF, payload, 1)
+        return self.streams.open_local(InteractionModel.FNF, payload, 1)
 
     def request_stream(self, payload: PayloadTuple, n: int) -> int:
         """Request a stream, and its first *n* elements."""
-        return self._opener.open(InteractionModel.STREAM, payload, require_demand(n))
+        return self.streams.open_local(InteractionModel.STREAM, payload, require_demand(n))
 
     def request_channel(self, payload: PayloadTuple, n: int, *, complete: bool = False) -> int:
         """Open a channel with its first element, and request *n*."""
         model = InteractionModel.CHANNEL
-        return self._opener.open(model, payload, require_demand(n), complete=complete)
+        return self.streams.open_local(model, payload, require_demand(n), complete=complete)
 
     def metadata_push(self, metadata: bytes) -> None:
-        if not self._opener.close_reason:
+        if not self.streams.close_reason:
             self.streams.output.put_control(encode(MetadataPush(metadata)))
 
     def send_extension(self, frame: Ext) -> None:
-        if not self._opener.close_reason:
+        if not self.streams.close_reason:
             self.streams.output.put_control(encode(frame))
 
     # -- streams -----------------------------------------------------------------------------------
@@ -357,16 +354,16 @@ class Connection:
     @property
     def received_lease(self) -> Allowance | None:
         """The lease of the peer for requests of this side; None if they need none."""
-        return self._opener.received_lease
+        return self.streams.received_lease
 
     @property
     def granted_lease(self) -> Allowance | None:
         """The lease of this side for requests of the peer; None if they need none."""
-        return self._opener.granted_lease
+        return self.streams.granted_lease
 
     def grant_lease(self, requests: int, ttl: int, metadata: bytes | None = None) -> None:
         """Allow the peer *requests* requests within *ttl* milliseconds; this replaces the last."""
-        self._opener.grant_lease(Lease(ttl, requests, metadata), self.streams.now)
+        self.streams.grant_lease(Lease(ttl, requests, metadata))
 
     # -- out ---------------------------------------------------------------------------------------
     @property

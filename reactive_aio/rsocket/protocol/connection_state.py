@@ -46,7 +46,6 @@ from .frames import (
 )
 from .resume import ResumeBuffer, Resumption
 from .stream_machine import StreamMachine
-from .stream_opening import StreamOpener
 
 __all__ = ("ConnectionState", "KeepAliveTimer", "Phase")
 
@@ -131,7 +130,6 @@ class ConnectionState:
     def __init__(
         self,
         machine: StreamMachine,
-        opener: StreamOpener,
         reader: FrameReader,
         setup: Setup | None,
         now: float,
@@ -148,7 +146,6 @@ class ConnectionState:
         self.is_draining: bool = False
         """Whether the connection closes when its streams have ended."""
         self._machine = machine
-        self._opener = opener
         self._reader = reader
         self._output = machine.output
         self._limits = machine.limits
@@ -181,7 +178,7 @@ class ConnectionState:
         self.phase = Phase.OPEN
         self._deadline = None
         if setup.lease:
-            self._opener.require_leases()
+            self._machine.require_leases()
         if setup.token is not None and self._resumption is not None:
             self._resume_buffer = ResumeBuffer(self._resumption.max_store)
             self._output.resume_buffer = self._resume_buffer
@@ -263,7 +260,7 @@ class ConnectionState:
         self._machine.count_useless()
 
     def on_lease(self, frame: Lease) -> None:
-        lease = self._opener.received_lease
+        lease = self._machine.received_lease
         if lease is None:
             self._machine.count_useless()
             return
@@ -306,7 +303,7 @@ class ConnectionState:
             self.end(frame.code, frame.data, local=False)
         elif frame.code == ErrorCode.CONNECTION_CLOSE and not self.is_draining:
             self.is_draining = True
-            self._opener.close_reason = "the peer is closing the connection"
+            self._machine.close_reason = "the peer is closing the connection"
             self._machine.events.append(Draining(frame.data))
         else:
             self._machine.count_useless()
@@ -354,7 +351,7 @@ class ConnectionState:
             last = None  # there is no transport to send it
         self.phase = Phase.CLOSING
         self._deadline = self._keepalive_timer = None
-        self._opener.close_reason = "the connection is closed"
+        self._machine.close_reason = "the connection is closed"
         self._machine.end_all(code, data, local=local)
         if last is not None:
             self._output.put_control(last)
@@ -378,7 +375,7 @@ class ConnectionState:
         if self.is_draining or self.phase >= Phase.CLOSING:
             return
         self.is_draining = self._drains_by_own_will = True
-        self._opener.close_reason = "the connection is closing"
+        self._machine.close_reason = "the connection is closing"
         data = message.encode()[: self._limits.mtu - 10]
         self._output.put_control(encode(Error(0, ErrorCode.CONNECTION_CLOSE, data)))
 
@@ -451,7 +448,7 @@ class ConnectionState:
         self._output.replay(buffer.frames())
         self.phase = Phase.OPEN
         self._deadline = None
-        if self._opener.received_lease is not None:  # leases do not outlive a transport
-            self._opener.require_leases()
+        if self._machine.received_lease is not None:  # leases do not outlive a transport
+            self._machine.require_leases()
         self._restart_keepalive(self._machine.now)
         self._machine.events.append(Resumed())

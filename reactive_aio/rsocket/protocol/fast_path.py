@@ -11,7 +11,7 @@ the table is not asked. This module reads and writes them without making an obje
 - out: `send_all` queues many elements of a stream at once. `request_response` and `respond` queue
   their frames apart from the streams' own (`OutboundQueue.requests`, `.responses`), where they are
   all sent at once, while little is queued. Anything else (fragments, metadata of elements,
-  leases, much output queued) goes through the opener and the machine.
+  leases, much output queued) goes through the machine.
 
 The streams it opens are of two classes, `ExpectedResponse` and `OwedResponse`, whose attributes are
 those of their class until the machine changes them: a request makes one small object on each side.
@@ -31,7 +31,6 @@ from .events import ResponseRequests, Responses
 from .frames import MAX_31, PayloadTuple
 from .outbound_queue import COALESCE_LIMIT
 from .stream_machine import TOP_UP_LEVEL, StreamMachine
-from .stream_opening import StreamOpener
 from .stream_states import InteractionModel, State
 from .streams import STREAM_ID_STEP, ExpectedResponse, OwedResponse, Stream
 
@@ -54,9 +53,8 @@ _new: Final = object.__new__  # ExpectedResponse(id) takes half as long again
 class FastPath:
     """The fast path of one connection, in both directions."""
 
-    def __init__(self, machine: StreamMachine, opener: StreamOpener) -> None:
+    def __init__(self, machine: StreamMachine) -> None:
         self._machine = machine
-        self._opener = opener
         self._output = machine.output
         self._open = machine.open
         self._by_id = machine.open.by_id
@@ -132,7 +130,7 @@ class FastPath:
         """Read requests for one element."""
         end, streams, by_id = len(data), self._open, self._by_id
         requests: list[tuple[int, bytes, bytes | None]] = []
-        room = self._opener.room()
+        room = self._machine.room()
         while room and at + _HEAD_SIZE <= end:
             high, low, stream_id, bits = _HEAD(data, at)
             begin, stop = at + _HEAD_SIZE, at + 3 + (high << 16 | low)
@@ -159,14 +157,14 @@ class FastPath:
     # -- out ---------------------------------------------------------------------------------------
     def request_response(self, payload: PayloadTuple) -> int:
         """Open a stream for one element; its id."""
-        output, opener = self._output, self._opener
+        output, machine = self._output, self._machine
         data, metadata = payload
         size = len(data) + (HEADER if metadata is None else HEADER + 3 + len(metadata))
         # Streams begin in the order of their ids: no request precedes others that are queued.
         is_busy = output.queued_bytes >= COALESCE_LIMIT or output.ready
-        is_restricted = opener.close_reason or opener.received_lease is not None
+        is_restricted = machine.close_reason or machine.received_lease is not None
         if size > self._small_frame or is_busy or is_restricted:
-            return opener.open(_RESPONSE, payload, 1)
+            return machine.open_local(_RESPONSE, payload, 1)
         streams, by_id = self._open, self._by_id
         stream_id = streams.next  # as `next_id` does, nearly always without its call
         if stream_id <= streams.last_id - STREAM_ID_STEP and stream_id not in by_id:

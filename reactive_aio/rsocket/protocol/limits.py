@@ -1,11 +1,11 @@
-"""The limits of what one connection may cost, and the one on frames without effect."""
+"""The limits of what one connection may cost, of requests under a lease, and of useless frames."""
 
 from dataclasses import dataclass
 from typing import Final
 
 from .frames import MAX_FRAME
 
-__all__ = ("Limits", "UselessFrameLimit")
+__all__ = ("Allowance", "Limits", "UselessFrameLimit")
 
 _MAX_EXPECTED: Final = 1 << 20
 
@@ -62,6 +62,25 @@ class Limits:
             raise ValueError(f"mtu must be from 64 to {MAX_FRAME}, not {self.mtu}")
         if self.max_frame > MAX_FRAME:
             raise ValueError(f"max_frame must be at most {MAX_FRAME}, not {self.max_frame}")
+
+
+@dataclass(slots=True)
+class Allowance:
+    """The lease of one direction: a new one replaces it, and before the first, none is allowed."""
+
+    requests: int = 0
+    expires: float = 0.0
+
+    def grant(self, requests: int, ttl: float, now: float) -> None:
+        self.requests = requests
+        self.expires = now + ttl
+
+    def take(self, now: float) -> bool:
+        """Use it for one request; whether it allows that."""
+        if self.requests < 1 or now >= self.expires:
+            return False
+        self.requests -= 1
+        return True
 
 
 class UselessFrameLimit:

@@ -23,9 +23,9 @@ from .codec import (
     encode_payload,
     small_header,
 )
-from .errors import ProtocolError
+from .errors import ConnectionLost, NoLease, ProtocolError
 from .events import Cancelled, Completed, DemandReceived, Elements, Event, Failed, RequestReceived
-from .fragmentation import Reassemblies, fragments
+from .fragmentation import Reassemblies, Reassembly, fragments
 from .frames import (
     EMPTY_PAYLOAD,
     MAX_31,
@@ -33,12 +33,16 @@ from .frames import (
     Error,
     ErrorCode,
     FrameType,
+    Lease,
     Payload,
     PayloadFrame,
     PayloadTuple,
+    RequestChannel,
+    RequestFrame,
     RequestN,
+    RequestStream,
 )
-from .limits import Limits, UselessFrameLimit
+from .limits import Allowance, Limits, UselessFrameLimit
 from .outbound_queue import OutboundQueue
 from .stream_states import (
     RECEIVING_STATES,
@@ -50,7 +54,7 @@ from .stream_states import (
     InteractionModel,
     State,
 )
-from .streams import Stream, Streams
+from .streams import RemoteStream, Stream, Streams
 
 __all__ = ("TOP_UP_LEVEL", "StreamMachine")
 
@@ -59,6 +63,7 @@ TOP_UP_LEVEL: Final = MAX_31 // 2
 
 # Looking up a member of an enum takes five times as long as looking up a global.
 _RESPONSE: Final = InteractionModel.RESPONSE
+_STREAM: Final = InteractionModel.STREAM
 _CHANNEL: Final = InteractionModel.CHANNEL
 _FNF: Final = InteractionModel.FNF
 _NEXT: Final = Input.NEXT
@@ -70,12 +75,21 @@ _REASSEMBLY: Final = State.RESPONDER_REASSEMBLY
 _FLUSHING: Final = State.FLUSHING
 _CLOSED: Final = State.CLOSED
 
+_REQUESTER_STATES: Final = {
+    _RESPONSE: State.REQUESTER_RESPONSE,
+    _FNF: _FLUSHING,
+    _STREAM: State.REQUESTER_STREAM,
+    _CHANNEL: State.REQUESTER_CHANNEL,
+}
 _COMPLETE_BITS: Final = FrameType.PAYLOAD << 10 | COMPLETE
 _CHANNEL_CANCELLED: Final = b"the requester cancelled the channel"
 
 
 class StreamMachine:
-    """All streams of one connection: their states, their demand, their output and their events."""
+    """All streams of one connection: their states, their demand, their output and their events.
+
+    Streams are opened by this side and by the peer, within leases and limits.
+    """
 
     def __init__(self, limits: Limits, *, client: bool) -> None:
         self.limits: Limits = limits
@@ -94,6 +108,44 @@ class StreamMachine:
         self.awaiting_grant: deque[Stream] = deque()
         """Streams with demand of the peer that has not been passed on."""
         self._oversized_payloads = 0
+        self.close_reason: str = ""
+        """Why no stream may be opened any more; empty while streams may be."""
+        self.received_lease: Allowance | None = None
+        """The lease for requests of this side, if they need one."""
+        self.granted_lease: Allowance | None = None
+        """The lease for requests of the peer, if they need one."""
+
+    # -- requests of this side ---------------------------------------------------------------------
+    def require_leases(self) -> None:
+        """Begin without a lease on either side: from now on requests need one."""
+        self.received_lease, self.granted_lease = Allowance(), Allowance()
+
+    def grant_lease(self, lease: Lease) -> None:
+        """Allow the peer requests."""
+        if self.granted_lease is None:
+            raise ValueError("SETUP did not request leases")
+        self.granted_lease.grant(lease.requests, lease.ttl / 1000, self.now)
+        self.output.put_control(encode(lease))
+
+    def open_local(
+        self, model: InteractionModel, payload: PayloadTuple, n: int, *, complete: bool = False
+    ) -> int:
+        """Open a stream of this side; its id."""
+        if self.close_reason:
+            raise ConnectionLost(ErrorCode.CONNECTION_CLOSE, self.close_reason.encode())
+        if self.received_lease is not None and not self.received_lease.take(self.now):
+            raise NoLease("no lease for another request: wait for the peer to grant one")
+        stream_id = self.open.next_id()
+        state = State.REQUESTER_CHANNEL_IN if complete else _REQUESTER_STATES[model]
+        stream = Stream(stream_id, model, state, self.initial_mean_size)
+        self.open.add(stream)
+        stream.inbound_credit = 1 if model is _RESPONSE else min(n, MAX_31)
+        has_demand = model is _STREAM or model is _CHANNEL
+        bits = model << 10 | (COMPLETE if complete else 0)
+        self.put_payload(stream, bits, payload, stream.inbound_credit if has_demand else 0)
+        if n > MAX_31:
+            self.request(stream_id, n if n == UNBOUNDED else n - MAX_31)
+        return stream_id
 
     # -- commands of this side ---------------------------------------------------------------------
     def request(self, stream_id: int, n: int) -> None:
@@ -184,6 +236,70 @@ class StreamMachine:
             self.events.append(Cancelled(stream_id))
         return True
 
+    # -- requests of the peer ----------------------------------------------------------------------
+    def on_request(self, model: InteractionModel, frame: RequestFrame) -> None:
+        """Open a stream of the peer, or refuse it."""
+        stream_id = frame.stream_id
+        if stream_id == 0:
+            raise ProtocolError("a request on stream 0")
+        if stream_id in self.open.by_id:
+            self.count_useless()
+            return
+        code, reason = self._refusal(frame)
+        if reason:
+            self.count_useless()
+            if model is not _FNF:  # it has no answer
+                self._refuse_request(stream_id, code, reason.encode())
+            return
+        stream = RemoteStream(stream_id, model, _REASSEMBLY, self.initial_mean_size)
+        self.open.add(stream)
+        if isinstance(frame, RequestStream | RequestChannel):
+            stream.peer_demand = frame.n
+        complete = isinstance(frame, RequestChannel) and frame.complete
+        if not frame.follows:
+            self._open_remote(stream, frame.payload, complete)
+        elif (reassembly := self._add_fragment(stream, frame.payload, True)) is not None:
+            reassembly.complete = complete
+
+    def room(self) -> int:
+        """How many requests of the peer may be accepted without looking at each."""
+        if self.close_reason or self.granted_lease is not None:
+            return 0
+        return self.limits.max_streams - self.open.remote_count
+
+    def _refusal(self, frame: RequestFrame) -> tuple[ErrorCode, str]:
+        """Why a request is refused; an empty text if it is not."""
+        if self.open.is_local_id(frame.stream_id):
+            return ErrorCode.INVALID, f"stream id {frame.stream_id} is not of your side"
+        if isinstance(frame, RequestStream | RequestChannel) and not frame.n:
+            return ErrorCode.INVALID, "an initial request for 0 elements"
+        if self.close_reason:
+            return ErrorCode.REJECTED, self.close_reason
+        if self.open.remote_count >= self.limits.max_streams:
+            return ErrorCode.REJECTED, f"{self.limits.max_streams} streams are open"
+        if self.granted_lease is not None and not self.granted_lease.take(self.now):
+            return ErrorCode.REJECTED, "no lease"
+        return ErrorCode.REJECTED, ""
+
+    def _refuse_request(self, stream_id: int, code: int, reason: bytes) -> None:
+        """Answer a request that is not served."""
+        self.output.put_signal(encode(self._error(stream_id, code, reason)))
+
+    def _open_remote(self, stream: Stream, payload: Payload, complete: bool) -> None:
+        """A request of the peer is whole: pass it to the application."""
+        model = stream.model
+        complete = complete and model is _CHANNEL
+        stream.state = RESPONDER_STATES[model]
+        if model is _FNF:
+            self._close(stream)
+        self.events.append(RequestReceived(stream.id, model, payload, complete))
+        if model is _RESPONSE:
+            stream.outbound_credit = 1
+        elif model is _CHANNEL:
+            stream.first_element = payload
+            stream.is_first_last = complete
+        self._schedule_grant(stream)
+
     # -- frames of the peer ------------------------------------------------------------------------
     def on_payload(self, frame: PayloadFrame) -> None:
         stream = self.open.by_id.get(frame.stream_id)
@@ -201,7 +317,7 @@ class StreamMachine:
                 return
             payload, has_element, complete = whole
             if stream.state is _REASSEMBLY:
-                self.open_remote(stream, payload, complete)
+                self._open_remote(stream, payload, complete)
                 return
         if not (has_element or complete):
             self.count_useless()
@@ -214,25 +330,24 @@ class StreamMachine:
         else:
             self._deliver(stream, payload)
 
-    def add_fragment(self, stream: Stream, payload: Payload, follows: bool) -> bool:
-        """Add a fragment; False if it exceeds a limit, and the stream has been refused."""
-        if stream.reassembly is None:
-            stream.reassembly = self.reassemblies.begin()
+    def _add_fragment(self, stream: Stream, payload: Payload, follows: bool) -> Reassembly | None:
+        """Add a fragment; None if it exceeds a limit, and the stream has been refused."""
+        reassembly = stream.reassembly
+        if reassembly is None:
+            reassembly = stream.reassembly = self.reassemblies.begin()
         try:
-            self.reassemblies.add(stream.reassembly, payload, follows)
+            self.reassemblies.add(reassembly, payload, follows)
         except ProtocolError as error:
             self._refuse(stream, str(error).encode())
             self._oversized_payloads += 1
             if self._oversized_payloads > 1:
                 raise
-            return False
-        return True
+            return None
+        return reassembly
 
     def _reassemble(self, stream: Stream, frame: PayloadFrame) -> tuple[Payload, bool, bool] | None:
         """The whole payload, whether it is an element, and whether it is the last one."""
-        if not self.add_fragment(stream, frame.payload, frame.follows):
-            return None
-        reassembly = stream.reassembly
+        reassembly = self._add_fragment(stream, frame.payload, frame.follows)
         if reassembly is None:
             return None
         reassembly.next |= frame.next
@@ -309,7 +424,7 @@ class StreamMachine:
         is_sending = stream.state in SENDING_STATES
         action = self._move(stream, Input.VIOLATION)
         if action is Action.REFUSE_ERROR:
-            self.refuse_request(stream.id, ErrorCode.INVALID, reason)
+            self._refuse_request(stream.id, ErrorCode.INVALID, reason)
         else:
             self.useless_frames.expect(1024)
             self.output.put_signal(encode(Cancel(stream.id)))
@@ -317,25 +432,6 @@ class StreamMachine:
             self.events.append(Failed(stream.id, ErrorCode.INVALID, reason, local=True))
         if is_sending:
             self.events.append(Cancelled(stream.id))
-
-    def refuse_request(self, stream_id: int, code: int, reason: bytes) -> None:
-        """Answer a request that is not served."""
-        self.output.put_signal(encode(self._error(stream_id, code, reason)))
-
-    def open_remote(self, stream: Stream, payload: Payload, complete: bool) -> None:
-        """A request of the peer is whole: pass it to the application."""
-        model = stream.model
-        complete = complete and model is _CHANNEL
-        stream.state = RESPONDER_STATES[model]
-        if model is _FNF:
-            self._close(stream)
-        self.events.append(RequestReceived(stream.id, model, payload, complete))
-        if model is _RESPONSE:
-            stream.outbound_credit = 1
-        elif model is _CHANNEL:
-            stream.first_element = payload
-            stream.is_first_last = complete
-        self._schedule_grant(stream)
 
     def count_useless(self) -> None:
         """Count a frame without effect; `ProtocolError` if there are too many."""

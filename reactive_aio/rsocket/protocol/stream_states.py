@@ -200,27 +200,15 @@ TABLE: Final[dict[tuple[State, Input], Step]] = {
     for input_ in Input
 }
 
-RECEIVING_STATES: Final = frozenset(
-    {
-        S.REQUESTER_RESPONSE,
-        S.REQUESTER_STREAM,
-        S.REQUESTER_CHANNEL,
-        S.REQUESTER_CHANNEL_IN,
-        S.RESPONDER_CHANNEL,
-        S.RESPONDER_CHANNEL_IN,
-    }
-)
-SENDING_STATES: Final = frozenset(
-    {
-        S.REQUESTER_CHANNEL,
-        S.REQUESTER_CHANNEL_OUT,
-        S.RESPONDER_RESPONSE,
-        S.RESPONDER_STREAM,
-        S.RESPONDER_CHANNEL,
-        S.RESPONDER_CHANNEL_OUT,
-    }
-)
 
+def _states_with(input_: Input) -> frozenset[State]:
+    return frozenset(state for state in State if TABLE[state, input_].action is not A.IGNORE)
+
+
+RECEIVING_STATES: Final = _states_with(Input.SEND_CANCEL)
+"""The states in which this side can cancel."""
+SENDING_STATES: Final = _states_with(Input.SEND_COMPLETE)
+"""The states in which this side can complete."""
 RESPONDER_STATES: Final[dict[InteractionModel, State]] = {
     InteractionModel.RESPONSE: S.RESPONDER_RESPONSE,
     InteractionModel.FNF: S.CLOSED,
