@@ -6,7 +6,8 @@ no task and no lock, and one timer. `driver_lifecycle` is the table of its state
 """
 
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled
 from .driver_lifecycle import OVER, TABLE, Action, Input, State
@@ -15,20 +16,20 @@ from .protocol.errors import StreamFailed, error_of
 from .protocol.events import (
     Closed,
     Event,
-    LeaseReceived,
-    MetadataReceived,
     RequestReceived,
     ResponseRequests,
     Responses,
     Resumed,
-    ResumeReceived,
-    SetupReceived,
 )
-from .protocol.frames import ErrorCode, Payload, Resume, Setup
+from .protocol.frames import ErrorCode, Lease, MetadataPush, Resume, Setup
 from .protocol.stream_states import InteractionModel
 from .stream_registry import StreamRegistry
 
-__all__ = ("CLOSE_TIMEOUT", "BatchSender", "Driver", "Rebind", "Responder", "Transport")
+if TYPE_CHECKING:
+    from .responder import RouterResponder
+    from .stream_adapters import OutboundStream
+
+__all__ = ("CLOSE_TIMEOUT", "Driver", "Rebind", "Transport")
 
 WRITE_SIZE: Final = 64 * 1024
 CLOSE_TIMEOUT: Final = 5.0
@@ -61,31 +62,6 @@ class Transport(Protocol):
         ...
 
 
-class Responder(Protocol):
-    """An object that serves the peer's requests."""
-
-    def admit(self, driver: "Driver", setup: Setup) -> None:
-        """Accept or reject a client, now or later."""
-        ...
-
-    def resume(self, driver: "Driver", frame: Resume) -> None:
-        """Move the transport of *driver* to the session that *frame* names, or reject it."""
-        ...
-
-    def serve(self, driver: "Driver", request: RequestReceived) -> None: ...
-    def respond(self, driver: "Driver", requests: "list[tuple[int, bytes, bytes | None]]") -> None:
-        """Serve requests for one element: stream id, data and metadata of each."""
-        ...
-
-    def pushed(self, driver: "Driver", metadata: bytes) -> None: ...
-
-
-class BatchSender(Protocol):
-    """An object that collects elements and sends them together."""
-
-    def send(self) -> None: ...
-
-
 Rebind = Callable[["Driver"], object]
 """Connects a transport to another driver."""
 
@@ -107,12 +83,12 @@ class Driver:
     """Called when a session loses its transport and waits for another."""
 
     def __init__(
-        self, make: Callable[[float], Connection], responder: Responder | None = None
+        self, make: Callable[[float], Connection], responder: "RouterResponder | None" = None
     ) -> None:
+        """Drive the connection that *make* makes; without a *responder*, nothing is served."""
         self.loop_handle: LoopHandle = LoopHandle("an RSocket connection")
         self.connection: Connection = make(self.loop_handle.time())
         self.streams: StreamRegistry = StreamRegistry()
-        self._responder = responder
         self._state = State.UNCONNECTED
         self._has_turn = False  # a turn is scheduled or runs
         self._has_woken_several = False  # several tasks continued when bytes were last received
@@ -124,7 +100,7 @@ class Driver:
         self._deadline_timer: TimerHandle | None = None
         self._deadline = 0.0  # of the timer
         self._time_limit: TimerHandle | None = None  # of the end
-        self._batch_senders: list[BatchSender] = []
+        self._batch_senders: list[OutboundStream] = []
         self._drain_waiters: list[Future[None]] = []
         self._lease_callbacks: list[Callable[[], object]] = []
         self._resume_callbacks: list[Callable[[], object]] = []
@@ -132,15 +108,20 @@ class Driver:
         self._released: Future[None] | None = None
         self._handlers = self.streams.handlers()
         self._handlers |= {
-            RequestReceived: self._on_request,
-            ResponseRequests: self._on_response_requests,
-            SetupReceived: self._on_setup,
-            ResumeReceived: self._on_resume,
+            RequestReceived: self._refuse_request,
+            ResponseRequests: self._refuse_requests,
             Resumed: self._on_resumed,
-            LeaseReceived: self._on_lease,
-            MetadataReceived: self._on_metadata,
+            Lease: self._on_lease,
             Closed: self._on_connection_closed,
         }
+        if responder is not None:
+            self._handlers |= {
+                RequestReceived: partial(responder.serve, self),
+                ResponseRequests: partial(responder.respond, self),
+                Setup: partial(responder.admit, self),
+                Resume: partial(responder.resume, self),
+                MetadataPush: partial(responder.pushed, self),
+            }
 
     # -- for the transport -------------------------------------------------------------------------
     def attach(self, transport: Transport, rebind: Rebind | None = None) -> None:
@@ -209,8 +190,8 @@ class Driver:
                 return
         self.schedule_turn()
 
-    def schedule_send(self, sender: BatchSender) -> None:
-        """Call *sender* in the next turn."""
+    def schedule_send(self, sender: "OutboundStream") -> None:
+        """Let *sender* send the elements it has collected in the next turn."""
         self._batch_senders.append(sender)
         self.schedule_turn()
 
@@ -495,41 +476,25 @@ class Driver:
             if handler is not None:
                 handler(event)
 
-    def _on_request(self, event: RequestReceived) -> None:
-        if self._responder is not None:
-            self._responder.serve(self, event)
-        elif event.model is not InteractionModel.FNF:
-            reason = b"nothing is served here"
-            self.connection.fail_stream(event.stream_id, ErrorCode.REJECTED, reason)
+    def _refuse_request(self, event: RequestReceived) -> None:
+        if event.model is not InteractionModel.FNF:
+            self._refuse_stream(event.stream_id)
 
-    def _on_response_requests(self, event: ResponseRequests) -> None:
-        if self._responder is not None:
-            self._responder.respond(self, event.requests)
-            return
-        for stream_id, data, metadata in event.requests:
-            payload = Payload(data, metadata)
-            self._on_request(RequestReceived(stream_id, InteractionModel.RESPONSE, payload))
+    def _refuse_requests(self, event: ResponseRequests) -> None:
+        for stream_id, _, _ in event.requests:
+            self._refuse_stream(stream_id)
 
-    def _on_setup(self, event: SetupReceived) -> None:
-        if self._responder is not None:  # as on every server
-            self._responder.admit(self, event.setup)
-
-    def _on_resume(self, event: ResumeReceived) -> None:
-        if self._responder is not None:
-            self._responder.resume(self, event.resume)
+    def _refuse_stream(self, stream_id: int) -> None:
+        self.connection.fail_stream(stream_id, ErrorCode.REJECTED, b"nothing is served here")
 
     def _on_resumed(self, _: Resumed) -> None:
         for each in self._resume_callbacks:
             each()
 
-    def _on_lease(self, _: LeaseReceived | Closed) -> None:
+    def _on_lease(self, _: Lease | Closed) -> None:
         callbacks, self._lease_callbacks = self._lease_callbacks, []
         for each in callbacks:
             each()
-
-    def _on_metadata(self, event: MetadataReceived) -> None:
-        if self._responder is not None:
-            self._responder.pushed(self, event.metadata)
 
     def _on_connection_closed(self, event: Closed) -> None:
         self.close_reason = error_of(event.code, event.data)

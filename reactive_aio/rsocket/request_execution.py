@@ -1,9 +1,9 @@
 """The execution of one request: its handler is called, and the result is sent to the peer."""
 
-from collections.abc import AsyncIterable, Awaitable, Coroutine, Iterator
+from collections.abc import AsyncIterable, Awaitable, Iterator
 from functools import partial
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from anyio import move_on_after
 
@@ -25,44 +25,24 @@ from .stream_adapters import InboundStream, OutboundStream
 if TYPE_CHECKING:
     from .._core.loop import TimerHandle
     from ..flow import Flow
-    from .auth import AuthHooks
     from .driver import Driver
     from .payloads import Codec
-    from .protocol.frames import Setup
-    from .request_metadata import MetadataCache, RequestMetadata
-    from .routing import Router
-    from .stream_registry import StreamSender
+    from .request_metadata import RequestMetadata
+    from .responder import RouterResponder
 
-__all__ = ("SINGLE_TYPES", "RequestExecution", "RequestServices")
+__all__ = ("SINGLE_TYPES", "RequestExecution")
 
 SINGLE_TYPES: Final = frozenset({bytes, str, int, float, bool, dict, list, tuple})
 """Types of results that are one element."""
-
-
-class RequestServices(Protocol):
-    """The responder, as far as its requests need it."""
-
-    router: "Router"
-    auth: "AuthHooks"
-    metadata_cache: "MetadataCache"
-
-    def codec(self, setup: "Setup | None") -> "Codec[Any]": ...
-    def choose_codecs(
-        self, setup: "Setup | None", metadata: "RequestMetadata"
-    ) -> "tuple[Codec[Any], Codec[Any]]": ...
-    def error_frame(self, driver: "Driver", error: BaseException) -> tuple[int, bytes]: ...
-    def start_without_response(
-        self, driver: "Driver", coroutine: Coroutine[Any, Any, None], name: str
-    ) -> None: ...
 
 
 class RequestExecution:
     """Serves one request, and is the sender of its stream until there is a publisher."""
 
     def __init__(
-        self, services: "RequestServices", driver: "Driver", requested: RequestReceived
+        self, responder: "RouterResponder", driver: "Driver", requested: RequestReceived
     ) -> None:
-        self.services = services
+        self.responder = responder
         self.driver = driver
         self.requested = requested
         self.stream_id: int = requested.stream_id
@@ -70,11 +50,11 @@ class RequestExecution:
         self._has_incoming = False  # there is a subscriber for the elements of the channel
         self._task: Any = None
         self._timer: TimerHandle | None = None
-        self._sender: StreamSender = self
+        self._sender: RequestExecution | OutboundStream = self
         try:
             setup = driver.connection.setup
-            envelope = services.metadata_cache.read(setup, requested.payload.metadata)
-            request_codec, response_codec = services.choose_codecs(setup, envelope)
+            envelope = responder.metadata_cache.read(setup, requested.payload.metadata)
+            request_codec, response_codec = responder.choose_codecs(setup, envelope)
         except ProtocolError as error:
             raise RequestInvalid(ErrorCode.INVALID, f"{error}".encode()) from None
         self.data_codec: Codec[Any] = request_codec
@@ -97,9 +77,9 @@ class RequestExecution:
         if request.deadline is not None:
             remaining = request.deadline - driver.loop_handle.time()
             self._timer = driver.loop_handle.call_later(remaining, self._on_deadline)
-        if self.services.auth.authorize is not None:
+        if self.responder.auth.authorize is not None:
             self._task = driver.create_task(
-                self._run_when_authorized(), f"rsocket: serves {request.route}"
+                self._await(self._call_when_authorized()), f"rsocket: serves {request.route}"
             )
             return
         self._handle_result(self._call())
@@ -119,7 +99,7 @@ class RequestExecution:
     # -- the handler -------------------------------------------------------------------------------
     def _call(self) -> Any:
         request = self.request
-        found = self.services.router.find(request.route)
+        found = self.responder.router.find(request.route)
         if found is None:
             raise RequestInvalid(ErrorCode.INVALID, b"there is no such route")
         handler, texts = found
@@ -135,7 +115,7 @@ class RequestExecution:
         return handler(request, values)
 
     def _peer(self) -> Requester[Any]:
-        return Requester(self.driver, self.services.codec(self.driver.connection.setup))
+        return Requester(self.driver, self.responder.codec(self.driver.connection.setup))
 
     def _incoming(self, decode: Any) -> "Flow[Any]":
         """The elements of a channel, for one subscriber."""
@@ -152,12 +132,9 @@ class RequestExecution:
 
         return from_push(open, name="incoming", holds=None)
 
-    async def _run_when_authorized(self) -> None:
-        """Call the handler once the request is authorized."""
-        await self._await(self._call_when_authorized())
-
     async def _call_when_authorized(self) -> Any:
-        await self.services.auth.check(self.request)
+        """Call the handler once the request is authorized."""
+        await self.responder.auth.check(self.request)
         result = self._call()
         return await result if isawaitable(result) else result
 
@@ -204,7 +181,7 @@ class RequestExecution:
     def refuse(self, error: BaseException) -> None:
         """Send *error* as the response."""
         self._stop_timer()
-        code, data = self.services.error_frame(self.driver, error)
+        code, data = self.responder.error_frame(self.driver, error)
         if self.requested.model is not InteractionModel.FNF:
             self.driver.streams.senders.pop(self.stream_id, None)
             self.driver.connection.fail_stream(self.stream_id, code, data)
@@ -232,7 +209,7 @@ class RequestExecution:
             stream_id,
             self._encode,
             encode_data=self.codec.encode if self._first_metadata is None and not single else None,
-            error_frame=partial(self.services.error_frame, driver),
+            error_frame=partial(self.responder.error_frame, driver),
             single=single,
             timer=self._timer,
         )
@@ -265,7 +242,7 @@ class RequestExecution:
     # -- fire and forget ---------------------------------------------------------------------------
     def _run_without_response(self) -> None:
         name = f"rsocket: {self.request.route}"
-        self.services.start_without_response(self.driver, self._run(), name)
+        self.responder.start_without_response(self.driver, self._run(), name)
 
     async def _run(self) -> None:
         try:
@@ -275,7 +252,7 @@ class RequestExecution:
                 if publisher is not None:
                     await publisher.for_each(_ignore)
         except Exception as error:
-            self.services.error_frame(self.driver, error)
+            self.responder.error_frame(self.driver, error)
 
 
 def _ignore(element: object) -> None:

@@ -11,8 +11,8 @@ from .driver import Driver
 from .leases import Lease, LeaseGranter
 from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec
 from .protocol.errors import ProtocolError, RequestInvalid, StreamFailed
-from .protocol.events import RequestReceived
-from .protocol.frames import ErrorCode, Payload, Resume, Setup
+from .protocol.events import RequestReceived, ResponseRequests
+from .protocol.frames import ErrorCode, MetadataPush, Payload, Resume, Setup
 from .protocol.resume import Sessions
 from .protocol.stream_states import InteractionModel
 from .request_execution import SINGLE_TYPES, RequestExecution
@@ -169,6 +169,7 @@ class RouterResponder:
 
     # -- admission ---------------------------------------------------------------------------------
     def admit(self, driver: Driver, setup: Setup) -> None:
+        """Accept or reject a client, now or later."""
         if driver.is_resume_only:
             driver.reject("there are too many connections")
             return
@@ -247,16 +248,17 @@ class RouterResponder:
         """Call the handler of a request; an exception is sent as the response."""
         if request.model is _RESPONSE:
             data, metadata = request.payload
-            self.respond(driver, [(request.stream_id, data, metadata)])
+            self.respond(driver, ResponseRequests([(request.stream_id, data, metadata)]))
         else:
             self._begin(driver, request, RequestExecution.begin)
         if self._grants and (grants := self._grants.get(driver)) is not None:
             grants.request_received()
 
-    def respond(self, driver: Driver, requests: "list[tuple[int, bytes, bytes | None]]") -> None:
+    def respond(self, driver: Driver, event: ResponseRequests) -> None:
+        """Serve requests for one element."""
         setup = driver.connection.setup
         known = self._direct_handlers.of_setup(setup)
-        for request in requests:
+        for request in event.requests:
             direct = known.get(request[2], _UNKNOWN)
             if direct is _UNKNOWN:
                 direct = self._direct_handlers.find(setup, request[2])
@@ -300,11 +302,11 @@ class RouterResponder:
         driver.connection.fail_stream(stream_id, code, data)
         driver.schedule_turn()
 
-    def pushed(self, driver: Driver, metadata: bytes) -> None:
+    def pushed(self, driver: Driver, frame: MetadataPush) -> None:
         """Metadata for the whole connection; malformed and excess metadata is dropped."""
         if self.router.metadata_push is not None:
             self.start_without_response(
-                driver, self._push(driver, metadata), "rsocket: metadata push"
+                driver, self._push(driver, frame.metadata), "rsocket: metadata push"
             )
 
     async def _push(self, driver: Driver, metadata: bytes) -> None:

@@ -1,11 +1,11 @@
 """The local ends of streams: which object receives, and which one sends, on each."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from .._core.loop import Future
 from ..errors import EmptyFlow
-from .protocol.errors import StreamFailed, error_of
+from .protocol.errors import error_of
 from .protocol.events import (
     Cancelled,
     Completed,
@@ -15,22 +15,11 @@ from .protocol.events import (
     Responses,
 )
 
-__all__ = ("StreamReceiver", "StreamRegistry", "StreamSender")
+if TYPE_CHECKING:
+    from .request_execution import RequestExecution
+    from .stream_adapters import InboundStream, OutboundStream
 
-
-class StreamReceiver(Protocol):
-    """The local end of a stream that receives."""
-
-    def elements(self, event: Elements) -> None: ...
-    def completed(self) -> None: ...
-    def failed(self, error: StreamFailed) -> None: ...
-
-
-class StreamSender(Protocol):
-    """The local end of a stream that sends."""
-
-    def demanded(self, n: int) -> None: ...
-    def cancelled(self) -> None: ...
+__all__ = ("StreamRegistry",)
 
 
 class StreamRegistry:
@@ -40,8 +29,8 @@ class StreamRegistry:
     """
 
     def __init__(self) -> None:
-        self.receivers: dict[int, StreamReceiver] = {}
-        self.senders: dict[int, StreamSender] = {}
+        self.receivers: dict[int, InboundStream] = {}
+        self.senders: dict[int, RequestExecution | OutboundStream] = {}
         self.responses: dict[int, Future[bytes]] = {}
 
     def handlers(self) -> dict[type[Any], Callable[[Any], None]]:

@@ -28,10 +28,8 @@ from reactive_aio.rsocket.protocol.events import (
     Event,
     RequestReceived,
     ResponseRequests,
-    ResumeReceived,
-    SetupReceived,
 )
-from reactive_aio.rsocket.protocol.frames import Payload, PayloadFrame, Setup
+from reactive_aio.rsocket.protocol.frames import Payload, PayloadFrame, Resume, Setup
 from reactive_aio.rsocket.protocol.limits import Limits
 from reactive_aio.rsocket.protocol.resume import Resumption
 from reactive_aio.rsocket.protocol.stream_states import InteractionModel
@@ -111,12 +109,12 @@ def finish(connection: Connection, pace: int, now: float) -> None:
 def react(connection: Connection, events: list[Event], now: float) -> None:
     """What a friendly application does."""
     for event in events:
-        if isinstance(event, SetupReceived):
+        if isinstance(event, Setup):
             connection.accept(now)
-            if event.setup.lease:
+            if event.lease:
                 connection.grant_lease(3, 1000)
-        elif isinstance(event, ResumeReceived):
-            if not connection.resume(event.resume, now):
+        elif isinstance(event, Resume):
+            if not connection.resume(event, now):
                 connection.reject()
         elif isinstance(event, ResponseRequests):
             for stream_id, data, _ in event.requests:

@@ -16,9 +16,7 @@ from reactive_aio.rsocket.protocol.events import (
     DemandReceived,
     Elements,
     Event,
-    ExtensionReceived,
     Failed,
-    LeaseReceived,
     RequestReceived,
 )
 from reactive_aio.rsocket.protocol.frames import (
@@ -471,7 +469,7 @@ def test_leases_are_kept_by_both_sides() -> None:
     answering.receive(wire(RequestResponse(1)), 0.0)
     assert sent(answering) == [Error(1, ErrorCode.REJECTED, b"no lease")]
     answering.grant_lease(1, 1000, b"m")
-    assert carry(answering, asking) == [LeaseReceived(Lease(1000, 1, b"m"))]
+    assert carry(answering, asking) == [Lease(1000, 1, b"m")]
     asking.request_response(X)
     assert one(carry(asking, answering), RequestReceived).payload == X
     with pytest.raises(NoLease):
@@ -488,7 +486,7 @@ def test_leases_are_kept_by_both_sides() -> None:
 def test_known_extensions_are_reported() -> None:
     connection = server(extensions=frozenset({7}))
     frame = Ext(1, 7, b"data")
-    assert connection.receive(wire(frame), 0.0) == [ExtensionReceived(frame)]
+    assert connection.receive(wire(frame), 0.0) == [frame]
     connection.send_extension(frame)
     connection.metadata_push(b"m")
     assert sent(connection) == [frame, MetadataPush(b"m")]

@@ -263,7 +263,8 @@ async def test_the_response_names_its_type_if_several_are_acceptable() -> None:
         metadata = types("text/plain", "application/json", "text/plain")
         metadata.append(MetadataItem(ROUTING, write_routing("echo")))
         asked = Payload(b"x", write_composite(metadata))
-        driver.streams.receivers[driver.connection.request_stream(asked, 2)] = Seen()
+        receivers: Any = driver.streams.receivers
+        receivers[driver.connection.request_stream(asked, 2)] = Seen()
         driver.schedule_turn()
         await turns()
         told = read_composite(came[0].metadata or b"")

@@ -15,10 +15,7 @@ from reactive_aio.rsocket.protocol.events import (
     Elements,
     Event,
     Failed,
-    MetadataReceived,
     RequestReceived,
-    ResumeReceived,
-    SetupReceived,
 )
 from reactive_aio.rsocket.protocol.frames import (
     Cancel,
@@ -150,7 +147,7 @@ def test_a_rejected_client_is_not_served() -> None:
     connection = Connection(None, 0.0)
     request = wire(RequestResponse(1, Payload(b"secret?")))
     events = connection.receive(wire(Setup()) + request, 0.0)
-    assert [type(event) for event in events] == [SetupReceived]
+    assert [type(event) for event in events] == [Setup]
     assert connection.receive(request, 0.0) == []
     connection.reject("who are you?")
     events = connection.flush(0.0)
@@ -162,7 +159,7 @@ def test_a_rejected_client_is_not_served() -> None:
 
 def test_an_unknown_session_is_rejected() -> None:
     connection = Connection(None, 0.0, resumption=Resumption())
-    one(connection.receive(wire(Resume(b"t", 0, 0)), 0.0), ResumeReceived)
+    one(connection.receive(wire(Resume(b"t", 0, 0)), 0.0), Resume)
     connection.reject("unknown")
     assert sent(connection) == [Error(0, ErrorCode.REJECTED_RESUME, b"unknown")]
     assert connection.is_closed
@@ -249,7 +246,7 @@ def test_a_frame_that_is_too_long_closes_even_before_it_arrives() -> None:
 
 def test_a_message_is_a_frame_and_as_long_at_most() -> None:
     connection = Connection(None, 0.0, length_prefixed=False)
-    one(connection.receive_frame(encode(Setup()), 0.0), SetupReceived)
+    one(connection.receive_frame(encode(Setup()), 0.0), Setup)
     connection.accept(0.0)
     events = connection.receive_frame(encode(RequestResponse(1, Payload(b"x"))), 0.0)
     assert one(events, RequestReceived).payload == Payload(b"x")
@@ -565,4 +562,4 @@ def test_demand_of_a_peer_that_does_not_read_is_not_passed_on() -> None:
 
 def test_metadata_is_passed_on() -> None:
     connection = server()
-    assert connection.receive(wire(MetadataPush(b"m")), 0.0) == [MetadataReceived(b"m")]
+    assert connection.receive(wire(MetadataPush(b"m")), 0.0) == [MetadataPush(b"m")]

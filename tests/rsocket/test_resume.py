@@ -12,7 +12,6 @@ from reactive_aio.rsocket.protocol.events import (
     Failed,
     RequestReceived,
     Resumed,
-    ResumeReceived,
     Suspended,
 )
 from reactive_aio.rsocket.protocol.frames import (
@@ -43,8 +42,8 @@ def reconnect(asking: Connection, answering: Connection, now: float = 1.0) -> li
     """A new transport for both; what the client learns from its first bytes."""
     asking.transport_replaced(now)
     stranger = Connection(None, now, resumption=Resumption())
-    asked = one(stranger.receive(asking.data_to_send(), now), ResumeReceived)
-    if not answering.resume(asked.resume, now):
+    asked = one(stranger.receive(asking.data_to_send(), now), Resume)
+    if not answering.resume(asked, now):
         stranger.reject("no")
         return asking.receive(stranger.data_to_send(), now)
     assert stranger.detach() == []
@@ -273,7 +272,7 @@ def test_only_sessions_with_a_token_are_resumed() -> None:
 def test_bytes_after_a_resume_are_handed_over() -> None:
     stranger = Connection(None, 0.0, resumption=Resumption())
     behind = wire(RequestResponse(1, X))
-    one(stranger.receive(wire(Resume(b"t", 0, 0)) + behind, 0.0), ResumeReceived)
+    one(stranger.receive(wire(Resume(b"t", 0, 0)) + behind, 0.0), Resume)
     assert stranger.detach() == [behind]
     assert stranger.is_closed
 
@@ -322,6 +321,6 @@ def test_resume_with_version_0_1_is_accepted_for_rsocket_js(
 ) -> None:
     connection = Connection(None, 0.0, resumption=Resumption())
     events = connection.receive(wire(Resume(b"t", 0, 0, version)), 0.0)
-    assert (type(events[0]) is ResumeReceived) is is_taken
+    assert (type(events[0]) is Resume) is is_taken
     if not is_taken:
         assert one(events, Closed).code == ErrorCode.REJECTED_RESUME

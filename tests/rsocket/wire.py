@@ -12,7 +12,6 @@ from reactive_aio.rsocket.protocol.events import (
     RequestReceived,
     ResponseRequests,
     Responses,
-    SetupReceived,
 )
 from reactive_aio.rsocket.protocol.frame_reader import FrameReader
 from reactive_aio.rsocket.protocol.frames import (
@@ -144,7 +143,7 @@ def client(setup: Setup = Setup(), now: float = 0.0, **options: Any) -> Connecti
 def server(setup: Setup = Setup(), now: float = 0.0, **options: Any) -> Connection:  # noqa: B008
     """A server that has accepted a client."""
     connection = Connection(None, now, **options)
-    one(connection.receive(wire(setup), now), SetupReceived)
+    one(connection.receive(wire(setup), now), Setup)
     connection.accept(now)
     assert connection.flush(now) == []
     return connection

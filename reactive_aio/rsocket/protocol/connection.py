@@ -274,7 +274,7 @@ class Connection:
 
     # -- a server's decision -----------------------------------------------------------------------
     def accept(self, now: float) -> None:
-        """Accept the client of `SetupReceived`; what it has sent since is taken in now."""
+        """Accept the client of a `Setup`; what it has sent since is taken in now."""
         self._state.accept(now)
         self._read()
 

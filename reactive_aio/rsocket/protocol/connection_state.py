@@ -18,17 +18,7 @@ from typing import Final
 
 from .codec import encode, header
 from .errors import ProtocolError
-from .events import (
-    Closed,
-    Draining,
-    ExtensionReceived,
-    LeaseReceived,
-    MetadataReceived,
-    Resumed,
-    ResumeReceived,
-    SetupReceived,
-    Suspended,
-)
+from .events import Closed, Draining, Resumed, Suspended
 from .frame_reader import FrameReader
 from .frames import (
     VERSION,
@@ -213,7 +203,7 @@ class ConnectionState:
             if self._resumption is None:
                 message = "sessions are not resumed here"
                 raise ProtocolError(message, ErrorCode.REJECTED_RESUME)
-            self._machine.events.append(ResumeReceived(frame))
+            self._machine.events.append(frame)
         elif isinstance(frame, Setup):
             if frame.token is not None and self._resumption is None:
                 message = "sessions are not resumed here"
@@ -221,7 +211,7 @@ class ConnectionState:
             if frame.lease and not self._allow_leases:
                 raise ProtocolError("no leases are given here", ErrorCode.UNSUPPORTED_SETUP)
             self.setup = frame
-            self._machine.events.append(SetupReceived(frame))
+            self._machine.events.append(frame)
         self._deadline = None
         self.phase = Phase.DECIDING
 
@@ -265,7 +255,7 @@ class ConnectionState:
             self._machine.count_useless()
             return
         lease.grant(frame.requests, frame.ttl / 1000, self._machine.now)
-        self._machine.events.append(LeaseReceived(frame))
+        self._machine.events.append(frame)
 
     def on_keepalive(self, frame: KeepAlive) -> None:
         self._machine.count_useless()
@@ -281,11 +271,11 @@ class ConnectionState:
 
     def on_metadata_push(self, frame: MetadataPush) -> None:
         self._machine.count_useless()
-        self._machine.events.append(MetadataReceived(frame.metadata))
+        self._machine.events.append(frame)
 
     def on_ext(self, frame: Ext) -> None:
         if frame.extended_type in self._extensions:
-            self._machine.events.append(ExtensionReceived(frame))
+            self._machine.events.append(frame)
         elif frame.ignore:
             self._machine.count_useless()
         else:

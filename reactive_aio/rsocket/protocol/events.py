@@ -1,9 +1,15 @@
-"""The events of a connection, for its driver. An event does not change once it is returned."""
+"""The events of a connection, for its driver. An event does not change once it is returned.
+
+Frames of stream 0 that the application acts on are events themselves: `Setup` (a client connects:
+`Connection.accept` or `Connection.reject` it), `Resume` (a client resumes its session: find the
+session, or `Connection.reject`), `Lease` (the peer allows requests), `MetadataPush`, and `Ext`, if
+the application understands that extension.
+"""
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .frames import Ext, Lease, Payload, Resume, Setup
+from .frames import Ext, Lease, MetadataPush, Payload, Resume, Setup
 from .stream_states import InteractionModel
 
 __all__ = (
@@ -14,16 +20,11 @@ __all__ = (
     "Draining",
     "Elements",
     "Event",
-    "ExtensionReceived",
     "Failed",
-    "LeaseReceived",
-    "MetadataReceived",
     "RequestReceived",
     "ResponseRequests",
     "Responses",
-    "ResumeReceived",
     "Resumed",
-    "SetupReceived",
     "Suspended",
 )
 
@@ -118,41 +119,6 @@ class ResponseRequests:
 
 
 @dataclass(slots=True)
-class SetupReceived:
-    """A client connects: `Connection.accept` or `Connection.reject` it."""
-
-    setup: Setup
-
-
-@dataclass(slots=True)
-class ResumeReceived:
-    """A client resumes its session: find the session, or `Connection.reject`."""
-
-    resume: Resume
-
-
-@dataclass(slots=True)
-class LeaseReceived:
-    """The peer allows requests."""
-
-    lease: Lease
-
-
-@dataclass(slots=True)
-class MetadataReceived:
-    """Metadata for the whole connection."""
-
-    metadata: bytes
-
-
-@dataclass(slots=True)
-class ExtensionReceived:
-    """A frame of an extension that the application understands."""
-
-    frame: Ext
-
-
-@dataclass(slots=True)
 class Draining:
     """The peer closes the connection when the open streams have ended; open no more."""
 
@@ -187,11 +153,11 @@ Event: TypeAlias = (
     | DemandReceived
     | RequestReceived
     | ResponseRequests
-    | SetupReceived
-    | ResumeReceived
-    | LeaseReceived
-    | MetadataReceived
-    | ExtensionReceived
+    | Setup
+    | Resume
+    | Lease
+    | MetadataPush
+    | Ext
     | Draining
     | Suspended
     | Resumed
