@@ -34,12 +34,10 @@ from .protocol.stream_states import InteractionModel
 from .uri import Address
 
 if TYPE_CHECKING:
-    from .auth import ConnectingClient
     from .client import Client, ClientOptions, connect
-    from .leases import Lease
     from .request import Request
     from .requester import Requester, RequestOptions
-    from .responder import ResponderOptions, RouterResponder
+    from .responder import ConnectingClient, Lease, ResponderOptions, RouterResponder
     from .routing import Router
     from .server import AsgiApp, Server, ServerOptions, asgi_app, loopback, serve
 
@@ -97,12 +95,10 @@ __all__ = (
 
 # Imported on first use: the protocol is importable without an event loop.
 _LAZY = {
-    "auth": ("ConnectingClient",),
     "client": ("Client", "ClientOptions", "connect"),
-    "leases": ("Lease",),
     "request": ("Request",),
     "requester": ("RequestOptions", "Requester"),
-    "responder": ("ResponderOptions", "RouterResponder"),
+    "responder": ("ConnectingClient", "Lease", "ResponderOptions", "RouterResponder"),
     "routing": ("Router",),
     "server": ("AsgiApp", "Server", "ServerOptions", "asgi_app", "loopback", "serve"),
 }

@@ -23,7 +23,7 @@ from .protocol.metadata import (
     write_auth,
 )
 from .reconnection import Reconnector
-from .request_metadata import write_items
+from .request import write_items
 from .requester import Requester
 from .responder import CODECS, ResponderOptions, RouterResponder
 from .routing import Router

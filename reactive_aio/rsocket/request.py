@@ -1,23 +1,156 @@
-"""A request of the peer, for handlers and authorization."""
+"""A request of the peer and its metadata: route, credentials, MIME types, deadline, other items.
+
+The deadline is an item of our own: the number of milliseconds that the requester waits for the
+response, as a 32-bit number. It is a duration because the clocks of two machines differ.
+"""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .protocol.errors import ProtocolError, RequestInvalid
-from .protocol.frames import ErrorCode
-from .protocol.metadata import TRACING_ZIPKIN
-from .request_metadata import RequestMetadata, find_credentials
+from .protocol.frames import ErrorCode, Setup
+from .protocol.metadata import (
+    ACCEPT_MIME_TYPES,
+    AUTHENTICATION,
+    COMPOSITE_METADATA,
+    MIME_TYPE,
+    ROUTING,
+    TRACING_ZIPKIN,
+    Credentials,
+    MetadataItem,
+    read_auth,
+    read_composite,
+    read_mime_types,
+    read_routing,
+    write_composite,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ..flow import Flow
     from .driver import Driver
-    from .protocol.metadata import Credentials, MetadataItem
     from .protocol.stream_states import InteractionModel
     from .requester import Requester
 
-__all__ = ("Request",)
+__all__ = (
+    "DEADLINE",
+    "DEADLINE_PASSED",
+    "MetadataCache",
+    "Request",
+    "RequestMetadata",
+    "deadline_item",
+    "find_credentials",
+    "read_items",
+    "write_items",
+)
+
+DEADLINE: Final = "application/x.reactive-aio.deadline.v0"
+DEADLINE_PASSED: Final = b"the deadline has passed"
+"""The text of the CANCELED error of a request whose deadline has passed."""
+_MAX_MILLISECONDS: Final = 2**32 - 1
+
+
+class RequestMetadata(NamedTuple):
+    """The metadata of one request, decoded."""
+
+    items: tuple[MetadataItem, ...] = ()
+    route: str = ""
+    mime: str | None = None
+    """The type of the data, if it differs from that of the connection."""
+    accept: tuple[str, ...] = ()
+    """The acceptable types of the response."""
+    timeout: float | None = None
+    """The number of seconds that the requester waits."""
+
+
+def deadline_item(seconds: float) -> MetadataItem:
+    """The item for a requester that waits *seconds* for the response."""
+    milliseconds = min(max(1, round(seconds * 1000)), _MAX_MILLISECONDS)
+    return MetadataItem(DEADLINE, milliseconds.to_bytes(4, "big"))
+
+
+def read_items(setup: Setup | None, metadata: bytes | None) -> tuple[MetadataItem, ...]:
+    """The items in *metadata*; a single one of the connection's type unless that is composite."""
+    if not metadata or setup is None:
+        return ()
+    if setup.metadata_mime == COMPOSITE_METADATA:
+        return tuple(read_composite(metadata))
+    return (MetadataItem(setup.metadata_mime, metadata),)
+
+
+def write_items(mime: str, items: "Iterable[MetadataItem | tuple[str, bytes]]") -> bytes | None:
+    """Encode *items* for a connection whose metadata is of type *mime*."""
+    if mime == COMPOSITE_METADATA:
+        return write_composite(items) or None
+    contents: list[bytes] = []
+    for kind, content in items:
+        if kind != mime:
+            raise ValueError(f"metadata of type {kind} on a connection whose metadata is {mime}")
+        contents.append(content)
+    if len(contents) > 1:
+        raise ValueError(f"{len(contents)} items of metadata need metadata_mime=composite")
+    return contents[0] if contents else None
+
+
+def find_credentials(items: "Iterable[MetadataItem]") -> Credentials | None:
+    """The first credentials among *items*; raises `ProtocolError` if they are malformed."""
+    return next((read_auth(content) for mime, content in items if mime == AUTHENTICATION), None)
+
+
+def _read(items: tuple[MetadataItem, ...]) -> RequestMetadata:
+    route, mime, timeout = "", None, None
+    accept: tuple[str, ...] = ()
+    for kind, content in items:
+        if kind == ROUTING:
+            tags = read_routing(content)
+            route = route or (tags[0] if tags else "")
+        elif kind == MIME_TYPE:
+            mime = next(iter(read_mime_types(content)), None)
+        elif kind == ACCEPT_MIME_TYPES:
+            accept = tuple(read_mime_types(content))
+        elif kind == DEADLINE:
+            if len(content) != 4:
+                raise ProtocolError(f"a deadline of {len(content)} bytes, not of 4")
+            timeout = int.from_bytes(content, "big") / 1000
+    return RequestMetadata(items, route, mime, accept, timeout)
+
+
+_NO_METADATA: Final = RequestMetadata()
+_MAX_ENTRIES: Final = 256
+_MAX_ENTRY_SIZE: Final = 256
+
+
+class MetadataCache:
+    """Decodes metadata and caches the results: most requests for a route carry the same bytes.
+
+    It keeps up to 256 entries of up to 256 bytes each, and none with credentials.
+    """
+
+    __slots__ = ("_entries",)
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[str, bytes], RequestMetadata] = {}
+
+    def holds(self, setup: Setup, metadata: bytes | None) -> bool:
+        """Whether *metadata* is empty or cached."""
+        return not metadata or (setup.metadata_mime, metadata) in self._entries
+
+    def read(self, setup: Setup | None, metadata: bytes | None) -> RequestMetadata:
+        """Decode *metadata*; raise `ProtocolError` if it is malformed."""
+        if not metadata or setup is None:
+            return _NO_METADATA
+        key = setup.metadata_mime, metadata
+        cached = self._entries.get(key)
+        if cached is not None:
+            return cached
+        decoded = _read(read_items(setup, metadata))
+        is_secret = any(mime == AUTHENTICATION for mime, _ in decoded.items)
+        if len(metadata) <= _MAX_ENTRY_SIZE and not is_secret:
+            if len(self._entries) >= _MAX_ENTRIES:
+                self._entries.clear()
+            self._entries[key] = decoded
+        return decoded
 
 
 _UNREAD: Any = object()
@@ -49,7 +182,7 @@ class Request:
         return self._metadata.route
 
     @property
-    def metadata(self) -> "tuple[MetadataItem, ...]":
+    def metadata(self) -> tuple[MetadataItem, ...]:
         """All items of metadata of the request."""
         return self._metadata.items
 
@@ -58,7 +191,7 @@ class Request:
         return next((content for kind, content in self.metadata if kind == mime), None)
 
     @property
-    def tracing(self) -> "tuple[MetadataItem, ...]":
+    def tracing(self) -> tuple[MetadataItem, ...]:
         """The items of distributed tracing, to be forwarded unchanged::
 
         await other.request_response(…, metadata=request.tracing)
@@ -66,7 +199,7 @@ class Request:
         return tuple(each for each in self.metadata if each.mime == TRACING_ZIPKIN)
 
     @property
-    def credentials(self) -> "Credentials | None":
+    def credentials(self) -> Credentials | None:
         """The credentials in the metadata of this request, apart from those of the connection."""
         try:
             return find_credentials(self.metadata)

@@ -17,8 +17,7 @@ from .protocol.events import RequestReceived
 from .protocol.frames import ErrorCode, Payload
 from .protocol.metadata import MIME_TYPE, write_mime_types
 from .protocol.stream_states import InteractionModel
-from .request import Request
-from .request_metadata import DEADLINE_PASSED, write_items
+from .request import DEADLINE_PASSED, Request, write_items
 from .requester import Requester
 from .stream_adapters import InboundStream, OutboundStream
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from ..flow import Flow
     from .driver import Driver
     from .payloads import Codec
-    from .request_metadata import RequestMetadata
+    from .request import RequestMetadata
     from .responder import RouterResponder
 
 __all__ = ("SINGLE_TYPES", "RequestExecution")
@@ -77,7 +76,7 @@ class RequestExecution:
         if request.deadline is not None:
             remaining = request.deadline - driver.loop_handle.time()
             self._timer = driver.loop_handle.call_later(remaining, self._on_deadline)
-        if self.responder.auth.authorize is not None:
+        if self.responder.authorize is not None:
             self._task = driver.create_task(
                 self._await(self._call_when_authorized()), f"rsocket: serves {request.route}"
             )
@@ -134,7 +133,7 @@ class RequestExecution:
 
     async def _call_when_authorized(self) -> Any:
         """Call the handler once the request is authorized."""
-        await self.responder.auth.check(self.request)
+        await self.responder.check(self.request)
         result = self._call()
         return await result if isawaitable(result) else result
 

@@ -30,7 +30,7 @@ from .protocol.metadata import (
     write_mime_types,
     write_routing,
 )
-from .request_metadata import DEADLINE_PASSED, deadline_item, write_items
+from .request import DEADLINE_PASSED, deadline_item, write_items
 from .stream_adapters import ChannelSender, InboundStream, error_frame
 
 if TYPE_CHECKING:

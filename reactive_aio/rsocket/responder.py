@@ -1,36 +1,87 @@
-"""The responder: it admits clients, serves requests by a router, and grants leases."""
+"""The responder: it admits clients, serves requests by a router, and grants leases.
+
+Clients are authenticated, and their requests authorized, by functions of the application. A
+publisher of the application limits the requests of the peer: it is requested for one lease, and for
+the next when that one is used up or has expired. The publisher thus decides when a lease is
+granted, and none is granted ahead.
+"""
 
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
 from functools import partial
-from inspect import isawaitable
+from inspect import Parameter, isawaitable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypedDict
 
+from anyio import fail_after
+
 from .._core.arguments import Duration, to_seconds
-from .auth import Authenticate, AuthHooks, Authorize, connecting_client
 from .driver import Driver
-from .leases import Lease, LeaseGranter
 from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec
-from .protocol.errors import ProtocolError, RequestInvalid, StreamFailed
+from .protocol.errors import ProtocolError, RequestInvalid, RequestRejected, StreamFailed
 from .protocol.events import RequestReceived, ResponseRequests
 from .protocol.frames import ErrorCode, MetadataPush, Payload, Resume, Setup
+from .protocol.metadata import Credentials, MetadataItem
 from .protocol.resume import Sessions
 from .protocol.stream_states import InteractionModel
+from .request import MetadataCache, Request, RequestMetadata, find_credentials, read_items
 from .request_execution import SINGLE_TYPES, RequestExecution
-from .request_metadata import MetadataCache, RequestMetadata, read_items
 from .requester import Requester
-from .routing import Router
+from .routing import Router, signature_parameters
 from .stream_adapters import error_frame
 
 if TYPE_CHECKING:
-    from ..spec import Publisher
+    from .._core.loop import TimerHandle
+    from ..spec import Publisher, Subscription
 
-__all__ = ("CODECS", "ResponderOptions", "RouterResponder")
+__all__ = ("CODECS", "ConnectingClient", "Lease", "ResponderOptions", "RouterResponder")
 
 _RESPONSE: Final = InteractionModel.RESPONSE
 _MAX_SETUPS: Final = 16
 _MAX_METADATA: Final = 256
 _UNKNOWN: Final[Any] = object()
+_POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 CODECS: Final[dict[str, Codec[Any]]] = {each.mime: each for each in (BYTES, TEXT, JSON, MSGPACK)}
+
+
+Authenticate: TypeAlias = (
+    "Callable[[Credentials | None], Any] | Callable[[Credentials | None, ConnectingClient], Any]"
+)
+"""Called with the credentials of a SETUP, or None, and the `ConnectingClient` if it takes two
+arguments."""
+
+Authorize: TypeAlias = Callable[[Request], Any]
+"""Called with a request before it is served."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectingClient:
+    """A client that is to be authenticated."""
+
+    credentials: Credentials | None
+    certificate: dict[str, Any] | None = None
+    """The verified certificate of its TLS connection, in the form of
+    `ssl.SSLSocket.getpeercert`."""
+    address: Any = None
+    """Its network address, if the transport knows it."""
+    data: bytes = field(default=b"", repr=False)
+    """The data of its SETUP."""
+    metadata: tuple[MetadataItem, ...] = field(default=(), repr=False)
+    """All items of metadata of its SETUP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Permission for *requests* requests within *ttl* seconds."""
+
+    requests: int
+    ttl: Duration
+    metadata: bytes | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.requests < 2**31:
+            raise ValueError(f"requests must be from 1 to 2147483647, not {self.requests}")
+        if not 0.001 <= to_seconds(self.ttl, "ttl") < 2**31 / 1000:
+            raise ValueError(f"ttl must be from a millisecond to 24 days, not {self.ttl}")
 
 
 class ResponderOptions(TypedDict, total=False):
@@ -77,60 +128,6 @@ class _DirectHandler(NamedTuple):
 Handlers: TypeAlias = dict[bytes | None, _DirectHandler | None]
 
 
-class _DirectHandlers:
-    """A cache of direct handlers: of 16 pairs of MIME types, and of 256 kinds of metadata each."""
-
-    def __init__(self, services: "RouterResponder") -> None:
-        self._services = services
-        self._handlers: dict[tuple[str, str], Handlers] = {}
-        self._routes = 0
-
-    def of_setup(self, setup: Setup | None) -> Handlers:
-        """The handlers found for clients with such a *setup*, by the metadata of their requests."""
-        router = self._services.router
-        if self._routes != router.routes:  # a new route may match better
-            self._handlers.clear()
-            self._routes = router.routes
-        if setup is None:
-            return {}
-        key = setup.metadata_mime, setup.data_mime
-        handlers = self._handlers.get(key)
-        if handlers is None:
-            if len(self._handlers) >= _MAX_SETUPS:
-                self._handlers.clear()
-            handlers = self._handlers[key] = {}
-        return handlers
-
-    def find(self, setup: Setup | None, metadata: bytes | None) -> _DirectHandler | None:
-        """The direct handler of requests with *metadata*; None if they need an execution."""
-        if setup is None:
-            return None
-        found = self._resolve(setup, metadata)
-        if self._services.metadata_cache.holds(setup, metadata):
-            handlers = self.of_setup(setup)
-            if len(handlers) >= _MAX_METADATA:
-                handlers.clear()
-            handlers[metadata] = found
-        return found
-
-    def _resolve(self, setup: Setup, metadata: bytes | None) -> _DirectHandler | None:
-        services = self._services
-        try:
-            envelope = services.metadata_cache.read(setup, metadata)
-            if services.auth.authorize is not None or envelope.timeout is not None:
-                return None
-            found = services.router.find(envelope.route)
-            if found is None or not found[0].needs_only_data or len(envelope.accept) > 1:
-                return None
-            handler, texts = found
-            read, written = services.choose_codecs(setup, envelope)
-            return _DirectHandler(
-                handler.bind(read, handler.route_arguments(texts)), written.encode
-            )
-        except (ProtocolError, RequestInvalid):  # the execution refuses it
-            return None
-
-
 class RouterResponder:
     """Serves the requests of one or many connections by a router."""
 
@@ -150,10 +147,14 @@ class RouterResponder:
     ) -> None:
         self.router: Router = router
         self.metadata_cache: MetadataCache = MetadataCache()
-        timeout = to_seconds(auth_timeout, "auth_timeout")
-        self.auth: AuthHooks = AuthHooks(authenticate, authorize, timeout)
+        self.authenticate: Authenticate | None = authenticate
+        self.authorize: Authorize | None = authorize
         self.leases: Callable[[Any], Publisher[Lease]] | None = leases
-        self._direct_handlers = _DirectHandlers(self)
+        self._passes_client = authenticate is not None and _takes_two(authenticate)
+        self._auth_timeout = to_seconds(auth_timeout, "auth_timeout")
+        self._direct_handlers: dict[tuple[str, str], Handlers] = {}
+        """The direct handlers found: for 16 pairs of MIME types, and 256 kinds of metadata each."""
+        self._cached_routes = 0
         self._sessions: Sessions[tuple[Driver, bytes | None]] = Sessions()
         """The resumable sessions, with the TLS certificates of their clients."""
         self._codecs = CODECS | (codecs or {})
@@ -162,7 +163,7 @@ class RouterResponder:
         self._on_error = on_error
         self._max_fire_and_forget = max_fire_and_forget
         self._running = 0
-        self._grants: dict[Driver, LeaseGranter] = {}
+        self._grants: dict[Driver, _LeaseGranter] = {}
         self.dropped_requests: int = 0
         """The number of fire-and-forget requests and metadata pushes that were dropped, since too
         many were running or they were malformed."""
@@ -173,20 +174,30 @@ class RouterResponder:
         if driver.is_resume_only:
             driver.reject("there are too many connections")
             return
-        if self.auth.authenticate is None:
+        if self.authenticate is None:
             self._accept(driver, setup)
             return
         timer = driver.loop_handle.call_later(
-            self.auth.timeout, driver.reject, "authentication took too long"
+            self._auth_timeout, driver.reject, "authentication took too long"
         )
         task = driver.create_task(self._authenticate(driver, setup), "rsocket: authentication")
         if task is not None:
             task.add_done_callback(lambda _: timer.cancel())
 
     async def _authenticate(self, driver: Driver, setup: Setup) -> None:
+        authenticate: Any = self.authenticate
         user: Any = None
         try:
-            user = await self.auth.identify(connecting_client(driver, setup))
+            items = read_items(setup, setup.payload.metadata)
+            client = ConnectingClient(
+                find_credentials(items),
+                certificate=driver.get_extra_info("peercert") or None,
+                address=driver.get_extra_info("peername"),
+                data=setup.payload.data,
+                metadata=items,
+            )
+            given = [client.credentials, client] if self._passes_client else [client.credentials]
+            user = await self._in_time(authenticate(*given))
         except ProtocolError:
             driver.reject("the credentials cannot be read")
             return
@@ -197,6 +208,27 @@ class RouterResponder:
             self._accept(driver, setup)
         else:
             driver.reject("authentication failed")
+
+    async def check(self, request: Request) -> None:
+        """Raise `RequestRejected` unless *request* is authorized."""
+        if self.authorize is None:
+            return
+        try:
+            user = await self._in_time(self.authorize(request))
+        except TimeoutError:
+            message = b"authorization took too long"
+            raise RequestRejected(ErrorCode.REJECTED, message) from None
+        if not user:
+            raise RequestRejected(ErrorCode.REJECTED, b"not authorized")
+        if user is not True:
+            request.user = user
+
+    async def _in_time(self, result: Any) -> Any:
+        """The *result* of one of the application's functions, which may have to be awaited."""
+        if isawaitable(result):
+            with fail_after(self._auth_timeout):
+                return await result
+        return result
 
     def _accept(self, driver: Driver, setup: Setup) -> None:
         token = setup.token
@@ -212,7 +244,7 @@ class RouterResponder:
         """Grant leases on a new connection, on either side, and call `on_connect`."""
         setup = driver.connection.setup
         if setup is not None and setup.lease and self.leases is not None:
-            grants = self._grants[driver] = LeaseGranter(driver)
+            grants = self._grants[driver] = _LeaseGranter(driver)
             driver.add_resume_callback(grants.renew)
             driver.add_close_callback(lambda _: self._grants.pop(driver).cancel())
             self.leases(driver.user).subscribe(grants)
@@ -257,16 +289,61 @@ class RouterResponder:
     def respond(self, driver: Driver, event: ResponseRequests) -> None:
         """Serve requests for one element."""
         setup = driver.connection.setup
-        known = self._direct_handlers.of_setup(setup)
+        known = self._handlers_of(setup)
         for request in event.requests:
             direct = known.get(request[2], _UNKNOWN)
             if direct is _UNKNOWN:
-                direct = self._direct_handlers.find(setup, request[2])
+                direct = self._find_direct_handler(setup, request[2])
             if direct is None:
                 self._begin(driver, _requested(*request), RequestExecution.begin)
             else:
                 self._respond_directly(driver, direct, request)
         driver.schedule_turn()
+
+    def _handlers_of(self, setup: Setup | None) -> Handlers:
+        """The handlers found for clients with such a *setup*, by the metadata of their requests."""
+        if self._cached_routes != self.router.routes:  # a new route may match better
+            self._direct_handlers.clear()
+            self._cached_routes = self.router.routes
+        if setup is None:
+            return {}
+        key = setup.metadata_mime, setup.data_mime
+        handlers = self._direct_handlers.get(key)
+        if handlers is None:
+            if len(self._direct_handlers) >= _MAX_SETUPS:
+                self._direct_handlers.clear()
+            handlers = self._direct_handlers[key] = {}
+        return handlers
+
+    def _find_direct_handler(
+        self, setup: Setup | None, metadata: bytes | None
+    ) -> _DirectHandler | None:
+        """The direct handler of requests with *metadata*; None if they need an execution."""
+        if setup is None:
+            return None
+        found = self._resolve(setup, metadata)
+        if self.metadata_cache.holds(setup, metadata):
+            handlers = self._handlers_of(setup)
+            if len(handlers) >= _MAX_METADATA:
+                handlers.clear()
+            handlers[metadata] = found
+        return found
+
+    def _resolve(self, setup: Setup, metadata: bytes | None) -> _DirectHandler | None:
+        try:
+            envelope = self.metadata_cache.read(setup, metadata)
+            if self.authorize is not None or envelope.timeout is not None:
+                return None
+            found = self.router.find(envelope.route)
+            if found is None or not found[0].needs_only_data or len(envelope.accept) > 1:
+                return None
+            handler, texts = found
+            read, written = self.choose_codecs(setup, envelope)
+            return _DirectHandler(
+                handler.bind(read, handler.route_arguments(texts)), written.encode
+            )
+        except (ProtocolError, RequestInvalid):  # the execution refuses it
+            return None
 
     def _respond_directly(
         self, driver: Driver, direct: _DirectHandler, request: tuple[int, bytes, bytes | None]
@@ -376,6 +453,73 @@ class RouterResponder:
 
     def _task_done(self, _: object) -> None:
         self._running -= 1
+
+
+class _LeaseGranter:
+    """Subscribes to leases for one connection and grants them to the peer."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._subscription: Subscription | None = None
+        self._timer: TimerHandle | None = None
+        self._is_requested = False
+        self._is_done = False
+
+    def request_received(self) -> None:
+        """Renew the lease if the request of the peer was the last one allowed."""
+        granted = self._driver.connection.granted_lease
+        if granted is not None and granted.requests < 1:
+            self.renew()
+
+    def renew(self) -> None:
+        """Request the next lease, since there is none or the current one is over."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._subscription is not None and not self._is_requested and not self._is_done:
+            self._is_requested = True
+            self._subscription.request(1)
+
+    def cancel(self) -> None:
+        """Stop granting, since the connection is closed."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self._is_done:
+            self._is_done = True
+            if self._subscription is not None:
+                self._subscription.cancel()
+
+    # -- the subscriber ----------------------------------------------------------------------------
+    def on_subscribe(self, subscription: "Subscription", /) -> None:
+        self._subscription = subscription
+        if self._is_done:
+            subscription.cancel()
+        else:
+            self.renew()
+
+    def on_next(self, lease: Lease, /) -> None:
+        if self._is_done:
+            return
+        self._is_requested = False
+        if self._driver.connection.is_suspended:  # `renew` is called when the session resumes
+            return
+        ttl = to_seconds(lease.ttl, "ttl")
+        self._driver.connection.grant_lease(lease.requests, round(ttl * 1000), lease.metadata)
+        self._timer = self._driver.loop_handle.call_later(ttl, self.renew)
+        self._driver.schedule_turn()
+
+    def on_error(self, error: BaseException, /) -> None:
+        self._is_done = True
+        message = "the publisher of leases failed: no more are granted"
+        self._driver.loop_handle.report(message, error)
+
+    def on_complete(self) -> None:
+        self._is_done = True
+
+
+def _takes_two(function: Authenticate) -> bool:
+    kinds = [each.kind for each in signature_parameters(function).values()]
+    return Parameter.VAR_POSITIONAL in kinds or sum(each in _POSITIONAL for each in kinds) > 1
 
 
 def _certificate(driver: Driver) -> bytes | None:

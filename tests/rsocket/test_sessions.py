@@ -354,7 +354,7 @@ def again(error: BaseException) -> bool:
 @pytest.mark.virtual_time
 async def test_a_refused_client_does_not_reconnect() -> None:
     bench = Bench(numbers(), policy=RetryPolicy(attempts=6, delay=1, only=again))
-    bench.server._responder.auth.authenticate = lambda _: None
+    bench.server._responder.authenticate = lambda _: None
     async with bench.server, await bench.client() as client:
         with pytest.raises(SetupRejected):
             await client.request_response(route="two")
