@@ -7,7 +7,7 @@ from .._core.flow_subscription import FlowSubscription
 from .._core.loop import Future, LoopHandle, wait_settled, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .formats import BodyFormat
-from .options import Counters, ResponseConfig
+from .options import ResponseConfig
 from .request import Receive, Send
 from .responses import send_problem, send_response
 
@@ -23,8 +23,11 @@ CHUNK: Final = 4 * 1024
 """Bytes handed to the server in one send; a longer element is sent alone."""
 
 
-class BodyWriter:
-    """Requests *prefetch* elements, then as many as each send has handed to the server."""
+class BodyWriter(BulkSubscriber):
+    """The subscriber of a response: it buffers elements until they are sent.
+
+    It requests *prefetch* elements, then as many as each send has handed to the server.
+    """
 
     def __init__(
         self,
@@ -35,16 +38,22 @@ class BodyWriter:
         config: ResponseConfig,
         resumes: bool,
     ) -> None:
+        self._elements: deque[Any] = deque()
+        self.append: Callable[[Any], None] = self._elements.append
+        self.is_notified: bool = False
         self._receive = receive
         self._send = send
         self._form = form
         self._config = config
         self._resumes = resumes
         self._loop_handle = loop_handle
-        self._subscriber = PrefetchSubscriber(loop_handle, config.counters)
-        self._elements: deque[Any] = deque()  # taken from the subscriber, and not encoded yet
-        self._encode_error: Exception | None = None
+        self._subscription: Subscription | None = None
+        self._waiter: Future[Any] | None = None
+        self._error: BaseException | None = None
+        self._is_done = False
+        self._is_disconnected = False
         self._is_started = False
+        self._outstanding = 0  # elements requested, and not encoded yet
         self._sent = 0
 
     async def run(self, flow: "Fluent[Any]", count: int | None) -> None:
@@ -52,15 +61,15 @@ class BodyWriter:
 
         A response that ends after *count* elements does not report the flow as complete.
         """
-        subscriber, counters = self._subscriber, self._config.counters
+        counters = self._config.counters
         counters.open += 1
         counters.opened += 1
         watch = self._loop_handle.create_task(self._watch(), "asgi: waits for a disconnect")
         ended = False
         try:
             prefetch = self._config.prefetch
-            flow.subscribe(subscriber)
-            subscriber.request(prefetch if count is None else min(prefetch, count))
+            flow.subscribe(self)
+            self._request(prefetch if count is None else min(prefetch, count))
             ended = await self._write(count)
         except OSError:  # what servers raise after a disconnect
             pass
@@ -69,45 +78,81 @@ class BodyWriter:
             counters.cancelled += not ended
             watch.cancel()
             await wait_settled(watch)
-            await subscriber.aclose()
+            self._cancel()
+            subscription, self._subscription = self._subscription, None
+            if isinstance(subscription, FlowSubscription):
+                await subscription.aclose()
 
     async def _watch(self) -> None:
         """Cancel upstream when the client disconnects; discard the body of the request."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        self._subscriber.disconnect()
+        self._is_disconnected = True
+        self._cancel()
+        self._wake(True)
 
     async def _write(self, count: int | None) -> bool:
         """Return whether the stream reached its end."""
-        subscriber = self._subscriber
-        await subscriber.wait(self._config.max_start_delay)
-        while not subscriber.is_disconnected:
-            if not self._elements:
-                self._elements.extend(subscriber.take())
+        await self._wait(self._config.max_start_delay)
+        while not self._is_disconnected:
             body, written = self._encode_chunk()
             if written:
                 await self._send_body(body, written)
                 # Other tasks run before the next request: a source that never waits would
                 # otherwise block the loop.
                 await yield_to_loop()
-                more = (
-                    written
-                    if count is None
-                    else min(written, count - self._sent - subscriber.outstanding)
-                )
-                if more:
-                    subscriber.request(more)
-            elif error := self._encode_error or subscriber.error:
-                await self._fail(error)
+                unrequested = written if count is None else count - self._sent - self._outstanding
+                if more := min(written, unrequested):
+                    self._request(more)
+            elif self._error is not None:
+                await self._fail(self._error)
                 return True
-            elif subscriber.is_done:
+            elif self._is_done:
                 await self._complete(self._sent == count)
                 return True
             elif not self._is_started:
                 await self._send_body(b"", 0)
-            elif not await subscriber.wait(self._config.heartbeat):
+            elif not await self._wait(self._config.heartbeat):
                 await self._send_body(self._form.heartbeat, 0)
         return False
+
+    async def _wait(self, seconds: float | None) -> bool:
+        """Wait for an element, the end or a disconnect; return False after *seconds* without."""
+        if self._elements or self._is_done or self._is_disconnected:
+            return True
+        self._waiter = waiter = self._loop_handle.create_future()
+        timer = (
+            None if seconds is None else self._loop_handle.call_later(seconds, self._wake, False)
+        )
+        try:
+            return bool(await waiter)
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+    def _wake(self, has_news: bool) -> None:
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(has_news)
+
+    # -- demand ------------------------------------------------------------------------------------
+    def _request(self, n: int) -> None:
+        if self._subscription is not None and not self._is_done and not self._is_disconnected:
+            self._add_outstanding(n)
+            self._subscription.request(n)
+
+    def _cancel(self) -> None:
+        """Cancel upstream and discard the buffered elements."""
+        self._add_outstanding(-self._outstanding)
+        self._elements.clear()
+        was_done, self._is_done = self._is_done, True
+        if self._subscription is not None and not was_done:
+            self._subscription.cancel()
+
+    def _add_outstanding(self, n: int) -> None:
+        self._outstanding += n
+        self._config.counters.outstanding += n
 
     def _encode_chunk(self) -> tuple[bytes, int]:
         """Encode elements until there are enough for one send."""
@@ -119,9 +164,10 @@ class BodyWriter:
                 parts.append(encode(elements.popleft()))
                 size += len(parts[-1])
         except Exception as error:
-            self._encode_error = error
-            elements.clear()
-            self._subscriber.cancel()
+            self._error = error
+            self._cancel()
+        else:
+            self._add_outstanding(-len(parts))
         return b"".join(parts), len(parts)
 
     # -- to the server -----------------------------------------------------------------------------
@@ -155,118 +201,29 @@ class BodyWriter:
         else:
             await send_problem(self._send, problem)
 
-
-class PrefetchSubscriber(BulkSubscriber):
-    """Buffers elements until they are taken; never more than were requested."""
-
-    __slots__ = (
-        "_counters",
-        "_loop_handle",
-        "_subscription",
-        "_waiter",
-        "append",
-        "elements",
-        "error",
-        "is_disconnected",
-        "is_done",
-        "is_notified",
-        "outstanding",
-    )  # fmt: skip
-
-    def __init__(self, loop_handle: LoopHandle, counters: Counters) -> None:
-        self.elements: list[Any] = []
-        self.append: Callable[[Any], None] = self.elements.append
-        self.is_notified: bool = False
-        self.is_done: bool = False
-        self.error: BaseException | None = None
-        self.is_disconnected: bool = False
-        """Whether the client has disconnected."""
-        self.outstanding: int = 0
-        """The number of elements requested and not yet taken."""
-        self._loop_handle = loop_handle
-        self._counters = counters
-        self._subscription: Subscription | None = None
-        self._waiter: Future[Any] | None = None
-
-    # -- the client's side -------------------------------------------------------------------------
-    def request(self, n: int) -> None:
-        if self._subscription is not None and not self.is_done and not self.is_disconnected:
-            self.outstanding += n
-            self._counters.outstanding += n
-            self._subscription.request(n)
-
-    def take(self) -> list[Any]:
-        """Remove the buffered elements, and return them."""
-        elements = self.elements[:]
-        self.elements.clear()
-        self.outstanding -= len(elements)
-        self._counters.outstanding -= len(elements)
-        return elements
-
-    async def wait(self, seconds: float | None) -> bool:
-        """Wait for an element, the end or a disconnect; return False after *seconds* without."""
-        if self.elements or self.is_done or self.is_disconnected:
-            return True
-        self._waiter = waiter = self._loop_handle.create_future()
-        timer = (
-            None if seconds is None else self._loop_handle.call_later(seconds, self._wake, False)
-        )
-        try:
-            return bool(await waiter)
-        finally:
-            self._waiter = None
-            if timer is not None:
-                timer.cancel()
-
-    def cancel(self) -> None:
-        """Cancel upstream and discard the buffered elements."""
-        self._counters.outstanding -= self.outstanding
-        self.outstanding = 0
-        self.elements.clear()
-        was_done, self.is_done = self.is_done, True
-        if self._subscription is not None and not was_done:
-            self._subscription.cancel()
-
-    def disconnect(self) -> None:
-        """Cancel, because the client has disconnected."""
-        self.is_disconnected = True
-        self.cancel()
-        self._wake(True)
-
-    async def aclose(self) -> None:
-        """Cancel, and wait until the flow's cleanup has run."""
-        self.cancel()
-        subscription, self._subscription = self._subscription, None
-        if isinstance(subscription, FlowSubscription):
-            await subscription.aclose()
-
-    def _wake(self, has_news: bool) -> None:
-        waiter = self._waiter
-        if waiter is not None and not waiter.done():
-            waiter.set_result(has_news)
-
     # -- the flow's side ---------------------------------------------------------------------------
     def on_subscribe(self, subscription: "Subscription", /) -> None:
         self._subscription = subscription
-        if self.is_disconnected:
+        if self._is_disconnected:
             subscription.cancel()
 
     def on_next(self, element: Any, /) -> None:
-        self.elements.append(element)
+        self._elements.append(element)
         self._wake(True)
 
     @property
-    def container(self) -> list[Any]:
-        return self.elements
+    def container(self) -> deque[Any]:
+        return self._elements
 
     def flush(self) -> None:
-        if self.elements:
+        if self._elements:
             self._wake(True)
 
     def on_error(self, error: BaseException, /) -> None:
-        self.error = error
-        self.on_complete()
+        if not self._is_done:
+            self._error = error
+            self.on_complete()
 
     def on_complete(self) -> None:
-        self.is_done = True
+        self._is_done = True
         self._wake(True)

@@ -88,7 +88,6 @@ async def status(request: Request) -> JSONResponse:
     memory = used()
     kinds = {
         "BodyWriter",
-        "PrefetchSubscriber",
         "SocketSubscriber",
         "StreamMultiplexer",
         "SyncIsland",
