@@ -6,11 +6,11 @@ a Starlette or FastAPI route, is mounted, or is served directly.
 """
 
 from .formats import Event
+from .http import HttpRequest
 from .http_endpoint import ndjson, sse, stream
 from .javascript import javascript
 from .options import Counters, ResponseOptions
 from .problem import ClientDisconnected, PeerFailed, Refused
-from .request import HttpRequest
 from .text_protocol.streams import Peer
 from .text_protocol.websocket_endpoint import websocket
 

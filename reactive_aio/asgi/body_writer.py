@@ -7,9 +7,8 @@ from .._core.flow_subscription import FlowSubscription
 from .._core.loop import Future, LoopHandle, wait_settled, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .formats import BodyFormat
+from .http import Receive, Send, send_problem, send_response
 from .options import ResponseConfig
-from .request import Receive, Send
-from .responses import send_problem, send_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,10 +9,17 @@ from .._core.loop import LoopHandle
 from ..coerce import Source, to_flow
 from .body_writer import BodyWriter
 from .formats import BodyFormat, EventStream, Ndjson, negotiate, to_json
+from .http import (
+    Endpoint,
+    HttpRequest,
+    Receive,
+    Send,
+    parse_count,
+    send_problem,
+    send_response,
+)
 from .options import ResponseConfig, ResponseOptions
 from .problem import Problem, Refused
-from .request import HttpRequest, Receive, Scope, Send, parse_count
-from .responses import complete_lifespan, send_problem, send_response
 
 __all__ = ("HttpEndpoint", "ndjson", "sse", "stream")
 
@@ -127,7 +134,7 @@ def _event_stream(
     return EventStream(encode, id, event, None if seconds is None else round(seconds * 1000))
 
 
-class HttpEndpoint(Generic[T]):
+class HttpEndpoint(Endpoint, Generic[T]):
     """What `sse`, `ndjson` and `stream` return: an ASGI app that streams a flow to each client."""
 
     def __init__(
@@ -145,14 +152,6 @@ class HttpEndpoint(Generic[T]):
 
     def __repr__(self) -> str:
         return f"<{self._name} endpoint, {self._clients} clients>"
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            await self._answer(HttpRequest(scope), receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1000})
-        else:
-            await complete_lifespan(receive, send)
 
     async def _answer(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         head, max_streams = request.method == "HEAD", self._config.max_streams

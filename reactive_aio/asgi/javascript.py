@@ -3,9 +3,8 @@
 from hashlib import sha256
 from importlib.resources import files
 
+from .http import Endpoint, HttpRequest, Receive, Send, encode_headers, send_problem, send_response
 from .problem import Problem
-from .request import HttpRequest, Receive, Scope, Send
-from .responses import complete_lifespan, encode_headers, send_problem, send_response
 
 __all__ = ("JavaScriptEndpoint", "javascript")
 
@@ -23,7 +22,7 @@ def javascript() -> "JavaScriptEndpoint":
     return JavaScriptEndpoint((files(__package__ or "") / "browser" / "reactive.js").read_bytes())
 
 
-class JavaScriptEndpoint:
+class JavaScriptEndpoint(Endpoint):
     """What `javascript` returns: an ASGI app."""
 
     def __init__(self, text: bytes) -> None:
@@ -33,14 +32,7 @@ class JavaScriptEndpoint:
                    "cache-control": "no-cache"}  # fmt: skip
         self._headers = encode_headers(headers)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1000})
-            return
-        if scope["type"] != "http":
-            await complete_lifespan(receive, send)
-            return
-        request = HttpRequest(scope)
+    async def _answer(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         if request.method not in ("GET", "HEAD"):
             await send_problem(send, Problem(405, "this is a file: GET it", {"allow": "GET, HEAD"}))
         elif request.headers.get("if-none-match") == self._tag:

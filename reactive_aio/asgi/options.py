@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final, TypedDict
 
 from .._core.arguments import Duration, require_int, to_seconds
+from .http import Headers, encode_headers
 from .problem import ErrorPolicy
-from .responses import Headers, encode_headers
 
 __all__ = ("Counters", "ResponseConfig", "ResponseOptions")
 

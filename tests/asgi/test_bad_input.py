@@ -13,7 +13,7 @@ from reactive_aio.asgi import (
     javascript,
     websocket,
 )
-from reactive_aio.asgi.text_protocol.handler_request import SocketRequest
+from reactive_aio.asgi.text_protocol.multiplexer import SocketRequest
 from reactive_aio.testing.probes import PublisherProbe
 from tests.asgi.calls import Call, SocketCall
 from tests.asgi.routes import MOST, connected, router

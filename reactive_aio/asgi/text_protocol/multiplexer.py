@@ -1,25 +1,70 @@
 """StreamMultiplexer: many streams on one socket, which send their messages in turns."""
 
+import json
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled, yield_to_loop
-from ...rsocket.routing import Router
+from ...rsocket.payloads import JSON
+from ...rsocket.protocol.errors import (
+    ConnectionLost,
+    RequestInvalid,
+    RequestRejected,
+    StreamFailed,
+)
+from ...rsocket.routing import Handler, Router
 from ..formats import Encode
+from ..http import HttpRequest, Receive, Send
 from ..options import Counters
 from ..problem import ClientDisconnected, ErrorPolicy, Problem
-from ..request import HttpRequest, Receive, Send
-from .handler_request import call_handler, problem_of_stream_error
 from .messages import Id, InvalidMessage, Message, format_error, parse_demand, parse_message
 from .streams import Peer, PeerSubscription, SocketSubscriber, Stream
 
-__all__ = ("SocketConfig", "StreamMultiplexer")
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+__all__ = ("SocketConfig", "SocketRequest", "StreamMultiplexer")
 
 _MAX_ANSWERS: Final = 64
 _FLUSH_TIMEOUT: Final = 5.0  # how long a client may take to read why its socket is closed
+
+Read = Callable[[Any], Any] | None
+
+
+class SocketRequest:
+    """The request that a handler may take: as with RSocket, and the handshake."""
+
+    __slots__ = ("_params", "_read_element", "data", "payload", "peer", "route", "user")
+
+    def __init__(self, handler: Handler, route: str, params: Any, peer: Peer) -> None:
+        read = _reader(handler)
+        self.route: str = route
+        self.data: bytes = b"" if params is None else b"null"
+        """Empty without params. (With RSocket, the bytes of the request.)"""
+        self.payload: Any = params
+        """The params, converted to the class that the handler declares for its payload."""
+        if handler.takes_payload and read is not None and params is not None:
+            self.payload = read(params)
+        self.peer: Peer = peer
+        """The client, which may publish as well."""
+        self.user: Any = peer.user
+        """What ``authenticate`` returned."""
+        self._params = params
+        self._read_element: Read = None if handler.takes_payload else read
+
+    @property
+    def http(self) -> HttpRequest:
+        """The handshake of the socket."""
+        return self.peer.http
+
+    @property
+    def incoming(self) -> "Flow[Any]":
+        """What the client publishes under the same route."""
+        elements = self.peer.request_stream(self._params, route=self.route)
+        return elements if self._read_element is None else elements.map(self._read_element)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +80,7 @@ class SocketConfig:
     on_connect: Callable[[Peer], Any] | None
     counters: Counters
     authenticate: Callable[[HttpRequest], Any] | None = None
-    origins: frozenset[str] | None = None
+    origins: frozenset[str] = frozenset()
     max_sockets: int = 1000
 
 
@@ -177,10 +222,12 @@ class StreamMultiplexer:
             subscriber = self._subscribers[id] = SocketSubscriber(self, id)
             if n:
                 subscriber.add_demand(n)
-            params = message.params
-            subscriber.begin(
-                partial(call_handler, handler, values, message.route, params, self.peer)
-            )
+            subscriber.begin(partial(self._call, handler, values, message))
+
+    def _call(self, handler: Handler, values: dict[str, str], message: Message) -> Any:
+        """Call *handler*, which returns the stream."""
+        request: Any = SocketRequest(handler, message.route, message.params, self.peer)
+        return handler(request, handler.route_arguments(values))
 
     def _refuse(self, id: Id, problem: Problem) -> None:
         """Answer a subscription with an error."""
@@ -236,7 +283,7 @@ class StreamMultiplexer:
 
     def problem(self, error: BaseException) -> Problem:
         """Return what the client receives for *error*."""
-        if explicit := problem_of_stream_error(error):
+        if explicit := _problem_of_stream_error(error):
             return explicit
         report = not isinstance(error, ClientDisconnected)
         context = "a stream on a WebSocket failed"
@@ -295,3 +342,20 @@ class StreamMultiplexer:
 def _wake(waiter: Future[Any] | None) -> None:
     if waiter is not None and not waiter.done():
         waiter.set_result(None)
+
+
+def _reader(handler: Handler) -> Read:
+    """Return what converts JSON to the class that the handler declares, if it declares one."""
+    if not handler.is_typed:
+        return None
+    decode = handler.decoder(JSON)
+    return lambda value: decode(json.dumps(value).encode())
+
+
+def _problem_of_stream_error(error: BaseException) -> Problem | None:
+    """Convert an error of RSocket that a handler raises for its peer."""
+    if not isinstance(error, StreamFailed) or isinstance(error, ConnectionLost):
+        return None
+    status = 400 if isinstance(error, RequestInvalid) else 500
+    status = 503 if isinstance(error, RequestRejected) else status
+    return Problem(status, error.data.decode("utf-8", "replace"))

@@ -11,8 +11,8 @@ from ..._core.loop import CancelledError, Task
 from ...coerce import to_flow
 from ...errors import NotAnElement, RuleViolation
 from ...stage import Downstream, from_push
+from ..http import HttpRequest
 from ..problem import ClientDisconnected, PeerFailed, Problem
-from ..request import HttpRequest
 from .messages import MAX_SAFE_INTEGER, Id, Message, format_error, format_message
 
 if TYPE_CHECKING:

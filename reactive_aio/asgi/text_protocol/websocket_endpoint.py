@@ -4,17 +4,16 @@ from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mappi
 from inspect import isawaitable
 from logging import getLogger
 from typing import TYPE_CHECKING, Any, Final, cast
-from urllib.parse import urlsplit
 
 from ..._core.arguments import require_callable, require_int
 from ..._core.loop import LoopHandle
 from ...coerce import to_flow
 from ...rsocket.routing import Router
+from ...rsocket.transports.origins import is_origin_allowed
 from ..formats import to_json
+from ..http import Endpoint, HttpRequest, Receive, Send, parse_count, send_problem
 from ..options import Counters
 from ..problem import ErrorPolicy, Problem, Refused
-from ..request import HttpRequest, Receive, Scope, Send, parse_count
-from ..responses import complete_lifespan, send_problem
 from .messages import MAX_SAFE_INTEGER, Message
 from .multiplexer import SocketConfig, StreamMultiplexer
 from .streams import Peer
@@ -83,7 +82,7 @@ def websocket(
         on_connect=on_connect,
         counters=Counters() if counters is None else counters,
         authenticate=authenticate,
-        origins=None if origins is None else frozenset(origins),
+        origins=frozenset(origins or ()),
         max_sockets=require_int("websocket", "max_sockets", max_sockets, least=1),
     )
     return WebSocketEndpoint(config)
@@ -106,7 +105,7 @@ def _handler(flow: "Flow[Any]") -> "Callable[[], Flow[Any]]":
     return lambda: flow
 
 
-class WebSocketEndpoint:
+class WebSocketEndpoint(Endpoint):
     """What `websocket` returns: an ASGI app."""
 
     def __init__(self, config: SocketConfig) -> None:
@@ -116,16 +115,11 @@ class WebSocketEndpoint:
     def __repr__(self) -> str:
         return f"<websocket endpoint, {self._open} sockets>"
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await self._answer(HttpRequest(scope), receive, send)
-        elif scope["type"] == "http":
-            upgrade = {"upgrade": "websocket", "connection": "upgrade"}
-            await send_problem(send, Problem(426, "this is a WebSocket", upgrade))
-        else:
-            await complete_lifespan(receive, send)
+    async def _answer(self, request: HttpRequest, receive: Receive, send: Send) -> None:
+        upgrade = {"upgrade": "websocket", "connection": "upgrade"}
+        await send_problem(send, Problem(426, "this is a WebSocket", upgrade))
 
-    async def _answer(self, http: HttpRequest, receive: Receive, send: Send) -> None:
+    async def _answer_handshake(self, http: HttpRequest, receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
         loop_handle, config = LoopHandle("a WebSocket"), self._config
         self._open += 1
@@ -152,10 +146,8 @@ class WebSocketEndpoint:
 
     def _check_origin(self, http: HttpRequest) -> None:
         """Refuse pages of other origins: any page may open a socket, with its user's cookies."""
-        origin, allowed = http.headers.get("origin"), self._config.origins
-        if origin is None or (allowed is not None and {"*", origin} & allowed):
-            return
-        if urlsplit(origin).netloc != http.headers.get("host"):
+        origin, host = http.headers.get("origin"), http.headers.get("host")
+        if not is_origin_allowed(origin, host, self._config.origins):
             _log.warning("a page of %s was refused; websocket(origins=…) would allow it", origin)
             raise Refused(403, "pages of this origin are not allowed")
 

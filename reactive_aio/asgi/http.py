@@ -1,17 +1,29 @@
-"""A client's request: a view of an ASGI scope, for functions that make flows."""
+"""HTTP as ASGI presents it: requests, complete responses, and apps that are one endpoint."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from functools import cached_property
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from .problem import Refused
+from .problem import Problem, Refused
 
-__all__ = ("HttpRequest", "Receive", "Scope", "Send", "parse_count")
+__all__ = (
+    "Endpoint",
+    "Headers",
+    "HttpRequest",
+    "Receive",
+    "Scope",
+    "Send",
+    "encode_headers",
+    "parse_count",
+    "send_problem",
+    "send_response",
+)
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
 
 _MAX_DIGITS: Final = 15
 
@@ -71,3 +83,62 @@ def parse_count(text: str, name: str) -> int:
     if not (text.isascii() and text.isdigit()) or len(text) > _MAX_DIGITS or int(text) < 1:
         raise Refused(400, f"rule 3.9: {name} must be a whole number of at least 1, not {text!r}")
     return int(text)
+
+
+def encode_headers(headers: Mapping[str, str]) -> Headers:
+    """Convert *headers* to the form that ASGI uses."""
+    return [(name.lower().encode("latin-1"), each.encode("latin-1"))
+            for name, each in headers.items()]  # fmt: skip
+
+
+async def send_response(
+    send: Send,
+    status: int,
+    headers: Headers,
+    body: bytes = b"",
+    *,
+    kind: str = "http.response",
+) -> None:
+    """Send a complete response; do nothing if the client has disconnected."""
+    try:
+        await send({"type": f"{kind}.start", "status": status, "headers": headers})
+        await send({"type": f"{kind}.body", "body": body})
+    except OSError:  # what servers raise after a disconnect
+        pass
+
+
+async def send_problem(
+    send: Send, problem: Problem, *, head: bool = False, kind: str = "http.response"
+) -> None:
+    """Send the status of *problem*, with its detail as the body unless *head* (RFC 9457)."""
+    headers = [(b"content-type", b"application/problem+json"), (b"cache-control", b"no-store")]
+    headers += encode_headers(problem.headers)
+    body = b"" if head else problem.json().encode()
+    await send_response(send, problem.status, headers, body, kind=kind)
+
+
+class Endpoint:
+    """An ASGI app that answers requests, handshakes of WebSockets, or both."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._answer(HttpRequest(scope), receive, send)
+        elif scope["type"] == "websocket":
+            await self._answer_handshake(HttpRequest(scope), receive, send)
+        else:
+            await _complete_lifespan(receive, send)
+
+    async def _answer(self, request: HttpRequest, receive: Receive, send: Send) -> None:
+        raise NotImplementedError
+
+    async def _answer_handshake(self, http: HttpRequest, receive: Receive, send: Send) -> None:
+        await send({"type": "websocket.close", "code": 1000})
+
+
+async def _complete_lifespan(receive: Receive, send: Send) -> None:
+    """Answer the lifespan messages of an endpoint that is served without a framework."""
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
