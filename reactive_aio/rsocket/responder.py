@@ -12,9 +12,10 @@ from functools import partial
 from inspect import Parameter, isawaitable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypedDict
 
-from anyio import fail_after
+from anyio import Event, fail_after, move_on_after
 
 from .._core.arguments import Duration, to_seconds
+from ..coerce import to_flow
 from .driver import Driver
 from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec
 from .protocol.errors import ProtocolError, RequestInvalid, RequestRejected, StreamFailed
@@ -30,8 +31,7 @@ from .routing import Router, signature_parameters
 from .stream_adapters import error_frame
 
 if TYPE_CHECKING:
-    from .._core.loop import TimerHandle
-    from ..spec import Publisher, Subscription
+    from ..spec import Publisher
 
 __all__ = ("CODECS", "ConnectingClient", "Lease", "ResponderOptions", "RouterResponder")
 
@@ -163,7 +163,8 @@ class RouterResponder:
         self._on_error = on_error
         self._max_fire_and_forget = max_fire_and_forget
         self._running = 0
-        self._grants: dict[Driver, _LeaseGranter] = {}
+        self._leases_over: dict[Driver, Event] = {}
+        """Set when the lease of a connection is used up, or void since the session was resumed."""
         self.dropped_requests: int = 0
         """The number of fire-and-forget requests and metadata pushes that were dropped, since too
         many were running or they were malformed."""
@@ -244,10 +245,11 @@ class RouterResponder:
         """Grant leases on a new connection, on either side, and call `on_connect`."""
         setup = driver.connection.setup
         if setup is not None and setup.lease and self.leases is not None:
-            grants = self._grants[driver] = _LeaseGranter(driver)
-            driver.add_resume_callback(grants.renew)
-            driver.add_close_callback(lambda _: self._grants.pop(driver).cancel())
-            self.leases(driver.user).subscribe(grants)
+            granting = self._grant(driver, self.leases(driver.user))
+            # Not a task of the driver, which would linger for it when the peer has closed.
+            task = driver.loop_handle.create_task(granting, "rsocket: grants leases")
+            driver.add_resume_callback(lambda: self._end_lease(driver))
+            driver.add_close_callback(lambda _: task.cancel())
         if self._on_connect is None:
             return
         try:
@@ -256,6 +258,31 @@ class RouterResponder:
                 driver.create_task(self._await(driver, result), "rsocket: for a connection")
         except Exception as error:
             self._report(driver, error)
+
+    async def _grant(self, driver: Driver, leases: "Publisher[Lease]") -> None:
+        """Grant the peer one lease after the other."""
+        connection = driver.connection
+        try:
+            async with to_flow(leases).stream() as requested:
+                async for lease in requested:
+                    over = self._leases_over[driver] = Event()
+                    ttl = None
+                    if not connection.is_suspended:
+                        ttl = to_seconds(lease.ttl, "ttl")
+                        milliseconds = round(ttl * 1000)
+                        connection.grant_lease(lease.requests, milliseconds, lease.metadata)
+                        driver.schedule_turn()
+                    with move_on_after(ttl):
+                        await over.wait()
+        except Exception as error:
+            message = "the publisher of leases failed: no more are granted"
+            driver.loop_handle.report(message, error)
+        finally:
+            self._leases_over.pop(driver, None)
+
+    def _end_lease(self, driver: Driver) -> None:
+        if (over := self._leases_over.get(driver)) is not None:
+            over.set()
 
     async def _await(self, driver: Driver, result: Any) -> None:
         try:
@@ -283,8 +310,10 @@ class RouterResponder:
             self.respond(driver, ResponseRequests([(request.stream_id, data, metadata)]))
         else:
             self._begin(driver, request, RequestExecution.begin)
-        if self._grants and (grants := self._grants.get(driver)) is not None:
-            grants.request_received()
+        if self._leases_over:
+            granted = driver.connection.granted_lease
+            if granted is not None and granted.requests < 1:
+                self._end_lease(driver)
 
     def respond(self, driver: Driver, event: ResponseRequests) -> None:
         """Serve requests for one element."""
@@ -453,68 +482,6 @@ class RouterResponder:
 
     def _task_done(self, _: object) -> None:
         self._running -= 1
-
-
-class _LeaseGranter:
-    """Subscribes to leases for one connection and grants them to the peer."""
-
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-        self._subscription: Subscription | None = None
-        self._timer: TimerHandle | None = None
-        self._is_requested = False
-        self._is_done = False
-
-    def request_received(self) -> None:
-        """Renew the lease if the request of the peer was the last one allowed."""
-        granted = self._driver.connection.granted_lease
-        if granted is not None and granted.requests < 1:
-            self.renew()
-
-    def renew(self) -> None:
-        """Request the next lease, since there is none or the current one is over."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._subscription is not None and not self._is_requested and not self._is_done:
-            self._is_requested = True
-            self._subscription.request(1)
-
-    def cancel(self) -> None:
-        """Stop granting, since the connection is closed."""
-        if self._timer is not None:
-            self._timer.cancel()
-        if not self._is_done:
-            self._is_done = True
-            if self._subscription is not None:
-                self._subscription.cancel()
-
-    # -- the subscriber ----------------------------------------------------------------------------
-    def on_subscribe(self, subscription: "Subscription", /) -> None:
-        self._subscription = subscription
-        if self._is_done:
-            subscription.cancel()
-        else:
-            self.renew()
-
-    def on_next(self, lease: Lease, /) -> None:
-        if self._is_done:
-            return
-        self._is_requested = False
-        if self._driver.connection.is_suspended:  # `renew` is called when the session resumes
-            return
-        ttl = to_seconds(lease.ttl, "ttl")
-        self._driver.connection.grant_lease(lease.requests, round(ttl * 1000), lease.metadata)
-        self._timer = self._driver.loop_handle.call_later(ttl, self.renew)
-        self._driver.schedule_turn()
-
-    def on_error(self, error: BaseException, /) -> None:
-        self._is_done = True
-        message = "the publisher of leases failed: no more are granted"
-        self._driver.loop_handle.report(message, error)
-
-    def on_complete(self) -> None:
-        self._is_done = True
 
 
 def _takes_two(function: Authenticate) -> bool:
