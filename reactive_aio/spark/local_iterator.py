@@ -68,10 +68,8 @@ def _rows(
         publish = jobs.observe(dataset)
         rdd = row_rdd(df)
         rows = rdd.toLocalIterator()
-        if meter is not NO_PROGRESS:
-            with suppress(Exception):  # without the reader, rows are counted and partitions are not
-                LocalIteratorReader(rows).wrap_load_stream(partial(_load_counted, meter))
-                meter.add_from_thread("partitions", rdd.getNumPartitions())
+        if meter is not NO_PROGRESS and _count_partitions(rows, meter):
+            meter.add_from_thread("partitions", rdd.getNumPartitions())
         return rows
 
     with explained(jobs.df):
@@ -127,6 +125,14 @@ def _read_length(file: BinaryIO) -> int:
 
 
 # -- progress -------------------------------------------------------------------------------------
+def _count_partitions(rows: Iterator[Any], meter: ProgressMeter) -> bool:
+    """Count the partitions of *rows* as they are read, if its reader is found; return whether."""
+    with suppress(Exception):
+        LocalIteratorReader(rows).wrap_load_stream(partial(_load_counted, meter))
+        return True
+    return False
+
+
 def _load_counted(
     meter: ProgressMeter, load_stream: Callable[[Any], Iterator[Any]], file: BinaryIO
 ) -> Iterator[Any]:

@@ -270,6 +270,21 @@ async def test_rows_are_counted_where_partitions_cannot_be(
     assert (reports[-1].rows, reports[-1].partitions, reports[-1].done) == (40, None, 0)
 
 
+async def test_an_error_while_partitions_are_counted_fails_the_flow(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the private object may be missing; the number of partitions is public."""
+    from pyspark import RDD
+
+    def fail(_: object) -> int:
+        raise RuntimeError("no number")
+
+    monkeypatch.setattr(RDD, "getNumPartitions", fail)
+    flow = await reading(spark, Reports().append, mode="rows")
+    with pytest.raises(RuntimeError, match="no number"):
+        await flow.count()
+
+
 @pytest.mark.parametrize("wrong", [3, "bar", None])
 def test_a_progress_that_cannot_be_called_is_refused(spark: "SparkSession", wrong: Any) -> None:
     with pytest.raises(TypeError, match="progress must be True, for a bar, or a function"):
