@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import pytest
@@ -29,6 +30,15 @@ FAST = {
     # On a busy machine, a Python worker needs more than 15 s to start.
     "spark.python.authenticate.socketTimeout": "60s",
 }
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Do not count the start of Spark as time of the first test: it takes minutes under load."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            found = item.get_closest_marker("timeout")
+            seconds = found.args if found else ()
+            item.add_marker(pytest.mark.timeout(*seconds, func_only=True), append=False)
 
 
 @pytest.fixture(autouse=True)
@@ -159,8 +169,11 @@ async def wait_for_elements(probe: SubscriberProbe[Any], count: int) -> None:
     await wait_until(lambda: len(probe.elements) >= count)
 
 
-async def wait_until(condition: Callable[[], Any], seconds: float = 15.0) -> float:
-    """Wait for *condition*, which may be a coroutine function; return how long that took."""
+async def wait_until(condition: Callable[[], Any], seconds: float = 60.0) -> float:
+    """Wait for *condition*, which may be a coroutine function; return how long that took.
+
+    *seconds* is for a busy machine: a job of some milliseconds may take many of them there.
+    """
     began = time.perf_counter()
     async with asyncio.timeout(seconds):
         while True:
