@@ -12,8 +12,7 @@ from .java import Java, JavaNotFound, ensure_java, find_java
 from .progress import Progress, ProgressBar
 from .read_mode import ModeUnavailable
 from .session import ArchiveUnavailable, activate, archive_classes, local_session
-from .streaming.query import MicroBatch, StreamStopped
-from .streaming.source import StreamFlow, from_micro_batches, from_stream
+from .streaming import MicroBatch, StreamFlow, StreamStopped, from_micro_batches, from_stream
 from .terminals import WriteResult, append_table, to_dataframe, write_parquet
 
 __all__ = (

@@ -288,7 +288,7 @@ def from_dataframe(
     most methods of a DataFrame, this calls the JVM, or the server, and blocks for some
     milliseconds (the first time, for some tens).
     """
-    require_dataframe(df)
+    require_dataframe(FUNCTION, df, is_streaming=False)
     require_option(FUNCTION, "rows", rows, ROW_KINDS)
     require_option(FUNCTION, "mode", mode, READ_MODES)
     require_int(FUNCTION, "window", window, least=1)

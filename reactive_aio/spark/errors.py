@@ -49,6 +49,22 @@ _READ_AGAIN: Final = (
 )
 
 
+_NEEDED: Final = {  # what is needed, the remedy without a DataFrame, and that for the other kind
+    False: (
+        "a pyspark.sql.DataFrame",
+        " For other iterables use from_iterable(), or from_thread() if they block.",
+        "cannot read a streaming DataFrame: it has no end, so it has no rows to iterate over. "
+        "from_stream(df, checkpoint=…) reads it, micro-batch by micro-batch.",
+    ),
+    True: (
+        "a streaming DataFrame",
+        "",
+        "needs a streaming DataFrame, made with spark.readStream; this one has an end: "
+        "from_dataframe(df) reads it.",
+    ),
+}
+
+
 class SparkSessionLost(ReactiveError, ConnectionError):
     """The Spark session of a flow was stopped, or its JVM is gone; the message says which."""
 
@@ -73,25 +89,19 @@ def require_option(function: str, parameter: str, value: str, allowed: tuple[str
         raise ValueError(f"{function}: {parameter} must be one of {options}, not {value!r}.")
 
 
-def require_dataframe(df: object) -> None:
-    """Raise unless *df* is a DataFrame whose rows can be read under demand."""
+def require_dataframe(function: str, df: object, *, is_streaming: bool) -> None:
+    """Raise unless *df* is a DataFrame that *function* can read."""
     require_pyspark()
     from pyspark.sql import DataFrame
 
+    needed, remedy, other = _NEEDED[is_streaming]
     if not isinstance(df, DataFrame):
         kind = type(df).__name__
-        raise UnsupportedDataFrame(
-            f"from_dataframe() needs a pyspark.sql.DataFrame, got {kind!r}. For other iterables "
-            "use from_iterable(), or from_thread() if they block."
-        )
+        raise UnsupportedDataFrame(f"{function}() needs {needed}, got {kind!r}.{remedy}")
     with explained(df):
-        is_streaming = df.isStreaming
-    if is_streaming:
-        raise UnsupportedDataFrame(
-            "from_dataframe() cannot read a streaming DataFrame: it has no end, so it has no "
-            "rows to iterate over. from_stream(df, checkpoint=…) reads it, micro-batch by "
-            "micro-batch."
-        )
+        is_fit = df.isStreaming == is_streaming
+    if not is_fit:
+        raise UnsupportedDataFrame(f"{function}() {other}")
 
 
 def require_unique_names(schema: "StructType", kind: RowKind) -> None:

@@ -379,7 +379,7 @@ def test_only_a_streaming_dataframe_is_accepted(spark: "SparkSession") -> None:
 def test_a_trigger_is_a_duration_or_a_name(lake: Lake) -> None:
     from datetime import timedelta
 
-    from reactive_aio.spark.streaming.query import trigger_options
+    from reactive_aio.spark.streaming import trigger_options
 
     assert trigger_options("f", None) == {}
     assert trigger_options("f", 1.5) == {"processingTime": "1500 milliseconds"}

@@ -1,1 +1,0 @@
-"""Streaming queries as flows: micro-batches, and their rows, under demand."""
