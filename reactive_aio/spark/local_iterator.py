@@ -56,24 +56,17 @@ def from_local_iterator(
 def _rows(
     jobs: TaggedJobs, convert: "Callable[[Row], Any] | None", meter: ProgressMeter
 ) -> Iterator[Any]:
-    publish: Callable[[Any], object] | None = None
-    dataset: Any = None
-
-    def start() -> "Iterator[Row]":
-        nonlocal publish, dataset
-        # Not its own toLocalIterator: that runs its jobs after its query has ended, and Spark
-        # 4.3 keeps what such jobs return, every row of it, until the session is stopped.
-        df = jobs.plan()
-        dataset = java_dataset(df)
-        publish = jobs.observe(dataset)
-        rdd = row_rdd(df)
-        rows = rdd.toLocalIterator()
-        if meter is not NO_PROGRESS and _count_partitions(rows, meter):
-            meter.add_from_thread("partitions", rdd.getNumPartitions())
-        return rows
-
     with explained(jobs.df):
-        rows = jobs.run(start)
+        with jobs.starting():
+            # Not its own toLocalIterator: that runs its jobs after its query has ended, and Spark
+            # 4.3 keeps what such jobs return, every row of it, until the session is stopped.
+            df = jobs.plan()
+            dataset = java_dataset(df)
+            publish = jobs.observe(dataset)
+            rdd = row_rdd(df)
+            rows = rdd.toLocalIterator()
+            if meter is not NO_PROGRESS and _count_partitions(rows, meter):
+                meter.add_from_thread("partitions", rdd.getNumPartitions())
         try:
             # Not `yield from`: closing this generator would close *rows* first.
             for row in rows:

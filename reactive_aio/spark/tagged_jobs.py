@@ -80,29 +80,27 @@ class TaggedJobs:
     def context(self) -> "SparkContext":
         return self.df.sparkSession.sparkContext
 
-    def run(self, work: Callable[[], T], *, owns_thread: bool = False) -> T:
-        """Run *work*; the jobs that it starts can be cancelled, and its errors are explained.
+    @contextmanager
+    def starting(self) -> Generator[None, None, None]:
+        """The jobs that are started inside can be cancelled, and errors are explained.
 
-        The jobs have the local properties of the thread that made the flow, not of this one. With
-        *owns_thread*, no other work runs on this thread, so it keeps the properties: setting them
-        takes about fifteen calls.
+        The jobs have the local properties of the thread that made the flow, not of this one. The
+        thread is the subscription's own, so it keeps them: setting them takes about fifteen calls.
         """
         with explained(self.df):
             if hasattr(self._thread, "is_tagged"):
-                return work()
-            keeps = owns_thread and has_pinned_threads()
-
-            def run_tagged() -> T:
-                if not keeps:
-                    with tagged(self.context, self._tag):
-                        return work()
-                _set_tag(self.context, self._tag)
-                self._thread.is_tagged = True
-                return work()
-
+                yield
+                return
             # All threads that inherit from one thread share one object, and so their tags:
             # inheriting once more, from this thread, makes a copy.
-            return cast("T", self.inherit(lambda: inherit_properties(self.df)(run_tagged)())())
+            self.inherit(lambda: inherit_properties(self.df)(lambda: None)())()
+            if has_pinned_threads():
+                _set_tag(self.context, self._tag)
+                self._thread.is_tagged = True
+                yield
+            else:
+                with tagged(self.context, self._tag):
+                    yield
 
     def observe(self, dataset: Any) -> Callable[[Any], object] | None:
         """Return a function that completes the observations of *dataset*, if it has any.

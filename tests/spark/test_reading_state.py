@@ -49,8 +49,8 @@ class Driver:
                     if not self.read(self.state.window):
                         return action
                 case Action.PUSH:
-                    self.state.delivery.push(self)
-                    self.state.delivery.is_processed = True
+                    self.state.push(self)
+                    self.state.is_processed = True
                 case Action.CONFIRM:
                     self.state.on_confirmed()
                 case _:
@@ -62,16 +62,16 @@ class Driver:
         count = min(5, window.stop * self.elements - first)
         if not count:
             self.state.on_end(window)
-        elif not self.state.delivery.demand:
+        elif not self.state.demand:
             return False  # without demand, only the end is read
         else:
             window.elements += count
             window.bytes += count
-            self.state.delivery.put(iter(range(first, first + count)), count)
+            self.state.put(iter(range(first, first + count)), count)
         return True
 
     def request(self, n: int) -> Action:
-        self.state.delivery.request(n)
+        self.state.request(n)
         return self.advance()
 
     def serve(self, number: int = 0) -> Action:
@@ -82,7 +82,7 @@ class Driver:
 
 def test_nothing_is_launched_before_the_plan_and_the_preparation() -> None:
     state = ReadingState[int](largest=4, batch_sizes=BatchSizes(5, 5), is_ordered=True)
-    state.delivery.request(1)
+    state.request(1)
     assert state.next_action() is Action.WAIT
     state.on_planned(3)
     assert state.next_action() is Action.WAIT
@@ -105,9 +105,9 @@ def test_elements_wait_until_those_before_have_been_processed() -> None:
     assert driver.state.next_action() is Action.READ
     driver.read(driver.state.window)
     assert driver.state.next_action() is Action.PUSH
-    driver.state.delivery.push(driver)
+    driver.state.push(driver)
     assert driver.state.next_action() is Action.WAIT
-    driver.state.delivery.is_processed = True
+    driver.state.is_processed = True
     assert driver.state.next_action() is Action.READ
 
 
@@ -187,7 +187,7 @@ def test_every_element_is_delivered_once_and_never_beyond_demand(
             driver.serve()
         assert len(driver.received) <= requested
         assert len(driver.running) <= 1 + AHEAD
-    driver.state.delivery.request(10**9)
+    driver.state.request(10**9)
     while driver.advance() is not Action.COMPLETE:
         driver.serve()
     assert driver.received == [*range(7 * partitions)]

@@ -17,12 +17,16 @@ it is at most half of the remaining partitions, since Spark has nothing to compu
 rows are read. Record batches are small until the size of a row is known.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from math import ceil, inf
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
-from ..delivery import Delivery
+from ..._core.demand import Demand
+
+if TYPE_CHECKING:
+    from ...stage import Downstream
 
 __all__ = (
     "AHEAD", "MEMORY_LIMIT", "Action", "BatchSizes", "PartitionWindows", "Phase", "ReadingState",
@@ -172,10 +176,10 @@ class Action(Enum):
 
 
 class ReadingState(Generic[T]):
-    """The windows and the demand of one subscription."""
+    """The windows, the demand and the batch of one subscription."""
 
-    __slots__ = ("_current", "_in_flight", "_is_ordered", "_is_planned", "_windows", "delivery",
-                 "is_prepared", "window")  # fmt: skip
+    __slots__ = ("_current", "_elements", "_in_flight", "_is_ordered", "_is_planned", "_windows",
+                 "demand", "is_prepared", "is_processed", "remaining", "window")  # fmt: skip
 
     def __init__(self, *, largest: int, batch_sizes: BatchSizes, is_ordered: bool) -> None:
         self._is_ordered = is_ordered
@@ -187,7 +191,29 @@ class ReadingState(Generic[T]):
         """The window that the last action is about; set by the actions that name it."""
         self.is_prepared: bool = False
         """Whether jobs can be run, once there is a plan."""
-        self.delivery: Delivery[T] = Delivery()
+        self.demand: Demand = Demand()
+        self.is_processed: bool = True
+        """Whether downstream has processed all elements that were handed over."""
+        self.remaining: int = 0
+        """How many elements of the batch have not been handed over."""
+        self._elements: Iterator[T] = iter(())
+
+    # -- the batch that waits for demand ----------------------------------------------------------
+    def request(self, n: int) -> None:
+        """Add demand. A request also reports that everything was processed."""
+        self.demand.add(n)
+        self.is_processed = True
+
+    def put(self, elements: Iterator[T], count: int) -> None:
+        """Take the next batch; the one before has been handed over."""
+        self._elements, self.remaining = elements, count
+
+    def push(self, downstream: "Downstream[T]") -> None:
+        """Hand over as many elements as demand allows."""
+        count = self.demand.take(self.remaining)
+        self.remaining -= count
+        self.is_processed = False
+        downstream.push_from(self._elements, count)
 
     # -- events -----------------------------------------------------------------------------------
     def on_planned(self, partitions: int) -> None:
@@ -215,13 +241,12 @@ class ReadingState(Generic[T]):
     def close(self) -> None:
         """The subscription has ended: drop everything."""
         self._in_flight, self._current = [], None
-        self.delivery.clear()
+        self._elements, self.remaining = iter(()), 0
 
     # -- the decision -----------------------------------------------------------------------------
     def next_action(self) -> Action:
         """Return what to do now, given all that has happened."""
-        delivery = self.delivery
-        if not self._is_planned or not self.is_prepared or not delivery.is_processed:
+        if not self._is_planned or not self.is_prepared or not self.is_processed:
             return Action.WAIT
         current = self._current
         if current is not None and current.phase is Phase.ENDED:
@@ -230,8 +255,8 @@ class ReadingState(Generic[T]):
             return Action.CONFIRM
         if self._launch():
             return Action.LAUNCH
-        if delivery.remaining:
-            return Action.PUSH if delivery.demand else Action.WAIT
+        if self.remaining:
+            return Action.PUSH if self.demand else Action.WAIT
         if current is None:
             current = self._current = self._next_window()
             if current is None:
@@ -244,10 +269,10 @@ class ReadingState(Generic[T]):
 
     def _launch(self) -> bool:
         """Launch a window if demand reaches beyond those in flight."""
-        demand, current = self.delivery.demand, self._current
+        demand, current = self.demand, self._current
         if current is not None and current.error is not None:
             return False  # the flow is about to fail
-        outstanding = inf if demand.unbounded else demand.outstanding - self.delivery.remaining
+        outstanding = inf if demand.unbounded else demand.outstanding - self.remaining
         if outstanding <= 0 or (window := self._windows.launch(outstanding, AHEAD)) is None:
             return False
         self.window = window

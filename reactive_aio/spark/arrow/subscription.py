@@ -52,21 +52,17 @@ class WindowJobs:
 
     def prepare(self) -> None:
         """Look up what does not depend on the plan, on another thread than `plan`."""
-        self._jobs.run(self._prepare, owns_thread=True)
-
-    def _prepare(self) -> None:
-        self._publish = self._jobs.observe(java_dataset(self._jobs.df))
-        self._run_job = job_runner(self._jobs.context)
+        with self._jobs.starting():
+            self._publish = self._jobs.observe(java_dataset(self._jobs.df))
+            self._run_job = job_runner(self._jobs.context)
 
     def plan(self) -> int:
         """Plan the query, and run its shuffles; return the number of partitions."""
-        return self._jobs.run(self._plan, owns_thread=True)
-
-    def _plan(self) -> int:
-        self._require_active()
-        self._dataset = java_dataset(self._jobs.plan())
-        self._rdds.append(self._rdd(self._rows))
-        return cast("int", self._rdds[0].getNumPartitions())
+        with self._jobs.starting():
+            self._require_active()
+            self._dataset = java_dataset(self._jobs.plan())
+            self._rdds.append(self._rdd(self._rows))
+            return cast("int", self._rdds[0].getNumPartitions())
 
     def _rdd(self, rows: int) -> Any:
         """Return a new RDD of record batches over the plan of this subscription.
@@ -86,14 +82,12 @@ class WindowJobs:
         `plan` and `prepare` have returned before. A record batch has up to *rows* rows. The
         connection is made at once, even if its rows are read later: the JVM waits 15 seconds.
         """
-        return self._jobs.run(partial(self._run, start, stop, rows), owns_thread=True)
-
-    def _run(self, start: int, stop: int, rows: int) -> FrameReader:
-        self._require_active()
-        assert self._run_job is not None
-        address, secret, server = self._run_job(self._rdd(rows), range(start, stop))
-        self._servers[start] = server
-        return connect(address, secret)
+        with self._jobs.starting():
+            self._require_active()
+            assert self._run_job is not None
+            address, secret, server = self._run_job(self._rdd(rows), range(start, stop))
+            self._servers[start] = server
+            return connect(address, secret)
 
     def confirm(self, start: int, error: Exception | None = None) -> None:
         """Ask Spark whether it sent all rows of the window that begins at *start*.
@@ -169,7 +163,7 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
 
     # -- the subscription that the island sees ----------------------------------------------------
     def request(self, n: int, /) -> None:
-        self._state.delivery.request(n)
+        self._state.request(n)
         if self._is_started:
             self._advance()
         else:
@@ -179,7 +173,7 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
 
     def processed(self) -> None:
         """Everything handed over has been processed, and there is no new demand."""
-        self._state.delivery.is_processed = True
+        self._state.is_processed = True
         self._advance()
 
     def cancel(self) -> None:
@@ -257,7 +251,7 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         state = self._state
         match state.next_action():
             case Action.PUSH:
-                state.delivery.push(downstream)
+                state.push(downstream)
             case Action.READ:
                 return self._read(state.window)
             case Action.LAUNCH:
@@ -282,7 +276,7 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
     def _read(self, window: Window) -> bool:
         """Read a record batch, or, without demand, only whether another one follows."""
         reader = self._readers[window]
-        has_demand = bool(self._state.delivery.demand)
+        has_demand = bool(self._state.demand)
         try:
             frame = reader.read(body=has_demand)
             if frame is None:
@@ -294,7 +288,7 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
                 elements, count = self._decode(frame)
                 window.elements += count
                 window.bytes += len(frame)
-                self._state.delivery.put(elements, count)
+                self._state.put(elements, count)
                 self._meter.add("bytes", len(frame))
         except (OSError, EOFError) as error:
             self._end_window(window, reader, error)

@@ -5,15 +5,14 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count
-from typing import TYPE_CHECKING, Any
+from itertools import count, islice
+from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 import anyio
 
 from ...errors import AlreadySubscribed, ReactiveError
-from ...stage import Downstream, FlowSubscription, from_push, require_int
-from ..delivery import Delivery
+from ...stage import Coordinator, Downstream, from_push, require_int
 from ..errors import explained, require_option, require_pyspark
 from ..rows import ROW_KINDS, RowKind, row_converter
 from ..tagged_jobs import SparkCalls
@@ -154,7 +153,7 @@ class _WriteServer:
         error = WriteFailed(message)
         error.__cause__ = cause
         if self._subscription is not None:
-            self._subscription.end(error)
+            self._subscription.fail(error)
         return error
 
     def notify(self) -> None:
@@ -238,7 +237,7 @@ class _WriteServer:
         subscription = self._subscription
         if subscription is None or not self._attempts.select(key):
             return None
-        return subscription if subscription.delivery.needs_elements else None
+        return subscription if subscription.needs_rows else None
 
     async def _commit(self, request: Message) -> None:
         key = _job_key(request)
@@ -246,7 +245,7 @@ class _WriteServer:
         self._attempts.commit(key, is_durable=request["durable"])
         self.notify()
         if subscription is not None:
-            subscription.end()
+            subscription.complete()
 
     def _abort(self, request: Message) -> None:
         key, is_stream = _job_key(request), bool(request["stream"])
@@ -281,50 +280,41 @@ def _row_converter(schema: str, kind: RowKind) -> Callable[[Any], Iterator[Any]]
     return row_converter(StructType.fromJson(json.loads(schema)), kind)
 
 
-class _WriteSubscription(FlowSubscription):
+@dataclass(eq=False, repr=False)
+class _WriteSubscription(Coordinator[Any]):
     """Hands over one chunk of rows at a time. Every method runs on the loop's thread."""
 
-    def __init__(self, downstream: Downstream[Any], server: _WriteServer) -> None:
-        self._downstream: Downstream[Any] | None = downstream
-        self._server = server
-        self.delivery = Delivery[Any]()
+    is_serialized: ClassVar[bool] = False
+    server: _WriteServer
 
-    # -- the connections --------------------------------------------------------------------------
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._rows: Iterator[Any] = iter(())
+        self._remaining = 0
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether there is demand, and every row has been processed."""
+        is_processed = not self._remaining and self.processed_count == self.emitted
+        return is_processed and bool(self.demand)
+
     def put(self, rows: list[Any]) -> None:
-        """Take a chunk of rows; only when its delivery needs them."""
-        self.delivery.put(iter(rows), len(rows))
-        self._advance()
+        """Take a chunk of rows; only when they are needed."""
+        self._rows, self._remaining = iter(rows), len(rows)
+        self.on_demand()
 
-    def end(self, error: BaseException | None = None) -> None:
-        """Complete, or fail with *error*."""
-        downstream, self._downstream = self._downstream, None
-        if downstream is None:
-            return
-        self._server.on_end()
-        if error is None:
-            downstream.complete()
-        else:
-            downstream.fail(error)
+    # -- decisions --------------------------------------------------------------------------------
+    def on_demand(self) -> None:
+        if self._remaining:
+            count = min(self._remaining, self.demand.outstanding)
+            self._remaining -= count
+            self.emit(list(islice(self._rows, count)))
+        elif self.needs_rows:
+            self.server.notify()
 
-    # -- the subscription that the island sees ----------------------------------------------------
-    def request(self, n: int, /) -> None:
-        self.delivery.request(n)
-        self._advance()
+    def on_processed(self) -> None:
+        self.on_demand()
 
-    def processed(self) -> None:
-        self.delivery.is_processed = True
-        self._advance()
-
-    def cancel(self) -> None:
-        if self._downstream is not None:
-            self._downstream = None
-            self.delivery.clear()
-            self._server.on_end()
-
-    def _advance(self) -> None:
-        if self._downstream is None:
-            return
-        if self.delivery.is_ready:
-            self.delivery.push(self._downstream)
-        elif self.delivery.needs_elements:
-            self._server.notify()
+    def on_stop(self) -> None:
+        self._rows, self._remaining = iter(()), 0
+        self.server.on_end()
