@@ -187,22 +187,12 @@ def table_of_rows(rows: Sequence[Any], schema: "StructType") -> Any:
     return conversion.LocalDataToArrowConversion.convert([*rows], schema, _LARGE_TYPES)
 
 
-_ARROW_CALLS: Final = (
-    (
-        "org.apache.spark.sql.classic.Dataset",
-        "toArrowBatchRdd",
-        ("int", "java.lang.String", "boolean", "boolean"),
+_ARROW_CALLS: Final = {  # methods, and the types of their parameters
+    "org.apache.spark.sql.classic.Dataset.toArrowBatchRdd": "int java.lang.String boolean boolean",
+    "org.apache.spark.api.python.PythonRDD.runJob": (
+        "org.apache.spark.SparkContext org.apache.spark.api.java.JavaRDD java.util.ArrayList"
     ),
-    (
-        "org.apache.spark.api.python.PythonRDD",
-        "runJob",
-        (
-            "org.apache.spark.SparkContext",
-            "org.apache.spark.api.java.JavaRDD",
-            "java.util.ArrayList",
-        ),
-    ),
-)
+}
 _PRIMITIVES: Final = {"int": "Integer", "boolean": "Boolean"}
 
 
@@ -212,7 +202,8 @@ def missing_arrow_call(context: "SparkContext") -> str | None:
     They are looked up by reflection: Py4J itself would fail only at the call.
     """
     untyped: Any = context
-    for owner, name, types in _ARROW_CALLS:
+    for method, parameters in _ARROW_CALLS.items():
+        (owner, _, name), types = method.rpartition("."), parameters.split()
         try:
             lang = untyped._jvm.java.lang
             loader = lang.Thread.currentThread().getContextClassLoader()

@@ -19,7 +19,7 @@ from inspect import isgenerator
 from struct import Struct
 from time import monotonic
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from .._sources.thread import Interruptible, from_interruptible
 from ._internals import LocalIteratorReader, java_dataset, row_rdd
@@ -100,7 +100,10 @@ def close_local_iterator(rows: Iterator[Any]) -> None:
 
 def _skip_frames(file: BinaryIO, deadline: float) -> None:
     """Skip frames of ``[int32 length][bytes]``; a negative length ends the partition."""
-    while (length := _read_length(file)) >= 0:
+    while len(head := file.read(_INT.size)) == _INT.size:
+        (length,) = _INT.unpack(head)
+        if length < 0:
+            return
         while length:
             if monotonic() > deadline:
                 raise TimeoutError
@@ -108,13 +111,7 @@ def _skip_frames(file: BinaryIO, deadline: float) -> None:
             if not chunk:
                 raise EOFError
             length -= len(chunk)
-
-
-def _read_length(file: BinaryIO) -> int:
-    head = file.read(_INT.size)
-    if len(head) < _INT.size:
-        raise EOFError
-    return cast("int", _INT.unpack(head)[0])
+    raise EOFError
 
 
 # -- progress -------------------------------------------------------------------------------------

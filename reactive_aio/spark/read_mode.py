@@ -90,24 +90,21 @@ def choose_mode(df: "DataFrame", mode: ReadMode, kind: RowKind) -> ChosenMode:
 
 def _obstacles(df: "DataFrame", kind: RowKind) -> Iterator[str]:
     """Yield what prevents the best mode for the session of *df*."""
-    if not is_connect(df):
-        yield from _arrow_obstacles(df)
-    elif (missing := missing_connect_name(df)) is not None:
+    if is_connect(df):
+        missing = missing_connect_name(df)
+    else:
+        if sys.platform == "win32":
+            yield "asyncio cannot watch the JVM's sockets on Windows"
+        if find_spec("pyarrow") is None:
+            yield "PyArrow is not installed (pip install 'reactive-aio[spark]')"
+        context = df.sparkSession.sparkContext
+        if context not in _missing_calls:
+            with explained(df):
+                _missing_calls[context] = missing_arrow_call(context)
+        missing = _missing_calls[context]
+    if missing is not None:
         yield missing
     yield from _unfit_columns(df.schema, kind)
-
-
-def _arrow_obstacles(df: "DataFrame") -> Iterator[str]:
-    if sys.platform == "win32":
-        yield "asyncio cannot watch the JVM's sockets on Windows"
-    if find_spec("pyarrow") is None:
-        yield "PyArrow is not installed (pip install 'reactive-aio[spark]')"
-    context = df.sparkSession.sparkContext
-    if context not in _missing_calls:
-        with explained(df):
-            _missing_calls[context] = missing_arrow_call(context)
-    if (missing := _missing_calls[context]) is not None:
-        yield missing
 
 
 def _unfit_columns(schema: "StructType", kind: RowKind) -> Iterator[str]:
