@@ -132,7 +132,8 @@ class SocketCall(Call):
 
     async def received(self, count: int) -> list[dict[str, Any]]:
         """Wait until *count* messages have been received; return all of them."""
-        await self.until(lambda: len(self.messages) >= count)
+        sent = self.sent  # counted, not decoded: it is looked at after each send
+        await self.until(lambda: sum(e["type"] == "websocket.send" for e in sent) >= count)
         return self.messages
 
     async def values(self, count: int) -> list[Any]:

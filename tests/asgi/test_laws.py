@@ -116,6 +116,7 @@ def streams() -> Candidate:
         infinite_publisher=lambda: subscribe_remotely("endless"),
         after_each=close,
         max_elements=2**62,
+        virtual_time=True,
     )
 
 
@@ -125,6 +126,7 @@ def both_ways() -> Candidate:
         publisher=there_and_back,
         after_each=close,
         max_elements=2**62,
+        virtual_time=True,
     )
 
 
