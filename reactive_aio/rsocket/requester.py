@@ -295,16 +295,7 @@ class Requester(Generic[T]):
         limit: float | None,
     ) -> PayloadTuple:
         data = b"" if payload is None else (codec or self._codec).encode(payload)
-        if metadata or codec is not None or limit is not None:
-            return data, self._encode_metadata(codec, route, metadata, limit)
-        try:
-            return data, self._route_metadata[route]
-        except KeyError:
-            encoded = self._encode_metadata(None, route, _NO_METADATA, None)
-        if len(self._route_metadata) >= _MAX_CACHED_ROUTES:
-            self._route_metadata.clear()
-        self._route_metadata[route] = encoded
-        return data, encoded
+        return data, self._encode_metadata(codec, route, metadata, limit)
 
     @property
     def _metadata_mime(self) -> str:
@@ -318,14 +309,22 @@ class Requester(Generic[T]):
         metadata: Metadata,
         limit: float | None,
     ) -> bytes | None:
-        route = self._route if route is None else route
-        items = [] if route is None else [(ROUTING, write_routing(route))]
+        is_route_alone = codec is None and not metadata and limit is None
+        if is_route_alone and route in self._route_metadata:
+            return self._route_metadata[route]
+        named = self._route if route is None else route
+        items = [] if named is None else [(ROUTING, write_routing(named))]
         if codec is not None and codec.mime != self._codec.mime:
             mime = write_mime_types(codec.mime)
             items += [(MIME_TYPE, mime), (ACCEPT_MIME_TYPES, mime)]
         if limit is not None:
             items.append(deadline_item(limit))
-        return write_items(self._metadata_mime, [*items, *metadata])
+        encoded = write_items(self._metadata_mime, [*items, *metadata])
+        if is_route_alone:
+            if len(self._route_metadata) >= _MAX_CACHED_ROUTES:
+                self._route_metadata.clear()
+            self._route_metadata[route] = encoded
+        return encoded
 
 
 # -- leases ----------------------------------------------------------------------------------------
@@ -395,36 +394,18 @@ class _TimedInboundStream(InboundStream):
     """A stream that fails unless it ends within *limit* seconds from its first request."""
 
     limit: float
-    _timer: "TimerHandle | None" = None
 
     def request(self, n: int, /) -> None:
-        if self._timer is None and not self.is_done:
-            self._timer = self.driver.loop_handle.call_later(self.limit, self._time_out)
+        if self.timer is None and not self.is_done:
+            self.timer = self.driver.loop_handle.call_later(self.limit, self._time_out)
         super().request(n)
 
     def _time_out(self) -> None:
-        if not self.is_done:
-            self.cancel()
-            self._downstream.fail(self._timeout_error())
-
-    def _timeout_error(self) -> TimedOut:
-        return TimedOut(f"the stream did not end within {self.limit:g} s")
-
-    def cancel(self) -> None:
-        super().cancel()
-        self._stop_timer()
-
-    def completed(self) -> None:
-        super().completed()
-        self._stop_timer()
+        self.cancel()
+        self._downstream.fail(self._timeout_error())
 
     def failed(self, error: StreamFailed) -> None:
         self.fail(self._timeout_error() if _is_deadline_error(error) else error)
 
-    def fail(self, error: BaseException) -> None:
-        super().fail(error)
-        self._stop_timer()
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+    def _timeout_error(self) -> TimedOut:
+        return TimedOut(f"the stream did not end within {self.limit:g} s")

@@ -57,17 +57,25 @@ class Handler:
         self.needs_only_data: bool = self._takes <= {"payload"}
         """Whether its arguments are the payload and the parameters of the route alone."""
         hints = _resolved_annotations(function, parameters)
-        self._converters = {
-            name: convert
-            for name in self.route_parameters
-            if (convert := self._converter(name, hints[name])) is not None
-        }
+        for name in (*self.route_parameters, "payload"):
+            if isinstance(hint := hints.get(name), str):
+                raise TypeError(
+                    f"route {pattern!r}: the type {hint} of {name} is not known where the handler "
+                    f"is defined; import it there, and not for type checkers alone"
+                )
+        self._converters: dict[str, Convert] = {}
+        for name in self.route_parameters:
+            try:
+                convert = _text_converter(hints[name])
+            except TypeError as error:
+                message = f"route {pattern!r}: {name} cannot be of type {hints[name]!r}; {error}"
+                raise TypeError(message) from None
+            if convert is not None:
+                self._converters[name] = convert
         kind = hints.get("payload", Parameter.empty)
         if not self.takes_payload:
             # the type of the elements: int of Flow[int]
             kind = next(iter(get_args(hints.get("incoming"))), Parameter.empty)
-        if isinstance(kind, str):
-            raise TypeError(self._unresolved("payload", kind))
         self._scalar = kind if isinstance(kind, type) and kind in _SCALARS else None
         self._class_decoders: dict[str, Decode] = {}
         if self._scalar is None and readable(kind):
@@ -89,21 +97,6 @@ class Handler:
                 f"route {self.pattern!r}: unknown {', '.join(sorted(unknown))}; a handler takes "
                 f"{', '.join(sorted(_ARGUMENTS))}, and the names in braces"
             )
-
-    def _converter(self, name: str, annotation: Any) -> Convert | None:
-        if isinstance(annotation, str):
-            raise TypeError(self._unresolved(name, annotation))
-        try:
-            return _text_converter(annotation)
-        except TypeError as error:
-            message = f"route {self.pattern!r}: {name} cannot be of type {annotation!r}; {error}"
-            raise TypeError(message) from None
-
-    def _unresolved(self, name: str, annotation: str) -> str:
-        return (
-            f"route {self.pattern!r}: the type {annotation} of {name} is not known where the "
-            f"handler is defined; import it there, and not for type checkers alone"
-        )
 
     def __call__(self, request: "Request", route_arguments: dict[str, Any]) -> Any:
         given = {
@@ -343,22 +336,19 @@ def _overlap(one: list[str | None], two: list[str | None]) -> bool:
     todo = [(0, 0)]
     while todo:
         i, j = todo.pop()
-        if i == len(one) and j == len(two):
-            return True
         if i == len(one) or j == len(two):
+            if i == len(one) and j == len(two):
+                return True
             continue
         a, b = one[i], two[j]
-        steps: set[tuple[int, int]] = set()
-        if a is not None and b is not None:
-            if a == b:
-                steps = {(i + 1, j + 1)}
-        elif (a if a is not None else b) not in (".", "/"):
-            # Both match one character; a parameter ends with it or continues.
-            steps = {(i + 1, j + 1)}
-            if a is None:
-                steps.add((i, j + 1))
-            if b is None:
-                steps.add((i + 1, j))
+        if a != b and (None not in (a, b) or a in (".", "/") or b in (".", "/")):
+            continue
+        # Both match one character; a parameter ends with it or continues.
+        steps = {(i + 1, j + 1)}
+        if a is None:
+            steps.add((i, j + 1))
+        if b is None:
+            steps.add((i + 1, j))
         todo += steps - seen
         seen |= steps
     return False

@@ -52,6 +52,8 @@ class InboundStream(FlowSubscription):
         """Called when the stream is cancelled before it has its id."""
         self.early_demand: int = 0
         """Demand from before the stream has its id."""
+        self.timer: TimerHandle | None = None
+        """Cancelled at the end."""
         self._downstream = downstream
         self._decode = decode
         self._begin = begin
@@ -83,7 +85,7 @@ class InboundStream(FlowSubscription):
     def cancel(self) -> None:
         if self.is_done:
             return
-        self.is_done = True
+        self._end()
         if self.stream_id:
             self.driver.streams.receivers.pop(self.stream_id, None)
             self.driver.connection.cancel(self.stream_id)
@@ -112,7 +114,7 @@ class InboundStream(FlowSubscription):
 
     def completed(self) -> None:
         if not self.is_done:
-            self.is_done = True
+            self._end()
             self._downstream.complete()
 
     def failed(self, error: StreamFailed) -> None:
@@ -120,9 +122,14 @@ class InboundStream(FlowSubscription):
 
     def fail(self, error: BaseException) -> None:
         if not self.is_done:
-            self.is_done = True
+            self._end()
             self.driver.streams.receivers.pop(self.stream_id, None)
             self._downstream.fail(error)
+
+    def _end(self) -> None:
+        self.is_done = True
+        if self.timer is not None:
+            self.timer.cancel()
 
 
 class OutboundStream(BulkSubscriber):
