@@ -7,8 +7,7 @@ a Starlette or FastAPI route, is mounted, or is served directly.
 
 from .formats import Event
 from .http import HttpRequest
-from .http_endpoint import ndjson, sse, stream
-from .javascript import javascript
+from .http_endpoint import javascript, ndjson, sse, stream
 from .options import Counters, ResponseOptions
 from .problem import ClientDisconnected, PeerFailed, Refused
 from .text_protocol.streams import Peer

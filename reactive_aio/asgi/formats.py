@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
+from .._core.arguments import Duration, require_callable, to_seconds
 from .problem import Problem
 
 __all__ = ("BodyFormat", "Encode", "Event", "EventStream", "Ndjson", "negotiate", "to_json")
@@ -50,7 +51,8 @@ class Ndjson(BodyFormat, Generic[T]):
     media_type = "application/x-ndjson"
     heartbeat = b"\n"
 
-    def __init__(self, encode: Encode[T]) -> None:
+    def __init__(self, name: str, encode: Encode[T]) -> None:
+        require_callable(name, "encode", encode)
         self._encode = encode
         self._is_json = encode is to_json  # which never returns a line break
 
@@ -86,16 +88,19 @@ class EventStream(BodyFormat, Generic[T]):
 
     def __init__(
         self,
+        name: str,
         encode: Encode[T],
         id: Callable[[T], str | int] | None,
         event: Callable[[T], str | None] | str | None,
-        retry: int | None,
+        retry: Duration | None,
     ) -> None:
+        require_callable(name, "encode", encode)
         self._encode = encode
         self._id_of = id
         self._event_of = event if callable(event) else None
         self._event_field = "" if event is None or callable(event) else _field("event", event)
-        self._retry = retry
+        seconds = None if retry is None else to_seconds(retry, f"{name}: retry", zero=True)
+        self._retry = None if seconds is None else round(seconds * 1000)
 
     def opening(self) -> bytes:
         # Some proxies forward the headers only when the first byte of the body arrives.

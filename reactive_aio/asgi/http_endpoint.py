@@ -1,10 +1,15 @@
-"""sse, ndjson, stream: a flow, or a function that makes one, as the body of a response."""
+"""sse, ndjson, stream: a flow, or a function that makes one, as the body of a response.
+
+`javascript` serves the module with which browsers read them.
+"""
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from hashlib import sha256
+from importlib.resources import files
 from inspect import isawaitable
 from typing import Any, Generic, TypeVar, Unpack, cast
 
-from .._core.arguments import Duration, require_callable, to_seconds
+from .._core.arguments import Duration
 from .._core.loop import LoopHandle
 from ..coerce import Source, to_flow
 from .body_writer import BodyWriter
@@ -14,6 +19,7 @@ from .http import (
     HttpRequest,
     Receive,
     Send,
+    encode_headers,
     parse_count,
     send_problem,
     send_response,
@@ -21,7 +27,7 @@ from .http import (
 from .options import ResponseConfig, ResponseOptions
 from .problem import Problem, Refused
 
-__all__ = ("HttpEndpoint", "ndjson", "sse", "stream")
+__all__ = ("HttpEndpoint", "JavaScriptEndpoint", "javascript", "ndjson", "sse", "stream")
 
 T = TypeVar("T")
 
@@ -63,7 +69,7 @@ def sse(
     The heartbeat is a comment. With ``count_parameter="n"``, ``?n=100`` ends the response after
     100 elements without the event ``complete``, so that a browser reconnects for more.
     """
-    form = _event_stream("sse", encode, id, event, retry)
+    form = EventStream("sse", encode, id, event, retry)
     return HttpEndpoint("sse", source, lambda _: form, ResponseConfig("sse", **options))
 
 
@@ -89,8 +95,7 @@ def ndjson(
 
     The heartbeat is a blank line. Everything else is as in `sse`.
     """
-    require_callable("ndjson", "encode", encode)
-    form: Ndjson[T] = Ndjson(encode)
+    form: Ndjson[T] = Ndjson("ndjson", encode)
     return HttpEndpoint("ndjson", source, lambda _: form, ResponseConfig("ndjson", **options))
 
 
@@ -108,8 +113,8 @@ def stream(
     A client that accepts both receives lines; one that accepts neither receives 406. Everything
     else is as in `sse` and `ndjson`.
     """
-    events = _event_stream("stream", encode, id, event, retry)
-    lines: Ndjson[T] = Ndjson(encode)
+    events = EventStream("stream", encode, id, event, retry)
+    lines: Ndjson[T] = Ndjson("stream", encode)
     formats: dict[str, BodyFormat] = {lines.media_type: lines, events.media_type: events}
 
     def choose(request: HttpRequest) -> BodyFormat:
@@ -120,18 +125,6 @@ def stream(
 
     options["headers"] = {"vary": "accept", **(options.get("headers") or {})}
     return HttpEndpoint("stream", source, choose, ResponseConfig("stream", **options))
-
-
-def _event_stream(
-    name: str,
-    encode: Callable[[T], str | bytes],
-    id: Callable[[T], str | int] | None,
-    event: Callable[[T], str | None] | str | None,
-    retry: Duration | None,
-) -> EventStream[T]:
-    require_callable(name, "encode", encode)
-    seconds = None if retry is None else to_seconds(retry, f"{name}: retry", zero=True)
-    return EventStream(encode, id, event, None if seconds is None else round(seconds * 1000))
 
 
 class HttpEndpoint(Endpoint, Generic[T]):
@@ -198,14 +191,42 @@ class HttpEndpoint(Endpoint, Generic[T]):
 
 
 def _maker(source: Source[T] | Make[T], name: str) -> Make[T]:
-    if _is_function(source):
+    is_flow = hasattr(source, "subscribe") or isinstance(source, AsyncIterable | Iterable)
+    if callable(source) and not is_flow:
         return cast("Make[T]", source)
     flow = to_flow(cast("Source[T]", source), name=name)
     return lambda _: flow
 
 
-def _is_function(source: object) -> bool:
-    """Whether *source* makes flows, and is not one itself."""
-    return callable(source) and not (
-        hasattr(source, "subscribe") or isinstance(source, AsyncIterable | Iterable)
-    )
+def javascript() -> "JavaScriptEndpoint":
+    """Serve ``reactive.js``: the text protocol for browsers and Node, without dependencies.
+
+    ::
+
+        Route("/reactive.js", endpoint=javascript())
+
+    A page imports it: ``import {connect} from "/reactive.js"``. This call reads the file;
+    responses are sent from memory, with an ETag.
+    """
+    return JavaScriptEndpoint((files(__package__ or "") / "browser" / "reactive.js").read_bytes())
+
+
+class JavaScriptEndpoint(Endpoint):
+    """What `javascript` returns: an ASGI app."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text: bytes = text
+        self._tag = f'"{sha256(text).hexdigest()[:24]}"'
+        headers = {"content-type": "text/javascript; charset=utf-8", "etag": self._tag,
+                   "cache-control": "no-cache"}  # fmt: skip
+        self._headers = encode_headers(headers)
+
+    async def _answer(self, request: HttpRequest, receive: Receive, send: Send) -> None:
+        if request.method not in ("GET", "HEAD"):
+            await send_problem(send, Problem(405, "this is a file: GET it", {"allow": "GET, HEAD"}))
+        elif request.headers.get("if-none-match") == self._tag:
+            await send_response(send, 304, self._headers)
+        else:
+            length = (b"content-length", str(len(self.text)).encode())
+            body = b"" if request.method == "HEAD" else self.text
+            await send_response(send, 200, [*self._headers, length], body)

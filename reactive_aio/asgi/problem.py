@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ("ClientDisconnected", "ErrorPolicy", "PeerFailed", "Problem", "Refused")
 
 _HIDDEN: Final = "the stream failed"
+_PHRASES: Final[dict[int, str]] = {each: each.phrase for each in HTTPStatus}
 
 
 class Refused(ReactiveError):
@@ -30,7 +31,7 @@ class Refused(ReactiveError):
         if not 400 <= status <= 599:
             raise ValueError(f"Refused: status must be from 400 to 599, not {status!r}")
         self.status: int = status
-        self.detail: str = detail or phrase(status)
+        self.detail: str = detail or _PHRASES.get(status, f"error {status}")
         self.headers: dict[str, str] = dict(headers or {})
         super().__init__(f"{status}: {self.detail}")
 
@@ -91,14 +92,6 @@ class ErrorPolicy:
             loop_handle.report(context, error)
         text = str(error) or type(error).__name__
         return Problem(500, text if self.expose_errors else _HIDDEN)
-
-
-def phrase(status: int) -> str:
-    """Return the reason phrase of *status* in HTTP."""
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return f"error {status}"
 
 
 def _of_starlette(error: BaseException) -> Problem | None:

@@ -350,29 +350,24 @@ class RouterResponder:
         """The direct handler of requests with *metadata*; None if they need an execution."""
         if setup is None:
             return None
-        found = self._resolve(setup, metadata)
+        found: _DirectHandler | None = None
+        try:
+            envelope = self.metadata_cache.read(setup, metadata)
+            match = self.router.find(envelope.route)
+            is_special = envelope.timeout is not None or len(envelope.accept) > 1
+            if match and match[0].needs_only_data and self.authorize is None and not is_special:
+                handler, texts = match
+                read, written = self.choose_codecs(setup, envelope)
+                call = handler.bind(read, handler.route_arguments(texts))
+                found = _DirectHandler(call, written.encode)
+        except (ProtocolError, RequestInvalid):
+            pass  # the execution refuses it
         if self.metadata_cache.holds(setup, metadata):
             handlers = self._handlers_of(setup)
             if len(handlers) >= _MAX_METADATA:
                 handlers.clear()
             handlers[metadata] = found
         return found
-
-    def _resolve(self, setup: Setup, metadata: bytes | None) -> _DirectHandler | None:
-        try:
-            envelope = self.metadata_cache.read(setup, metadata)
-            if self.authorize is not None or envelope.timeout is not None:
-                return None
-            found = self.router.find(envelope.route)
-            if found is None or not found[0].needs_only_data or len(envelope.accept) > 1:
-                return None
-            handler, texts = found
-            read, written = self.choose_codecs(setup, envelope)
-            return _DirectHandler(
-                handler.bind(read, handler.route_arguments(texts)), written.encode
-            )
-        except (ProtocolError, RequestInvalid):  # the execution refuses it
-            return None
 
     def _respond_directly(
         self, driver: Driver, direct: _DirectHandler, request: tuple[int, bytes, bytes | None]
