@@ -27,7 +27,15 @@ from .http import (
 from .options import ResponseConfig, ResponseOptions
 from .problem import Problem, Refused
 
-__all__ = ("HttpEndpoint", "JavaScriptEndpoint", "javascript", "ndjson", "sse", "stream")
+__all__ = (
+    "HttpEndpoint",
+    "JavaScriptEndpoint",
+    "is_flow",
+    "javascript",
+    "ndjson",
+    "sse",
+    "stream",
+)
 
 T = TypeVar("T")
 
@@ -191,11 +199,15 @@ class HttpEndpoint(Endpoint, Generic[T]):
 
 
 def _maker(source: Source[T] | Make[T], name: str) -> Make[T]:
-    is_flow = hasattr(source, "subscribe") or isinstance(source, AsyncIterable | Iterable)
-    if callable(source) and not is_flow:
-        return cast("Make[T]", source)
+    if callable(source) and not is_flow(source):
+        return source
     flow = to_flow(cast("Source[T]", source), name=name)
     return lambda _: flow
+
+
+def is_flow(source: object) -> bool:
+    """Whether *source* is a flow or can become one, and does not make them."""
+    return hasattr(source, "subscribe") or isinstance(source, AsyncIterable | Iterable)
 
 
 def javascript() -> "JavaScriptEndpoint":

@@ -1,9 +1,9 @@
 """websocket: serves the routes of a router over WebSockets, as an ASGI app."""
 
-from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from inspect import isawaitable
 from logging import getLogger
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from ..._core.arguments import require_callable, require_int
 from ..._core.loop import LoopHandle
@@ -12,6 +12,7 @@ from ...rsocket.routing import Router
 from ...rsocket.transports.origins import is_origin_allowed
 from ..formats import to_json
 from ..http import Endpoint, HttpRequest, Receive, Send, parse_count, send_problem
+from ..http_endpoint import is_flow
 from ..options import Counters
 from ..problem import ErrorPolicy, Problem, Refused
 from .messages import MAX_SAFE_INTEGER, Message
@@ -93,8 +94,8 @@ def _router(routes: Router | Mapping[str, Any]) -> Router:
         return routes
     router = Router()
     for pattern, served in routes.items():
-        if isinstance(served, AsyncIterable | Iterable) or hasattr(served, "subscribe"):
-            router.route(pattern)(_handler(to_flow(cast("Any", served), name="websocket")))
+        if is_flow(served):
+            router.route(pattern)(_handler(to_flow(served, name="websocket")))
         else:
             require_callable("websocket", f"routes[{pattern!r}]", served)
             router.route(pattern)(served)
