@@ -57,21 +57,7 @@ class Handler:
         self.needs_only_data: bool = self._takes <= {"payload"}
         """Whether its arguments are the payload and the parameters of the route alone."""
         hints = _resolved_annotations(function, parameters)
-        for name in (*self.route_parameters, "payload"):
-            if isinstance(hint := hints.get(name), str):
-                raise TypeError(
-                    f"route {pattern!r}: the type {hint} of {name} is not known where the handler "
-                    f"is defined; import it there, and not for type checkers alone"
-                )
-        self._converters: dict[str, Convert] = {}
-        for name in self.route_parameters:
-            try:
-                convert = _text_converter(hints[name])
-            except TypeError as error:
-                message = f"route {pattern!r}: {name} cannot be of type {hints[name]!r}; {error}"
-                raise TypeError(message) from None
-            if convert is not None:
-                self._converters[name] = convert
+        self._converters = self._route_converters(hints)
         kind = hints.get("payload", Parameter.empty)
         if not self.takes_payload:
             # the type of the elements: int of Flow[int]
@@ -97,6 +83,26 @@ class Handler:
                 f"route {self.pattern!r}: unknown {', '.join(sorted(unknown))}; a handler takes "
                 f"{', '.join(sorted(_ARGUMENTS))}, and the names in braces"
             )
+
+    def _route_converters(self, hints: dict[str, Any]) -> dict[str, Convert]:
+        for name in (*self.route_parameters, "payload"):
+            if isinstance(hint := hints.get(name), str):
+                raise TypeError(
+                    f"route {self.pattern!r}: the type {hint} of {name} is not known where the "
+                    f"handler is defined; import it there, and not for type checkers alone"
+                )
+        converters: dict[str, Convert] = {}
+        for name in self.route_parameters:
+            try:
+                convert = _text_converter(hints[name])
+            except TypeError as error:
+                message = (
+                    f"route {self.pattern!r}: {name} cannot be of type {hints[name]!r}; {error}"
+                )
+                raise TypeError(message) from None
+            if convert is not None:
+                converters[name] = convert
+        return converters
 
     def __call__(self, request: "Request", route_arguments: dict[str, Any]) -> Any:
         given = {
