@@ -6,7 +6,6 @@ diagrams with a demand lane, a leak check, a ledger of elements, and a loop with
 runtime, so it tests any implementation of the specification.
 """
 
-from ._thread_monitor import Parkable
 from .drawing import draw
 from .journal import Entry, Journal, Kind
 from .leaks import no_leaks
@@ -14,7 +13,7 @@ from .ledger import Ledger, Token
 from .marbles import Marbles, play
 from .probes import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
 from .verifier import expect
-from .virtual_time import Deadlock, VirtualTimeLoop
+from .virtual_time import Deadlock, Parkable, VirtualTimeLoop
 
 __all__ = (
     "AsyncSubscriberProbe",

@@ -41,7 +41,7 @@ _OPAQUE: Final = (ModuleType, type, FrameType, asyncio.Future, asyncio.AbstractE
 _WRAPPERS: Final = ("async_generator_asend", "async_generator_athrow", "coroutine_wrapper",
                     "anext_awaitable")  # fmt: skip
 _WAITING_MODULES: Final = ("threading", "queue", "concurrent.futures.", "asyncio.",
-                           "reactive_aio.testing._")  # fmt: skip
+                           "reactive_aio.testing.virtual_time")  # fmt: skip
 """The line that calls these says where a thread waits."""
 _CWD: Final = Path.cwd()
 

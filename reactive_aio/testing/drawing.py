@@ -14,14 +14,13 @@ came too late.
 import re
 import textwrap
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from reprlib import Repr
 from typing import Final, cast
 from unicodedata import east_asian_width
 
-from .journal import LONGEST, Entry, Journal, Kind
-from .lanes import UNBOUNDED
+from .journal import LONGEST, UNBOUNDED, Entry, Journal, Kind
 from .safe_repr import safe_repr
 
 __all__ = ("draw",)
@@ -55,7 +54,7 @@ class _Column:
     up: str
     down: str
     gaps: tuple[str, ...]
-    marks: tuple[str, ...] = ()
+    marks: list[str] = field(default_factory=list[str])
     """The offences of its entry."""
 
     @property
@@ -107,7 +106,7 @@ def draw(journal: Journal, *, width: int = 100, pause: float = 0.05) -> str:
     journal is left out, except near an offence.
     """
     lanes = _LaneState()
-    columns = _shortened(list(_columns(journal, lanes, pause)))
+    columns = _shortened(_columns(journal, lanes, pause))
     lines = [journal.name] if journal.name else []
     for number, row in enumerate(_rows(columns, max(width - _MARGIN, 20))):
         if number:
@@ -162,35 +161,25 @@ def _cells(text: str) -> int:
 
 
 # -- columns ---------------------------------------------------------------------------------------
-def _columns(journal: Journal, lanes: _LaneState, pause: float) -> Iterator[_Column]:
+def _columns(journal: Journal, lanes: _LaneState, pause: float) -> list[_Column]:
     """One for each entry, with the offences that follow it, and one for each pause before it."""
+    columns: list[_Column] = []
     last: float | None = None
-    for entry, offences in _with_offences(journal):
-        if entry is None:
-            sign = "…" if journal.left_out else " "
-            yield replace(lanes.both(sign, sign), marks=offences)
-            continue
-        if last is not None and entry.at - last >= pause:
-            yield lanes.pause(entry.at - last)
-        last = entry.at
-        yield replace(lanes.column(entry), marks=offences)
-
-
-def _with_offences(journal: Journal) -> Iterator[tuple[Entry | None, tuple[str, ...]]]:
-    """The entries, each with its offences; None stands for those that were left out."""
-    found: list[tuple[Entry | None, list[str]]] = []
     for number, entry in enumerate(journal.entries):
         if number == LONGEST and journal.left_out:
-            found.append((None, []))
-        if entry.kind is not Kind.OFFENCE:
-            found.append((entry, []))
-        elif found:
-            found[-1][1].append(str(entry.value))
-        else:  # the offence is that no entry came
-            found.append((None, [str(entry.value)]))
+            columns.append(lanes.both("…", "…"))
+        if entry.kind is Kind.OFFENCE:
+            if not columns:  # the offence is that no entry came
+                columns.append(lanes.both(" ", " "))
+            columns[-1].marks.append(str(entry.value))
+            continue
+        if last is not None and entry.at - last >= pause:
+            columns.append(lanes.pause(entry.at - last))
+        last = entry.at
+        columns.append(lanes.column(entry))
     if journal.left_out and len(journal.entries) <= LONGEST:
-        found.append((None, []))
-    return ((entry, tuple(marks)) for entry, marks in found)
+        columns.append(lanes.both("…", "…"))
+    return columns
 
 
 def _shortened(columns: list[_Column]) -> list[_Column]:

@@ -17,24 +17,39 @@ import gc
 import sys
 import threading
 import time
+import traceback
+from collections import deque
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from dis import opmap
-from types import AsyncGeneratorType, FrameType
+from types import (
+    AsyncGeneratorType,
+    CellType,
+    CoroutineType,
+    FrameType,
+    GeneratorType,
+    ModuleType,
+)
 from typing import Any, Final, cast
 
-from ._deadlock_report import await_locations, describe_task
-from ._referrers import referrers_of, stack_of
-from ._thread_monitor import is_idle
+from ._deadlock_report import await_locations, describe_task, suspended
 from .probes import pass_time
+from .safe_repr import safe_repr
+from .virtual_time import is_idle
 
-__all__ = ("Snapshot", "no_leaks")
+__all__ = ("Snapshot", "no_leaks", "referrers_of", "stack_of")
 
 Generator = AsyncGeneratorType[Any, Any]
+Task = asyncio.Task[Any]
 
 TURNS: Final = 10
 THREADS_END_WITHIN: Final = 2.0
 """Seconds of real time: a thread may need a moment to end."""
+_PLAIN: Final = (dict, list, tuple, set, deque, FrameType, CellType)
+"""These are not named in a chain."""
+_MAX_OBJECTS: Final = 3_000
+"""Objects that one search visits."""
 
 
 class Snapshot:
@@ -72,7 +87,7 @@ class Snapshot:
             and not ((frame := frames.get(thread.ident or 0)) and is_idle(frame))
         ]
 
-    def _leaks(self, current: "asyncio.Task[Any] | None") -> Iterator[str]:
+    def _leaks(self, current: "Task | None") -> Iterator[str]:
         for task in asyncio.all_tasks() - self._tasks - {current}:
             yield "\n".join(["a task is not done:", *describe_task(task)])
         for thread in self._new_threads():
@@ -142,3 +157,85 @@ def _has_begun(generator: Generator) -> bool:
     """Whether it has begun and is not finished."""
     frame: FrameType | None = generator.ag_frame
     return frame is not None and frame.f_code.co_code[frame.f_lasti] != opmap["RETURN_GENERATOR"]
+
+
+# -- what keeps an object alive -------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class ReferrerChain:
+    """The objects from *root*, in words, down to the object that it keeps alive."""
+
+    root: str
+    chain: list[object]
+    is_local: bool = False
+    """Whether only running functions refer to the object."""
+
+    def contains(self, ids: set[int]) -> bool:
+        """Whether one of *ids* is on the chain, above the object."""
+        return any(id(each) in ids for each in self.chain[:-1])
+
+    def __str__(self) -> str:
+        *above, target = self.chain
+        named = [each for each in above if not isinstance(each, _PLAIN)]
+        return " -> ".join([self.root, *map(_name, [*named, target])])
+
+
+def stack_of(task: "Task | None") -> set[int]:
+    """The ids of the coroutines and frames that *task* and this thread are in."""
+    found: set[int] = set()
+    for awaitable, inner in suspended(task and task.get_coro()):
+        found |= {id(awaitable), id(inner)}
+    return found | {id(frame) for frame, _ in traceback.walk_stack(sys._getframe())}
+
+
+def referrers_of(target: object, stack: set[int], ignored: set[int]) -> ReferrerChain:
+    """The shortest chain from a root to *target* that avoids *stack* and what is *ignored*.
+
+    The garbage collector does not see the variables of running functions: without another root,
+    it is those.
+    """
+    parents: dict[int, tuple[object, object]] = {}
+    queue: deque[object] = deque([target])
+    skipped = {*stack, *ignored, id(parents), id(queue), id(target)}
+    while queue and len(parents) < _MAX_OBJECTS:
+        current = queue.popleft()
+        referrers = gc.get_referrers(current)
+        skipped.add(id(referrers))
+        for each in referrers:
+            if id(each) in skipped or id(each) in parents:
+                continue
+            parents[id(each)] = pair = (each, current)
+            skipped.add(id(pair))
+            if root := _root(each):
+                return ReferrerChain(root, _chain(current, parents))
+            queue.append(each)
+    return ReferrerChain("a running function", [target], is_local=True)
+
+
+def _root(each: object) -> str:
+    """A description, if *each* is a root."""
+    if isinstance(each, asyncio.Task):
+        task: Task = each  # pyright: ignore[reportUnknownVariableType]
+        return "" if task.done() else f"task {task.get_name()}"
+    if type(each).__name__ in ("Handle", "TimerHandle"):
+        return f"a callback of the loop, {each!r:.80}"
+    if isinstance(each, ModuleType):
+        return f"module {each.__name__}"
+    if isinstance(each, type):
+        return f"class {each.__qualname__}"
+    return ""
+
+
+def _chain(current: object, parents: dict[int, tuple[object, object]]) -> list[object]:
+    """From *current* down to the target."""
+    chain = [current]
+    while (below := parents.get(id(chain[-1]))) is not None:
+        chain.append(below[1])
+    return chain
+
+
+def _name(each: object) -> str:
+    if isinstance(each, (CoroutineType, GeneratorType)):
+        return f"{each.__qualname__}()"
+    if callable(each) and hasattr(each, "__qualname__"):
+        return f"{each.__qualname__}"
+    return safe_repr(each, 70)

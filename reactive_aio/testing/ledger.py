@@ -20,10 +20,9 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from ..spec import Publisher, Subscriber
-from ._referrers import referrers_of, stack_of
 from .drawing import draw
-from .journal import Journal, Kind
-from .lanes import UNBOUNDED
+from .journal import UNBOUNDED, Journal, Kind
+from .leaks import referrers_of, stack_of
 from .probes import TURNS, WITHIN, AsyncSubscriberProbe, SubscriberProbe, pass_time
 
 __all__ = ("Ledger", "Token")

@@ -62,6 +62,8 @@ class SubscriberProbe(Generic[T]):
         """The journal's entries of `signals`."""
         self.subscriptions: list[Subscription] = []
         """Every subscription ever received; a second one is cancelled (rule 2.5)."""
+        self.is_cancelled: bool = False
+        """Whether `cancel` was called."""
         self._read = 0
         self._terminated = asyncio.Event()
         self._changes = _Changes()
@@ -88,6 +90,7 @@ class SubscriberProbe(Generic[T]):
 
     def cancel(self) -> None:
         subscription = self.subscription
+        self.is_cancelled = True
         self.journal.note(Kind.CANCEL)
         subscription.cancel()
 
@@ -159,6 +162,10 @@ class SubscriberProbe(Generic[T]):
     def unread(self) -> list[Entry]:
         """The signals that no call has waited for."""
         return self.entries[self._read :]
+
+    def read_all(self) -> None:
+        """Mark all signals as read."""
+        self._read = len(self.entries)
 
     def unexpected(self, expected: str, entry: Entry) -> UnexpectedSignal:
         """The error for *entry*, which came instead of what was *expected*."""

@@ -18,15 +18,15 @@ import re
 import warnings
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, replace
+from functools import partial
 from inspect import isawaitable
 from reprlib import repr as shortened
 from typing import Any, Final, Generic, TypeVar
 
 from ..spec import Publisher
 from .drawing import draw
-from .journal import Entry, Journal, Kind
-from .lanes import UNBOUNDED, Lanes
-from .marbles import difference
+from .journal import UNBOUNDED, Entry, Journal, Kind
+from .marbles import Lanes, difference
 from .probes import (
     TURNS,
     WITHIN,
@@ -42,6 +42,7 @@ __all__ = ("Expectation", "Verification", "expect")
 T = TypeVar("T")
 
 _LONGEST: Final = 70
+_Action = Callable[[SubscriberProbe[T]], Awaitable[object]]
 Expected = type[BaseException] | BaseException | Callable[[BaseException], object]
 
 
@@ -79,35 +80,37 @@ class Expectation(Generic[T]):
     _within: float
     _turns: int | None
     _start: str
-    _steps: "tuple[tuple[str, _Action[T]], ...]" = ()
-    """Each with its code."""
+    _steps: tuple[tuple[str, _Action[T], float | None], ...] = ()
+    """Each with its code, and the seconds in which the subscription must come before it."""
 
-    def _and(self, code: str, action: "_Action[T]") -> "Expectation[T]":
-        return replace(self, _steps=(*self._steps, (code, action)))
+    def _and(self, code: str, action: _Action[T], *, is_waiting: bool = True) -> "Expectation[T]":
+        step = (code, action, self._within if is_waiting else None)
+        return replace(self, _steps=(*self._steps, step))
 
-    def _last(self, code: str, action: "_Action[T]") -> "Verification":
+    def _last(self, code: str, action: _Action[T]) -> "Verification":
         return Verification(f"{self._start}…{code}", self._and(code, action)._verify)
 
     # -- what must come ----------------------------------------------------------------------------
     def subscription(self) -> "Expectation[T]":
         """on_subscribe must come. (Every other step waits for it as well.)"""
-        return self._and(".subscription()", lambda runner: runner.expect_subscription())
+        return self._and(".subscription()", _pass)
 
     def next(self, *elements: T) -> "Expectation[T]":
         """These elements must come next, in this order."""
 
-        async def run(runner: _StepRunner[T]) -> None:
+        async def run(probe: SubscriberProbe[T]) -> None:
             for element in elements:
-                await runner.expect_element(lambda came: came == element, shortened(element))  # noqa: B023
+                equals = lambda came: came == element  # noqa: B023, E731
+                await self._expect(probe, Kind.ON_NEXT, equals, shortened(element))
 
         return self._and(f".next({', '.join(map(shortened, elements))})", run)
 
     def next_count(self, count: int) -> "Expectation[T]":
         """So many elements must come next, of any value."""
 
-        async def run(runner: _StepRunner[T]) -> None:
-            for number in range(count):
-                await runner.expect_element(lambda _: True, f"element {number + 1} of {count}")
+        async def run(probe: SubscriberProbe[T]) -> None:
+            for number in range(1, count + 1):
+                await self._expect(probe, Kind.ON_NEXT, _any, f"element {number} of {count}")
 
         return self._and(f".next_count({count})", run)
 
@@ -115,50 +118,48 @@ class Expectation(Generic[T]):
         """An element must come for which *predicate* is true; *words* describe it."""
         words = words or getattr(predicate, "__name__", "")
         code = f".next_matching({words or shortened(predicate)})"
-        return self._and(code, lambda runner: runner.expect_element(predicate, words or "a match"))
+        what = words or "a match"
+        return self._and(code, lambda probe: self._expect(probe, Kind.ON_NEXT, predicate, what))
 
     def nothing(self, seconds: float = 0.0, *, turns: int = TURNS) -> "Expectation[T]":
         """No signal must come for so many seconds and turns of the loop."""
         code = f".nothing({seconds:g})" if seconds else ".nothing()"
-        return self._and(code, lambda runner: runner.expect_nothing(turns, seconds))
+        return self._and(code, lambda probe: probe.expect_nothing(turns=turns, seconds=seconds))
 
     # -- actions -----------------------------------------------------------------------------------
     def request(self, n: int) -> "Expectation[T]":
         """Request *n* more."""
 
-        async def run(runner: _StepRunner[T]) -> None:
-            await runner.expect_subscription()
-            runner.probe.request(n)
+        async def run(probe: SubscriberProbe[T]) -> None:
+            probe.request(n)
 
         return self._and(f".request({n})", run)
 
     def after(self, seconds: float) -> "Expectation[T]":
         """Let so many seconds pass; the next steps read the signals that come meanwhile."""
-        return self._and(f".after({seconds:g})", lambda _: asyncio.sleep(seconds))
+        code = f".after({seconds:g})"
+        return self._and(code, lambda _: asyncio.sleep(seconds), is_waiting=False)
 
     def within(self, seconds: float) -> "Expectation[T]":
         """From here on, what a step waits for must come within so many seconds."""
-
-        async def run(runner: _StepRunner[T]) -> None:
-            runner.within = seconds
-
-        return self._and(f".within({seconds:g})", run)
+        return replace(self._and(f".within({seconds:g})", _pass, is_waiting=False), _within=seconds)
 
     def call(self, action: Callable[[], object]) -> "Expectation[T]":
         """Call *action*, such as a publisher probe's ``emit``, and await its result if possible."""
 
-        async def run(_: _StepRunner[T]) -> None:
+        async def run(_: SubscriberProbe[T]) -> None:
             if isawaitable(result := action()):
                 await result
 
-        return self._and(f".call({getattr(action, '__name__', shortened(action))})", run)
+        code = f".call({getattr(action, '__name__', shortened(action))})"
+        return self._and(code, run, is_waiting=False)
 
     # -- the last step -----------------------------------------------------------------------------
     def complete(self) -> "Verification":
         """on_complete must come next, and nothing after it."""
         return self._last(
             ".complete()",
-            lambda runner: runner.expect(Kind.ON_COMPLETE, lambda _: True, "on_complete()"),
+            lambda probe: self._expect(probe, Kind.ON_COMPLETE, _any, "on_complete()"),
         )
 
     def error(self, expected: Expected = Exception, *, match: str | None = None) -> "Verification":
@@ -167,25 +168,35 @@ class Expectation(Generic[T]):
         *expected* is the type of the error, an equal error, or a function that is true for it;
         *match* is a regular expression that must be found in its text.
         """
-        arguments = [] if expected is Exception else [_named(expected)]
+        name = getattr(expected, "__name__", "") or shortened(expected)
+        arguments = [] if expected is Exception else [name]
         if match is not None:
             arguments.append(f"match={match!r}")
 
-        async def run(runner: _StepRunner[T]) -> None:
-            what = f"on_error({_named(expected)})"
-            entry = await runner.expect(Kind.ON_ERROR, lambda error: _is(expected, error), what)
+        async def run(probe: SubscriberProbe[T]) -> None:
+            is_expected, what = partial(_is, expected), f"on_error({name})"
+            entry = await self._expect(probe, Kind.ON_ERROR, is_expected, what)
             if match is not None and not re.search(match, str(entry.value)):
-                raise runner.probe.unexpected(f"an error with {match!r} in its words", entry)
+                raise probe.unexpected(f"an error with {match!r} in its words", entry)
 
         return self._last(f".error({', '.join(arguments)})", run)
 
     def cancel(self) -> "Verification":
         """Cancel. All earlier signals must have been expected, and soon none must come any more."""
-        return self._last(".cancel()", lambda runner: runner.cancel())
+        return self._last(".cancel()", _cancel)
 
     def never_ends(self, seconds: float = 60.0) -> "Verification":
         """For so many seconds elements may come, but no terminal signal; then cancel."""
-        return self._last(f".never_ends({seconds:g})", lambda runner: runner.expect_no_end(seconds))
+
+        async def run(probe: SubscriberProbe[T]) -> None:
+            if await probe.wait_until(lambda: probe.is_terminated, seconds):
+                entry = next(each for each in probe.entries if each.kind is not Kind.ON_NEXT)
+                words = f"no end was expected for {seconds:g} s, and {entry} came"
+                raise UnexpectedSignal(probe.journal, words, entry)
+            probe.read_all()
+            await _cancel(probe)
+
+        return self._last(f".never_ends({seconds:g})", run)
 
     def marbles(self, diagram: str | Lanes, *, tick: float = 1.0) -> "Verification":
         """The whole subscription must look like *diagram*, whose ticks take *tick* seconds.
@@ -211,20 +222,41 @@ class Expectation(Generic[T]):
 
         return Verification(f"{self._start}.marbles(…)", run)
 
+    # -- running the steps -------------------------------------------------------------------------
+    async def _expect(
+        self,
+        probe: SubscriberProbe[T],
+        kind: Kind,
+        predicate: Callable[[Any], object],
+        expected: str,
+    ) -> Entry:
+        """Wait for the next signal: one of *kind*, for whose value *predicate* is true."""
+        entry = await probe.next_signal(expected, within=self._within)
+        if entry.kind is not kind or not predicate(entry.value):
+            raise probe.unexpected(expected, entry)
+        return entry
+
     async def _verify(self) -> None:
-        runner = _StepRunner[T](self._request, self._within, self._turns)
+        probe: SubscriberProbe[T] = (
+            SubscriberProbe(self._request)
+            if self._turns is None
+            else AsyncSubscriberProbe(self._request, turns=self._turns)
+        )
+        probe.journal = Journal(clock=asyncio.get_running_loop().time)
         number = 0
         try:
-            runner.probe.subscribed_to(self._make())
-            for number, (_, action) in enumerate(self._steps):  # noqa: B007 - for the report
-                await action(runner)
-                runner.check_rules()
-            await runner.expect_nothing(TURNS, 0)
-            runner.check_rules()
+            probe.subscribed_to(self._make())
+            for number, (_, action, within) in enumerate(self._steps):  # noqa: B007 - for the report
+                if within is not None:
+                    await probe.expect_subscription(within=within)
+                await action(probe)
+                _check_rules(probe)
+            await probe.expect_nothing()
+            _check_rules(probe)
         except UnexpectedSignal as unexpected:
-            if unexpected.journal is not runner.probe.journal:
+            if unexpected.journal is not probe.journal:
                 raise  # of another probe, which a step has called
-            codes = [code for code, _ in self._steps]
+            codes = [code for code, *_ in self._steps]
             lines = [
                 f"step {number + 1} of {len(codes)}, {codes[number]}: {unexpected.words}",
                 "",
@@ -238,7 +270,8 @@ class Expectation(Generic[T]):
             ]
             raise AssertionError("\n".join(lines)) from None
         finally:
-            runner.close()
+            if probe.subscriptions and not probe.is_terminated and not probe.is_cancelled:
+                probe.cancel()
 
 
 class Verification:
@@ -273,74 +306,19 @@ class Verification:
         await self._verify()
 
 
-class _StepRunner(Generic[T]):
-    """A probe and its subscription, on which the steps run."""
-
-    def __init__(self, request: int, within: float, turns: int | None) -> None:
-        self.within = within
-        self._is_cancelled = False
-        self.probe: SubscriberProbe[T] = (
-            SubscriberProbe(request)
-            if turns is None
-            else AsyncSubscriberProbe(request, turns=turns)
-        )
-        self.probe.journal = Journal(clock=asyncio.get_running_loop().time)
-
-    def close(self) -> None:
-        if self.probe.subscriptions and not self.probe.is_terminated and not self._is_cancelled:
-            self.probe.cancel()
-
-    async def expect_subscription(self) -> None:
-        await self.probe.expect_subscription(within=self.within)
-
-    async def expect(self, kind: Kind, predicate: Callable[[Any], object], expected: str) -> Entry:
-        """Wait for the next signal: one of *kind*, for whose value *predicate* is true."""
-        await self.expect_subscription()
-        entry = await self.probe.next_signal(expected, within=self.within)
-        if entry.kind is not kind or not predicate(entry.value):
-            raise self.probe.unexpected(expected, entry)
-        return entry
-
-    async def expect_element(self, predicate: Callable[[T], object], expected: str) -> None:
-        await self.expect(Kind.ON_NEXT, predicate, expected)
-
-    async def expect_nothing(self, turns: int, seconds: float) -> None:
-        await self.expect_subscription()
-        await self.probe.expect_nothing(turns=turns, seconds=seconds)
-
-    async def cancel(self) -> None:
-        await self.expect_nothing(0, 0)
-        self._is_cancelled = True
-        self.probe.cancel()
-        await pass_time(TURNS)  # signals in flight may still arrive (2.8)
-        await self._read_all()
-
-    async def expect_no_end(self, seconds: float) -> None:
-        await self.expect_subscription()
-        if await self.probe.wait_until(lambda: self.probe.is_terminated, seconds):
-            entry = next(each for each in self.probe.entries if each.kind is not Kind.ON_NEXT)
-            words = f"no end was expected for {seconds:g} s, and {entry} came"
-            raise UnexpectedSignal(self.probe.journal, words, entry)
-        await self._read_all()
-        await self.cancel()
-
-    async def _read_all(self) -> None:
-        while self.probe.unread:
-            await self.probe.next_signal()
-
-    def check_rules(self) -> None:
-        if offence := first_offence(self.probe.journal.entries):
-            raise UnexpectedSignal(self.probe.journal, offence[1], offence[0])
-        if getattr(self.probe, "overlaps", 0):
-            words = "1.3: a signal began before the one before had ended"
-            raise UnexpectedSignal(self.probe.journal, words)
+def _any(_: object) -> bool:
+    return True
 
 
-_Action = Callable[[_StepRunner[T]], Awaitable[object]]
+async def _pass(_: object) -> None:
+    """The action of a step that only waits, or changes how long later ones wait."""
 
 
-def _named(expected: Expected) -> str:
-    return getattr(expected, "__name__", "") or shortened(expected)
+async def _cancel(probe: SubscriberProbe[Any]) -> None:
+    await probe.expect_nothing(turns=0)
+    probe.cancel()
+    await pass_time(TURNS)  # signals in flight may still arrive (2.8)
+    probe.read_all()
 
 
 def _is(expected: Expected, error: object) -> bool:
@@ -351,7 +329,15 @@ def _is(expected: Expected, error: object) -> bool:
     return isinstance(error, BaseException) and bool(expected(error))
 
 
-def first_offence(entries: list[Entry]) -> tuple[Entry, str] | None:
+def _check_rules(probe: SubscriberProbe[T]) -> None:
+    if offence := _first_offence(probe.journal.entries):
+        raise UnexpectedSignal(probe.journal, offence[1], offence[0])
+    if getattr(probe, "overlaps", 0):
+        words = "1.3: a signal began before the one before had ended"
+        raise UnexpectedSignal(probe.journal, words)
+
+
+def _first_offence(entries: list[Entry]) -> tuple[Entry, str] | None:
     """The first entry that breaks a rule about the order of signals, and how."""
     requested, has_begun, has_ended = 0, False, False
     for entry in entries:

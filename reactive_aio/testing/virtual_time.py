@@ -13,7 +13,7 @@ When nothing is ready:
 
 1. While a thread is running (``run_in_executor``, ``asyncio.to_thread``, a thread of the test), the
    loop waits for it in real time and the clock stands still. It does not wait for a thread that
-   itself waits for the loop; :mod:`reactive_aio.testing._thread_monitor` detects those.
+   itself waits for the loop: neither would ever proceed.
 2. If a timer is set, the clock jumps to it. Sockets are polled first, but never waited for: data
    from the same loop has arrived already, and the outside world is not in virtual time.
 3. If no timer is set, but a socket or pipe is watched, the loop waits for it in real time.
@@ -21,18 +21,33 @@ When nothing is ready:
 
 A test runs in one thread; a loop that runs in a second thread and waits for calls from the first
 should be a real one.
+
+Each thread started since the loop was created is in one of three states:
+
+* *idle*: a worker of a pool without work. It does not count.
+* *parked*: it waits, without a timeout, on a condition of :mod:`threading` (so on an Event, a
+  Semaphore, a ``queue.Queue``, a ``Future``) that has not been notified. Another thread has to act.
+* *running*: everything else, such as computing, sleeping, or reading a socket.
+
+The innermost Python frame distinguishes them: all those primitives wait in ``Condition.wait``. A
+thread that waits on a raw lock looks like a running one, unless it does so in a method of a
+`Parkable`.
 """
 
 import asyncio
 import selectors
-from collections.abc import Callable
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
 from concurrent import futures
-from typing import TypeVar, TypeVarTuple
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 
 from ._deadlock_report import deadlock_report
-from ._thread_monitor import ThreadMonitor
 
-__all__ = ("Deadlock", "VirtualTimeLoop")
+__all__ = ("Deadlock", "ExecutorCall", "Parkable", "VirtualTimeLoop", "is_idle")
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -43,6 +58,8 @@ CHECK_INTERVAL = 0.002
 # Timers closer together than this fire together. The real loops have such a figure too; without
 # one, a clock that has grown large could not express the last step to a timer.
 RESOLUTION = 1e-6
+CONDITION_WAIT: Final[CodeType] = threading.Condition.wait.__code__
+POOL_MODULE: Final = futures.ThreadPoolExecutor.__module__
 
 
 class Deadlock(RuntimeError):
@@ -53,12 +70,51 @@ class Deadlock(RuntimeError):
     """
 
 
+class Parkable(Protocol):
+    """An object whose methods wait on a raw lock, and which declares when they do."""
+
+    def is_parked(self) -> bool:
+        """Whether the thread in a method of this object waits for another thread to act."""
+        ...
+
+
+@dataclass(eq=False, slots=True)
+class ExecutorCall:
+    """A function submitted to an executor: queued, then running in a thread, then done."""
+
+    future: asyncio.Future[Any] | None = None
+    """It has the result, or was cancelled while the thread continued."""
+    thread: int | None = None
+
+    def wrap(self, function: Callable[[*Ts], T]) -> Callable[[*Ts], T]:
+        """*function*, recording the thread that runs it."""
+
+        def call(*args: *Ts) -> T:
+            self.thread = threading.get_ident()
+            try:
+                return function(*args)
+            finally:
+                self.thread = None
+
+        return call
+
+    def is_done(self) -> bool:
+        return self.future is not None and self.future.done() and self.thread is None
+
+    def is_parked(self) -> bool:
+        """Running, and parked; not while it is queued, or its result is on its way."""
+        frame = sys._current_frames().get(self.thread or 0)
+        return frame is not None and is_parked(frame)
+
+
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """A selector event loop with a clock of its own, which starts at 0."""
 
     def __init__(self) -> None:
         self._now = 0.0
-        self._threads = ThreadMonitor()
+        # Threads, not their idents: that of a finished thread is given to a new one.
+        self._older_threads = weakref.WeakSet(threading.enumerate())
+        self._calls: list[ExecutorCall] = []
         self._idle_selector = _IdleSelector(self._idle)
         super().__init__(self._idle_selector)
         self._clock_resolution = RESOLUTION
@@ -72,21 +128,17 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         func: Callable[[*Ts], T],
         *args: *Ts,
     ) -> asyncio.Future[T]:
-        call = self._threads.add_call()
+        call = ExecutorCall()
         # A process pool pickles its functions, and a wrapped one cannot be pickled.
         if executor is None or isinstance(executor, futures.ThreadPoolExecutor):
             func = call.wrap(func)
-        try:
-            future = super().run_in_executor(executor, func, *args)
-        except BaseException:
-            call.is_settled = True
-            raise
-        future.add_done_callback(lambda _: setattr(call, "is_settled", True))
+        call.future = future = super().run_in_executor(executor, func, *args)
+        self._calls.append(call)
         return future
 
     def _idle(self, poll: Callable[[float | None], Events], timeout: float | None) -> Events:
         """Nothing is ready before *timeout*: wait for threads, jump, or raise Deadlock."""
-        while self._threads.is_any_running():
+        while self._is_any_thread_running():
             if events := poll(CHECK_INTERVAL):
                 return events
         # The order matters: a thread that ended after the last check has written its wake-up.
@@ -99,8 +151,26 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         if len(self._idle_selector.get_map()) > 1:
             return poll(None)
         reason = "no thread or socket can wake the loop"
-        waiting = self._threads.parked()
+        waiting = [thread for thread, frame in self._new_threads() if is_parked(frame)]
+        waiting.sort(key=lambda thread: thread.name)
         raise Deadlock(deadlock_report(self, reason, "threads that wait for the loop:", waiting))
+
+    def _is_any_thread_running(self) -> bool:
+        """Whether waiting in real time may bring a wake-up."""
+        self._calls = [call for call in self._calls if not call.is_done()]
+        here = threading.get_ident()
+        return any(not call.is_parked() for call in self._calls) or any(
+            thread.ident != here and not is_parked(frame) and not is_idle(frame)
+            for thread, frame in self._new_threads()
+        )
+
+    def _new_threads(self) -> Iterator[tuple[threading.Thread, FrameType]]:
+        """The threads started since the loop was created, with their innermost frames."""
+        frames = sys._current_frames()
+        for thread in threading.enumerate():
+            frame = frames.get(thread.ident or 0)
+            if frame is not None and thread not in self._older_threads:
+                yield thread, frame
 
 
 class _IdleSelector(selectors.DefaultSelector):
@@ -119,3 +189,32 @@ class _IdleSelector(selectors.DefaultSelector):
         if timeout is not None and timeout <= 0:
             return []
         return self._idle(poll, timeout)
+
+
+# -- the states of threads -------------------------------------------------------------------------
+def is_parked(frame: FrameType) -> bool:
+    for candidate in _innermost(frame):
+        if candidate.f_code.co_varnames[:1] != ("self",):
+            continue  # not a method: a closure may have a `self` as well
+        owner: object = candidate.f_locals.get("self")
+        # Looked up in its class: `__getattr__` of a foreign object may block, as py4j's does.
+        method = getattr(type(owner), "is_parked", None)
+        if callable(method):
+            return bool(method(owner))
+    waiting = next((each for each in _innermost(frame) if each.f_code is CONDITION_WAIT), None)
+    if waiting is None or waiting.f_locals.get("timeout") is not None:
+        return False
+    # The lock of the waiter is held until the condition is notified.
+    waiter = waiting.f_locals.get("waiter")
+    return waiter is not None and bool(waiter.locked())
+
+
+def _innermost(frame: FrameType) -> Iterator[FrameType]:
+    """*frame*, and its caller: *frame* may be a tool's wrapper of a lock."""
+    yield frame
+    if frame.f_back is not None:
+        yield frame.f_back
+
+
+def is_idle(frame: FrameType) -> bool:
+    return frame.f_code.co_name == "_worker" and frame.f_globals.get("__name__") == POOL_MODULE

@@ -18,8 +18,7 @@ import pytest
 import reactive_aio
 from reactive_aio import Flow, from_iterable
 from reactive_aio.coerce import to_flow
-from reactive_aio.testing.lanes import ALL
-from reactive_aio.testing.marbles import Diagram, Lane, Marbles, diagrams, play
+from reactive_aio.testing.marbles import ALL, Diagram, Lane, Marbles, diagrams, play
 
 SECTIONS: Final = ("Demand", "Completes", "Fails", "Cancels", "Holds", "Rules")
 PACKAGE: Final = Path(reactive_aio.__file__).parent

@@ -14,8 +14,7 @@ import pytest
 
 from reactive_aio._sources.thread import ReentrantEvent
 from reactive_aio.testing import Parkable
-from reactive_aio.testing._thread_monitor import ExecutorCall
-from reactive_aio.testing.virtual_time import Deadlock, VirtualTimeLoop
+from reactive_aio.testing.virtual_time import Deadlock, ExecutorCall, VirtualTimeLoop
 
 pytestmark = pytest.mark.virtual_time
 
