@@ -12,9 +12,11 @@ import gc
 import linecache
 import sys
 import threading
+import traceback
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from types import (
     AsyncGeneratorType,
@@ -27,7 +29,7 @@ from types import (
 )
 from typing import Any, Final
 
-__all__ = ("await_locations", "deadlock_report", "describe_task", "frames", "location",
+__all__ = ("deadlock_report", "describe_task", "frames", "location",
            "short_path", "suspended")  # fmt: skip
 
 Task = asyncio.Task[Any]
@@ -50,47 +52,31 @@ _CWD: Final = Path.cwd()
 def deadlock_report(
     loop: asyncio.AbstractEventLoop, reason: str, title: str, threads: Sequence[threading.Thread]
 ) -> str:
-    """Why *loop* is idle forever, its tasks, and *threads* under their *title*."""
-    lines = [
-        f"deadlock at {loop.time():g} s of virtual time: nothing is ready, no timer is set,"
-        f" and {reason}",
-        *_task_report(loop),
-    ]
-    if threads:
-        lines += [title, *_thread_report(threads)]
-    return "\n".join(lines)
-
-
-def _task_report(loop: asyncio.AbstractEventLoop) -> list[str]:
-    """The tasks that wait for each other in a cycle, then a paragraph for each task of *loop*."""
+    """Why *loop* is idle forever, a cycle of its tasks, all tasks, and *threads* under *title*."""
     tasks = sorted(
         asyncio.all_tasks(loop), key=lambda task: (len(task.get_name()), task.get_name())
     )
-    if not tasks:
-        return ["the loop has no task, and runs forever"]
     waits = {task: _wait_of(task, tasks) for task in tasks}
-    paragraphs = [line for task in tasks for line in _paragraph(task, waits[task])]
-    return [*_cycle(waits), "waiting tasks:", *paragraphs]
+    lines = [
+        f"deadlock at {loop.time():g} s of virtual time: nothing is ready, no timer is set,"
+        f" and {reason}",
+        *_cycle(waits),
+        "waiting tasks:" if tasks else "the loop has no task, and runs forever",
+    ]
+    for task, wait in waits.items():
+        lines += _paragraph(task, wait)
+    lines += [title] if threads else []
+    innermost = sys._current_frames()
+    for thread in threads:
+        lines.append(f"  {thread.name}")
+        if frame := innermost.get(thread.ident or 0):
+            lines.append(f"    {location(_user_frame(frame))}")
+    return "\n".join(lines)
 
 
 def describe_task(task: Task) -> list[str]:
     """The name of *task*, what it waits for, and each ``await`` it is in, outermost first."""
     return _paragraph(task, _wait_of(task, list(asyncio.all_tasks(task.get_loop()))))
-
-
-def await_locations(awaitable: object) -> Iterator[str]:
-    """Each ``await`` that *awaitable* is in, outermost first."""
-    return map(location, frames(awaitable))
-
-
-def _thread_report(threads: Sequence[threading.Thread]) -> list[str]:
-    """A paragraph for each of *threads*: its name, and the line of user code that waits."""
-    current = sys._current_frames()
-    lines: list[str] = []
-    for thread in threads:
-        frame = _user_frame(current.get(thread.ident or 0))
-        lines += [f"  {thread.name}", *([f"    {location(frame)}"] if frame is not None else [])]
-    return lines
 
 
 def location(frame: FrameType) -> str:
@@ -106,23 +92,18 @@ def short_path(path: str) -> str:
 
 def _paragraph(task: Task, wait: "_Wait | None") -> list[str]:
     coroutine = task.get_coro()
+    lines = [f"waits for {wait.what}"] if wait is not None else []
+    lines += map(location, frames(coroutine))
     name = getattr(coroutine, "__qualname__", repr(coroutine))
-    waits = [f"    waits for {wait.what}"] if wait is not None else []
-    return [
-        f"  {task.get_name()}: {name}",
-        *waits,
-        *(f"    {each}" for each in await_locations(coroutine)),
-    ]
+    return [f"  {task.get_name()}: {name}", *(f"    {line}" for line in lines)]
 
 
-def _user_frame(frame: FrameType | None) -> FrameType | None:
+def _user_frame(innermost: FrameType) -> FrameType:
     """The innermost frame that calls a waiting module; a tool's wrapper may be inside that."""
-    inner = frame
-    while inner is not None and inner.f_back is not None:
-        if _is_user_code(inner.f_back) and not _is_user_code(inner):
-            return inner.f_back
-        inner = inner.f_back
-    return frame
+    stack = [frame for frame, _ in traceback.walk_stack(innermost)]
+    calls = (caller for frame, caller in pairwise(stack)
+             if _is_user_code(caller) and not _is_user_code(frame))  # fmt: skip
+    return next(calls, stack[-1])
 
 
 def _is_user_code(frame: FrameType) -> bool:
@@ -166,10 +147,7 @@ def suspended(awaitable: object) -> Iterator[tuple[object, FrameType]]:
 def _unwrapped(inner: object) -> object:
     """asyncio's wrappers do not expose their content; the garbage collector does."""
     while type(inner).__name__ in _WRAPPERS:
-        wrapped = [each for each in gc.get_referents(inner) if _may_be_wrapped(each)]
-        if not wrapped:
-            break
-        inner = wrapped[0]
+        inner = next(filter(_may_be_wrapped, gc.get_referents(inner)), None)
     return inner
 
 
@@ -192,23 +170,17 @@ def _wait_of(task: Task, tasks: list[Task]) -> _Wait | None:
     if future is None:
         return None
     others = [each for each in tasks if each is not task]
-    if isinstance(future, asyncio.Task):
-        return _for_futures([future], others)
     children = [each for each in getattr(future, "_children", ()) if not each.done()]
-    if inner := children or _shielded(future):
-        return _for_futures(inner, others)
-    stack = list(frames(task.get_coro()))
-    callers = [frame for frame in stack if not _is_in_asyncio(frame)]
-    caller = callers[-1] if callers else None
-    for frame in reversed(stack):
-        if _is_in_asyncio(frame) and (wait := _for_method(frame, caller, others)) is not None:
+    awaited = [future] if isinstance(future, asyncio.Task) else children or _shielded(future)
+    if awaited:
+        return _for_futures(awaited, others)
+    stack = list(frames(task.get_coro()))[::-1]
+    methods = [each for each in stack if each.f_globals.get("__name__", "").startswith("asyncio.")]
+    caller = next((frame for frame in stack if frame not in methods), None)
+    for frame in methods:
+        if (wait := _for_method(frame, caller, others)) is not None:
             return wait
     return _for_reachable(_called("future", future, caller), future, others)
-
-
-def _is_in_asyncio(frame: FrameType) -> bool:
-    module: str = frame.f_globals.get("__name__", "")
-    return module.startswith("asyncio.")
 
 
 def _shielded(future: Any) -> list[Any]:

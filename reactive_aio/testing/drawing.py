@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from reprlib import Repr
-from typing import Final, cast
+from typing import Final
 from unicodedata import east_asian_width
 
 from .journal import LONGEST, UNBOUNDED, Entry, Journal, Kind
@@ -35,6 +35,8 @@ _WIDEST: Final = 16
 _NOTES: Final = 20
 _SMALL: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _UP: Final = frozenset({Kind.SUBSCRIBE, Kind.REQUEST, Kind.CANCEL})
+_LABELS: Final = {Kind.SUBSCRIBE: ">", Kind.ON_SUBSCRIBE: ">", Kind.CANCEL: "x",
+                  Kind.ON_COMPLETE: "|", Kind.ON_ERROR: "#"}  # fmt: skip
 _LEGEND: Final = {
     Kind.SUBSCRIBE: "> subscribed",
     Kind.ON_SUBSCRIBE: "> subscribed",
@@ -117,19 +119,9 @@ def draw(journal: Journal, *, width: int = 100, pause: float = 0.05) -> str:
 
 def _label(entry: Entry) -> str:
     """The text of *entry* in its lane."""
-    match entry.kind:
-        case Kind.SUBSCRIBE | Kind.ON_SUBSCRIBE:
-            return ">"
-        case Kind.REQUEST if isinstance(entry.value, int) and entry.value >= UNBOUNDED:
-            return "∞"
-        case Kind.CANCEL:
-            return "x"
-        case Kind.ON_COMPLETE:
-            return "|"
-        case Kind.ON_ERROR:
-            return "#"
-        case _:
-            return _word(cast("object", entry.value))
+    if entry.kind is Kind.REQUEST and isinstance(entry.value, int) and entry.value >= UNBOUNDED:
+        return "∞"
+    return _LABELS.get(entry.kind) or _word(entry.value)
 
 
 def _word(element: object) -> str:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import groupby
 from typing import Any, Final
 
 from .safe_repr import safe_repr
@@ -108,10 +109,8 @@ class Journal:
         for at in offences[:3]:
             kept.update(range(at - NEAR, at + 3))
         shortened: list[str] = []
-        last = -1
-        for at in sorted(kept & set(range(len(lines)))):
-            if at - last > 1:
-                shortened.append(f"{'…':>9}  {at - last - 1} more")
-            shortened.append(lines[at])
-            last = at
+        for is_kept, group in groupby(range(len(lines)), kept.__contains__):
+            places = list(group)
+            left_out = f"{'…':>9}  {len(places)} more"
+            shortened += [lines[at] for at in places] if is_kept else [left_out]
         return "\n".join(shortened)

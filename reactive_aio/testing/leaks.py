@@ -33,7 +33,7 @@ from types import (
 )
 from typing import Any, Final, cast
 
-from ._deadlock_report import await_locations, describe_task, suspended
+from ._deadlock_report import describe_task, frames, location, suspended
 from .probes import pass_time
 from .safe_repr import safe_repr
 from .virtual_time import is_idle
@@ -103,7 +103,7 @@ class Snapshot:
             kind: type[Any] = type(each)  # pyright: ignore[reportUnknownVariableType]
             if kind is AsyncGeneratorType:
                 if id(each) not in stack:
-                    lines = (f"\n    {each}" for each in await_locations(each))
+                    lines = (f"\n    {location(frame)}" for frame in frames(each))
                     name = cast("Generator", each).__qualname__
                     yield f"an asynchronous generator is not closed: {name}{''.join(lines)}"
                 continue
@@ -179,6 +179,10 @@ class ReferrerChain:
         return " -> ".join([self.root, *map(_name, [*named, target])])
 
 
+_Node = tuple[object, "_Node | None"]
+"""An object, and the node of the one below, to which it refers."""
+
+
 def stack_of(task: "Task | None") -> set[int]:
     """The ids of the coroutines and frames that *task* and this thread are in."""
     found: set[int] = set()
@@ -193,22 +197,28 @@ def referrers_of(target: object, stack: set[int], ignored: set[int]) -> Referrer
     The garbage collector does not see the variables of running functions: without another root,
     it is those.
     """
-    parents: dict[int, tuple[object, object]] = {}
-    queue: deque[object] = deque([target])
-    skipped = {*stack, *ignored, id(parents), id(queue), id(target)}
-    while queue and len(parents) < _MAX_OBJECTS:
-        current = queue.popleft()
-        referrers = gc.get_referrers(current)
+    nodes: list[_Node] = [(target, None)]
+    skipped = {*stack, *ignored, id(nodes), id(nodes[0]), id(target)}
+    for node in nodes:
+        if len(nodes) > _MAX_OBJECTS:
+            break
+        referrers = gc.get_referrers(node[0])
         skipped.add(id(referrers))
         for each in referrers:
-            if id(each) in skipped or id(each) in parents:
+            if id(each) in skipped:
                 continue
-            parents[id(each)] = pair = (each, current)
-            skipped.add(id(pair))
             if root := _root(each):
-                return ReferrerChain(root, _chain(current, parents))
-            queue.append(each)
+                return ReferrerChain(root, list(_objects(node)))
+            nodes.append((each, node))
+            skipped |= {id(each), id(nodes[-1])}
     return ReferrerChain("a running function", [target], is_local=True)
+
+
+def _objects(node: "_Node | None") -> Iterator[object]:
+    """The objects from that of *node* down to the target."""
+    while node is not None:
+        yield node[0]
+        node = node[1]
 
 
 def _root(each: object) -> str:
@@ -223,14 +233,6 @@ def _root(each: object) -> str:
     if isinstance(each, type):
         return f"class {each.__qualname__}"
     return ""
-
-
-def _chain(current: object, parents: dict[int, tuple[object, object]]) -> list[object]:
-    """From *current* down to the target."""
-    chain = [current]
-    while (below := parents.get(id(chain[-1]))) is not None:
-        chain.append(below[1])
-    return chain
 
 
 def _name(each: object) -> str:

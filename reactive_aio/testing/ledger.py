@@ -16,7 +16,7 @@ import gc
 import weakref
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from ..spec import Publisher, Subscriber
@@ -80,11 +80,12 @@ class Ledger:
     def deliver(self, element: object) -> None:
         """Enter all tokens in *element* as delivered."""
         for token in _tokens_in(element):
-            self._enter(token, DELIVERED)
+            self.drop(token, DELIVERED)
 
     def drop(self, token: Token, reason: str = "dropped") -> None:
         """Enter *token* as dropped: pass this as ``on_drop``."""
-        self._enter(token, reason)
+        self._entries.setdefault(token.number, []).append(reason)
+        self._held.pop(token.number, None)
 
     def filter(self, predicate: Callable[[Token], object]) -> Callable[[Token], bool]:
         """*predicate*, entering what it refuses as filtered."""
@@ -92,14 +93,10 @@ class Ledger:
         def decide(token: Token) -> bool:
             if predicate(token):
                 return True
-            self._enter(token, "filtered")
+            self.drop(token, "filtered")
             return False
 
         return decide
-
-    def _enter(self, token: Token, entry: str) -> None:
-        self._entries.setdefault(token.number, []).append(entry)
-        self._held.pop(token.number, None)
 
     def _freed(self, number: int) -> None:
         if self._held.pop(number, None) is not None:
@@ -157,7 +154,7 @@ class Ledger:
             probe.journal.note(Kind.OFFENCE, f"the end did not come within {within:g} s")
             raise AssertionError(f"{self}\n\n{draw(probe.journal)}") from None
         await pass_time(TURNS)
-        discards = discards or probe.is_cut_short
+        discards = discards or probe.is_cancelled or probe.has_failed
         self.check(bound=bound, discards=discards, repeats=repeats, journal=probe.journal)
 
     def check(
@@ -202,8 +199,7 @@ class _TokenProbe(SubscriberProbe[Any]):
     ledger: Ledger
     remaining: int | None
     """How many elements come before it cancels."""
-    is_cut_short: bool = False
-    """Whether it was cancelled, or failed."""
+    has_failed: bool = False
 
     def request(self, n: int) -> None:
         if self.remaining == 0:
@@ -213,7 +209,7 @@ class _TokenProbe(SubscriberProbe[Any]):
 
     def cancel(self) -> None:
         """Cancel, and forget the subscription."""
-        self.is_cut_short = True
+        self.is_cancelled = True
         if self.subscriptions:
             super().cancel()
             self.subscriptions.clear()
@@ -229,7 +225,7 @@ class _TokenProbe(SubscriberProbe[Any]):
                     self.cancel()
             return
         self.journal.note(kind, repr(value))  # an error itself may refer to tokens
-        self.is_cut_short = self.is_cut_short or kind is Kind.ON_ERROR
+        self.has_failed |= kind is Kind.ON_ERROR
         self._terminated.set()
 
 
@@ -242,22 +238,16 @@ class _AsyncTokenProbe(_TokenProbe, AsyncSubscriberProbe[Any]):
 
 @dataclass(eq=False)
 class _TokenPublisher:
-    """A publisher that issues a token for each requested element."""
+    """A publisher that issues a token for each requested element; a copy is a subscription."""
 
-    ledger: Ledger
-    count: int
-
-    def subscribe(self, subscriber: Subscriber[Token], /) -> None:
-        subscriber.on_subscribe(_TokenSubscription(self.ledger, self.count, subscriber))
-
-
-@dataclass(eq=False)
-class _TokenSubscription:
     ledger: Ledger
     remaining: int
-    subscriber: Subscriber[Token] | None
+    subscriber: Subscriber[Token] | None = None
     requested: int = 0
     is_sending: bool = False
+
+    def subscribe(self, subscriber: Subscriber[Token], /) -> None:
+        subscriber.on_subscribe(replace(self, subscriber=subscriber))
 
     def request(self, n: int, /) -> None:
         self.requested += n

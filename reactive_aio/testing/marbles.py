@@ -26,8 +26,11 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from inspect import cleandoc
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Generic, TypeVar, cast
 
 from ..spec import Publisher, Subscriber, Subscription
@@ -272,56 +275,54 @@ class Marbles(Generic[T]):
     def subscribe(self, subscriber: Subscriber[Any], /) -> None:
         playing = _Playing(subscriber)
         subscriber.on_subscribe(playing)
-        playing.start(self.lane, self.tick)
-
-
-class _Playing:
-    def __init__(self, subscriber: Subscriber[Any]) -> None:
-        self._subscriber: Subscriber[Any] | None = subscriber
-        self._due: deque[str] = deque()
-        self._requested = 0
-        self._sending = False
-        self._timers: list[asyncio.TimerHandle] = []
-
-    def start(self, lane: Lane, tick: float) -> None:
         loop = asyncio.get_running_loop()
         began = loop.time()
         # One timer for each tick: those of the same time need not fire in order.
-        for at in sorted({at for at, _ in lane.signals}):
-            here = [signal for when, signal in lane.signals if when == at]
-            self._timers.append(loop.call_at(began + at * tick, self._signal, here))
+        for at, group in groupby(self.lane.signals, key=itemgetter(0)):
+            words = [word for _, word in group]
+            timer = loop.call_at(began + at * self.tick, playing.signal, words)
+            playing.timers.append(timer)
+
+
+@dataclass(eq=False)
+class _Playing:
+    subscriber: Subscriber[Any] | None
+    due: deque[str] = field(default_factory=deque[str])
+    requested: int = 0
+    is_sending: bool = False
+    timers: list[asyncio.TimerHandle] = field(default_factory=list[asyncio.TimerHandle])
 
     def request(self, n: int, /) -> None:
-        self._requested += n
+        self.requested += n
         self._send()
 
     def cancel(self) -> None:
-        self._subscriber = None
-        for timer in self._timers:
+        self.subscriber = None
+        for timer in self.timers:
             timer.cancel()
 
-    def _signal(self, signals: list[str]) -> None:
-        self._due += signals
+    def signal(self, signals: list[str]) -> None:
+        self.due += signals
         self._send()
 
     def _send(self) -> None:
-        if self._sending:
+        if self.is_sending:
             return
-        self._sending = True
-        while self._due and (subscriber := self._subscriber) is not None:
-            if self._due[0] in (COMPLETE, FAIL):
-                self._subscriber = None
-                if self._due.popleft() == COMPLETE:
+        self.is_sending = True
+        while self.due and (subscriber := self.subscriber) is not None:
+            if self.due[0] in (COMPLETE, FAIL):
+                self.subscriber = None
+                if self.due.popleft() == COMPLETE:
                     subscriber.on_complete()
                 else:
                     subscriber.on_error(MarbleError("#"))
-            elif self._requested:
-                self._requested -= 1
-                word = self._due.popleft()
+            elif self.requested:
+                self.requested -= 1
+                word = self.due.popleft()
                 subscriber.on_next(int(word) if word.isdigit() else word)
             else:
                 break
-        self._sending = False
+        self.is_sending = False
 
 
 async def play(
@@ -343,7 +344,8 @@ async def play(
         if not await probe.wait_until(lambda: probe.is_terminated, ticks * tick):
             probe.cancel()
     finally:
-        probe.stop()
+        for timer in probe.timers:
+            timer.cancel()
     # A timer may fire a little early.
     signals = [
         (int(entry.at / tick + 0.01), _SIGNS.get(entry.kind) or show(entry.value))
@@ -380,25 +382,16 @@ class _LaneProbe(SubscriberProbe[Any]):
         self._tick = tick
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
-        self._timers: list[asyncio.TimerHandle] = []
+        self.timers: list[asyncio.TimerHandle] = []
         self.journal = Journal(clock=self._loop.time)
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         super().on_subscribe(subscription)
         for tick, n in self._demand.requests:
-            if tick == 0:
-                self._demand_now(n)
-                continue
-            # A little before the signals of the same tick.
-            at = self._began + (tick - 0.005) * self._tick
-            self._timers.append(self._loop.call_at(at, self._demand_now, n))
-
-    def _demand_now(self, n: int | None) -> None:
-        if n is None:
-            self.cancel()
-        else:
-            self.request(n)
-
-    def stop(self) -> None:
-        for timer in self._timers:
-            timer.cancel()
+            act = self.cancel if n is None else partial(self.request, n)
+            if tick:
+                # A little before the signals of the same tick.
+                at = self._began + (tick - 0.005) * self._tick
+                self.timers.append(self._loop.call_at(at, act))
+            else:
+                act()

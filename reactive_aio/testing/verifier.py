@@ -17,7 +17,7 @@ import asyncio
 import re
 import warnings
 from collections.abc import Awaitable, Callable, Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import isawaitable
 from reprlib import repr as shortened
@@ -274,13 +274,13 @@ class Expectation(Generic[T]):
                 probe.cancel()
 
 
+@dataclass(eq=False, repr=False)
 class Verification:
     """All the steps: await it, or call ``verify()`` where no loop runs."""
 
-    def __init__(self, code: str, run: Callable[[], Awaitable[None]]) -> None:
-        self._code = code
-        self._verify = run
-        self._has_run = False
+    _code: str
+    _verify: Callable[[], Awaitable[None]]
+    _has_run: bool = field(default=False, init=False)
 
     def __await__(self) -> Generator[Any, None, None]:
         return self._run().__await__()

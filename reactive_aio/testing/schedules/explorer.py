@@ -4,6 +4,7 @@ import asyncio
 import dis
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 from types import CodeType
 from typing import Final
@@ -45,18 +46,15 @@ class ScheduleFailure(AssertionError):
         departures = len(order.split())
         plural = "" if departures == 1 else "s"
         shown = steps[-_MAX_STEPS_SHOWN:]
-        super().__init__(
-            "\n".join(
-                [
-                    f"{type(error).__name__}: {error}",
-                    *getattr(error, "__notes__", ()),
-                    f"in an order with {departures} departure{plural} from asyncio's own:",
-                    *(["  …"] if len(shown) < len(steps) else []),
-                    *shown,
-                    f"To see it again: {call}",
-                ]
-            )
-        )
+        lines = [
+            f"{type(error).__name__}: {error}",
+            *getattr(error, "__notes__", ()),
+            f"in an order with {departures} departure{plural} from asyncio's own:",
+            *(["  …"] if len(shown) < len(steps) else []),
+            *shown,
+            f"To see it again: {call}",
+        ]
+        super().__init__("\n".join(lines))
 
 
 class NotDeterministic(RuntimeError):
@@ -169,21 +167,24 @@ class _Search:
 
     # -- all orders, those with the fewest departures first ----------------------------------------
     def explore(self, max_orders: int, random_orders: int, seed: int) -> Exploration:
-        first = self._try(())
+        preemptions = self._options.preemptions
+        first = self._try(Script(preemptions=preemptions))
         level, depth = [first], 0
         while level and self._orders < max_orders:
             following: list[Script] = []
             for departures in self._next_level(level):
                 if self._orders >= max_orders:
                     break
-                following.append(self._try(departures))
+                following.append(self._try(Script(departures, preemptions=preemptions)))
             else:
                 depth += 1
             level = following
         if not level:
             return Exploration(self._orders, 0, depth, exhaustive=True)
         lines = [each.number for each in first.choices if each.kind == INSIDE_STEP]
-        self._explore_at_random(random_orders, seed, max(lines, default=0))
+        for number in range(random_orders):
+            random = Random(f"{seed}/{number}")
+            self._try(RandomScript(random, preemptions=preemptions, lines=max(lines, default=0)))
         return Exploration(self._orders, random_orders, depth, exhaustive=False)
 
     def _next_level(self, level: list[Script]) -> Iterator[Departures]:
@@ -208,39 +209,29 @@ class _Search:
                 break
             choices = skipped
 
-    def _try(self, departures: Departures) -> Script:
+    def _try(self, script: Script) -> Script:
         self._orders += 1
-        outcome = self.run(departures)
+        outcome = run(self._scenario, script, self._options)
         self._relevant.add_thread_code(outcome.thread_code)
         if outcome.error is not None:
             raise self.failure(self._reduced(outcome))
-        if not outcome.script.is_followed:
-            raise NotDeterministic(format_order(departures))
-        return outcome.script
-
-    def _explore_at_random(self, count: int, seed: int, lines: int) -> None:
-        for number in range(count):
-            self._orders += 1
-            random = Random(f"{seed}/{number}")
-            script = RandomScript(random, preemptions=self._options.preemptions, lines=lines)
-            outcome = run(self._scenario, script, self._options)
-            if outcome.error is not None:
-                raise self.failure(self._reduced(outcome))
+        if not script.is_followed:
+            raise NotDeterministic(format_order(script.given))
+        return script
 
     # -- failures ----------------------------------------------------------------------------------
     def _reduced(self, failed: Run) -> Run:
         """The same failure with as few departures, and as small options, as possible."""
         kind = type(failed.error)
-        is_shrinking = True
-        while is_shrinking:
-            is_shrinking = False
+        while True:
             for candidate in _simpler(tuple(failed.script.taken)):
                 outcome = self.run(candidate)
                 taken = tuple(outcome.script.taken)
                 if type(outcome.error) is kind and _size(taken) < _size(failed.script.taken):
-                    failed, is_shrinking = outcome, True
+                    failed = outcome
                     break
-        return failed
+            else:
+                return failed
 
     def failure(self, failed: Run) -> ScheduleFailure:
         """The exception to raise: *failed* is run again, and its steps recorded."""
@@ -297,7 +288,7 @@ class _RelevantLines:
     def __init__(self) -> None:
         self._thread_names: set[str] = set()
         self._thread_code: set[CodeType] = set()
-        self._names: dict[CodeType, dict[int, set[str] | None]] = {}
+        self._names = cache(_names_by_line)
 
     def add_thread_code(self, code: Iterable[CodeType]) -> None:
         for each in code:
@@ -310,25 +301,18 @@ class _RelevantLines:
         if place is None:
             return True
         code, line = place
-        names = self._names.get(code)
-        if names is None:
-            names = self._names[code] = _names_by_line(code)
-        mentioned = names.get(line, None)
+        mentioned = self._names(code).get(line)
         return mentioned is None or not mentioned.isdisjoint(self._thread_names)
 
 
 def _names_by_line(code: CodeType) -> dict[int, set[str] | None]:
     """The names that each line mentions; None for a line that may access any object."""
-    starts: dict[int, int] = {}
-    for first, last, line in code.co_lines():
-        if line is not None:
-            starts.update((offset, line) for offset in range(first, last, 2))
-    names: dict[int, set[str] | None] = {line: set() for line in starts.values()}
+    names: dict[int, set[str] | None] = {}
     for instruction in dis.get_instructions(code):
-        line = starts.get(instruction.offset)
+        line = instruction.positions and instruction.positions.lineno
         if line is None:
             continue
-        mentioned = names[line]
+        mentioned = names.setdefault(line, set())
         if instruction.opname in _ANY_NAME:
             names[line] = None
         elif mentioned is not None and isinstance(instruction.argval, str):

@@ -12,18 +12,8 @@ from random import Random
 from types import CodeType
 from typing import Final
 
-__all__ = (
-    "BETWEEN_STEPS",
-    "INSIDE_STEP",
-    "Choice",
-    "Departure",
-    "Departures",
-    "Place",
-    "RandomScript",
-    "Script",
-    "format_order",
-    "parse_order",
-)
+__all__ = ("BETWEEN_STEPS", "INSIDE_STEP", "Choice", "Departure", "Departures", "Place",
+           "RandomScript", "Script", "format_order", "parse_order")  # fmt: skip
 
 BETWEEN_STEPS: Final = ""
 """The kind of a choice between two steps."""
@@ -80,10 +70,9 @@ class Script:
 
     def __init__(self, departures: Departures = (), *, preemptions: int = 0) -> None:
         self._options = {(each.kind, each.number): each.option for each in departures}
-        self._given = departures
+        self.given: Departures = departures
         self.preemptions_left: int = preemptions
-        self._between = 0
-        self._inside = 0
+        self._counts = {BETWEEN_STEPS: 0, INSIDE_STEP: 0}
         self.taken: list[Departure] = []
         self.choices: list[Choice] = []
         """The choices after the last departure."""
@@ -91,30 +80,21 @@ class Script:
     @property
     def is_followed(self) -> bool:
         """Whether each given departure was taken: always, if the scenario is deterministic."""
-        return tuple(self.taken) == self._given
+        return tuple(self.taken[: len(self.given)]) == self.given
 
-    def step(self, options: int) -> int:
-        """Choose between *options* ways to continue after a step."""
-        self._between += 1
-        return self._decide(BETWEEN_STEPS, self._between, options, None)
-
-    def line(self, options: int, place: Place) -> int:
-        """Choose whether to interrupt a step at *place*."""
-        self._inside += 1
-        option = self._decide(INSIDE_STEP, self._inside, options, place)
-        self.preemptions_left -= option > 0
+    def choose(self, kind: str, options: int, place: Place | None = None) -> int:
+        """Choose between *options* ways to continue, at *place* inside a step."""
+        number = self._counts[kind] = self._counts[kind] + 1
+        option = self._option(kind, number, options)
+        if not 0 < option < options:
+            self.choices.append(Choice(kind, number, options, place))
+            return 0
+        self.taken.append(Departure(kind, number, option))
+        self.choices.clear()
+        self.preemptions_left -= kind == INSIDE_STEP
         return option
 
-    def _decide(self, kind: str, number: int, options: int, place: Place | None) -> int:
-        option = self._choose(kind, number, options)
-        if 0 < option < options:
-            self.taken.append(Departure(kind, number, option))
-            self.choices.clear()
-            return option
-        self.choices.append(Choice(kind, number, options, place))
-        return 0
-
-    def _choose(self, kind: str, number: int, options: int) -> int:
+    def _option(self, kind: str, number: int, options: int) -> int:
         return self._options.get((kind, number), 0)
 
 
@@ -128,7 +108,7 @@ class RandomScript(Script):
         count = random.randint(0, preemptions) if lines else 0
         self._lines = {random.randint(1, lines) for _ in range(count)}
 
-    def _choose(self, kind: str, number: int, options: int) -> int:
+    def _option(self, kind: str, number: int, options: int) -> int:
         if kind == INSIDE_STEP:
             departs = number in self._lines
         else:

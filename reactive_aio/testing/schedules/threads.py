@@ -14,10 +14,10 @@ import time
 from _thread import LockType, allocate_lock
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType, SimpleNamespace
 from typing import Any, Final
 
-from .script import Script
+from .script import INSIDE_STEP, Script
 
 __all__ = ("MachineReference", "ScheduledThread", "ThreadScheduler", "ThreadStuck",
            "machine_references", "without_running_loop")  # fmt: skip
@@ -151,14 +151,6 @@ class CooperativeLock:
         self.release()
 
 
-class _PatchedModule(ModuleType):
-    """*module* with some of its names replaced."""
-
-    def __init__(self, module: ModuleType, **names: object) -> None:
-        super().__init__(module.__name__)
-        vars(self).update({**vars(module), **names})
-
-
 class ThreadScheduler:
     """The threads of one run, and which of them has control."""
 
@@ -281,7 +273,7 @@ class ThreadScheduler:
         if here is None and not others:
             return self._trace_line
         options = 2 if here is not None else 1 + len(others)
-        option = script.line(options, (frame.f_code, frame.f_lineno))
+        option = script.choose(INSIDE_STEP, options, (frame.f_code, frame.f_lineno))
         if option:
             thread = here or others[option - 1]
             if self.on_interruption is not None:
@@ -301,10 +293,10 @@ class ThreadScheduler:
         """Replace the machine's threads, locks and clocks by ours and *clock*."""
         clocks = {each.__name__: clock for each in _CLOCKS}
         replacements: dict[int, Any] = {
-            id(threading): _PatchedModule(threading, Thread=self.thread, Lock=self.lock),
+            id(threading): SimpleNamespace(**vars(threading) | {"Thread": self.thread, "Lock": self.lock}),
             id(threading.Thread): self.thread,
             id(threading.Lock): self.lock,
-            id(time): _PatchedModule(time, **clocks),
+            id(time): SimpleNamespace(**vars(time) | clocks),
             **{id(each): clock for each in _CLOCKS},
         }
         for namespace, name, original in references:
