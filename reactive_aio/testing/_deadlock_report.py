@@ -15,8 +15,7 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from types import (
     AsyncGeneratorType,
@@ -27,7 +26,7 @@ from types import (
     MethodType,
     ModuleType,
 )
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 __all__ = ("deadlock_report", "describe_task", "frames", "location",
            "short_path", "suspended")  # fmt: skip
@@ -156,11 +155,10 @@ def _may_be_wrapped(each: object) -> bool:
 
 
 # -- what one task waits for -----------------------------------------------------------------------
-@dataclass
-class _Wait:
+class _Wait(NamedTuple):
     what: str
     """The words after "waits for"."""
-    on: list[Task] = field(default_factory=list[Task])
+    on: list[Task]
     """The tasks that have to act, or may."""
 
 
@@ -170,10 +168,11 @@ def _wait_of(task: Task, tasks: list[Task]) -> _Wait | None:
     if future is None:
         return None
     others = [each for each in tasks if each is not task]
+    if isinstance(future, asyncio.Task):
+        return _for_futures([future], others)
     children = [each for each in getattr(future, "_children", ()) if not each.done()]
-    awaited = [future] if isinstance(future, asyncio.Task) else children or _shielded(future)
-    if awaited:
-        return _for_futures(awaited, others)
+    if inner := children or _shielded(future):
+        return _for_futures(inner, others)
     stack = list(frames(task.get_coro()))[::-1]
     methods = [each for each in stack if each.f_globals.get("__name__", "").startswith("asyncio.")]
     caller = next((frame for frame in stack if frame not in methods), None)
@@ -216,9 +215,8 @@ def _for_method(frame: FrameType, caller: FrameType | None, others: list[Task]) 
     for (kind, name), words in _METHODS.items():
         if name == method and isinstance(owner, kind):
             what = words.format(_called(type(owner).__name__, owner, caller), owner)
-            if name == "acquire":
-                return _for_lock(what, owner, others)
-            return _for_reachable(what, owner, others)
+            explain = _for_lock if name == "acquire" else _for_reachable
+            return explain(what, owner, others)
     return None
 
 
@@ -255,14 +253,10 @@ def _called(kind: str, thing: object, caller: FrameType | None) -> str:
 def _name_in(thing: object, frame: FrameType | None) -> str:
     """The variable of *frame* that is *thing*, or the attribute of one."""
     variables = frame.f_locals if frame is not None else {}
-    for name, value in variables.items():
-        if value is thing:
-            return name
-    for name, value in variables.items():
-        for attribute, part in _attributes(value):
-            if part is thing:
-                return f"{name}.{attribute}"
-    return ""
+    names = (name for name, value in variables.items() if value is thing)
+    attributes = (f"{name}.{attribute}" for name, value in variables.items()
+                  for attribute, part in _attributes(value) if part is thing)  # fmt: skip
+    return next(chain(names, attributes), "")
 
 
 def _attributes(value: object) -> Iterator[tuple[str, object]]:
@@ -285,14 +279,13 @@ def _has_entered(task: Task, lock: object) -> bool:
         exits = [each for each in stack if getattr(each, "__name__", "") == "__aexit__"]
         bound = [each.__self__ for each in exits if isinstance(each, MethodType)]
         unbound = [each for each in stack if getattr(type(each), "__aexit__", None) in exits]
-        if any(_locks(each, lock) for each in (*bound, *unbound)):
-            return True
+        for each in (*bound, *unbound):
+            # Entering a condition acquires its own lock.
+            if each is lock or (
+                isinstance(each, asyncio.Condition) and vars(each)["_lock"] is lock
+            ):
+                return True
     return False
-
-
-def _locks(thing: object, lock: object) -> bool:
-    """Whether entering *thing* acquires *lock*: a condition acquires its own lock."""
-    return thing is lock or (isinstance(thing, asyncio.Condition) and vars(thing)["_lock"] is lock)
 
 
 def _reachable(task: Task) -> set[int]:

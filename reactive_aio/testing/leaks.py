@@ -109,7 +109,7 @@ class Snapshot:
                 continue
             chain = referrers_of(each, stack, ignored)
             # A subscription that another leaked one keeps is reported as that one.
-            if (self._strict or not chain.is_local) and not chain.contains(ids):
+            if (self._strict or not chain.is_local) and ids.isdisjoint(map(id, chain.chain[:-1])):
                 yield f"a subscription is alive: {each!r:.100}\n    kept by {chain}"
 
 
@@ -134,23 +134,22 @@ def _timers(loop: asyncio.AbstractEventLoop) -> Iterator[asyncio.TimerHandle]:
 
 def _tracked_objects() -> Iterator[object]:
     """All subscriptions, and the asynchronous generators that have begun."""
-    known: dict[type[Any], bool] = {AsyncGeneratorType: False}
+    known: dict[type[Any], bool] = {}
     for each in gc.get_objects():
         kind: type[Any] = type(each)  # pyright: ignore[reportUnknownVariableType]
-        if kind is AsyncGeneratorType and _has_begun(cast("Generator", each)):
-            yield each
-        is_subscription = known.get(kind)
-        if is_subscription is None:
-            is_subscription = _has_method(kind, "request") and _has_method(kind, "cancel")
-            known[kind] = is_subscription
-        if is_subscription:
+        if kind not in known:
+            known[kind] = _is_subscription(kind)
+        if known[kind] or (kind is AsyncGeneratorType and _has_begun(cast("Generator", each))):
             yield each
 
 
-def _has_method(kind: type[Any], name: str) -> bool:
-    """Whether *kind* has a method *name*, without calling its code."""
-    found: object = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
-    return callable(found)
+def _is_subscription(kind: type[Any]) -> bool:
+    """Whether *kind* has the methods of a subscription, without calling its code."""
+    for name in ("request", "cancel"):
+        found = [vars(base)[name] for base in kind.__mro__ if name in vars(base)]
+        if not found or not callable(found[0]):
+            return False
+    return True
 
 
 def _has_begun(generator: Generator) -> bool:
@@ -168,10 +167,6 @@ class ReferrerChain:
     chain: list[object]
     is_local: bool = False
     """Whether only running functions refer to the object."""
-
-    def contains(self, ids: set[int]) -> bool:
-        """Whether one of *ids* is on the chain, above the object."""
-        return any(id(each) in ids for each in self.chain[:-1])
 
     def __str__(self) -> str:
         *above, target = self.chain

@@ -3,14 +3,10 @@
 The object under test may be hostile, broken or huge, and so may its elements and errors.
 """
 
-from typing import Final
-
 __all__ = ("safe_repr",)
 
-LONGEST: Final = 200
 
-
-def safe_repr(value: object, longest: int = LONGEST) -> str:
+def safe_repr(value: object, longest: int = 200) -> str:
     """``repr(value)`` in at most *longest* characters; its type if ``repr`` raises."""
     try:
         text = repr(value)

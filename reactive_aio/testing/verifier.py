@@ -100,8 +100,7 @@ class Expectation(Generic[T]):
 
         async def run(probe: SubscriberProbe[T]) -> None:
             for element in elements:
-                equals = lambda came: came == element  # noqa: B023, E731
-                await self._expect(probe, Kind.ON_NEXT, equals, shortened(element))
+                await self._expect(probe, lambda came: came == element, shortened(element))  # noqa: B023
 
         return self._and(f".next({', '.join(map(shortened, elements))})", run)
 
@@ -110,7 +109,7 @@ class Expectation(Generic[T]):
 
         async def run(probe: SubscriberProbe[T]) -> None:
             for number in range(1, count + 1):
-                await self._expect(probe, Kind.ON_NEXT, _any, f"element {number} of {count}")
+                await self._expect(probe, lambda _: True, f"element {number} of {count}")
 
         return self._and(f".next_count({count})", run)
 
@@ -119,7 +118,7 @@ class Expectation(Generic[T]):
         words = words or getattr(predicate, "__name__", "")
         code = f".next_matching({words or shortened(predicate)})"
         what = words or "a match"
-        return self._and(code, lambda probe: self._expect(probe, Kind.ON_NEXT, predicate, what))
+        return self._and(code, lambda probe: self._expect(probe, predicate, what))
 
     def nothing(self, seconds: float = 0.0, *, turns: int = TURNS) -> "Expectation[T]":
         """No signal must come for so many seconds and turns of the loop."""
@@ -159,7 +158,7 @@ class Expectation(Generic[T]):
         """on_complete must come next, and nothing after it."""
         return self._last(
             ".complete()",
-            lambda probe: self._expect(probe, Kind.ON_COMPLETE, _any, "on_complete()"),
+            lambda probe: self._expect(probe, lambda _: True, "on_complete()", Kind.ON_COMPLETE),
         )
 
     def error(self, expected: Expected = Exception, *, match: str | None = None) -> "Verification":
@@ -175,7 +174,7 @@ class Expectation(Generic[T]):
 
         async def run(probe: SubscriberProbe[T]) -> None:
             is_expected, what = partial(_is, expected), f"on_error({name})"
-            entry = await self._expect(probe, Kind.ON_ERROR, is_expected, what)
+            entry = await self._expect(probe, is_expected, what, Kind.ON_ERROR)
             if match is not None and not re.search(match, str(entry.value)):
                 raise probe.unexpected(f"an error with {match!r} in its words", entry)
 
@@ -226,9 +225,9 @@ class Expectation(Generic[T]):
     async def _expect(
         self,
         probe: SubscriberProbe[T],
-        kind: Kind,
         predicate: Callable[[Any], object],
         expected: str,
+        kind: Kind = Kind.ON_NEXT,
     ) -> Entry:
         """Wait for the next signal: one of *kind*, for whose value *predicate* is true."""
         entry = await probe.next_signal(expected, within=self._within)
@@ -304,10 +303,6 @@ class Verification:
     async def _run(self) -> None:
         self._has_run = True
         await self._verify()
-
-
-def _any(_: object) -> bool:
-    return True
 
 
 async def _pass(_: object) -> None:

@@ -193,7 +193,9 @@ class _IdleSelector(selectors.DefaultSelector):
 
 # -- the states of threads -------------------------------------------------------------------------
 def is_parked(frame: FrameType) -> bool:
-    for candidate in _innermost(frame):
+    # Its caller too: the innermost may be a tool's wrapper of a lock.
+    innermost = [each for each in (frame, frame.f_back) if each is not None]
+    for candidate in innermost:
         if candidate.f_code.co_varnames[:1] != ("self",):
             continue  # not a method: a closure may have a `self` as well
         owner: object = candidate.f_locals.get("self")
@@ -201,19 +203,12 @@ def is_parked(frame: FrameType) -> bool:
         method = getattr(type(owner), "is_parked", None)
         if callable(method):
             return bool(method(owner))
-    waiting = next((each for each in _innermost(frame) if each.f_code is CONDITION_WAIT), None)
+    waiting = next((each for each in innermost if each.f_code is CONDITION_WAIT), None)
     if waiting is None or waiting.f_locals.get("timeout") is not None:
         return False
     # The lock of the waiter is held until the condition is notified.
     waiter = waiting.f_locals.get("waiter")
     return waiter is not None and bool(waiter.locked())
-
-
-def _innermost(frame: FrameType) -> Iterator[FrameType]:
-    """*frame*, and its caller: *frame* may be a tool's wrapper of a lock."""
-    yield frame
-    if frame.f_back is not None:
-        yield frame.f_back
 
 
 def is_idle(frame: FrameType) -> bool:

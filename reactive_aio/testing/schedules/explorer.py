@@ -2,7 +2,7 @@
 
 import asyncio
 import dis
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from random import Random
@@ -155,7 +155,10 @@ class _Search:
             raise RuntimeError("explore() runs a loop of its own, and cannot be called inside one")
         self._options = options
         self._scenario = scenario
-        self._relevant = _RelevantLines()
+        self._thread_code: set[CodeType] = set()
+        self._thread_names: set[str] = set()
+        """The names that the code of the threads mentions."""
+        self._names_by_line = cache(_names_by_line)
         self._orders = 0
         options.machine[:] = machine_references(options.packages)
         self.run(())  # so that caches and late imports are complete in all later runs
@@ -200,7 +203,7 @@ class _Search:
         while choices:
             skipped: list[tuple[Script, Choice]] = []
             for script, choice in choices:
-                if not self._relevant.includes(choice.place):
+                if not self._is_relevant(choice.place):
                     skipped.append((script, choice))
                     continue
                 for option in range(1, choice.options):
@@ -212,12 +215,27 @@ class _Search:
     def _try(self, script: Script) -> Script:
         self._orders += 1
         outcome = run(self._scenario, script, self._options)
-        self._relevant.add_thread_code(outcome.thread_code)
+        for code in outcome.thread_code.keys() - self._thread_code:
+            self._thread_code.add(code)
+            self._thread_names |= {*code.co_names, *code.co_freevars, *code.co_cellvars}
         if outcome.error is not None:
             raise self.failure(self._reduced(outcome))
         if not script.is_followed:
             raise NotDeterministic(format_order(script.given))
         return script
+
+    def _is_relevant(self, place: Place | None) -> bool:
+        """Whether *place* may share state with the code that the threads have run.
+
+        A thread that arrives before any other line might as well arrive before the next one. A line
+        is relevant if it mentions a name that the thread's code mentions too, or if it accesses a
+        container, whose elements may have other names there. None is between two steps.
+        """
+        if place is None:
+            return True
+        code, line = place
+        mentioned = self._names_by_line(code).get(line)
+        return mentioned is None or not mentioned.isdisjoint(self._thread_names)
 
     # -- failures ----------------------------------------------------------------------------------
     def _reduced(self, failed: Run) -> Run:
@@ -274,35 +292,6 @@ def _simpler(departures: Departures) -> list[Departures]:
             smaller = Departure(each.kind, each.number, 1)
             found.append((*departures[:index], smaller, *departures[index + 1 :]))
     return found
-
-
-# -- relevant lines --------------------------------------------------------------------------------
-class _RelevantLines:
-    """The lines that may share state with the code that the threads have run.
-
-    A thread that arrives before any other line might as well arrive before the next one. A line is
-    relevant if it mentions a name that the thread's code mentions too, or if it accesses a
-    container, whose elements may have other names there.
-    """
-
-    def __init__(self) -> None:
-        self._thread_names: set[str] = set()
-        self._thread_code: set[CodeType] = set()
-        self._names = cache(_names_by_line)
-
-    def add_thread_code(self, code: Iterable[CodeType]) -> None:
-        for each in code:
-            if each not in self._thread_code:
-                self._thread_code.add(each)
-                self._thread_names |= {*each.co_names, *each.co_freevars, *each.co_cellvars}
-
-    def includes(self, place: Place | None) -> bool:
-        """Whether it makes a difference to arrive before *place*; None is between two steps."""
-        if place is None:
-            return True
-        code, line = place
-        mentioned = self._names(code).get(line)
-        return mentioned is None or not mentioned.isdisjoint(self._thread_names)
 
 
 def _names_by_line(code: CodeType) -> dict[int, set[str] | None]:

@@ -110,7 +110,8 @@ class ScheduleLoop(asyncio.BaseEventLoop):
     def call_soon(
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        self._check_closed()
+        if self.is_closed():
+            raise RuntimeError("Event loop is closed")
         handle = asyncio.Handle(callback, args, self, context)
         parent, default = 0, self._root
         if (thread := self._threads.current) is not None:
@@ -120,10 +121,7 @@ class ScheduleLoop(asyncio.BaseEventLoop):
         self._append(handle, actor_of(callback, default), parent, 0)
         return handle
 
-    def call_soon_threadsafe(
-        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
-    ) -> asyncio.Handle:
-        return self.call_soon(callback, *args, context=context)
+    call_soon_threadsafe = call_soon
 
     def _append(self, handle: asyncio.Handle, actor: object, parent: int, after: int) -> None:
         self._count += 1
@@ -273,12 +271,12 @@ def _settle(settle: Callable[[Any], None], future: asyncio.Future[Any], outcome:
 
 
 # -- one run ---------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False, repr=False)
 class Schedule:
     """The argument of a scenario: it starts threads, and has the errors that reached the loop."""
 
-    def __init__(self, loop: ScheduleLoop, threads: ThreadScheduler) -> None:
-        self._loop = loop
-        self._threads = threads
+    _loop: ScheduleLoop
+    _threads: ThreadScheduler
 
     def thread(self, work: Callable[[], object], name: str = "") -> ScheduledThread:
         """Run *work* on its own thread, at any time from now on, while the loop is stopped.
@@ -393,9 +391,9 @@ def _left_over(loop: ScheduleLoop, threads: ThreadScheduler) -> BaseException | 
     tasks = sorted(asyncio.all_tasks(loop), key=lambda task: task.get_name())
     lines = [line for task in tasks for line in describe_task(task)]
     lines += [f"  {thread.name} waits" for thread in threads.unfinished()]
-    return (
-        LeftOver("\n".join(["left over when the scenario has ended:", *lines])) if lines else None
-    )
+    if not lines:
+        return None
+    return LeftOver("\n".join(["left over when the scenario has ended:", *lines]))
 
 
 @contextmanager

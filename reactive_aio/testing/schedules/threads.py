@@ -177,8 +177,8 @@ class ThreadScheduler:
     # -- called by the loop ------------------------------------------------------------------------
     def admit(self, thread: ScheduledThread) -> None:
         self.threads.append(thread)
-        if self._script.preemptions_left and self.current is None:
-            sys.settrace(self._trace)
+        if self.current is None:
+            self.trace_current_thread()
 
     def ready(self) -> list[ScheduledThread]:
         """The threads that can proceed now."""
@@ -291,12 +291,13 @@ class ThreadScheduler:
         self, references: list[MachineReference], clock: Callable[[], float]
     ) -> Generator[None]:
         """Replace the machine's threads, locks and clocks by ours and *clock*."""
-        clocks = {each.__name__: clock for each in _CLOCKS}
         replacements: dict[int, Any] = {
-            id(threading): SimpleNamespace(**vars(threading) | {"Thread": self.thread, "Lock": self.lock}),
+            id(threading): SimpleNamespace(
+                **vars(threading) | {"Thread": self.thread, "Lock": self.lock}
+            ),
             id(threading.Thread): self.thread,
             id(threading.Lock): self.lock,
-            id(time): SimpleNamespace(**vars(time) | clocks),
+            id(time): SimpleNamespace(**vars(time) | {each.__name__: clock for each in _CLOCKS}),
             **{id(each): clock for each in _CLOCKS},
         }
         for namespace, name, original in references:
