@@ -12,8 +12,8 @@ from typing import Final
 from reactive_aio.tck import Law
 from reactive_aio.tck.laws import BLACK_BOX, PROCESSOR, PUBLISHER, WHITE_BOX
 from reactive_aio.tck.network.laws import WIRE_LAWS
-from reactive_aio.tck.network.rules import WIRE_RULES
 from reactive_aio.tck.network.server import ROUTES
+from reactive_aio.tck.rules import WIRE_RULES
 from tests.tck.broken_candidate import BrokenCandidate
 from tests.tck.broken_processors import BROKEN_PROCESSORS
 from tests.tck.broken_publishers import BROKEN_PUBLISHERS

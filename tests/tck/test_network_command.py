@@ -12,8 +12,8 @@ import pytest
 
 from reactive_aio.tck.command import main
 from reactive_aio.tck.network.laws import WIRE_LAWS
-from reactive_aio.tck.network.rules import WIRE_RULES
 from reactive_aio.tck.network.server import ROUTES
+from reactive_aio.tck.rules import WIRE_RULES
 
 pytestmark = pytest.mark.slow
 

@@ -9,9 +9,9 @@ import pytest
 from reactive_aio.tck import Outcome, Report, Timeouts
 from reactive_aio.tck.network.judge import NetworkJudge, select_laws
 from reactive_aio.tck.network.laws import WIRE_LAWS
-from reactive_aio.tck.network.rules import WIRE_RULES
 from reactive_aio.tck.network.server import ServerProfile
 from reactive_aio.tck.network.transports import ServerAddress
+from reactive_aio.tck.rules import WIRE_RULES
 from tests.tck.broken_servers import BROKEN_SERVERS, BrokenServer
 from tests.tck.flawed_server import running_server
 

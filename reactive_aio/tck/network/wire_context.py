@@ -12,6 +12,7 @@ from typing import Any
 from ...errors import RuleViolation
 from ...testing.journal import Entry, Journal, Kind
 from ..law import Law, NotJudged, first_line
+from ..rules import WIRE_RULES
 from ..timeouts import Timeouts
 from . import frames
 from .frames import (
@@ -25,7 +26,6 @@ from .frames import (
     Codes,
     ParsedFrame,
 )
-from .rules import WIRE_RULES
 from .server import ROUTES, ServerProfile
 from .transports import ServerAddress, Transport, open_transport
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ..laws import LAWS
-from ..network.rules import WIRE_RULES
-from ..rules import LIBRARY_RULES, RULES, Rule, Strength, rule_order
-from .verdict import Outcome, Report, Style, Verdict, explain, find_rule, heading
+from ..rules import LIBRARY_RULES, RULES, WIRE_RULES, Rule, Strength, find_rule, rule_order
+from .verdict import Outcome, Report, Style, Verdict, explain, heading
 
 __all__ = (
     "NO_LAW",

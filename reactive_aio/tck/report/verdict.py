@@ -13,10 +13,9 @@ from typing import Any, Final
 
 from ...errors import RuleViolation
 from ..law import Law
-from ..network.rules import WIRE_RULES
-from ..rules import LIBRARY_RULES, RULES, Rule, Strength
+from ..rules import Strength, find_rule
 
-__all__ = ("Outcome", "Report", "Style", "Verdict", "explain", "find_rule", "heading")
+__all__ = ("Outcome", "Report", "Style", "Verdict", "explain", "heading")
 
 WIDEST: Final = 120
 NARROWEST: Final = 50
@@ -58,11 +57,6 @@ class Style:
 
 
 PLAIN: Final = Style()
-
-
-def find_rule(number: str) -> Rule | None:
-    """The rule of that number; None for ``setup``, which is not a rule."""
-    return RULES.get(number) or LIBRARY_RULES.get(number) or WIRE_RULES.get(number)
 
 
 class Outcome(Enum):
