@@ -16,9 +16,8 @@ adapter imports its library, except `from_anyio_stream`.
 from typing import Final
 
 from .functions import Operator, operator, sink
-from .observables import from_aioreactive, from_reactivex
 from .pulling import KEPT_BY_PULLING, from_aiostream, from_anyio_stream, from_async_iterable
-from .rsocket import from_rsocket
+from .pushing import from_aioreactive, from_reactivex, from_rsocket
 
 __all__ = (
     "KEPT_BY_ADAPTER",
