@@ -6,8 +6,7 @@ from typing import Final
 from ..law import law
 from ..rules import Strength
 from ..scenario.law_context import LawContext
-from ..scenario.recorder import UNBOUNDED, Recorder
-from .steps import SIGNALS, cancel_at, require_stop, take_and_settle, with_hook
+from ..scenario.recorder import SIGNALS, UNBOUNDED, Recorder, cancel_at, with_hook
 
 LONG: Final = 1_000
 """A length of which a conforming publisher does not have all elements under way at a cancel."""
@@ -25,14 +24,14 @@ async def spec108_stops_after_cancel(context: LawContext) -> None:
     async def inside(kind: type[Recorder]) -> None:
         recorder = await context.watch(n, kind, UNBOUNDED, cancel_at(2))
         await recorder.wait_for_elements(2)
-        await require_stop(context, recorder, n - 2)
+        await recorder.require_stop(n - 2)
 
     async def between(kind: type[Recorder], demand: int) -> None:
         recorder = await context.watch(n, kind, demand)
         await recorder.wait_for_elements(1)  # the awaited signal has not ended yet
         left = n - recorder.received
         recorder.cancel()
-        await require_stop(context, recorder, left)
+        await recorder.require_stop(left)
 
     await context.gather(
         *(inside(kind) for kind in context.recorder_types),
@@ -47,7 +46,7 @@ async def spec108_infinite_stops_after_cancel(context: LawContext) -> None:
     async def inside(kind: type[Recorder]) -> None:
         recorder = await context.watch("infinite_publisher", kind, UNBOUNDED, cancel_at(3))
         await recorder.wait_for_elements(3)
-        await require_stop(context, recorder)
+        await recorder.require_stop()
 
     await context.gather_each(inside)
 
@@ -58,7 +57,7 @@ async def spec108_cancel_triggers_no_signal(context: LawContext) -> None:
 
     async def idle(n: int, requested: int) -> None:
         recorder = await context.watch(n, initial=requested)
-        await take_and_settle(context, recorder, requested)
+        await recorder.take_and_settle(requested)
         recorder.cancel()
         await context.settle()
         what = f"cancel() was answered by {recorder.signals_after_cancel} signals"
@@ -75,7 +74,7 @@ async def spec312_cancel_stops_the_publisher(context: LawContext) -> None:
     recorder.request(5)
     await recorder.wait_for_elements(1)
     recorder.cancel()
-    await require_stop(context, recorder, then_request=5)
+    await recorder.require_stop(then_request=5)
 
 
 # -- from any thread, repeatedly, and followed by requests ---------------------------------------
@@ -86,7 +85,7 @@ async def spec305_cancels_from_another_thread(context: LawContext) -> None:
     """cancel() may be called from any thread; the signals soon stop."""
 
     async def idle() -> None:
-        recorder = await take_and_settle(context, await context.watch(5, initial=2), 2)
+        recorder = await (await context.watch(5, initial=2)).take_and_settle(2)
         await asyncio.to_thread(recorder.cancel)
         await context.settle()
         recorder.request(3)
@@ -99,7 +98,7 @@ async def spec305_cancels_from_another_thread(context: LawContext) -> None:
         recorder = await context.watch(n, initial=10)
         await recorder.wait_for_elements(1)
         await asyncio.to_thread(recorder.cancel)
-        await require_stop(context, recorder)
+        await recorder.require_stop()
         late = recorder.signals_after_cancel
         recorder.request(5)
         await context.settle()
@@ -115,7 +114,7 @@ async def spec306_ignores_requests_after_cancel(context: LawContext) -> None:
     """Requests after cancel() have no effect, valid or not."""
 
     async def cancelled(before: int) -> None:
-        recorder = await take_and_settle(context, await context.watch(5, initial=before), before)
+        recorder = await (await context.watch(5, initial=before)).take_and_settle(before)
         recorder.cancel()
         for n in (1, 3, UNBOUNDED, 0, -1):
             recorder.request(n)
@@ -131,7 +130,7 @@ async def spec307_ignores_repeated_cancel(context: LawContext) -> None:
     """cancel() after cancel() has no effect and does not raise."""
 
     async def cancelled(before: int) -> None:
-        recorder = await take_and_settle(context, await context.watch(5, initial=before), before)
+        recorder = await (await context.watch(5, initial=before)).take_and_settle(before)
         for _ in range(3):
             recorder.cancel()
         await context.settle()

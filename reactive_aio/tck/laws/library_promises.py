@@ -12,8 +12,7 @@ from ...testing.safe_repr import safe_repr
 from ..law import law
 from ..scenario.equality import alike, all_alike
 from ..scenario.law_context import LawContext
-from ..scenario.recorder import UNBOUNDED, AsyncRecorder, OnElement, Recorder
-from .steps import cancel_at, with_hook
+from ..scenario.recorder import UNBOUNDED, AsyncRecorder, OnElement, Recorder, cancel_at, with_hook
 
 LENGTH: Final = 17
 

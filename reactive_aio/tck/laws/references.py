@@ -10,7 +10,6 @@ from ...spec import Subscription
 from ..law import NotJudged, law
 from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED, Recorder
-from .steps import take_and_settle
 
 CancelledOrEnded = tuple[object, Subscription, "weakref.ref[Recorder]"]
 """What the caller keeps, publisher and subscription, and the subscriber to be released."""
@@ -26,7 +25,7 @@ async def _cancelled(
     if requested:
         recorder.request(requested)
     if settles:
-        await take_and_settle(context, recorder, requested)
+        await recorder.take_and_settle(requested)
     recorder.cancel()
     return publisher, recorder.subscription, weakref.ref(recorder)
 

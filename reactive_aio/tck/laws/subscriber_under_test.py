@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, Final
 
@@ -10,9 +11,9 @@ from ...testing.safe_repr import safe_repr
 from ..law import SETUP, NotJudged, StopCandidate
 from ..scenario.equality import same
 from ..scenario.law_context import LawContext
-from ..scenario.upstream import EqualSubscription, Upstream, UpstreamSubscription
+from ..scenario.recorder import SIGNALS
+from ..scenario.upstream import Upstream
 from ..whitebox import WhiteboxProbe
-from .steps import SIGNALS
 
 __all__ = ("MAX_SENT", "SubscriberUnderTest", "new_black_box", "new_white_box")
 
@@ -20,16 +21,14 @@ MAX_SENT: Final = 64
 """The most elements that are sent until a subscriber cancels by itself."""
 
 
+@dataclass
 class SubscriberUnderTest:
     """A black box has no *probe*: only its requests are observed."""
 
-    def __init__(
-        self, context: LawContext, upstream: Upstream, probe: WhiteboxProbe | None = None
-    ) -> None:
-        self.context = context
-        self.upstream = upstream
-        self.probe = probe
-        self._triggered = 0
+    context: LawContext
+    upstream: Upstream
+    probe: WhiteboxProbe | None = None
+    _triggered: int = 0
 
     @property
     def sendable(self) -> int:
@@ -154,16 +153,15 @@ class SubscriberUnderTest:
         if self.probe is not None:
             await self.expect_end(error)
 
-    async def cancel_second_subscription(
-        self, kind: type[UpstreamSubscription] = UpstreamSubscription
-    ) -> None:
+    async def cancel_second_subscription(self, is_equal: bool = False) -> None:
         """A second subscription is cancelled and never requested from; the first remains in use."""
+        second = Upstream(self.context, self.upstream.subscriber, "the second upstream")
+        self.upstream.equals_others = second.equals_others = is_equal
         await self.start()
         await self.trigger_demand()
-        second = Upstream(self.context, self.upstream.subscriber, "the second upstream", kind)
         await second.on_subscribe()
         what = "a second subscription was given, and has not been cancelled"
-        if kind is EqualSubscription:
+        if is_equal:
             what = "a second subscription that equals the first was given, and not cancelled"
         await second.wait_for_cancel(what)
         await self.context.settle()
@@ -258,18 +256,14 @@ class SubscriberUnderTest:
             await self.expect_end(error, "2.9" if error is None else "2.10")
 
 
-async def new_black_box(
-    context: LawContext, kind: type[UpstreamSubscription] = UpstreamSubscription
-) -> SubscriberUnderTest:
+async def new_black_box(context: LawContext) -> SubscriberUnderTest:
     """A new subscriber of which only the requests are observed."""
     subscriber = await context.create("subscriber")
-    return SubscriberUnderTest(context, Upstream(context, subscriber, kind=kind))
+    return SubscriberUnderTest(context, Upstream(context, subscriber))
 
 
-async def new_white_box(
-    context: LawContext, kind: type[UpstreamSubscription] = UpstreamSubscription
-) -> SubscriberUnderTest:
+async def new_white_box(context: LawContext) -> SubscriberUnderTest:
     """A new subscriber that reports its signals to a probe."""
     probe = WhiteboxProbe()
     subscriber = await context.create("whitebox_subscriber", probe)
-    return SubscriberUnderTest(context, Upstream(context, subscriber, kind=kind), probe)
+    return SubscriberUnderTest(context, Upstream(context, subscriber), probe)

@@ -3,29 +3,21 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from ...testing.safe_repr import safe_repr
 from ..law import Law, law
 from ..rules import Strength
 from ..scenario.equality import all_same
 from ..scenario.heartbeat import Heartbeat
-from ..scenario.law_context import LawContext
-from ..scenario.upstream import EqualSubscription, UpstreamSubscription
-from .steps import fast_thread_switches
+from ..scenario.law_context import LawContext, fast_thread_switches
 from .subscriber_under_test import MAX_SENT, SubscriberUnderTest, new_black_box, new_white_box
 
 ATTEMPTS: Final = 3
 
 
-class NewSubscriber(Protocol):
-    """Makes the subscriber of a scenario, as a black box or as a white box."""
-
-    def __call__(
-        self, kind: type[UpstreamSubscription] = ..., /
-    ) -> Awaitable[SubscriberUnderTest]: ...
-
-
+NewSubscriber = Callable[[], Awaitable[SubscriberUnderTest]]
+"""Makes the subscriber of a scenario, as a black box or as a white box."""
 Scenario = Callable[[NewSubscriber], Coroutine[Any, Any, None]]
 
 
@@ -184,7 +176,7 @@ async def spec210_takes_an_error_at_once(new: NewSubscriber) -> None:
 @subscriber_laws()
 async def spec212_compares_subscriptions_by_identity(new: NewSubscriber) -> None:
     """A second subscription that equals the first is cancelled as well."""
-    await (await new(EqualSubscription)).cancel_second_subscription(EqualSubscription)
+    await (await new()).cancel_second_subscription(is_equal=True)
     tested = await (await new()).start()
     await tested.trigger_demand(2)
     await tested.upstream.on_subscribe()

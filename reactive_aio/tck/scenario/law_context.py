@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import sys
 import weakref
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from ..law import SETUP, NotJudged, StopCandidate
 from ..timeouts import Timeouts
 from .recorder import AsyncRecorder, OnElement, Recorder, close_coroutine
 
-__all__ = ("LawContext",)
+__all__ = ("LawContext", "fast_thread_switches")
 
 BUSY_POLLS: Final = 200
 
@@ -265,3 +266,14 @@ def _is_own_cancellation(error: BaseException) -> bool:
     return (
         isinstance(error, asyncio.CancelledError) and task is not None and bool(task.cancelling())
     )
+
+
+@contextmanager
+def fast_thread_switches() -> Generator[None]:
+    """Make the interpreter switch threads much more often than usual."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)

@@ -1,7 +1,7 @@
 """Views of a processor: as a publisher with a source upstream, and as a white-box subscriber."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from inspect import isawaitable
 from typing import Any, Final
@@ -15,31 +15,23 @@ __all__ = ("BUFFER_SIZE", "processor_as_publisher", "processor_as_subscriber")
 BUFFER_SIZE: Final = 16
 """The buffer size with which processors are made."""
 BATCH: Final = 8
-"""Elements that `Source` sends between two turns of the loop."""
+"""Elements that a source sends between two turns of the loop."""
 
 
 def processor_as_publisher(candidate: Candidate) -> Candidate:
     """The processor, subscribed to a source of the elements that the laws request."""
 
-    def with_source(make: Callable[..., "Source"]) -> Callable[..., Coroutine[Any, Any, Any]]:
-        async def publisher(*args: Any) -> Publisher[Any]:
-            processor = await _new_processor(candidate)
-            if processor is not None:
-                make(*args).subscribe(processor)
-            return processor  # type: ignore[no-any-return]
-
-        return publisher
-
-    def of_length(n: float) -> Source:
-        return Source(n, candidate.element)
+    async def publisher(n: float, error: BaseException | None = None) -> Publisher[Any]:
+        processor = await _new_processor(candidate)
+        if processor is not None:
+            _Source(processor, n, candidate.element, error).wake()
+        return processor  # type: ignore[no-any-return]
 
     return replace(
         candidate,
-        publisher=with_source(of_length),
-        failing_publisher=with_source(
-            lambda: Source(0, candidate.element, RuntimeError("the publisher upstream has failed"))
-        ),
-        infinite_publisher=with_source(lambda: of_length(float("inf"))),
+        publisher=publisher,
+        failing_publisher=lambda: publisher(0, RuntimeError("the publisher upstream has failed")),
+        infinite_publisher=lambda: publisher(float("inf")),
         closing_publisher=None,
         subscriber=None,
         whitebox_subscriber=None,
@@ -68,54 +60,39 @@ async def _new_processor(candidate: Candidate) -> Any:
 class ProbedSubscriber:
     """The subscriber downstream of a processor, and the puppet that makes it request and cancel."""
 
+    _subscription: Subscription
+
     def __init__(self, probe: WhiteboxProbe) -> None:
         self._probe = probe
-        self._subscription: Subscription | None = None
+        self.on_next = probe.register_on_next
+        self.on_error = probe.register_on_error
+        self.on_complete = probe.register_on_complete
 
-    # -- the puppet -------------------------------------------------------------------------------
-    def trigger_request(self, n: int, /) -> None:
-        if self._subscription is not None:
-            self._subscription.request(n)
-
-    def signal_cancel(self) -> None:
-        if self._subscription is not None:
-            self._subscription.cancel()
-
-    # -- the subscriber ---------------------------------------------------------------------------
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self._subscription = subscription
         self._probe.register_on_subscribe(self)
 
-    def on_next(self, element: Any, /) -> None:
-        self._probe.register_on_next(element)
+    def trigger_request(self, n: int, /) -> None:
+        self._subscription.request(n)
 
-    def on_error(self, error: BaseException, /) -> None:
-        self._probe.register_on_error(error)
-
-    def on_complete(self) -> None:
-        self._probe.register_on_complete()
+    def signal_cancel(self) -> None:
+        self._subscription.cancel()
 
 
-@dataclass
-class Source:
-    """A conforming publisher of *count* elements that ends with *error*, if it is given.
+@dataclass(eq=False)
+class _Source:
+    """The subscription of *subscriber* to *count* elements that end with *error*, if it is given.
 
     It obeys demand, awaits what signals return, and sends from a task that lives only while there
     is something to send.
     """
 
+    subscriber: Subscriber[Any] | None
     count: float
     element: Callable[[int], Any]
-    error: BaseException | None = None
+    error: BaseException | None
 
-    def subscribe(self, subscriber: Subscriber[Any], /) -> None:
-        _SourceSubscription(self, subscriber).wake()
-
-
-class _SourceSubscription:
-    def __init__(self, source: Source, subscriber: Subscriber[Any]) -> None:
-        self._source = source
-        self._subscriber: Subscriber[Any] | None = subscriber
+    def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
         self._demand = 0
@@ -131,18 +108,18 @@ class _SourceSubscription:
         self._loop.call_soon_threadsafe(self.wake)
 
     def cancel(self) -> None:
-        self._subscriber = None
+        self.subscriber = None
 
     def wake(self) -> None:
         """Send what is due, unless a task is sending already."""
-        if self._task is None and self._subscriber is not None:
+        if self._task is None and self.subscriber is not None:
             self._task = self._loop.create_task(self._run())
 
     async def _run(self) -> None:
         try:
             await self._send()
         except Exception as error:
-            self._subscriber = None
+            self.subscriber = None
             context = {"message": "rule 2.13: the subscriber raised", "exception": error}
             self._loop.call_exception_handler(context)
         finally:
@@ -152,24 +129,21 @@ class _SourceSubscription:
         if not self._is_started:
             self._is_started = True
             await self._signal("on_subscribe", self)
-        while self._subscriber is not None:
-            if self._sent >= self._source.count:
-                error = self._source.error
-                if error is None:
-                    await self._signal("on_complete")
-                else:
-                    await self._signal("on_error", error)
-                self._subscriber = None
+        while self.subscriber is not None:
+            if self._sent >= self.count:
+                end = ("on_complete",) if self.error is None else ("on_error", self.error)
+                await self._signal(*end)
+                self.subscriber = None
             elif not self._demand:
                 return
             else:
                 self._demand -= 1
                 self._sent += 1
-                await self._signal("on_next", self._source.element(self._sent - 1))
+                await self._signal("on_next", self.element(self._sent - 1))
                 if not self._sent % BATCH:
                     await asyncio.sleep(0)
 
     async def _signal(self, name: str, *args: Any) -> None:
-        returned = getattr(self._subscriber, name)(*args)
+        returned = getattr(self.subscriber, name)(*args)
         if isawaitable(returned):
             await returned

@@ -16,12 +16,24 @@ from ...testing.journal import Journal, Kind
 from ...testing.safe_repr import safe_repr
 from ..law import StopCandidate
 
-__all__ = ("UNBOUNDED", "AsyncRecorder", "OnElement", "Participant", "Recorder", "close_coroutine")
+__all__ = (
+    "SIGNALS",
+    "UNBOUNDED",
+    "AsyncRecorder",
+    "OnElement",
+    "Participant",
+    "Recorder",
+    "cancel_at",
+    "close_coroutine",
+    "request_one_more",
+    "with_hook",
+)
 
 if TYPE_CHECKING:
     from .law_context import LawContext
 
 UNBOUNDED: Final = 2**63 - 1
+SIGNALS: Final = ("on_subscribe", "on_next", "on_error", "on_complete")
 MAX_KEPT: Final = 10_000
 MAX_EXCESS: Final = 1_000
 """Elements without demand, or after a cancellation, after which the publisher is stopped."""
@@ -158,6 +170,28 @@ class Recorder(Participant):
     async def wait_for_end(self, rule: str = "1.5") -> None:
         await self.wait_until(lambda: self.is_terminated, "no terminal signal came", rule)
 
+    async def take_and_settle(self, count: int) -> "Recorder":
+        """Wait until *count* elements have come and no signal is under way."""
+        await self.wait_for_elements(count)
+        await self.context.settle()
+        return self
+
+    async def require_stop(self, left: int = 0, then_request: int = 0) -> None:
+        """After a cancellation signals under way may still come (2.8), but then they stop.
+
+        *left* is how many elements were still to come when it was called, if that is known.
+        *then_request* is requested after the cancellation, and must have no effect.
+        """
+        await self.context.settle()
+        late, all_came = self.signals_after_cancel, self.signals_after_cancel >= left > 0
+        self.require(not all_came, f"all {left} elements that were left came after cancel()")
+        if then_request:
+            self.request(then_request)
+        await self.context.settle()
+        more = self.signals_after_cancel - late
+        what = f"signals continue after cancel(): {late} at first, then {more} more"
+        self.require(not more, what)
+
     # -- the subscriber ---------------------------------------------------------------------------
     def on_subscribe(self, subscription: Subscription, /) -> Any:
         self.journal.note(Kind.ON_SUBSCRIBE)
@@ -257,3 +291,37 @@ class AsyncRecorder(Recorder):
     async def on_complete(self) -> None:
         super().on_complete()
         await self._take_time("on_complete")
+
+
+# -- what a recorder does in its signals ----------------------------------------------------------
+def request_one_more(recorder: Recorder, _element: object) -> None:
+    recorder.request(1)
+
+
+def cancel_at(count: int) -> OnElement:
+    """Cancel inside the on_next of element number *count*."""
+
+    def on_element(recorder: Recorder, _element: object) -> None:
+        if recorder.received == count:
+            recorder.cancel()
+
+    return on_element
+
+
+def with_hook(
+    kind: type[Recorder], signal: str, action: Callable[[Recorder], object]
+) -> type[Recorder]:
+    """A type of recorder that calls *action* at the end of each *signal*."""
+    method: Any = getattr(kind, signal)
+
+    def synchronous(self: Recorder, *args: object) -> None:
+        method(self, *args)
+        action(self)
+
+    async def asynchronous(self: Recorder, *args: object) -> None:
+        await method(self, *args)
+        action(self)
+
+    chosen = asynchronous if issubclass(kind, AsyncRecorder) else synchronous
+    made: Any = type(f"{kind.__name__}, {signal}", (kind,), {signal: chosen})
+    return cast("type[Recorder]", made)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from inspect import isawaitable
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
@@ -20,11 +21,10 @@ from ..law import NotJudged
 from .recorder import Participant
 
 if TYPE_CHECKING:
-    from ...spec import Subscription
     from .heartbeat import Heartbeat
     from .law_context import LawContext
 
-__all__ = ("EqualSubscription", "Upstream", "UpstreamSubscription")
+__all__ = ("Upstream",)
 
 _terminal_signal: ContextVar[tuple[object, str] | None] = ContextVar("terminal", default=None)
 """The upstream and name of a terminal signal: tasks and callbacks made in the signal inherit it."""
@@ -33,42 +33,16 @@ KINDS: Final = {kind.value: kind for kind in Kind}
 TERMINAL: Final = ("on_complete", "on_error")
 
 
-class UpstreamSubscription:
-    """The subscription that the subscriber receives."""
-
-    def __init__(self, upstream: "Upstream") -> None:
-        self._upstream = upstream
-
-    def request(self, n: int, /) -> None:
-        self._upstream.receive_request(n)
-
-    def cancel(self) -> None:
-        self._upstream.receive_cancel()
-
-
-class EqualSubscription(UpstreamSubscription):
-    """A subscription that equals all others of its type."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, EqualSubscription)
-
-    def __hash__(self) -> int:
-        return 1
-
-
 class Upstream(Participant):
     """One subscription of *subscriber*: sends its signals and records its calls."""
 
     def __init__(
-        self,
-        context: "LawContext",
-        subscriber: Any,
-        name: str = "upstream of the subscriber",
-        kind: type[UpstreamSubscription] = UpstreamSubscription,
+        self, context: "LawContext", subscriber: Any, name: str = "upstream of the subscriber"
     ) -> None:
         super().__init__(context, name)
         self.subscriber = subscriber
-        self.subscription: Subscription = kind(self)
+        self.equals_others: bool = False
+        """Whether the subscriber receives a subscription that equals others."""
         self.requested: int = 0
         self.request_calls: int = 0
         self.cancel_calls: int = 0
@@ -88,7 +62,7 @@ class Upstream(Participant):
         self._current_call: tuple[int, str] | None = None
 
     # -- calls of the subscriber ------------------------------------------------------------------
-    def receive_request(self, n: int) -> None:
+    def request(self, n: int, /) -> None:
         self.journal.note(Kind.REQUEST, n)
         with self._checked_call(f"request({n!r})"):
             if not _is_positive(n):
@@ -105,7 +79,7 @@ class Upstream(Participant):
                 finally:
                     self._is_in_on_request = False
 
-    def receive_cancel(self) -> None:
+    def cancel(self) -> None:
         self.journal.note(Kind.CANCEL)
         with self._checked_call("cancel()"):
             self.cancel_calls += 1
@@ -129,7 +103,8 @@ class Upstream(Participant):
 
     # -- signals ----------------------------------------------------------------------------------
     async def on_subscribe(self) -> None:
-        await self.signal("on_subscribe", self.subscription)
+        subscription = EqualSubscription(self) if self.equals_others else self
+        await self.signal("on_subscribe", subscription)
 
     async def on_next(self, element: Any = None) -> Any:
         """Send *element*, or the candidate's next one; return it."""
@@ -252,6 +227,19 @@ class Upstream(Participant):
 
     async def wait_for_cancel(self, what: str, rule: str = "") -> None:
         await self.wait_until(lambda: self.cancel_calls, what, rule)
+
+
+@dataclass(frozen=True)
+class EqualSubscription:
+    """A subscription that equals all others of its type."""
+
+    upstream: Upstream = field(compare=False)
+
+    def request(self, n: int, /) -> None:
+        self.upstream.request(n)
+
+    def cancel(self) -> None:
+        self.upstream.cancel()
 
 
 def _is_positive(n: object) -> bool:
