@@ -22,8 +22,17 @@ from .laws import LAWS
 from .network.judge import TIMEOUTS, check_server
 from .network.laws import WIRE_LAWS
 from .network.server import ROUTES, ROUTINGS, ServerProfile
-from .report.export import report_as_json, report_as_junit, rules_as_json
-from .report.table import NO_LAW, failures, kit_rules, rule_list, summary, table
+from .report.formats import (
+    NO_LAW,
+    failures,
+    kit_rules,
+    report_as_json,
+    report_as_junit,
+    rule_list,
+    rules_as_json,
+    summary,
+    table,
+)
 from .report.verdict import Outcome, Report, Style
 from .rules import WIRE_RULES, find_rule
 from .run.supervisor import Supervisor, UsageError

@@ -9,7 +9,7 @@ import pytest
 
 from reactive_aio.spec import Subscriber
 from reactive_aio.tck import Candidate, Outcome, Report, Timeouts, check
-from reactive_aio.tck.report.export import report_as_json, report_as_junit
+from reactive_aio.tck.report.formats import report_as_json, report_as_junit
 from reactive_aio.tck.scenario.equality import alike, all_alike, same
 from reactive_aio.testing.drawing import draw
 from reactive_aio.testing.journal import Journal, Kind

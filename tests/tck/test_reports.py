@@ -10,10 +10,11 @@ from xml.etree import ElementTree
 import pytest
 
 from reactive_aio.tck import Outcome, Report, Strength, Verdict
-from reactive_aio.tck.report.export import report_as_json, report_as_junit
-from reactive_aio.tck.report.table import (
+from reactive_aio.tck.report.formats import (
     RuleStatus,
     failures,
+    report_as_json,
+    report_as_junit,
     rule_statuses,
     summary,
     table,

@@ -1,9 +1,14 @@
-"""The status of every rule after a check, its table, and the list of all rules with their laws."""
+"""A report, and the list of all rules: as tables for people, as JSON and as JUnit XML."""
 
+import json
+import platform
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+from xml.etree import ElementTree
 
 from ..laws import LAWS
 from ..rules import LIBRARY_RULES, RULES, WIRE_RULES, Rule, Strength, find_rule, rule_order
@@ -14,13 +19,17 @@ __all__ = (
     "RuleStatus",
     "failures",
     "kit_rules",
+    "report_as_json",
+    "report_as_junit",
     "rule_list",
     "rule_statuses",
+    "rules_as_json",
     "summary",
     "table",
     "unjudged_rules",
 )
 
+_NOT_XML: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 NO_LAW: Final = "no law judges it"
 _STRONGEST: Final = tuple(Strength)
 _TONES: Final = {Outcome.PASS: "good", Outcome.FAIL: "bad", Outcome.NOT_JUDGED: "odd"}
@@ -63,13 +72,10 @@ def unjudged_rules(report: Report) -> dict[str, list[str]]:
         return reasons  # a server is judged by the rules of the wire alone
     for rule in RULES:
         if rule not in found:
-            reasons.setdefault(_reason(rule), []).append(rule)
+            needs = {factory for law in LAWS.values() if law.rule == rule for factory in law.needs}
+            reason = f"the candidate has no {' and no '.join(sorted(needs))}" if needs else NO_LAW
+            reasons.setdefault(reason, []).append(rule)
     return reasons
-
-
-def _reason(rule: str) -> str:
-    needs = {factory for law in LAWS.values() if law.rule == rule for factory in law.needs}
-    return f"the candidate has no {' and no '.join(sorted(needs))}" if needs else NO_LAW
 
 
 def _status(report: Report, rule: str, role: str) -> RuleStatus:
@@ -154,6 +160,7 @@ def _row(row: RuleStatus, cells: list[str], widths: list[int], style: Style) -> 
 
 def failures(report: Report, style: Style, *, short: bool = False) -> Iterator[str]:
     """Every failure, explained; if *short*, one for each rule and role, with the others named."""
+    within = replace(style, width=style.width - 2)
     failed = {(each.law, each.role): each for each in reversed(report.having(Outcome.FAIL))}
     same: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in reversed(failed.values()):
@@ -163,20 +170,15 @@ def failures(report: Report, style: Style, *, short: bool = False) -> Iterator[s
         verdicts.sort(key=lambda each: each.rule != rule)
         explained = verdicts[:1] if short else verdicts
         for verdict in explained:
-            yield from _failure(verdict, style)
+            yield ""
+            yield style.paint(heading(verdict), "bad")
+            yield from style.wrap(verdict.why, 2)
+            yield ""
+            yield from (f"  {line}".rstrip() for line in explain(verdict, within))
         others = ", ".join(each.law for each in verdicts[len(explained) :])
         if others:
             yield ""
             yield from style.wrap(f"failed on rule {rule} as well: {others}", 4, "  ")
-
-
-def _failure(verdict: Verdict, style: Style) -> Iterator[str]:
-    yield ""
-    yield style.paint(heading(verdict), "bad")
-    yield from style.wrap(verdict.why, 2)
-    yield ""
-    within = replace(style, width=style.width - 2)
-    yield from (f"  {line}".rstrip() for line in explain(verdict, within))
 
 
 def summary(report: Report, style: Style) -> Iterator[str]:
@@ -184,8 +186,7 @@ def summary(report: Report, style: Style) -> Iterator[str]:
     failed, unjudged = report.having(Outcome.FAIL), report.having(Outcome.NOT_JUDGED)
     passed = len(report.having(Outcome.PASS))
     run, seconds = passed + len(failed), sum(each.seconds for each in report)
-    laws = "1 law" if run == 1 else f"{run} laws"
-    parts = [f"{laws} run in {seconds:.1f} s", f"{passed} pass", f"{len(failed)} FAIL"]
+    parts = [f"{_laws(run)} run in {seconds:.1f} s", f"{passed} pass", f"{len(failed)} FAIL"]
     yield ""
     yield f"{report.candidate}: {', '.join(parts)}; {len(unjudged)} could not judge it"
     broken = {each.broken or each.rule: each.strength for each in reversed(failed)}
@@ -209,12 +210,92 @@ def rule_list(style: Style) -> Iterator[str]:
             yield style.paint(f"{mark}· {name} ({LAWS[name].strength.name})", "good")
         if not laws:
             yield style.paint(f"{mark}· not judged: {NO_LAW}", "odd")
-    yield ""
-    yield _counts(kit_rules())
-
-
-def _counts(rules: Iterable[Rule]) -> str:
     judged_rules = {law.rule for law in LAWS.values()}
-    numbers = [rule.number for rule in rules]
-    judged = sum(number in judged_rules for number in numbers)
-    return f"{len(numbers)} rules, {judged} of them judged by {len(LAWS)} laws"
+    judged = sum(rule.number in judged_rules for rule in kit_rules())
+    yield ""
+    yield f"{len(kit_rules())} rules, {judged} of them judged by {len(LAWS)} laws"
+
+
+# -- for other programs ----------------------------------------------------------------------------
+def _versions() -> dict[str, str]:
+    try:
+        kit = version("reactive-aio")
+    except PackageNotFoundError:
+        kit = "unknown"
+    return {"reactive_aio": kit, "python": platform.python_version()}
+
+
+def report_as_json(report: Report, about: Mapping[str, Any] | None = None) -> str:
+    """The status of every rule and every verdict; *about* describes the check."""
+    statuses = [
+        {**asdict(each), "strength": each.strength.value, "outcome": each.outcome.value}
+        for each in rule_statuses(report)
+    ]
+    unjudged = {rule: reason for reason, rules in unjudged_rules(report).items() for rule in rules}
+    data = {
+        "candidate": report.candidate,
+        "ok": report.ok,
+        "versions": _versions(),
+        **(about or {}),
+        "counts": {each.value: len(report.having(each)) for each in Outcome},
+        "rules": statuses,
+        "not judged": unjudged,
+        "verdicts": [each.to_json() for each in report],
+    }
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def rules_as_json() -> str:
+    """All rules, each with its laws."""
+    data = [
+        {
+            "rule": rule.number,
+            "strength": rule.strength.value,
+            "text": rule.text,
+            "library": rule.number in LIBRARY_RULES,
+            "laws": [
+                {
+                    "name": law.name,
+                    "strength": law.strength.value,
+                    "text": law.text,
+                    "needs": law.needs,
+                    "jvm": law.jvm,
+                }
+                for law in LAWS.values()
+                if law.rule == rule.number
+            ],
+            "not judged": None if any(law.rule == rule.number for law in LAWS.values()) else NO_LAW,
+        }
+        for rule in kit_rules()
+    ]
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def report_as_junit(report: Report, *, strict: bool = False) -> str:
+    """A test case for each law. A broken SHOULD is reported as skipped, unless *strict*."""
+    suites = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(suites, "testsuite", name=_clean(f"rs-tck {report.candidate}"))
+    counts = {"failure": 0, "skipped": 0}
+    for verdict in report:
+        name = f"{verdict.law}-{verdict.strength.name}"
+        names = {"classname": _clean(f"{report.candidate}.{verdict.role}"), "name": _clean(name)}
+        case = ElementTree.SubElement(suite, "testcase", names, time=f"{verdict.seconds:.3f}")
+        is_failure = verdict.fails and (strict or verdict.strength is Strength.MUST)
+        kind = "failure" if is_failure else "" if verdict.outcome is Outcome.PASS else "skipped"
+        if kind:
+            counts[kind] += 1
+            element = ElementTree.SubElement(case, kind, message=_clean(verdict.why))
+            if verdict.fails:
+                element.text = _clean("\n".join(explain(verdict)))
+    suite.set("tests", str(len(report.verdicts)))
+    suite.set("failures", str(counts["failure"]))
+    suite.set("errors", "0")
+    suite.set("skipped", str(counts["skipped"]))
+    suite.set("time", f"{sum(each.seconds for each in report):.3f}")
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _clean(text: str) -> str:
+    """Replace the characters that XML cannot hold."""
+    return _NOT_XML.sub("\ufffd", text)
