@@ -8,9 +8,10 @@ from pkgutil import iter_modules
 from typing import Any, Final, cast
 
 from .candidate import FACTORIES
-from .rules import LIBRARY_RULES, RULES, Strength, rule_order
+from .network.server import ROUTES
+from .rules import RULES, WIRE_RULES, Strength, find_rule, rule_order
 
-__all__ = ("SETUP", "Law", "NotJudged", "StopCandidate", "first_line", "law", "laws_in")
+__all__ = ("SETUP", "Law", "NotJudged", "Scenario", "StopCandidate", "law", "laws_in")
 
 SETUP: Final = "setup"
 """The rule of the laws about the candidate's own factories."""
@@ -65,40 +66,46 @@ class Law:
 
 
 def law(
-    *needs: str, strength: Strength | None = None, elements: int = 0, completes: bool = False
+    *needs: str,
+    strength: Strength | None = None,
+    elements: int = 0,
+    completes: bool = False,
+    is_slow: bool = False,
 ) -> Callable[[Scenario], Law]:
     """Make a law of a scenario. The law takes its name, rule and text from the function.
 
     The name begins with the rule: ``spec109_…`` for 1.9, ``spec310_…`` for 3.10, ``library3_…``
-    for this library's own rule L.3, ``setup_…`` for the factories. Without a *strength* a law of
-    the specification is a MUST, one of the library a SHOULD.
+    for this library's own rule L.3, ``wire14_…`` for N.14 of the wire, ``setup_…`` for the
+    factories. Without a *strength* a law of the specification is a MUST, one of the library a
+    SHOULD, and one of the wire has that of its rule.
     """
 
     def decorate(scenario: Scenario) -> Law:
         name = scenario.__name__
-        rule = _rule_of(name)
-        if rule not in (SETUP, *RULES, *LIBRARY_RULES):
-            raise ValueError(f"{name} is not a name for a law: there is no rule {rule}")
-        if not needs or needs[0] not in FACTORIES:
+        number = _rule_of(name)
+        rule = find_rule(number)
+        if rule is None and number != SETUP:
+            raise ValueError(f"{name} is not a name for a law: there is no rule {number}")
+        if number in WIRE_RULES and (unknown := set(needs) - ROUTES.keys()):
+            raise ValueError(f"{name} needs unknown routes {unknown}; add them to ROUTES")
+        if number not in WIRE_RULES and (not needs or needs[0] not in FACTORIES):
             raise ValueError(f"{name} needs one of {', '.join(FACTORIES)} first, to judge it")
-        default = Strength.SHOULD if rule in LIBRARY_RULES else Strength.MUST
+        default = Strength.MUST if rule is None or number in RULES else rule.strength
+        text = (scenario.__doc__ or "").strip().partition("\n")[0]
         jvm = tuple(_JVM_TESTS.get(name, "").split())
-        about = (name, rule, strength or default, needs, first_line(scenario))
-        return Law(*about, scenario, elements, completes, jvm)
+        about = (name, number, strength or default, needs, text)
+        return Law(*about, scenario, elements, completes, jvm, is_slow)
 
     return decorate
-
-
-def first_line(scenario: object) -> str:
-    return (scenario.__doc__ or "").strip().partition("\n")[0]
 
 
 def _rule_of(name: str) -> str:
     prefix = name.partition("_")[0]
     if prefix == SETUP:
         return SETUP
-    if prefix.startswith("library"):
-        return f"L.{int(prefix.removeprefix('library'))}"
+    for origin, letter in (("library", "L"), ("wire", "N")):
+        if prefix.startswith(origin):
+            return f"{letter}.{int(prefix.removeprefix(origin))}"
     digits = prefix.removeprefix("spec")
     return f"{digits[0]}.{int(digits[1:])}"
 

@@ -138,7 +138,9 @@ class NetworkJudge:
                 Verdict.of(law, SERVER, Outcome.FAIL, f"{safe_repr(caught)} came out of the law"),
                 stack=lines,
             )
-        violation = error if isinstance(error, RuleViolation) else context.first_fault()
+        # The first fault of the server on any connection counts, whatever the law is about.
+        faults = (fault for peer in context.peers for fault in peer.faults)
+        violation = error if isinstance(error, RuleViolation) else next(faults, None)
         self.unreachable_because = await self._connection_error()
         if self.unreachable_because:
             how = ""
@@ -174,7 +176,7 @@ class NetworkJudge:
         for need in ROUTES:
             if need not in needs:
                 continue
-            if not self.profile.route(need):
+            if not self.profile.routes.get(need):
                 missing_routes[need] = f"the profile has no route {need!r}"
             elif need != "fail":
                 refusal = await self._refusal(need)
@@ -201,6 +203,7 @@ class NetworkJudge:
 
 def _broken(law: Law, violation: RuleViolation, context: WireContext) -> Verdict:
     verdict = Verdict.failed(law, SERVER, violation.rule or law.rule, violation.what)
-    marked = [each for each in context.journals if each.has_offence]
-    marked = marked or [each for each in context.journals if each.entries][-1:]
+    journals = [peer.journal for peer in context.peers]
+    marked = [each for each in journals if each.has_offence]
+    marked = marked or [each for each in journals if each.entries][-1:]
     return replace(verdict, log=str(marked[0]) if marked else "")

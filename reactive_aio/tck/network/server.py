@@ -72,9 +72,6 @@ class ServerProfile:
         if self.routing not in ROUTINGS:
             raise ValueError(f"routing must be composite or plain, not {self.routing!r}")
 
-    def route(self, name: str) -> str:
-        return self.routes.get(name, "")
-
 
 class ServerProcess:
     """Starts a command, again after a law has ended it, reports how it ended, and kills it."""

@@ -11,8 +11,7 @@ from typing import Any
 
 from ...errors import RuleViolation
 from ...testing.journal import Entry, Journal, Kind
-from ..law import Law, NotJudged, first_line
-from ..rules import WIRE_RULES
+from ..law import Law, NotJudged, law
 from ..timeouts import Timeouts
 from . import frames
 from .frames import (
@@ -26,7 +25,7 @@ from .frames import (
     Codes,
     ParsedFrame,
 )
-from .server import ROUTES, ServerProfile
+from .server import ServerProfile
 from .transports import ServerAddress, Transport, open_transport
 
 __all__ = (
@@ -36,7 +35,6 @@ __all__ = (
     "WireContext",
     "connected_law",
     "is_stream_code",
-    "wire_law",
 )
 
 _pings = itertools.count(1)
@@ -62,10 +60,6 @@ class WireContext:
     rule: str = ""
     has_timed_out: bool = False
     peers: list["PeerConnection"] = field(default_factory=list["PeerConnection"])
-
-    @property
-    def journals(self) -> list[Journal]:
-        return [peer.journal for peer in self.peers]
 
     async def connect_without_setup(self) -> "PeerConnection":
         """A new connection on which no frame has been sent."""
@@ -101,14 +95,14 @@ class WireContext:
 
     def metadata(self, name: str, length: int = 0) -> bytes:
         """The metadata of a request to the route *name*."""
-        route = self.profile.route(name)
+        route = self.profile.routes.get(name)
         if not route:
             raise NotJudged(f"the server does not offer {name}")
-        route = route.replace("{n}", str(length))
+        return self.route_metadata(route.replace("{n}", str(length)))
+
+    def route_metadata(self, route: str) -> bytes:
         number, item = frames.routing(route)
-        if self.profile.routing == "plain":
-            return item
-        return frames.composite((number, item))
+        return item if self.profile.routing == "plain" else frames.composite((number, item))
 
     async def __aenter__(self) -> "WireContext":
         return self
@@ -116,10 +110,6 @@ class WireContext:
     async def __aexit__(self, *_error: object) -> None:
         for peer in self.peers:
             await peer.close()
-
-    def first_fault(self) -> RuleViolation | None:
-        """The first fault of the server on any connection, whatever the law is about."""
-        return next((fault for peer in self.peers for fault in peer.faults), None)
 
 
 def is_stream_code(code: int) -> bool:
@@ -401,18 +391,15 @@ class PeerConnection:
                 self.connection_frames.append(frame)
             return None
         if frame.stream % 2 == 0:
-            return self._record_peer_stream(frame)
+            is_first = frame.stream not in self.peer_streams
+            self.peer_streams.setdefault(frame.stream, []).append(frame)
+            if is_first and frame.kind in (REQUEST_N, CANCEL, PAYLOAD):
+                return "N.39", f"the first frame of a stream is {frame}"
+            return None
         record = self.streams.get(frame.stream)
         if record is None:
             return "N.19", f"{frame} came on a stream that was never opened"
         return record.receive(frame)
-
-    def _record_peer_stream(self, frame: ParsedFrame) -> Fault | None:
-        is_first = frame.stream not in self.peer_streams
-        self.peer_streams.setdefault(frame.stream, []).append(frame)
-        if is_first and frame.kind in (REQUEST_N, CANCEL, PAYLOAD):
-            return "N.39", f"the first frame of a stream is {frame}"
-        return None
 
     async def stop_reading(self) -> None:
         """Stop reading, so that the server's output blocks."""
@@ -429,26 +416,7 @@ def _names(codes: tuple[Codes, ...]) -> str:
     return " or ".join(code.name for code in codes)
 
 
-# -- laws ------------------------------------------------------------------------------------------
-Scenario = Callable[[WireContext], Coroutine[Any, Any, None]]
 ConnectedScenario = Callable[[PeerConnection], Coroutine[Any, Any, None]]
-
-
-def wire_law(*needs: str, is_slow: bool = False) -> Callable[[Scenario], Law]:
-    """Make a law of a scenario. The law takes its name, ``wire14_…`` for N.14, and its text."""
-
-    def decorate(scenario: Scenario) -> Law:
-        name = getattr(scenario, "__name__", "")
-        number = f"N.{name.partition('_')[0].removeprefix('wire')}"
-        if number not in WIRE_RULES:
-            raise ValueError(f"{name}: there is no rule {number}; add it to WIRE_RULES")
-        if unknown := set(needs) - ROUTES.keys():
-            raise ValueError(f"{name} needs unknown routes {unknown}; add them to ROUTES")
-        rule = WIRE_RULES[number]
-        text = first_line(scenario)
-        return Law(name, number, rule.strength, needs, text, scenario, is_slow=is_slow)
-
-    return decorate
 
 
 def connected_law(*needs: str) -> Callable[[ConnectedScenario], Law]:
@@ -459,6 +427,6 @@ def connected_law(*needs: str) -> Callable[[ConnectedScenario], Law]:
         async def connected(context: WireContext) -> None:
             await scenario(await context.connect())
 
-        return wire_law(*needs)(connected)
+        return law(*needs)(connected)
 
     return decorate

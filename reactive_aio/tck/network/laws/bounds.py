@@ -3,11 +3,11 @@
 import asyncio
 from pathlib import Path
 
-from ...law import NotJudged
+from ...law import NotJudged, law
 from .. import frames
 from ..frames import FOLLOWS, NEXT, REQUEST_RESPONSE, REQUEST_STREAM
 from ..transports import BINARY, CONTINUATION, TEXT, message
-from ..wire_context import PeerConnection, WireContext, connected_law, wire_law
+from ..wire_context import PeerConnection, WireContext, connected_law
 
 MIB = 1024 * 1024
 MAX_GROWTH = 16
@@ -62,7 +62,7 @@ async def wire30_keeps_fragments_of_streams_apart(peer: PeerConnection) -> None:
         raise peer.violation("a cancelled incomplete request was served")
 
 
-@wire_law("echo")
+@law("echo")
 async def wire31_carries_payloads_longer_than_a_frame(context: WireContext) -> None:
     """An echo of more than 16 MiB arrives unchanged, or is refused by an error."""
     if context.profile.largest <= frames.LARGEST:
@@ -138,7 +138,7 @@ async def _is_refused(peer: PeerConnection, count: int, route: str, flags: int) 
 
 
 # -- silence and floods ----------------------------------------------------------------------------
-@wire_law(is_slow=True)
+@law(is_slow=True)
 async def wire34_closes_without_setup(context: WireContext) -> None:
     """Nothing is sent on a connection."""
     peer = await context.connect_without_setup()
@@ -147,7 +147,7 @@ async def wire34_closes_without_setup(context: WireContext) -> None:
         raise peer.violation(what)
 
 
-@wire_law(is_slow=True)
+@law(is_slow=True)
 async def wire34_closes_on_half_a_frame(context: WireContext) -> None:
     """Half a frame is sent, and nothing after it."""
     if context.address.is_websocket:
@@ -158,7 +158,7 @@ async def wire34_closes_on_half_a_frame(context: WireContext) -> None:
         raise peer.violation(f"half a frame was kept for {context.profile.patience:g} s")
 
 
-@wire_law(is_slow=True)
+@law(is_slow=True)
 async def wire34_closes_without_keepalive(context: WireContext) -> None:
     """SETUP declares a lifetime of half a second; the silence is longer."""
     peer = await context.connect(keepalive=200, lifetime=500)
@@ -179,7 +179,7 @@ async def wire35_closes_on_a_flood_of_useless_frames(peer: PeerConnection) -> No
         raise peer.violation("100 000 frames without effect were tolerated")
 
 
-@wire_law("endless")
+@law("endless")
 async def wire36_bounds_memory_of_an_unread_stream(context: WireContext) -> None:
     """For three seconds, the client does not read an endless stream with the largest demand."""
     pid = context.profile.pid
@@ -213,7 +213,7 @@ async def _connect_websocket(context: WireContext) -> PeerConnection:
     return await context.connect()
 
 
-@wire_law("echo")
+@law("echo")
 async def wire37_joins_message_fragments(context: WireContext) -> None:
     """A frame comes in a message of three fragments."""
     peer = await _connect_websocket(context)
@@ -229,7 +229,7 @@ async def wire37_joins_message_fragments(context: WireContext) -> None:
         raise peer.violation("a message of three fragments was not read as one frame")
 
 
-@wire_law()
+@law()
 async def wire37_rejects_text_messages(context: WireContext) -> None:
     """A text message is sent, which is not a frame."""
     peer = await _connect_websocket(context)

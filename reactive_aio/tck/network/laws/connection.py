@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from ...law import NotJudged
+from ...law import NotJudged, law
 from .. import frames
 from ..frames import Codes
-from ..wire_context import PeerConnection, WireContext, connected_law, wire_law
+from ..wire_context import PeerConnection, WireContext, connected_law
 
 _OF_SETUP = (Codes.INVALID_SETUP, Codes.UNSUPPORTED_SETUP, Codes.REJECTED_SETUP)
 
@@ -17,7 +17,7 @@ async def _require_nothing_served(peer: PeerConnection, after: str) -> None:
 
 
 # -- setup -----------------------------------------------------------------------------------------
-@wire_law("echo")
+@law("echo")
 async def wire1_serves_nothing_before_setup(context: WireContext) -> None:
     """The first frame is a request."""
     peer = await context.connect_without_setup()
@@ -27,7 +27,7 @@ async def wire1_serves_nothing_before_setup(context: WireContext) -> None:
     await peer.require_error_and_close("a request instead of SETUP", Codes.INVALID_SETUP)
 
 
-@wire_law()
+@law()
 async def wire1_requires_setup_first(context: WireContext) -> None:
     """The first frame is KEEPALIVE, METADATA_PUSH or an extension."""
     firsts = (
@@ -41,7 +41,7 @@ async def wire1_requires_setup_first(context: WireContext) -> None:
         await peer.require_error_and_close(str(frames.ParsedFrame.of(first)), Codes.INVALID_SETUP)
 
 
-@wire_law()
+@law()
 async def wire1_requires_setup_on_stream_0(context: WireContext) -> None:
     """SETUP is sent on stream 1."""
     peer = await context.connect_without_setup()
@@ -49,7 +49,7 @@ async def wire1_requires_setup_on_stream_0(context: WireContext) -> None:
     await peer.require_error_and_close("SETUP on stream 1", Codes.INVALID_SETUP)
 
 
-@wire_law()
+@law()
 async def wire2_rejects_a_truncated_setup(context: WireContext) -> None:
     """SETUP is truncated within its intervals, or within its MIME types."""
     for length in (15, 22):
@@ -58,7 +58,7 @@ async def wire2_rejects_a_truncated_setup(context: WireContext) -> None:
         await peer.require_error_and_close(f"the first {length} bytes of a SETUP", *_OF_SETUP[:2])
 
 
-@wire_law()
+@law()
 async def wire2_rejects_another_version(context: WireContext) -> None:
     """SETUP has version 2.0."""
     peer = await context.connect_without_setup()
@@ -66,7 +66,7 @@ async def wire2_rejects_another_version(context: WireContext) -> None:
     await peer.require_error_and_close("SETUP of version 2.0", *_OF_SETUP)
 
 
-@wire_law()
+@law()
 async def wire2_rejects_zero_intervals(context: WireContext) -> None:
     """SETUP has a KEEPALIVE interval of 0, or a lifetime of 0."""
     for name in ("keepalive", "lifetime"):
@@ -76,7 +76,7 @@ async def wire2_rejects_zero_intervals(context: WireContext) -> None:
         await peer.require_error_and_close(f"SETUP with {name}=0", *_OF_SETUP)
 
 
-@wire_law("echo")
+@law("echo")
 async def wire3_rejects_wrong_credentials_and_serves_nothing(context: WireContext) -> None:
     """Wrong credentials are followed by a request, and by another one after the answer."""
     if context.profile.rejected_user is None:
@@ -93,7 +93,7 @@ async def wire3_rejects_wrong_credentials_and_serves_nothing(context: WireContex
     await peer.require_error_and_close("rejected credentials", Codes.REJECTED_SETUP)
 
 
-@wire_law()
+@law()
 async def wire4_grants_or_refuses_to_resume(context: WireContext) -> None:
     """SETUP asks for resumption; if it is accepted, another connection resumes the session."""
     token = b"tck-resumes-this"
@@ -111,7 +111,7 @@ async def wire4_grants_or_refuses_to_resume(context: WireContext) -> None:
         raise other.violation("SETUP with RESUME was accepted, and the session was not resumed")
 
 
-@wire_law()
+@law()
 async def wire4_rejects_an_unknown_session(context: WireContext) -> None:
     """RESUME names a session that never existed."""
     peer = await context.connect_without_setup()
@@ -119,7 +119,7 @@ async def wire4_rejects_an_unknown_session(context: WireContext) -> None:
     await peer.require_error_and_close("RESUME of an unknown session", Codes.REJECTED_RESUME)
 
 
-@wire_law("echo")
+@law("echo")
 async def wire5_grants_a_lease_or_refuses(context: WireContext) -> None:
     """SETUP asks for leases; the server sends LEASE, or refuses SETUP."""
     peer = await context.connect_without_setup()
@@ -201,7 +201,7 @@ async def wire8_ignores_frames_marked_ignore(peer: PeerConnection) -> None:
     await peer.require_alive("an unknown extension with IGNORE")
 
 
-@wire_law()
+@law()
 async def wire8_survives_unknown_frames(context: WireContext) -> None:
     """A frame of an unknown type, or an unknown extension, lacks the flag IGNORE."""
     for kind in (0x1F, frames.EXT):
@@ -220,7 +220,7 @@ async def wire9_rejects_metadata_longer_than_its_frame(peer: PeerConnection) -> 
     await peer.require_error_and_close("metadata longer than its frame", Codes.CONNECTION_ERROR)
 
 
-@wire_law()
+@law()
 async def wire10_rejects_malformed_frames(context: WireContext) -> None:
     """A frame has 3 bytes, or none."""
     for raw in (b"abc", b""):

@@ -6,9 +6,10 @@ elements of the previous request have come; ``cancel`` cancels. The server repor
 its answer: ``3 12 complete`` for 3 elements of 12 bytes in all, ``… cancel``, or ``… error 513``.
 """
 
+from ...law import law
 from .. import frames
 from ..frames import CANCEL, COMPLETE, FOLLOWS, NEXT, REQUEST_N, REQUEST_STREAM, ParsedFrame
-from ..wire_context import PeerConnection, StreamRecord, WireContext, connected_law, wire_law
+from ..wire_context import PeerConnection, StreamRecord, WireContext, connected_law
 
 
 async def _run_script(
@@ -70,7 +71,7 @@ async def wire38_uses_every_second_stream_id(peer: PeerConnection) -> None:
         raise peer.violation(what)
 
 
-@wire_law("ask")
+@law("ask")
 async def wire39_carries_the_initial_request(context: WireContext) -> None:
     """A subscriber initially requests 3 elements."""
     peer, _, received = await _run_script(context, "stream 3 cancel")
@@ -92,7 +93,7 @@ async def wire39_opens_a_stream_for_each_subscription(peer: PeerConnection) -> N
         raise peer.violation(f"two subscriptions sent requests on the streams {opened}")
 
 
-@wire_law("ask")
+@law("ask")
 async def wire40_forwards_each_request(context: WireContext) -> None:
     """A subscriber requests 3 elements, then 2, and then 1."""
     peer, record, received = await _run_script(context, "stream 3 2 1")
@@ -106,7 +107,7 @@ async def wire40_forwards_each_request(context: WireContext) -> None:
     await _require_outcome(peer, record, "6 6 complete")
 
 
-@wire_law("ask")
+@law("ask")
 async def wire40_forwards_the_largest_request(context: WireContext) -> None:
     """A subscriber requests 2**63-1 elements."""
     peer, record, received = await _run_script(context, f"stream {2**63 - 1}")
@@ -117,7 +118,7 @@ async def wire40_forwards_the_largest_request(context: WireContext) -> None:
     await _require_outcome(peer, record, "2 2 complete", "N.40")
 
 
-@wire_law("ask", "echo")
+@law("ask", "echo")
 async def wire41_sends_no_non_positive_request(context: WireContext) -> None:
     """Subscribers request -1 and 0; the connection continues."""
     for script in ("stream -1", "stream 0"):
@@ -132,7 +133,7 @@ async def wire41_sends_no_non_positive_request(context: WireContext) -> None:
             raise peer.violation(f"after its own {script!r} it does not serve requests")
 
 
-@wire_law("ask")
+@law("ask")
 async def wire42_sends_cancel_once_and_then_nothing(context: WireContext) -> None:
     """A subscriber requests 2 elements, cancels twice, and requests again."""
     peer, record, received = await _run_script(context, "stream 2 cancel cancel 5")
@@ -147,7 +148,7 @@ async def wire42_sends_cancel_once_and_then_nothing(context: WireContext) -> Non
         raise peer.violation(f"{received[at + 1]} came after CANCEL")
 
 
-@wire_law("ask")
+@law("ask")
 async def wire42_is_silent_after_the_end(context: WireContext) -> None:
     """The kit completes a stream; the subscriber then requests and cancels."""
     peer, record, received = await _run_script(context, "stream 1 5 cancel")
@@ -159,7 +160,7 @@ async def wire42_is_silent_after_the_end(context: WireContext) -> None:
         raise peer.violation(f"{received[-1]} came after the end of a stream")
 
 
-@wire_law("ask")
+@law("ask")
 async def wire43_forwards_errors_with_their_codes(context: WireContext) -> None:
     """The kit fails streams and responses with codes of the protocol and of applications."""
     for script in ("stream 5", "response"):
@@ -169,7 +170,7 @@ async def wire43_forwards_errors_with_their_codes(context: WireContext) -> None:
             await _require_outcome(peer, record, f"0 0 error {code}")
 
 
-@wire_law("ask")
+@law("ask")
 async def wire43_forwards_elements(context: WireContext) -> None:
     """The kit sends an empty element, fragments, only a completion, and an element only."""
     end = NEXT | COMPLETE
@@ -188,7 +189,7 @@ async def wire43_forwards_elements(context: WireContext) -> None:
         await _require_outcome(peer, record, expected)
 
 
-@wire_law("ask")
+@law("ask")
 async def wire44_cancels_a_stream_that_exceeds_its_demand(context: WireContext) -> None:
     """A subscriber requests 2 elements, and the kit sends 4."""
     peer, record, received = await _run_script(context, "stream 2")

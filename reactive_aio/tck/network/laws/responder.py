@@ -220,8 +220,7 @@ async def wire26_fails_a_request_with_an_error(peer: PeerConnection) -> None:
 @connected_law("echo")
 async def wire26_refuses_an_unknown_route(peer: PeerConnection) -> None:
     """A request names an unknown route."""
-    number, item = frames.routing("tck.there.is.no.such.route")
-    metadata = item if peer.context.profile.routing == "plain" else frames.composite((number, item))
+    metadata = peer.context.route_metadata("tck.there.is.no.such.route")
     record = peer.new_stream(REQUEST_RESPONSE)
     await peer.send(frames.request(REQUEST_RESPONSE, record.id, metadata=metadata))
     if not await peer.wait_for_end(record) or record.end != "error":
