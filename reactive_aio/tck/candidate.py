@@ -10,17 +10,15 @@ from ..spec import Processor, Publisher, Subscriber
 from ..testing.safe_repr import safe_repr
 from .whitebox import WhiteboxProbe
 
-__all__ = ("FACTORIES", "Candidate", "InvalidCandidate", "load_candidate")
+__all__ = ("FACTORIES", "PUBLISHER_FACTORIES", "Candidate", "InvalidCandidate", "load_candidate")
 
-FACTORIES: Final = (
+PUBLISHER_FACTORIES: Final = (
     "publisher",
     "failing_publisher",
     "infinite_publisher",
     "closing_publisher",
-    "subscriber",
-    "whitebox_subscriber",
-    "processor",
 )
+FACTORIES: Final = (*PUBLISHER_FACTORIES, "subscriber", "whitebox_subscriber", "processor")
 """The fields of which at least one must be given."""
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable
 from typing import Any
@@ -50,21 +51,21 @@ def _retrieve_error(task: asyncio.Task[Any]) -> None:
         task.exception()  # prevents asyncio's warning
 
 
+@dataclass(eq=False)
 class _SingleSubscriberPublisher:
     """A publisher that keeps its first subscriber, calls *subscribed*, and refuses others."""
 
-    def __init__(self, adapter: str, subscribed: Callable[[], object]) -> None:
-        self._adapter = adapter
-        self._subscribed = subscribed
-        self.subscriber: Subscriber[Any] | None = None
+    adapter: str
+    subscribed: Callable[[], object]
+    subscriber: Subscriber[Any] | None = None
 
     def subscribe(self, subscriber: Subscriber[Any], /) -> None:
         if self.subscriber is None:
             self.subscriber = subscriber
-            self._subscribed()
+            self.subscribed()
         else:
             subscriber.on_subscribe(_RefusedSubscription())
-            subscriber.on_error(RuntimeError(f"{self._adapter}: only one subscription is possible"))
+            subscriber.on_error(RuntimeError(f"{self.adapter}: only one subscription is possible"))
 
 
 class _RefusedSubscription:

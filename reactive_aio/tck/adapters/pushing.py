@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from threading import get_ident
 from typing import Any, ParamSpec
 
-from ...spec import Subscriber, Subscription
+from ...spec import Subscriber
 from .support import (
     await_if_needed,
     published,
@@ -187,23 +187,15 @@ class RSocketPublisher:
         self.publisher.subscribe(None if missing else _TranslatedSubscriber(subscriber))
 
 
-@dataclass(frozen=True, eq=False)
 class _TranslatedSubscriber:
     """A subscriber with the interface that rsocket's publishers expect."""
 
-    subscriber: Subscriber[Any]
-
-    def on_subscribe(self, subscription: Subscription) -> Any:
-        return self.subscriber.on_subscribe(subscription)
+    def __init__(self, subscriber: Subscriber[Any]) -> None:
+        self._subscriber = subscriber
+        self.on_subscribe = subscriber.on_subscribe
+        self.on_error = subscriber.on_error
+        self.on_complete = subscriber.on_complete
 
     def on_next(self, value: Any, is_complete: bool = False) -> Any:
-        returned = self.subscriber.on_next(value)
-        if is_complete:
-            returned = self.subscriber.on_complete()
-        return returned
-
-    def on_error(self, exception: Exception) -> Any:
-        return self.subscriber.on_error(exception)
-
-    def on_complete(self) -> Any:
-        return self.subscriber.on_complete()
+        returned = self._subscriber.on_next(value)
+        return self._subscriber.on_complete() if is_complete else returned

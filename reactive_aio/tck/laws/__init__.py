@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from ..candidate import PUBLISHER_FACTORIES
 from ..law import Law, laws_in
 
 __all__ = ("BLACK_BOX", "LAWS", "PROCESSOR", "PUBLISHER", "WHITE_BOX")
@@ -13,9 +14,7 @@ def _judging(*factories: str) -> tuple[Law, ...]:
     return tuple(law for law in _ALL if law.needs[0] in factories)
 
 
-PUBLISHER: Final = _judging(
-    "publisher", "failing_publisher", "infinite_publisher", "closing_publisher"
-)
+PUBLISHER: Final = _judging(*PUBLISHER_FACTORIES)
 """Laws for publishers."""
 
 BLACK_BOX: Final = _judging("subscriber")

@@ -30,7 +30,7 @@ async def library1_sends_the_same_elements_for_any_demand(context: LawContext) -
         "one by one": _by([1] * (LENGTH + 1)),
         "in threes": _by([3] * LENGTH),
         "at random": _by(_random_requests()),
-        "one by one from another thread": _from_a_thread,
+        "one by one from another thread": _by([1] * (LENGTH + 1), is_from_a_thread=True),
         "inside on_next": _inside(Recorder, 1, 1),
         "two inside every on_next": _inside(Recorder, 2, 2),
     }
@@ -66,7 +66,7 @@ def _random_requests() -> Iterator[int]:
     return (source.randint(1, 5) for _ in range(LENGTH + 1))
 
 
-def _by(requests: Iterable[int]) -> Drive:
+def _by(requests: Iterable[int], is_from_a_thread: bool = False) -> Drive:
     """Request each of *requests*, and wait for the elements before the next one."""
 
     async def drive(context: LawContext, publisher: Publisher[Any]) -> Recorder:
@@ -74,26 +74,16 @@ def _by(requests: Iterable[int]) -> Drive:
         for n in requests:
             if recorder.is_terminated:
                 break
-            recorder.request(n)
-            await _wait_for_requested(recorder)
+            if is_from_a_thread:
+                await asyncio.to_thread(recorder.request, n)
+            else:
+                recorder.request(n)
+            what = f"{recorder.requested} were requested in all, and did not all come"
+            await recorder.wait_for_elements_or_end(min(recorder.requested, LENGTH), what)
         await recorder.wait_for_end()
         return recorder
 
     return drive
-
-
-async def _from_a_thread(context: LawContext, publisher: Publisher[Any]) -> Recorder:
-    recorder = await context.watch(publisher)
-    while recorder.requested <= LENGTH and not recorder.is_terminated:
-        await asyncio.to_thread(recorder.request, 1)
-        await _wait_for_requested(recorder)
-    await recorder.wait_for_end()
-    return recorder
-
-
-async def _wait_for_requested(recorder: Recorder) -> None:
-    what = f"{recorder.requested} were requested in all, and did not all come"
-    await recorder.wait_for_elements_or_end(min(recorder.requested, LENGTH), what)
 
 
 def _inside(kind: type[Recorder], initial: int, again: int) -> Drive:

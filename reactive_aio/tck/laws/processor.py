@@ -48,7 +48,7 @@ async def _pass_element(context: LawContext, upstream: Upstream, *subscribers: R
 
 
 async def _pass_completion(upstream: Upstream, *subscribers: Recorder) -> None:
-    await upstream.on_complete()
+    await upstream.end()
     for subscriber in subscribers:
         await subscriber.wait_for_end("1.5")
         what = f"upstream completed; it failed with {safe_repr(subscriber.error)}"
@@ -74,7 +74,7 @@ async def spec104_fails_all_its_subscribers(context: LawContext) -> None:
     await _pass_element(context, upstream, one)
     one.request(1)
     error = RuntimeError("broken")
-    await upstream.on_error(error)
+    await upstream.end(error)
     await _require_failure(error, one)
     if not other.is_terminated and upstream.sent and other.requested < upstream.sent:
         # Its buffered elements precede the error.
@@ -123,7 +123,7 @@ async def spec402_passes_an_error_on_at_once(context: LawContext) -> None:
     """An error from upstream reaches the subscriber without any demand."""
     upstream, (subscriber,) = await _subscribed_processor(context, 0)
     error = RuntimeError("broken")
-    await upstream.on_error(error)
+    await upstream.end(error)
     await upstream.require_inner_subscriber()
     await _require_failure(error, subscriber)
 
@@ -134,7 +134,7 @@ async def spec402_requests_nothing_after_an_error(context: LawContext) -> None:
     upstream, (subscriber,) = await _subscribed_processor(context, 2)
     await _pass_element(context, upstream, subscriber)
     await context.settle()
-    await upstream.on_error(RuntimeError("broken"))
+    await upstream.end(RuntimeError("broken"))
     if not subscriber.is_terminated:
         subscriber.request(3)
     await context.settle()

@@ -5,32 +5,44 @@ broken if every attempt is slow.
 """
 
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Final
 
-from ..law import law
+from ..law import Scenario, law
 from ..rules import Strength
 from ..scenario.heartbeat import Heartbeat
 from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED, Recorder
 
 ATTEMPTS: Final = 3
-Measurement = Callable[[LawContext, Heartbeat], Awaitable[tuple[Recorder, float, str]]]
-"""Returns the recorder, the seconds, and what took them."""
+Measured = tuple[Recorder, float, str]
+"""The recorder, the seconds, and what took them."""
+Measurement = Callable[[LawContext, Heartbeat], Awaitable[Measured]]
 
 
-async def _require_quick(context: LawContext, measure: Measurement) -> None:
-    with Heartbeat() as heartbeat:
-        for attempt in range(ATTEMPTS):
-            recorder, took, what = await measure(context, heartbeat)
-            if took <= context.timeouts.max_block:
-                return
-            if attempt == ATTEMPTS - 1:
-                recorder.require(False, f"{what} for {took:.1f} s")
+def _requiring_quick(measure: Measurement) -> Scenario:
+    """A scenario that fails if each attempt to measure takes too long."""
+
+    @wraps(measure)
+    async def scenario(context: LawContext) -> None:
+        with Heartbeat() as heartbeat:
+            for attempt in range(ATTEMPTS):
+                recorder, took, what = await measure(context, heartbeat)
+                if took <= context.timeouts.max_block:
+                    return
+                if attempt == ATTEMPTS - 1:
+                    recorder.require(False, f"{what} for {took:.1f} s")
+
+    return scenario
 
 
-async def _request(context: LawContext, heartbeat: Heartbeat) -> tuple[Recorder, float, str]:
-    """Request before the first element, between elements, and after the end."""
+@law("publisher", elements=5, strength=Strength.SHOULD)
+@_requiring_quick
+async def spec304_request_returns_quickly(context: LawContext, heartbeat: Heartbeat) -> Measured:
+    """request() does not keep its caller waiting.
+
+    Requests before the first element, between elements, and after the end.
+    """
     recorder = await context.watch(5)
     took = 0.0
     for total in (1, 2, 4, 5, 6):
@@ -42,13 +54,10 @@ async def _request(context: LawContext, heartbeat: Heartbeat) -> tuple[Recorder,
     return recorder, took, "request() kept its caller waiting"
 
 
-@law("publisher", elements=5, strength=Strength.SHOULD)
-async def spec304_request_returns_quickly(context: LawContext) -> None:
-    """request() does not keep its caller waiting."""
-    await _require_quick(context, _request)
-
-
-async def _longest_turn(context: LawContext, heartbeat: Heartbeat) -> tuple[Recorder, float, str]:
+@law("infinite_publisher", strength=Strength.SHOULD)
+@_requiring_quick
+async def spec304_yields_to_the_loop(context: LawContext, heartbeat: Heartbeat) -> Measured:
+    """An endless stream with unbounded demand lets the loop run other callbacks."""
     began = heartbeat.now()
 
     def cancel_late(recorder: Recorder, _element: object) -> None:
@@ -69,14 +78,13 @@ async def _longest_turn(context: LawContext, heartbeat: Heartbeat) -> tuple[Reco
     return recorder, took, "the loop had no turn"
 
 
-@law("infinite_publisher", strength=Strength.SHOULD)
-async def spec304_yields_to_the_loop(context: LawContext) -> None:
-    """An endless stream with unbounded demand lets the loop run other callbacks."""
-    await _require_quick(context, _longest_turn)
+@law("publisher", elements=5)
+@_requiring_quick
+async def spec305_cancel_returns_quickly(context: LawContext, heartbeat: Heartbeat) -> Measured:
+    """cancel() does not keep its caller waiting, nor does it block the loop afterwards.
 
-
-async def _cancel(context: LawContext, heartbeat: Heartbeat) -> tuple[Recorder, float, str]:
-    """Cancel before any request, between elements with demand left, and repeatedly."""
+    Cancels before any request, between elements with demand left, and repeatedly.
+    """
     longest, slowest = 0.0, None
     for initial in (0, 1, 3):
         recorder = await context.watch(5, initial=initial)
@@ -91,9 +99,3 @@ async def _cancel(context: LawContext, heartbeat: Heartbeat) -> tuple[Recorder, 
             longest, slowest = took, recorder
     assert slowest is not None
     return slowest, longest, "cancel() kept its caller, or the loop, waiting"
-
-
-@law("publisher", elements=5)
-async def spec305_cancel_returns_quickly(context: LawContext) -> None:
-    """cancel() does not keep its caller waiting, nor does it block the loop afterwards."""
-    await _require_quick(context, _cancel)

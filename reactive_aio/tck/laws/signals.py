@@ -224,7 +224,7 @@ def _signals(context: LawContext) -> list[str]:
 
 
 async def _require_cancelled(context: LawContext, factory: str, *signals: str) -> None:
-    async def cancelled(signal: str, kind: type[Recorder]) -> None:
+    async def cancelled(kind: type[Recorder], signal: str) -> None:
         recorder, _ = await _watch_raising(context, factory, signal, kind)
         if signal in ("on_complete", "on_error"):
             await recorder.wait_for_end("2.13")
@@ -238,8 +238,7 @@ async def _require_cancelled(context: LawContext, factory: str, *signals: str) -
         what = f"{late} signals came after the subscriber had raised in {signal}"
         recorder.require(late <= 0, what)
 
-    kinds = context.recorder_types
-    await context.gather(*(cancelled(signal, kind) for kind in kinds for signal in signals))
+    await context.gather_each(cancelled, signals)
 
 
 @law("publisher", elements=3)

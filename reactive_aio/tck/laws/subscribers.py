@@ -11,7 +11,7 @@ from ..rules import Strength
 from ..scenario.equality import all_same
 from ..scenario.heartbeat import Heartbeat
 from ..scenario.law_context import LawContext, fast_thread_switches
-from .subscriber_under_test import MAX_SENT, SubscriberUnderTest, new_black_box, new_white_box
+from ..scenario.upstream import MAX_SENT, SubscriberUnderTest, new_subscriber
 
 ATTEMPTS: Final = 3
 
@@ -29,19 +29,15 @@ def subscriber_laws(strength: Strength = Strength.MUST) -> Callable[[Scenario], 
     """Make two laws of a scenario: for a black box, and as ``spec…_probed_…`` for a white box."""
 
     def decorate(scenario: Scenario) -> tuple[Law, Law]:
-        async def black_box(context: LawContext) -> None:
-            await scenario(partial(new_black_box, context))
+        return make(scenario, "subscriber", ""), make(scenario, "whitebox_subscriber", "probed_")
 
-        async def white_box(context: LawContext) -> None:
-            await scenario(partial(new_white_box, context))
+    def make(scenario: Scenario, factory: str, infix: str) -> Law:
+        async def on_context(context: LawContext) -> None:
+            await scenario(partial(new_subscriber, context, factory))
 
         prefix, _, rest = scenario.__name__.partition("_")
-        black_box.__name__, white_box.__name__ = scenario.__name__, f"{prefix}_probed_{rest}"
-        black_box.__doc__ = white_box.__doc__ = scenario.__doc__
-        return (
-            law("subscriber", strength=strength)(black_box),
-            law("whitebox_subscriber", strength=strength)(white_box),
-        )
+        on_context.__name__, on_context.__doc__ = f"{prefix}_{infix}{rest}", scenario.__doc__
+        return law(factory, strength=strength)(on_context)
 
     return decorate
 
@@ -59,8 +55,8 @@ async def spec201_requests_what_it_takes(new: NewSubscriber) -> None:
             return
         if not tested.sendable and (tested.probe or tested.context.candidate.trigger_request):
             await tested.trigger_demand(3)
-    await tested.upstream.on_complete()
-    await tested.expect_end(None)
+    await tested.upstream.end()
+    await tested.expect_end()
 
 
 @subscriber_laws(Strength.SHOULD)
@@ -73,7 +69,7 @@ async def spec202_does_not_block_the_loop(new: NewSubscriber) -> None:
             await tested.start()
             await tested.trigger_demand(2)
             await tested.send_requested(2)
-            await tested.upstream.on_complete()
+            await tested.upstream.end()
             took, signal = tested.upstream.longest_block
             if took <= tested.context.timeouts.max_block:
                 return
@@ -142,16 +138,16 @@ async def spec209_takes_completion_after_a_request(new: NewSubscriber) -> None:
     """It requests, and receives on_complete instead of an element."""
     tested = await (await new()).start()
     await tested.trigger_demand()
-    await tested.upstream.on_complete()
-    await tested.require_reported(None)
+    await tested.upstream.end()
+    await tested.expect_end()
 
 
 @subscriber_laws()
 async def spec209_takes_completion_at_once(new: NewSubscriber) -> None:
     """on_complete follows on_subscribe immediately."""
     tested = await (await new()).start()
-    await tested.upstream.on_complete()
-    await tested.require_reported(None)
+    await tested.upstream.end()
+    await tested.expect_end()
 
 
 @subscriber_laws()
@@ -160,8 +156,8 @@ async def spec210_takes_an_error_after_a_request(new: NewSubscriber) -> None:
     error = RuntimeError("broken")
     tested = await (await new()).start()
     await tested.trigger_demand()
-    await tested.upstream.on_error(error)
-    await tested.require_reported(error)
+    await tested.upstream.end(error)
+    await tested.expect_end(error)
 
 
 @subscriber_laws()
@@ -169,8 +165,8 @@ async def spec210_takes_an_error_at_once(new: NewSubscriber) -> None:
     """on_error follows on_subscribe immediately."""
     error = RuntimeError("broken")
     tested = await (await new()).start()
-    await tested.upstream.on_error(error)
-    await tested.require_reported(error)
+    await tested.upstream.end(error)
+    await tested.expect_end(error)
 
 
 @subscriber_laws()
@@ -220,9 +216,9 @@ async def spec213_returns_normally(new: NewSubscriber) -> None:
         tested = await (await new()).start()
         await tested.trigger_demand(2)
         await tested.send_requested(2)
-        await tested.upstream.on_error(error)
+        await tested.upstream.end(error)
         await tested.context.turn()
-        await tested.require_reported(error)
+        await tested.expect_end(error)
 
 
 @subscriber_laws()
@@ -275,7 +271,7 @@ async def spec311_takes_the_end_inside_request(new: NewSubscriber) -> None:
 async def spec314_takes_the_end_after_cancel(new: NewSubscriber) -> None:
     """A publisher that shuts down after cancel() sends on_complete; no signal raises."""
     tested = await (await new()).bring_to_cancel()
-    await tested.upstream.on_complete()
+    await tested.upstream.end()
     await tested.context.settle()
 
 
@@ -283,7 +279,7 @@ async def spec314_takes_the_end_after_cancel(new: NewSubscriber) -> None:
 async def spec315_takes_an_error_after_cancel(new: NewSubscriber) -> None:
     """cancel() fails, returns normally and reports the failure by on_error; no signal raises."""
     tested = await (await new()).bring_to_cancel()
-    await tested.upstream.on_error(RuntimeError("broken"))
+    await tested.upstream.end(RuntimeError("broken"))
     await tested.context.settle()
 
 
@@ -297,7 +293,7 @@ async def spec316_takes_an_error_inside_request(new: NewSubscriber) -> None:
 @law("subscriber")
 async def spec308_takes_all_it_has_requested(context: LawContext) -> None:
     """All requested elements arrive without a pause, and it accepts them."""
-    tested = await (await new_black_box(context)).start()
+    tested = await (await new_subscriber(context, "subscriber")).start()
     await tested.trigger_demand(2)
     await context.settle()
     for _ in range(min(tested.upstream.outstanding, MAX_SENT)):
@@ -310,7 +306,7 @@ async def spec308_takes_all_it_has_requested(context: LawContext) -> None:
 @law("whitebox_subscriber")
 async def setup_probe_and_puppet_work(context: LawContext) -> None:
     """Elements requested on command reach the probe, and a cancel on command goes upstream."""
-    tested = await (await new_white_box(context)).start()
+    tested = await (await new_subscriber(context, "whitebox_subscriber")).start()
     await tested.trigger_demand(1)
     await tested.command("trigger_request", 1)
     await tested.send_element()
@@ -330,7 +326,7 @@ async def setup_probe_and_puppet_work(context: LawContext) -> None:
 async def spec206_cancels_on_command(context: LawContext) -> None:
     """A subscription that is no longer needed is cancelled, with demand or without."""
     for has_demand in (True, False):
-        tested = await (await new_white_box(context)).start()
+        tested = await (await new_subscriber(context, "whitebox_subscriber")).start()
         if has_demand:
             await tested.trigger_demand()
         await tested.cancel_on_command()
@@ -339,7 +335,7 @@ async def spec206_cancels_on_command(context: LawContext) -> None:
 @law("whitebox_subscriber")
 async def spec211_receives_in_order(context: LawContext) -> None:
     """Each signal is received once, in the order in which it was sent."""
-    tested = await (await new_white_box(context)).start()
+    tested = await (await new_subscriber(context, "whitebox_subscriber")).start()
     sent: list[object] = []
     while len(sent) < 6:
         await tested.trigger_demand(3)
@@ -347,8 +343,8 @@ async def spec211_receives_in_order(context: LawContext) -> None:
             sent += [await tested.upstream.on_next()]
     what = f"{len(sent)} elements were sent and have not all reached the probe"
     await tested.upstream.wait_until(lambda: tested.received >= len(sent), what)
-    await tested.upstream.on_complete()
-    await tested.expect_end(None)
+    await tested.upstream.end()
+    await tested.expect_end()
     await context.settle()
     assert tested.probe is not None
     received, ends = tested.probe.elements, tested.probe.completions + len(tested.probe.errors)
@@ -360,7 +356,7 @@ async def spec211_receives_in_order(context: LawContext) -> None:
 @law("whitebox_subscriber")
 async def spec308_requests_add_up(context: LawContext) -> None:
     """Commands to request two and then three elements amount to five requested upstream."""
-    tested = await (await new_white_box(context)).start()
+    tested = await (await new_subscriber(context, "whitebox_subscriber")).start()
     for n in (2, 3):
         await tested.command("trigger_request", n)
         for _ in range(n):

@@ -16,7 +16,7 @@ from ...spec import Processor, Publisher, Subscriber
 from ...testing.drawing import draw
 from ...testing.safe_repr import safe_repr
 from ...testing.virtual_time import VirtualTimeLoop
-from ..candidate import Candidate
+from ..candidate import PUBLISHER_FACTORIES, Candidate
 from ..law import Law, NotJudged
 from ..laws import BLACK_BOX, PROCESSOR, PUBLISHER, WHITE_BOX
 from ..report.verdict import Outcome, Report, Verdict
@@ -35,8 +35,6 @@ __all__ = (
     "check_publisher",
     "check_subscriber",
 )
-
-_PUBLISHERS = ("publisher", "failing_publisher", "infinite_publisher", "closing_publisher")
 
 
 class Case(NamedTuple):
@@ -66,8 +64,8 @@ def _cases(candidate: Candidate) -> Iterator[Case]:
     whitebox = candidate
     if candidate.whitebox_subscriber is not None:
         whitebox = replace(candidate, processor=None)
-    roles: tuple[tuple[str, Candidate, tuple[Law, ...], tuple[str, ...]], ...] = (
-        ("publisher", candidate, PUBLISHER, _PUBLISHERS),
+    roles = (
+        ("publisher", candidate, PUBLISHER, PUBLISHER_FACTORIES),
         ("subscriber", candidate, BLACK_BOX, ("subscriber",)),
         ("white box", whitebox, WHITE_BOX, ("whitebox_subscriber",)),
         ("processor as publisher", processor_as_publisher(candidate), PUBLISHER, ("processor",)),

@@ -204,12 +204,12 @@ class Supervisor:
         with tempfile.TemporaryDirectory(prefix="tck-") as folder:
             stacks, separator = str(Path(folder, "stacks")), f"\x1e{secrets.token_hex(8)}\x1e"
             Path(stacks).touch()
+            shared = replace(self.job, stacks=stacks, separator=separator)
             early_deaths = 0
             while self._plan is None or self._done < len(self._plan):
                 self._current = None
                 begin = self._done
-                job = replace(self.job, begin=begin, timeouts=self._timeouts)
-                job = replace(job, stacks=stacks, separator=separator)
+                job = replace(shared, begin=begin, timeouts=self._timeouts)
                 self._run_worker(job, early_deaths)
                 early_deaths = early_deaths + 1 if self._done == begin else 0
         return self.report

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,11 +58,9 @@ class Watchdog:
     """The candidate's function that had been called then."""
     is_abandoned: bool = False
     """Whether the work could not be stopped, and continues."""
-
-    def __post_init__(self) -> None:
-        self._turns = 0
-        self._is_done = threading.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
+    _turns: int = 0
+    _is_done: threading.Event = field(default_factory=threading.Event)
+    _loop: asyncio.AbstractEventLoop | None = None
 
     def run(self, timeouts: Timeouts, name: str) -> None:
         """Run the work and watch it until it has ended or is abandoned.

@@ -9,6 +9,7 @@ from typing import Any, Final
 from ...spec import Publisher, Subscriber, Subscription
 from ..candidate import FACTORIES, Candidate
 from ..whitebox import WhiteboxProbe
+from .upstream import terminal_signal
 
 __all__ = ("BUFFER_SIZE", "processor_as_publisher", "processor_as_subscriber")
 
@@ -131,8 +132,7 @@ class _Source:
             await self._signal("on_subscribe", self)
         while self.subscriber is not None:
             if self._sent >= self.count:
-                end = ("on_complete",) if self.error is None else ("on_error", self.error)
-                await self._signal(*end)
+                await self._signal(*terminal_signal(self.error))
                 self.subscriber = None
             elif not self._demand:
                 return

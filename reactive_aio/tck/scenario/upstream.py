@@ -1,4 +1,4 @@
-"""The publisher's side of one subscription, by which laws drive a subscriber.
+"""The publisher's side of one subscription, by which laws drive a subscriber under test.
 
 A scenario sends each signal explicitly, and each is awaited to its end before the next one. Some
 faults are detected at once, in any scenario: a signal that raises or never ends, a request that is
@@ -11,26 +11,37 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from inspect import isawaitable
+from inspect import isawaitable, iscoroutinefunction
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
+from ...errors import RuleViolation
 from ...testing.journal import Kind
 from ...testing.safe_repr import safe_repr
-from ..law import NotJudged
-from .recorder import Participant
+from ..law import SETUP, NotJudged, StopCandidate
+from ..whitebox import WhiteboxProbe
+from .equality import same
+from .recorder import SIGNALS, Participant
 
 if TYPE_CHECKING:
     from .heartbeat import Heartbeat
     from .law_context import LawContext
 
-__all__ = ("Upstream",)
+__all__ = (
+    "MAX_SENT",
+    "SubscriberUnderTest",
+    "Upstream",
+    "new_subscriber",
+    "terminal_signal",
+)
 
 _terminal_signal: ContextVar[tuple[object, str] | None] = ContextVar("terminal", default=None)
 """The upstream and name of a terminal signal: tasks and callbacks made in the signal inherit it."""
 
 KINDS: Final = {kind.value: kind for kind in Kind}
 TERMINAL: Final = ("on_complete", "on_error")
+MAX_SENT: Final = 64
+"""The most elements that are sent until a subscriber cancels by itself."""
 
 
 class Upstream(Participant):
@@ -113,13 +124,10 @@ class Upstream(Participant):
         await self.signal("on_next", sent)
         return sent
 
-    async def on_complete(self) -> None:
+    async def end(self, error: BaseException | None = None) -> None:
+        """Complete, or fail with *error*."""
         self.is_terminated = True
-        await self.signal("on_complete")
-
-    async def on_error(self, error: BaseException) -> None:
-        self.is_terminated = True
-        await self.signal("on_error", error)
+        await self.signal(*terminal_signal(error))
 
     async def signal(self, name: str, *args: Any) -> None:
         """Send a signal and wait for its end, which must be normal (2.13)."""
@@ -242,6 +250,11 @@ class EqualSubscription:
         self.upstream.cancel()
 
 
+def terminal_signal(error: BaseException | None) -> tuple[Any, ...]:
+    """The name and arguments of the signal: on_complete, or on_error with *error*."""
+    return ("on_complete",) if error is None else ("on_error", error)
+
+
 def _is_positive(n: object) -> bool:
     return isinstance(n, int) and not isinstance(n, bool) and n >= 1
 
@@ -250,3 +263,231 @@ def _call_text(name: str, *args: Any) -> str:
     if name == "on_subscribe" and args[0] is not None:
         return "on_subscribe()"
     return f"{name}({', '.join(f'{safe_repr(each, 60)}' for each in args)})"
+
+
+# -- a subscriber under test -----------------------------------------------------------------------
+@dataclass
+class SubscriberUnderTest:
+    """A black box has no *probe*: only its requests are observed."""
+
+    context: "LawContext"
+    upstream: Upstream
+    probe: WhiteboxProbe | None = None
+    _triggered: int = 0
+
+    @property
+    def sendable(self) -> int:
+        """How many elements to send: requested, and triggered if a processor prefetches."""
+        outstanding = self.upstream.outstanding
+        if self.probe is None:
+            return outstanding
+        return min(outstanding, self._triggered - self.upstream.sent)
+
+    @property
+    def received(self) -> int:
+        """How many elements have been reported to the probe."""
+        return 0 if self.probe is None else len(self.probe.elements)
+
+    async def start(self) -> "SubscriberUnderTest":
+        await self.upstream.on_subscribe()
+        probe = self.probe
+        if probe is not None:
+            what = "after on_subscribe the subscriber has not called register_on_subscribe"
+            await self.upstream.wait_until(lambda: probe.puppet, what, SETUP)
+        return self
+
+    async def trigger_demand(self, n: int = 1, rule: str = "2.1") -> None:
+        """Make the subscriber request, and wait for its demand."""
+        if self.probe is not None:
+            await self.command("trigger_request", n)
+            self._triggered += n
+        elif not self.upstream.outstanding:
+            await self.trigger_request()
+        await self.upstream.wait_for_demand(rule)
+
+    async def trigger_request(self) -> None:
+        """Call the candidate's ``trigger_request``, if there is one."""
+        trigger = self.context.candidate.trigger_request
+        if trigger is not None:
+            await self._call("trigger_request()", "2.1", lambda: trigger(self.upstream.subscriber))
+
+    async def command(self, name: str, *args: int) -> None:
+        assert self.probe is not None
+        puppet: Any = self.probe.puppet
+        await self._call(f"the puppet's {name}()", "2.13", lambda: getattr(puppet, name)(*args))
+
+    async def _call(self, what: str, rule: str, call: Any) -> None:
+        """Call code of the candidate's author, and wait for its end."""
+        with self.context.calling(what):
+            try:
+                returned = call()
+                if not isawaitable(returned):
+                    return
+                task = asyncio.ensure_future(returned)
+                journal = self.upstream.journal
+                await self.context.wait_until(task.done, f"{what} does not end", rule, journal)
+                task.result()
+            except (RuleViolation, StopCandidate):
+                raise
+            except BaseException as error:
+                raised = f"{what} raised {safe_repr(error)}"
+                raise self.context.violation(raised, rule, self.upstream.journal) from error
+
+    # -- what must reach the probe ----------------------------------------------------------------
+    async def send_element(self) -> Any:
+        """Send an element, and wait until it has been reported to the probe of a white box."""
+        before, probe = self.received, self.probe
+        sent = await self.upstream.on_next()
+        if probe is not None:
+            what = f"on_next({safe_repr(sent, 60)}) was sent and has not reached the probe"
+            await self.upstream.wait_until(lambda: len(probe.elements) > before, what, "2.11")
+            received = probe.elements[before]
+            what = f"{safe_repr(sent, 60)} was sent, {safe_repr(received, 60)} was received"
+            self.upstream.require(same(received, sent), what, "2.11")
+        return sent
+
+    async def send_requested(self, most: int = 8) -> None:
+        """Send what has been requested, up to *most* elements."""
+        for _ in range(most):
+            if self.sendable <= 0:
+                return
+            await self.send_element()
+
+    async def expect_end(self, error: BaseException | None = None, rule: str = "") -> None:
+        """Wait until on_complete, or on_error with *error* itself, has reached the probe."""
+        await self.upstream.require_inner_subscriber()
+        probe = self.probe
+        if probe is None:
+            return
+        signal = "on_complete" if error is None else f"on_error({safe_repr(error)})"
+        what = f"{signal} was sent and has not reached the probe"
+        await self.upstream.wait_until(lambda: probe.completions or probe.errors, what, rule)
+        if error is None:
+            errors = safe_repr(probe.errors, 80)
+            what = f"{signal} was sent, {errors} was received"
+            self.upstream.require(not probe.errors, what, rule)
+            return
+        received = probe.errors[0] if probe.errors else "a completion"
+        what = f"{signal} was sent, {safe_repr(received, 80)} was received"
+        self.upstream.require(received is error, what, rule)
+
+    # -- steps that several laws share -----------------------------------------------------------
+    async def terminate(self, error: BaseException | None, sent: int) -> None:
+        """Send *sent* elements and a terminal signal; then the subscription is not called."""
+        await self.start()
+        if sent:
+            await self.trigger_demand(sent)
+            await self.send_requested(sent)
+        await self.context.settle()  # a late request may answer the elements
+        await self.upstream.end(error)
+        await self.context.settle()
+        late = self.upstream.requests_after_end
+        what = f"{sum(late)} more were requested after the terminal signal"
+        self.upstream.require(not late or self.context.rule == "2.3", what, "2.4")
+        if not self.upstream.is_waiting_for_subscriber:
+            await self.expect_end(error)
+
+    async def cancel_second_subscription(self, is_equal: bool = False) -> None:
+        """A second subscription is cancelled and never requested from; the first remains in use."""
+        second = Upstream(self.context, self.upstream.subscriber, "the second upstream")
+        self.upstream.equals_others = second.equals_others = is_equal
+        await self.start()
+        await self.trigger_demand()
+        await second.on_subscribe()
+        what = "a second subscription was given, and has not been cancelled"
+        if is_equal:
+            what = "a second subscription that equals the first was given, and not cancelled"
+        await second.wait_for_cancel(what)
+        await self.context.settle()
+        requested = second.requested
+        second.require(not requested, f"{requested} were requested from the second subscription")
+        if self.upstream.cancel_calls:
+            return  # it may treat a publisher that subscribes twice as broken
+        await self.trigger_demand(2)
+        await self.send_requested(2)
+
+    async def cancel_on_command(self) -> None:
+        """Command a white box to cancel, and wait for cancel()."""
+        await self.command("signal_cancel")
+        if self.context.candidate.processor is not None:
+            await self.context.settle()
+            if not self.upstream.cancel_calls:
+                raise NotJudged("the processor continues when its subscriber cancels, as it may")
+        what = "the puppet was commanded to cancel, and cancel() has not come"
+        await self.upstream.wait_for_cancel(what, "2.6")
+
+    async def bring_to_cancel(self) -> "SubscriberUnderTest":
+        """Command a white box to cancel; send a black box elements until it cancels by itself."""
+        await self.start()
+        await self.trigger_demand(4)
+        if self.probe is not None:
+            await self.cancel_on_command()
+            return self
+        for _ in range(MAX_SENT):
+            if self.upstream.outstanding:
+                await self.upstream.on_next()
+            await self.context.turn()
+            if self.upstream.cancel_calls:
+                return self
+        await self.context.settle()
+        if not self.upstream.cancel_calls:
+            raise NotJudged(
+                f"the subscriber has not cancelled by itself within {MAX_SENT} elements"
+            )
+        return self
+
+    async def refuse_none(self, signal: str, is_started: bool) -> None:
+        """None raises TypeError to the caller, possibly when the signal is awaited."""
+        if is_started:
+            await self.start()
+            if signal == "on_next":
+                await self.trigger_demand()
+        error = await self.upstream.try_signal(signal, None)
+        await self.context.settle()
+        if self.probe is not None:
+            reported: list[Any] = self.probe.elements if signal == "on_next" else self.probe.errors
+            what = f"{signal}(None) was passed on to the probe"
+            self.upstream.require(None not in reported, what)
+        what = f"{signal}(None) returned normally; it must raise TypeError"
+        self.upstream.require(error is not None, what)
+        what = f"{signal}(None) raised {safe_repr(error)}; it must raise TypeError"
+        self.upstream.require(isinstance(error, TypeError), what)
+
+    async def answer_inside_request(self, n: int, answer: Callable[[], object]) -> None:
+        """Make the subscriber request, and call *answer* before request returns."""
+        upstream = self.upstream
+        # Only ``def`` signals can be sent inside request: an ``async def`` one must be awaited.
+        for name in SIGNALS:
+            if iscoroutinefunction(getattr(upstream.subscriber, name, None)):
+                raise NotJudged(f"{name} is async def: it cannot be sent inside of request")
+        upstream.on_request = answer
+        await self.start()
+        if self.probe is not None:
+            await self.command("trigger_request", n)
+        else:
+            await self.trigger_request()
+        await upstream.wait_until(
+            lambda: upstream.sent or upstream.is_terminated or upstream.cancel_calls,
+            "nothing is requested",
+            "2.1",
+        )
+        await self.context.settle()
+
+    async def receive_end_inside_request(self, error: BaseException | None) -> None:
+        """request sends the terminal signal before it returns."""
+        upstream = self.upstream
+
+        def send_end() -> None:
+            if not upstream.is_terminated:
+                upstream.signal_inside_request(*terminal_signal(error))
+
+        await self.answer_inside_request(1, send_end)
+        if upstream.is_terminated:
+            await self.expect_end(error, "2.9" if error is None else "2.10")
+
+
+async def new_subscriber(context: "LawContext", factory: str) -> SubscriberUnderTest:
+    """A new subscriber; one of the factory ``whitebox_subscriber`` has a probe."""
+    probe = WhiteboxProbe() if factory == "whitebox_subscriber" else None
+    subscriber = await context.create(factory, *([] if probe is None else [probe]))
+    return SubscriberUnderTest(context, Upstream(context, subscriber), probe)
