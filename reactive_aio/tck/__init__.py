@@ -9,27 +9,25 @@ judged by the same measure.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .candidate import Candidate, InvalidCandidate
+    from .candidate import Candidate, InvalidCandidate, SubscriberPuppet, WhiteboxProbe
     from .law import Law
     from .laws import LAWS
     from .report.verdict import Outcome, Report, Verdict
     from .rules import RULES, Rule, Strength
     from .run.checking import Case, cases, check, check_processor, check_publisher, check_subscriber
     from .timeouts import Timeouts
-    from .whitebox import SubscriberPuppet, WhiteboxProbe
 else:
     # pytest loads its plugins, and so this package, on every start: import the kit on first use.
     from importlib import import_module
 
     _EXPORTS = {
-        "candidate": "Candidate InvalidCandidate",
+        "candidate": "Candidate InvalidCandidate SubscriberPuppet WhiteboxProbe",
         "law": "Law",
         "laws": "LAWS",
         "report.verdict": "Outcome Report Verdict",
         "rules": "RULES Rule Strength",
         "run.checking": "Case cases check check_processor check_publisher check_subscriber",
         "timeouts": "Timeouts",
-        "whitebox": "SubscriberPuppet WhiteboxProbe",
     }
     _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names.split()}
 

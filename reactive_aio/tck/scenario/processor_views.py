@@ -7,8 +7,7 @@ from inspect import isawaitable
 from typing import Any, Final
 
 from ...spec import Publisher, Subscriber, Subscription
-from ..candidate import FACTORIES, Candidate
-from ..whitebox import WhiteboxProbe
+from ..candidate import FACTORIES, Candidate, WhiteboxProbe
 from .upstream import terminal_signal
 
 __all__ = ("BUFFER_SIZE", "processor_as_publisher", "processor_as_subscriber")

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ...errors import RuleViolation
 from ...testing.journal import Kind
 from ...testing.safe_repr import safe_repr
+from ..candidate import WhiteboxProbe
 from ..law import SETUP, NotJudged, StopCandidate
-from ..whitebox import WhiteboxProbe
 from .equality import same
 from .recorder import SIGNALS, Participant
 
