@@ -85,7 +85,9 @@ def law(
         number = _rule_of(name)
         rule = find_rule(number)
         if rule is None and number != SETUP:
-            raise ValueError(f"{name} is not a name for a law: there is no rule {number}")
+            raise ValueError(
+                f"{name}: there is no rule {number}; name the law after one in rules.py"
+            )
         if number in WIRE_RULES and (unknown := set(needs) - ROUTES.keys()):
             raise ValueError(f"{name} needs unknown routes {unknown}; add them to ROUTES")
         if number not in WIRE_RULES and (not needs or needs[0] not in FACTORIES):
