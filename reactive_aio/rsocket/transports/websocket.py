@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from logging import getLogger
 from ssl import SSLContext
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from websockets.client import ClientProtocol
 from websockets.exceptions import InvalidStatus
@@ -34,12 +34,15 @@ _RSOCKET: Final = Subprotocol("rsocket")
 _logger: Final = getLogger("reactive_aio.rsocket")
 
 
-class WebSocketTransport(SocketProtocol):
+P = TypeVar("P", bound=Protocol)
+
+
+class WebSocketTransport(SocketProtocol, Generic[P]):
     """The asyncio protocol of a socket, and the transport of its driver."""
 
-    def __init__(self, driver: Driver, protocol: Any) -> None:
+    def __init__(self, driver: Driver, protocol: P) -> None:
         self.driver: Driver = driver
-        self._protocol: Protocol = protocol
+        self._protocol: P = protocol
         self._limits = driver.connection.limits
         self._socket: Any = None
         self._fragments = bytearray()  # of an unfinished message
@@ -232,7 +235,7 @@ class WebSocketTransport(SocketProtocol):
 
 
 # -- client ----------------------------------------------------------------------------------------
-class ClientTransport(WebSocketTransport):
+class ClientTransport(WebSocketTransport[ClientProtocol]):
     """A connection to a server; its driver is attached after the opening handshake."""
 
     def __init__(self, driver: Driver, address: Address) -> None:
@@ -242,21 +245,20 @@ class ClientTransport(WebSocketTransport):
             logger=_logger,
         )
         super().__init__(driver, protocol)
-        self._client_protocol = protocol
         self.opened: Future[None] = driver.loop_handle.create_future()
 
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(transport)
-        self._client_protocol.send_request(self._client_protocol.connect())
+        self._protocol.send_request(self._protocol.connect())
         self.flush()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._client_protocol.handshake_exc is not None:
+        if self._protocol.handshake_exc is not None:
             self.abort()
 
     def handshake_received(self, event: object) -> None:
-        if self._client_protocol.handshake_exc is None and not self.opened.done():
+        if self._protocol.handshake_exc is None and not self.opened.done():
             self.driver.attach(self)  # first, so that its turn comes before `dial` continues
             self.opened.set_result(None)
 
@@ -267,7 +269,7 @@ class ClientTransport(WebSocketTransport):
             self.driver.connection_lost(error)
 
     def _handshake_error(self, error: Exception | None) -> str:
-        failure = self._client_protocol.handshake_exc
+        failure = self._protocol.handshake_exc
         if isinstance(failure, InvalidStatus):
             response = failure.response
             body = bytes(response.body or b"")[:200].decode(errors="replace").strip()
@@ -292,7 +294,7 @@ async def dial(
 
 
 # -- server ----------------------------------------------------------------------------------------
-class ServerTransport(WebSocketTransport):
+class ServerTransport(WebSocketTransport[ServerProtocol]):
     """The connection of a client, from the first byte of its opening handshake.
 
     The driver is attached at the first byte, so that its deadline for SETUP includes the handshake
@@ -306,7 +308,6 @@ class ServerTransport(WebSocketTransport):
             logger=_logger,
         )
         super().__init__(driver, protocol)
-        self._server_protocol = protocol
         self._path = path
         self._origins = origins
 
@@ -316,25 +317,25 @@ class ServerTransport(WebSocketTransport):
 
     def handshake_received(self, event: object) -> None:
         if isinstance(event, Request):
-            self._server_protocol.send_response(self._handshake_response(event))
+            self._protocol.send_response(self._handshake_response(event))
 
     def close_before_handshake(self) -> None:
-        if not self._server_protocol.eof_sent:
+        if not self._protocol.eof_sent:
             message = "no WebSocket was requested in time\n"
-            response = self._server_protocol.reject(HTTPStatus.REQUEST_TIMEOUT, message)
-            self._server_protocol.send_response(response)
+            response = self._protocol.reject(HTTPStatus.REQUEST_TIMEOUT, message)
+            self._protocol.send_response(response)
             self.flush()
 
     def _handshake_response(self, request: Request) -> Response:
         if request.path.partition("?")[0] != self._path:
             message = f"RSocket is served at {self._path}\n"
-            return self._server_protocol.reject(HTTPStatus.NOT_FOUND, message)
+            return self._protocol.reject(HTTPStatus.NOT_FOUND, message)
         origin = ", ".join(request.headers.get_all("Origin")) or None
         host = ", ".join(request.headers.get_all("Host")) or None
         if not is_origin_allowed(origin, host, self._origins):
             message = f"pages of {origin} may not connect; serve(origins=…) says whose may\n"
-            return self._server_protocol.reject(HTTPStatus.FORBIDDEN, message)
-        return self._server_protocol.accept(request)
+            return self._protocol.reject(HTTPStatus.FORBIDDEN, message)
+        return self._protocol.accept(request)
 
 
 def _select_subprotocol(_: ServerProtocol, offered: Sequence[Subprotocol]) -> Subprotocol | None:
