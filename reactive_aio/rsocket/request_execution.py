@@ -70,7 +70,8 @@ class RequestExecution:
     def begin(self) -> None:
         request, driver = self.request, self.driver
         if request.model is InteractionModel.FNF:
-            self._run_without_response()
+            name = f"rsocket: {request.route}"
+            self.responder.start_without_response(driver, self._run(), name)
             return
         driver.streams.senders[self.stream_id] = self
         if request.deadline is not None:
@@ -81,15 +82,12 @@ class RequestExecution:
                 self._await(self._call_when_authorized()), f"rsocket: serves {request.route}"
             )
             return
-        self._handle_result(self._call())
+        self.handle_result(self._call())
 
     def handle_result(self, result: Any) -> None:
         """Send the result of a handler that has been called."""
-        self.driver.streams.senders[self.stream_id] = self
-        self._handle_result(result)
-
-    def _handle_result(self, result: Any) -> None:
         request, driver = self.request, self.driver
+        driver.streams.senders[self.stream_id] = self
         if isawaitable(result):
             self._task = driver.create_task(self._await(result), f"rsocket: serves {request.route}")
         else:
@@ -146,9 +144,7 @@ class RequestExecution:
                 self._send(value)
         except CancelledError:
             if driver.streams.senders.get(stream_id) is self:
-                driver.connection.fail_stream(stream_id, ErrorCode.CANCELED, b"")
-                driver.streams.senders.pop(stream_id, None)
-                driver.schedule_turn()
+                self._fail(ErrorCode.CANCELED, b"")
             self._stop_timer()
             raise
         except Exception as error:
@@ -170,11 +166,8 @@ class RequestExecution:
 
     def _on_deadline(self) -> None:
         """The requester has stopped waiting."""
-        driver, stream_id = self.driver, self.stream_id
-        if driver.streams.senders.get(stream_id) is self._sender:
-            del driver.streams.senders[stream_id]
-            driver.connection.fail_stream(stream_id, ErrorCode.CANCELED, DEADLINE_PASSED)
-            driver.schedule_turn()
+        if self.driver.streams.senders.get(self.stream_id) is self._sender:
+            self._fail(ErrorCode.CANCELED, DEADLINE_PASSED)
             self._sender.cancelled()
 
     def refuse(self, error: BaseException) -> None:
@@ -182,9 +175,12 @@ class RequestExecution:
         self._stop_timer()
         code, data = self.responder.error_frame(self.driver, error)
         if self.requested.model is not InteractionModel.FNF:
-            self.driver.streams.senders.pop(self.stream_id, None)
-            self.driver.connection.fail_stream(self.stream_id, code, data)
-            self.driver.schedule_turn()
+            self._fail(code, data)
+
+    def _fail(self, code: int, data: bytes) -> None:
+        self.driver.streams.senders.pop(self.stream_id, None)
+        self.driver.connection.fail_stream(self.stream_id, code, data)
+        self.driver.schedule_turn()
 
     # -- what it returned --------------------------------------------------------------------------
     def _send(self, value: Any) -> None:
@@ -239,10 +235,6 @@ class RequestExecution:
             return None  # this connection's metadata has no room for it
 
     # -- fire and forget ---------------------------------------------------------------------------
-    def _run_without_response(self) -> None:
-        name = f"rsocket: {self.request.route}"
-        self.responder.start_without_response(self.driver, self._run(), name)
-
     async def _run(self) -> None:
         try:
             with move_on_after(self.request.remaining):

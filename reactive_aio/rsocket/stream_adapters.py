@@ -5,6 +5,7 @@ An `InboundStream` is the subscription of a flow: its first demand sends the req
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from .._core.flow_subscription import FlowSubscription
@@ -33,30 +34,24 @@ def error_frame(error: BaseException, expose: bool) -> tuple[int, bytes]:
     return ErrorCode.APPLICATION_ERROR, f"{error}".encode() if expose else b""
 
 
+@dataclass(eq=False, repr=False)
 class InboundStream(FlowSubscription):
     """The elements received on one stream, as the subscription of a flow."""
 
-    def __init__(
-        self,
-        driver: Driver,
-        downstream: Downstream[Any],
-        decode: Decode,
-        begin: Callable[["InboundStream", int], None],
-    ) -> None:
-        self.driver: Driver = driver
-        self.stream_id: int = 0
-        """0 before its request has been made."""
-        self.is_done: bool = False
-        self.has_begun: bool = False
-        self.on_early_cancel: Callable[[], None] | None = None
-        """Called when the stream is cancelled before it has its id."""
-        self.early_demand: int = 0
-        """Demand from before the stream has its id."""
-        self.timer: TimerHandle | None = None
-        """Cancelled at the end."""
-        self._downstream = downstream
-        self._decode = decode
-        self._begin = begin
+    driver: Driver
+    _downstream: Downstream[Any]
+    _decode: Decode
+    _begin: Callable[["InboundStream", int], None]
+    stream_id: int = 0
+    """0 before its request has been made."""
+    is_done: bool = False
+    has_begun: bool = False
+    on_early_cancel: Callable[[], None] | None = None
+    """Called when the stream is cancelled before it has its id."""
+    early_demand: int = 0
+    """Demand from before the stream has its id."""
+    timer: TimerHandle | None = None
+    """Cancelled at the end."""
 
     def bind(self, stream_id: int) -> None:
         """The stream is open: register it for its elements."""

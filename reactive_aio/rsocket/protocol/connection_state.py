@@ -40,8 +40,12 @@ from .stream_machine import StreamMachine
 __all__ = ("ConnectionState", "KeepAliveTimer", "Phase")
 
 _VERSION: Final = Struct(">HH").unpack_from
-_RESUME_VERSIONS: Final = frozenset({VERSION, (0, 1)})
-"""rsocket-js says 1.0 in SETUP and 0.1 in RESUME, of one session."""
+_FIRST_FRAMES: Final = {
+    FrameType.SETUP: ({VERSION}, ErrorCode.UNSUPPORTED_SETUP),
+    FrameType.RESUME: ({VERSION, (0, 1)}, ErrorCode.REJECTED_RESUME),
+}
+"""The versions accepted in a client's first frame, and the code of the answer to others. rsocket-js
+says 1.0 in SETUP and 0.1 in RESUME, of one session."""
 _SETUP_ERRORS: Final = frozenset(
     {
         ErrorCode.INVALID_SETUP,
@@ -185,16 +189,10 @@ class ConnectionState:
     def check_first_frame(self, frame: bytes) -> None:
         """Check that a client's first frame is SETUP or RESUME, in a known version."""
         stream_id, kind, _ = header(frame)
-        if kind not in (FrameType.SETUP, FrameType.RESUME) or stream_id:
+        if kind not in _FIRST_FRAMES or stream_id:
             raise ProtocolError("the first frame is neither SETUP nor RESUME")
-        if len(frame) < 10:
-            return
-        version: tuple[int, ...] = _VERSION(frame, 6)
-        if kind == FrameType.SETUP and version != VERSION:
-            code = ErrorCode.UNSUPPORTED_SETUP
-            raise ProtocolError("only version 1.0 is spoken here", code)
-        if kind == FrameType.RESUME and version not in _RESUME_VERSIONS:
-            code = ErrorCode.REJECTED_RESUME
+        versions, code = _FIRST_FRAMES[FrameType(kind)]
+        if len(frame) >= 10 and _VERSION(frame, 6) not in versions:
             raise ProtocolError("only version 1.0 is spoken here", code)
 
     def on_first_frame(self, frame: Frame | None) -> None:

@@ -24,30 +24,22 @@ def fragments(
     """
     complete = bits & COMPLETE
     bits ^= complete
-    room = mtu - HEADER - (4 if n else 0)
-    for piece, is_last in _cut(payload, room, mtu - HEADER):
-        yield encode_payload(stream_id, bits | (complete if is_last else FOLLOWS), piece, n)
-        bits, n = ELEMENT_BITS, 0
-
-
-def _cut(payload: PayloadTuple, room: int, later: int) -> Iterator[tuple[PayloadTuple, bool]]:
-    """Pieces of *payload*, and whether each is the last: the first takes *room* bytes."""
     data, metadata = payload
-    tail = metadata
     at = 0
-    while True:
-        piece, left = None, room
-        if tail is not None:
-            piece = tail[: room - 3]
-            tail = tail[room - 3 :] or None
-            left -= 3 + len(piece)
-        taken = data[at : at + left]  # nothing, while metadata fills the frame
-        at += left
-        last = tail is None and at >= len(data)
-        yield (taken, piece), last
-        if last:
-            return
-        room = later
+    is_last = False
+    while not is_last:
+        room = mtu - HEADER - (4 if n else 0)
+        piece = None
+        if metadata is not None:
+            piece = metadata[: room - 3]
+            metadata = metadata[room - 3 :] or None
+            room -= 3 + len(piece)
+        taken = data[at : at + room]  # nothing, while metadata fills the frame
+        at += room
+        is_last = metadata is None and at >= len(data)
+        flags = complete if is_last else FOLLOWS
+        yield encode_payload(stream_id, bits | flags, (taken, piece), n)
+        bits, n = ELEMENT_BITS, 0
 
 
 @dataclass(slots=True, eq=False)
