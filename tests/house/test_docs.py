@@ -113,11 +113,9 @@ def test_code_runs(block: Block, tmp_path: Path) -> None:
 def test_commands_exist(block: Block) -> None:
     sessions = set(re.findall(r"^def (\w+)\(session", (ROOT / "noxfile.py").read_text(), re.M))
     for line in block.text.splitlines():
-        if called := re.search(r"nox(?:file\.py)?\b.*? -s ((?:\w+ ?)+)", line.partition(" -- ")[0]):
+        if called := SESSIONS_CALLED.search(line.partition(" -- ")[0]):
             assert set(called[1].split()) <= sessions
-        for path in re.findall(
-            r"(?<![\w/.])((?:\.ci|examples|docs|benchmarks|tests)/[\w./-]+)", line
-        ):
+        for path in PATHS.findall(line):
             assert (ROOT / path).exists(), path
 
 
