@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from ..spec import Subscription
     from ..stage import Fluent
 
-__all__ = ("BodyWriter",)
-
 CHUNK: Final = 4 * 1024
 """Bytes handed to the server in one send; a longer element is sent alone."""
 

@@ -9,8 +9,6 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast
 from .._core.arguments import Duration, require_callable, to_seconds
 from .problem import Problem
 
-__all__ = ("BodyFormat", "Encode", "Event", "EventStream", "Ndjson", "negotiate", "to_json")
-
 T = TypeVar("T")
 Encode = Callable[[T], str | bytes]
 """Encodes an element as text, or as the UTF-8 bytes of a text."""

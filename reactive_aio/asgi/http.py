@@ -7,19 +7,6 @@ from urllib.parse import parse_qsl
 
 from .problem import Problem, Refused
 
-__all__ = (
-    "Endpoint",
-    "Headers",
-    "HttpRequest",
-    "Receive",
-    "Scope",
-    "Send",
-    "encode_headers",
-    "parse_count",
-    "send_problem",
-    "send_response",
-)
-
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]

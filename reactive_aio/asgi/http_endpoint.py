@@ -27,16 +27,6 @@ from .http import (
 from .options import ResponseConfig, ResponseOptions
 from .problem import Problem, Refused
 
-__all__ = (
-    "HttpEndpoint",
-    "JavaScriptEndpoint",
-    "is_flow",
-    "javascript",
-    "ndjson",
-    "sse",
-    "stream",
-)
-
 T = TypeVar("T")
 
 Make = Callable[[HttpRequest], Source[T] | Awaitable[Source[T] | None] | None]

@@ -8,8 +8,6 @@ from .._core.arguments import Duration, require_int, to_seconds
 from .http import Headers, encode_headers
 from .problem import ErrorPolicy
 
-__all__ = ("Counters", "ResponseConfig", "ResponseOptions")
-
 _HEADERS: Final = {
     "cache-control": "no-store",
     "x-accel-buffering": "no",  # otherwise nginx buffers the response

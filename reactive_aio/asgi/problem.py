@@ -12,8 +12,6 @@ from ..errors import ReactiveError
 if TYPE_CHECKING:
     from .._core.loop import LoopHandle
 
-__all__ = ("ClientDisconnected", "ErrorPolicy", "PeerFailed", "Problem", "Refused")
-
 _HIDDEN: Final = "the stream failed"
 _PHRASES: Final[dict[int, str]] = {each: each.phrase for each in HTTPStatus}
 

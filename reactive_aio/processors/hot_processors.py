@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from .._core.loop import Future
     from ..stage import LoopHandle
 
-__all__ = ("NO_SUBSCRIBER", "MulticastProcessor", "ProcessorStats", "UnicastProcessor")
-
 T = TypeVar("T")
 
 NO_SUBSCRIBER: Final = "no_subscriber"

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     Element = TypeVarWithDefault("Element", default=bytes)
 
-__all__ = ("Client", "ClientOptions", "client_driver", "connect")
-
 T = TypeVar("T")
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from ..flow import Flow
     from ..spec import Subscription
 
-__all__ = ("execute", "main", "parse_arguments")
-
 PROGRAM: Final = "python -m reactive_aio.rsocket"
 OK, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 RETRY_DELAY: Final = 1.0

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from .responder import RouterResponder
     from .stream_adapters import OutboundStream
 
-__all__ = ("CLOSE_TIMEOUT", "Driver", "Rebind", "Transport")
-
 WRITE_SIZE: Final = 64 * 1024
 CLOSE_TIMEOUT: Final = 5.0
 

@@ -15,8 +15,6 @@ A transport that is attached after an abort, or after the end, is aborted.
 from enum import IntEnum
 from typing import Final
 
-__all__ = ("OVER", "TABLE", "Action", "Input", "State")
-
 
 class State(IntEnum):
     """The relation of a driver to its transport."""

@@ -16,8 +16,6 @@ from typing import Any, Final, Generic, TypeVar, cast, get_args, is_typeddict
 from ..errors import ReactiveError
 from .protocol.metadata import OCTET_STREAM
 
-__all__ = ("BYTES", "JSON", "MSGPACK", "TEXT", "Codec", "PayloadError", "readable", "typed")
-
 T = TypeVar("T")
 Decode = Callable[[bytes], Any]
 _Decoder = tuple[Decode, tuple[type[Exception], ...], Callable[[Any], str]]

@@ -12,8 +12,6 @@ from .driver import Driver
 from .protocol.errors import ConnectionLost, SetupRejected
 from .protocol.frames import ErrorCode
 
-__all__ = ("RESUME_POLICY", "Reconnector")
-
 Dial = Callable[[Driver], Awaitable[None]]
 
 

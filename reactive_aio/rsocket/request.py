@@ -33,18 +33,6 @@ if TYPE_CHECKING:
     from .protocol.stream_states import InteractionModel
     from .requester import Requester
 
-__all__ = (
-    "DEADLINE",
-    "DEADLINE_PASSED",
-    "MetadataCache",
-    "Request",
-    "RequestMetadata",
-    "deadline_item",
-    "find_credentials",
-    "read_items",
-    "write_items",
-)
-
 DEADLINE: Final = "application/x.reactive-aio.deadline.v0"
 DEADLINE_PASSED: Final = b"the deadline has passed"
 """The text of the CANCELED error of a request whose deadline has passed."""

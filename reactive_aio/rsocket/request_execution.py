@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from .request import RequestMetadata
     from .responder import RouterResponder
 
-__all__ = ("SINGLE_TYPES", "RequestExecution")
-
 SINGLE_TYPES: Final = frozenset({bytes, str, int, float, bool, dict, list, tuple})
 """Types of results that are one element."""
 

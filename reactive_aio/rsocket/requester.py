@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from ..flow import Flow
     from .payloads import Codec
 
-__all__ = ("RequestOptions", "Requester")
-
 T = TypeVar("T")
 U = TypeVar("U")
 Metadata: TypeAlias = "Sequence[MetadataItem | tuple[str, bytes]]"

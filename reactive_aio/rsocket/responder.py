@@ -33,8 +33,6 @@ from .stream_adapters import error_frame
 if TYPE_CHECKING:
     from ..spec import Publisher
 
-__all__ = ("CODECS", "ConnectingClient", "Lease", "ResponderOptions", "RouterResponder")
-
 _RESPONSE: Final = InteractionModel.RESPONSE
 _MAX_SETUPS: Final = 16
 _MAX_METADATA: Final = 256

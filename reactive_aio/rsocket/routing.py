@@ -23,8 +23,6 @@ from .protocol.frames import ErrorCode
 if TYPE_CHECKING:
     from .request import Request
 
-__all__ = ("Handler", "Router", "signature_parameters")
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 Convert = Callable[[str], Any]

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from .protocol.resume import Resumption
     from .routing import Router
 
-__all__ = ("AsgiApp", "Server", "ServerOptions", "asgi_app", "loopback", "serve")
-
 T = TypeVar("T")
 RSOCKET: Final = "rsocket"
 Scope = MutableMapping[str, Any]

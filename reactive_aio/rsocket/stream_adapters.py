@@ -19,8 +19,6 @@ from .protocol.errors import ConnectionLost, StreamFailed
 from .protocol.events import Elements
 from .protocol.frames import ErrorCode, Payload
 
-__all__ = ("ChannelSender", "InboundStream", "OutboundStream", "error_frame")
-
 Encode = Callable[[Any], Payload]
 EncodeData = Callable[[Any], bytes]
 Decode = Callable[[bytes], Any]

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from .request_execution import RequestExecution
     from .stream_adapters import InboundStream, OutboundStream
 
-__all__ = ("StreamRegistry",)
-
 
 class StreamRegistry:
     """Passes the events of each stream to its receiver and its sender, until its end.

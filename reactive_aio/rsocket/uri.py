@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
-__all__ = ("Address",)
-
 _TRANSPORTS: Final = ("tcp", "tls", "unix", "ws", "wss")
 _WEBSOCKET_PORTS: Final = {"ws": 80, "wss": 443}
 _OPTIONS: Final = frozenset({"route", "n"})

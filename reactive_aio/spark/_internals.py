@@ -28,30 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = (
-    "LocalIteratorReader",
-    "arrow_batches",
-    "arrow_schema",
-    "bind_active_session",
-    "connect_client",
-    "connect_responses",
-    "gateway_process",
-    "has_observation",
-    "has_pinned_threads",
-    "is_context_stopped",
-    "java_dataset",
-    "job_runner",
-    "limit_partitions",
-    "missing_arrow_call",
-    "missing_connect_name",
-    "observation_publisher",
-    "plain_error",
-    "release",
-    "row_rdd",
-    "table_of_rows",
-    "typed_error",
-)
-
 _TIME_ZONE: Final = "UTC"  # as toArrow() uses it; the number of a timestamp is the same in all
 _REFUSE_DUPLICATE_NAMES: Final = False  # columns with the same name are distinguished by position
 _LARGE_TYPES: Final = False

@@ -14,8 +14,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from .._core.loop import Future, LoopHandle
 
-__all__ = ("CallThreads",)
-
 T = TypeVar("T")
 Call = tuple[Callable[[], Any], Callable[[Any, Exception | None], None]]
 """The function to run, and the callback for its result or its error."""

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from ..flow import Flow
 
-__all__ = ("BatchOperation", "ConnectSession", "from_connect")
-
 Convert = Callable[[Any], Iterable[Any]]
 """Makes the elements of a part of the result."""
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
     from pyspark.sql.types import StructType
 
-__all__ = ("SparkFlow", "from_dataframe")
-
 T_co = TypeVar("T_co", covariant=True)
 FUNCTION: Final = "from_dataframe"
 _LARGEST_LIMIT: Final = 2**31 - 1  # a limit in Spark is an int of Java

@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = (
-    "SparkSessionLost",
-    "UnsupportedDataFrame",
-    "explained",
-    "is_connect",
-    "require_dataframe",
-    "require_option",
-    "require_pyspark",
-    "require_unique_names",
-)
-
 _EXIT_SECONDS: Final = 1.0
 _REMEDY: Final = (
     "Nothing can be read from it any more: make a new session with SparkSession.builder, build the "

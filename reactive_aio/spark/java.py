@@ -21,8 +21,6 @@ from typing import Final
 
 from ..errors import ReactiveError
 
-__all__ = ("Java", "JavaNotFound", "ensure_java", "find_java", "private_cache")
-
 OLDEST: Final = 17
 """Spark 4 is compiled for this version; an older JVM cannot load its classes."""
 

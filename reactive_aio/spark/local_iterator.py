@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from ..flow import Flow
 
-__all__ = ("close_local_iterator", "from_local_iterator")
-
 DRAIN_TIMEOUT: Final = 0.25  # seconds of reading before the connection is cut
 _INT: Final = Struct("!i")
 _STOP: Final = _INT.pack(0)  # sent instead of a request for the next partition

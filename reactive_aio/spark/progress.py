@@ -28,11 +28,6 @@ if TYPE_CHECKING:
 
     from ..stage import Downstream
 
-__all__ = (
-    "NO_PROGRESS", "OnProgress", "Progress", "ProgressBar", "ProgressMeter", "open_metered",
-    "require_on_progress",
-)  # fmt: skip
-
 State = Literal["planning", "running", "waiting", "completed", "failed", "cancelled"]
 Counter = Literal["partitions", "launched", "computed", "bytes", "done"]
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ("READ_MODES", "ChosenMode", "ModeUnavailable", "ReadMode", "choose_mode")
-
 ReadMode = Literal["auto", "arrow", "rows", "connect"]
 READ_MODES: Final = ("auto", "arrow", "rows", "connect")
 _WHY_BEST: Final = {

@@ -23,20 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Row
     from pyspark.sql.types import DataType, StructType, UserDefinedType
 
-__all__ = (
-    "DEFAULT_BATCH",
-    "ROW_KINDS",
-    "Decode",
-    "RowKind",
-    "UnreadableType",
-    "batch_sizes",
-    "columns_of",
-    "decoder",
-    "from_spark_row",
-    "row_converter",
-    "unreadable_column",
-)
-
 RowKind = Literal["tuple", "dict", "row", "batch"]
 ROW_KINDS: Final = ("tuple", "dict", "row", "batch")
 

@@ -28,8 +28,6 @@ from .java import Java, ensure_java, private_cache
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ("ArchiveUnavailable", "activate", "archive_classes", "local_session")
-
 _DEFAULTS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

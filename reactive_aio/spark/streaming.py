@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
     from .dataframe import SparkFlow
 
-__all__ = ("MicroBatch", "StreamFlow", "StreamStopped", "from_micro_batches", "from_stream")
-
 T_co = TypeVar("T_co", covariant=True)
 Numbered = tuple[int, Any]
 OutputMode = Literal["append", "update", "complete"]

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ("InheritProperties", "SparkCalls", "TaggedJobs", "inherit_properties", "new_tag")
-
 T = TypeVar("T")
 InheritProperties = Callable[[Callable[[], Any]], Callable[[], Any]]
 """Wraps a function so that it runs with the local properties of another thread."""

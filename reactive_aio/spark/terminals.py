@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from ..flow import Flow
 
-__all__ = ("WriteResult", "append_table", "to_dataframe", "write_parquet")
-
 DEFAULT_LIMIT: Final = 1_000_000
 _CHUNK: Final = 10_000  # rows that are converted to Arrow at a time
 SaveMode = Literal["append", "overwrite", "error"]

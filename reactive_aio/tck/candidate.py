@@ -9,16 +9,6 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 from ..spec import Processor, Publisher, Subscriber
 from ..testing.safe_repr import safe_repr
 
-__all__ = (
-    "FACTORIES",
-    "PUBLISHER_FACTORIES",
-    "Candidate",
-    "InvalidCandidate",
-    "SubscriberPuppet",
-    "WhiteboxProbe",
-    "load_candidate",
-)
-
 PUBLISHER_FACTORIES: Final = (
     "publisher",
     "failing_publisher",

@@ -39,8 +39,6 @@ from .run.supervisor import Supervisor, UsageError
 from .run.worker import LOOPS, Job
 from .timeouts import Timeouts
 
-__all__ = ("main",)
-
 OK, BROKEN, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 PROGRAM: Final = "python -m reactive_aio.tck"
 _UNNAMED: Final = "the candidate"

@@ -11,8 +11,6 @@ from .candidate import FACTORIES
 from .network.server import ROUTES
 from .rules import RULES, WIRE_RULES, Strength, find_rule, rule_order
 
-__all__ = ("SETUP", "Law", "NotJudged", "Scenario", "StopCandidate", "law", "laws_in")
-
 SETUP: Final = "setup"
 """The rule of the laws about the candidate's own factories."""
 

@@ -6,8 +6,6 @@ The strength is that of the specification's own verb: MUST, SHOULD or MAY.
 from enum import Enum
 from typing import Final, NamedTuple
 
-__all__ = ("LIBRARY_RULES", "RULES", "WIRE_RULES", "Rule", "Strength", "find_rule", "rule_order")
-
 
 class Strength(Enum):
     """How strictly a rule binds."""

@@ -8,8 +8,6 @@ a busy machine cannot make it fail.
 from dataclasses import dataclass, replace
 from typing import Final
 
-__all__ = ("Timeouts",)
-
 REDUCED_STALL: Final = 1.0
 
 

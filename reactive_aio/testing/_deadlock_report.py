@@ -28,9 +28,6 @@ from types import (
 )
 from typing import Any, Final, NamedTuple
 
-__all__ = ("deadlock_report", "describe_task", "frames", "location",
-           "short_path", "suspended")  # fmt: skip
-
 Task = asyncio.Task[Any]
 
 _MAX_DISTANCE: Final = 4

@@ -23,8 +23,6 @@ from unicodedata import east_asian_width
 from .journal import LONGEST, UNBOUNDED, Entry, Journal, Kind
 from .safe_repr import safe_repr
 
-__all__ = ("draw",)
-
 NAMES: Final = ("demand   ", "signals  ")
 _MARGIN: Final = len(NAMES[0])
 _AROUND: Final = 12

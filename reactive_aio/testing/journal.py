@@ -14,8 +14,6 @@ from typing import Any, Final
 
 from .safe_repr import safe_repr
 
-__all__ = ("UNBOUNDED", "Entry", "Journal", "Kind")
-
 UNBOUNDED: Final = 2**63 - 1
 """A request without a bound."""
 LONGEST: Final = 2_000

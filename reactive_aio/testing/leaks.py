@@ -38,8 +38,6 @@ from .probes import pass_time
 from .safe_repr import safe_repr
 from .virtual_time import is_idle
 
-__all__ = ("Snapshot", "no_leaks", "referrers_of", "stack_of")
-
 Generator = AsyncGeneratorType[Any, Any]
 Task = asyncio.Task[Any]
 

@@ -25,8 +25,6 @@ from .journal import UNBOUNDED, Journal, Kind
 from .leaks import referrers_of, stack_of
 from .probes import TURNS, WITHIN, AsyncSubscriberProbe, SubscriberProbe, pass_time
 
-__all__ = ("Ledger", "Token")
-
 DELIVERED: Final = "delivered"
 
 

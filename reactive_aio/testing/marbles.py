@@ -37,9 +37,6 @@ from ..spec import Publisher, Subscriber, Subscription
 from .journal import UNBOUNDED, Journal, Kind
 from .probes import SubscriberProbe
 
-__all__ = ("ALL", "COMPLETE", "FAIL", "Demand", "Diagram", "Lane", "Lanes", "MarbleError",
-           "Marbles", "diagrams", "difference", "play", "show")  # fmt: skip
-
 T = TypeVar("T")
 
 COMPLETE = "|"

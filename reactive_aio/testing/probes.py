@@ -24,9 +24,6 @@ from ..spec import Publisher, Signalled, Subscriber, Subscription
 from .drawing import draw
 from .journal import Entry, Journal, Kind
 
-__all__ = ("AsyncSubscriberProbe", "PublisherProbe", "SubscriberProbe", "UnexpectedSignal",
-           "pass_time")  # fmt: skip
-
 T = TypeVar("T")
 
 COMPLETE = "|"

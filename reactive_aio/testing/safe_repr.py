@@ -3,8 +3,6 @@
 The object under test may be hostile, broken or huge, and so may its elements and errors.
 """
 
-__all__ = ("safe_repr",)
-
 
 def safe_repr(value: object, longest: int = 200) -> str:
     """``repr(value)`` in at most *longest* characters; its type if ``repr`` raises."""

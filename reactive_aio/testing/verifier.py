@@ -37,8 +37,6 @@ from .probes import (
 )
 from .virtual_time import VirtualTimeLoop
 
-__all__ = ("Expectation", "Verification", "expect")
-
 T = TypeVar("T")
 
 _LONGEST: Final = 70

@@ -47,8 +47,6 @@ from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 
 from ._deadlock_report import deadlock_report
 
-__all__ = ("Deadlock", "ExecutorCall", "Parkable", "VirtualTimeLoop", "is_idle")
-
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 Events = list[tuple[selectors.SelectorKey, int]]

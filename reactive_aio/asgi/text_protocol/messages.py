@@ -8,17 +8,6 @@ from ..._core.demand import UNBOUNDED
 from ...errors import IllegalDemand
 from ..problem import Problem
 
-__all__ = (
-    "MAX_SAFE_INTEGER",
-    "Id",
-    "InvalidMessage",
-    "Message",
-    "format_error",
-    "format_message",
-    "parse_demand",
-    "parse_message",
-)
-
 Id = int | str
 
 MAX_SAFE_INTEGER: Final = 2**53 - 1

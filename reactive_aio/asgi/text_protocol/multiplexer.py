@@ -26,8 +26,6 @@ from .streams import Peer, PeerSubscription, SocketSubscriber, Stream
 if TYPE_CHECKING:
     from ...flow import Flow
 
-__all__ = ("SocketConfig", "SocketRequest", "StreamMultiplexer")
-
 _MAX_ANSWERS: Final = 64
 _FLUSH_TIMEOUT: Final = 5.0  # how long a client may take to read why its socket is closed
 

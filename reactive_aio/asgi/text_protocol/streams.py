@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ...spec import Subscription
     from .multiplexer import StreamMultiplexer
 
-__all__ = ("PREFETCH", "Peer", "PeerSubscription", "SocketSubscriber", "Stream")
-
 PREFETCH: Final = 16
 """The number of elements requested ahead of the socket."""
 _QUANTUM: Final = 8  # messages of a stream before the next stream is served

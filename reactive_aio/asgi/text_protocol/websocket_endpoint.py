@@ -22,8 +22,6 @@ from .streams import Peer
 if TYPE_CHECKING:
     from ...flow import Flow
 
-__all__ = ("SUBPROTOCOL", "WebSocketEndpoint", "websocket")
-
 SUBPROTOCOL: Final = "reactive-streams.v1"
 _RESERVED: Final = frozenset({"route", "n"})
 _log: Final = getLogger("reactive_aio.asgi")

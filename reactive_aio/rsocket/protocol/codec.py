@@ -39,25 +39,6 @@ from .frames import (
     Setup,
 )
 
-__all__ = (
-    "COMPLETE",
-    "ELEMENT_BITS",
-    "FOLLOWS",
-    "HEADER",
-    "LAST_BITS",
-    "LENGTH_SIZE",
-    "METADATA",
-    "add_length",
-    "decode",
-    "decode_body",
-    "encode",
-    "encode_payload",
-    "header",
-    "join_messages",
-    "small_header",
-    "split_messages",
-)
-
 HEADER: Final = 6
 """The size of every frame's header: stream id, type and flags."""
 LENGTH_SIZE: Final = 3

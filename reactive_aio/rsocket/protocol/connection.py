@@ -51,8 +51,6 @@ from .stream_states import InteractionModel, State
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("Connection",)
-
 # Looking up a member of an enum takes five times as long as looking up a global.
 _START: Final = Phase.START
 _DECIDING: Final = Phase.DECIDING

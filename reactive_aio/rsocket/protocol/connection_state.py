@@ -37,8 +37,6 @@ from .frames import (
 from .resume import ResumeBuffer, Resumption
 from .stream_machine import StreamMachine
 
-__all__ = ("ConnectionState", "KeepAliveTimer", "Phase")
-
 _VERSION: Final = Struct(">HH").unpack_from
 _FIRST_FRAMES: Final = {
     FrameType.SETUP: ({VERSION}, ErrorCode.UNSUPPORTED_SETUP),

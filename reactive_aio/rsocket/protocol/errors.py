@@ -8,21 +8,6 @@ to one request. `ConnectionLost`, `SetupRejected`: the connection has ended, or 
 from ...errors import ReactiveError
 from .frames import ErrorCode
 
-__all__ = (
-    "ApplicationError",
-    "ConnectionLost",
-    "NoLease",
-    "NoStreamLeft",
-    "ProtocolError",
-    "RequestCanceled",
-    "RequestInvalid",
-    "RequestRejected",
-    "ResumeRejected",
-    "SetupRejected",
-    "StreamFailed",
-    "error_of",
-)
-
 
 class ProtocolError(ReactiveError):
     """Bytes that RSocket 1.0 does not allow; `code` is sent in answer."""

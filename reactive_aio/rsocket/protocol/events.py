@@ -12,22 +12,6 @@ from typing import TypeAlias
 from .frames import Ext, Lease, MetadataPush, Payload, Resume, Setup
 from .stream_states import InteractionModel
 
-__all__ = (
-    "Cancelled",
-    "Closed",
-    "Completed",
-    "DemandReceived",
-    "Draining",
-    "Elements",
-    "Event",
-    "Failed",
-    "RequestReceived",
-    "ResponseRequests",
-    "Responses",
-    "Resumed",
-    "Suspended",
-)
-
 
 # Not frozen: a frozen dataclass takes three times as long to make, and these are made by the
 # hundred thousand a second.

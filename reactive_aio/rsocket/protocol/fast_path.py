@@ -34,8 +34,6 @@ from .stream_machine import TOP_UP_LEVEL, StreamMachine
 from .stream_states import InteractionModel, State
 from .streams import STREAM_ID_STEP, ExpectedResponse, OwedResponse, Stream
 
-__all__ = ("FastPath",)
-
 # Looking up a member of an enum takes five times as long as looking up a global.
 _RESPONSE: Final = InteractionModel.RESPONSE
 _FLUSHING: Final = State.FLUSHING

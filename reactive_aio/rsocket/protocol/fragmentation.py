@@ -12,8 +12,6 @@ from .errors import ProtocolError
 from .frames import Payload, PayloadTuple
 from .limits import Limits
 
-__all__ = ("Reassemblies", "Reassembly", "fragments")
-
 
 def fragments(
     stream_id: int, bits: int, payload: PayloadTuple, n: int, mtu: int

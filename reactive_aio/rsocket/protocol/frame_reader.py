@@ -4,8 +4,6 @@ from .codec import HEADER
 from .errors import ProtocolError
 from .frames import MAX_FRAME
 
-__all__ = ("FrameReader",)
-
 
 class FrameReader:
     """Collects bytes until frames are whole; holds less than one frame of at most *limit* bytes.

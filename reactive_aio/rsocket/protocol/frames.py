@@ -8,35 +8,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
-__all__ = (
-    "EMPTY_PAYLOAD",
-    "MAX_31",
-    "MAX_63",
-    "MAX_FRAME",
-    "VERSION",
-    "Cancel",
-    "Error",
-    "ErrorCode",
-    "Ext",
-    "Frame",
-    "FrameType",
-    "KeepAlive",
-    "Lease",
-    "MetadataPush",
-    "Payload",
-    "PayloadFrame",
-    "PayloadTuple",
-    "RequestChannel",
-    "RequestFnf",
-    "RequestFrame",
-    "RequestN",
-    "RequestResponse",
-    "RequestStream",
-    "Resume",
-    "ResumeOk",
-    "Setup",
-)
-
 VERSION: Final = (1, 0)
 MAX_31: Final = 2**31 - 1
 MAX_63: Final = 2**63 - 1

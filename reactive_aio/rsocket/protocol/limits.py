@@ -5,8 +5,6 @@ from typing import Final
 
 from .frames import MAX_FRAME
 
-__all__ = ("Allowance", "Limits", "UselessFrameLimit")
-
 _MAX_EXPECTED: Final = 1 << 20
 
 

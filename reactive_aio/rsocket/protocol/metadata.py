@@ -11,32 +11,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 from .errors import ProtocolError
 
-__all__ = (
-    "ACCEPT_MIME_TYPES",
-    "AUTHENTICATION",
-    "COMPOSITE_METADATA",
-    "MIME_TYPE",
-    "OCTET_STREAM",
-    "ROUTING",
-    "TRACING_ZIPKIN",
-    "WELL_KNOWN",
-    "BearerToken",
-    "Credentials",
-    "MetadataItem",
-    "OtherCredentials",
-    "SimpleAuth",
-    "read_auth",
-    "read_composite",
-    "read_mime",
-    "read_mime_types",
-    "read_routing",
-    "write_auth",
-    "write_composite",
-    "write_mime",
-    "write_mime_types",
-    "write_routing",
-)
-
 COMPOSITE_METADATA: Final = "message/x.rsocket.composite-metadata.v0"
 ROUTING: Final = "message/x.rsocket.routing.v0"
 TRACING_ZIPKIN: Final = "message/x.rsocket.tracing-zipkin.v0"

@@ -16,8 +16,6 @@ from .streams import FragmentedPayload, Stream
 if TYPE_CHECKING:
     from .resume import ResumeBuffer
 
-__all__ = ("COALESCE_LIMIT", "OutboundQueue")
-
 COALESCE_LIMIT: Final = 32 * 1024
 """Requests and responses of the fast path are all sent at once, ahead of the rotation of streams,
 only while less than this is queued."""

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, Generic, TypeVar
 
-__all__ = ("ResumeBuffer", "Resumption", "Sessions")
-
 S = TypeVar("S")
 
 

@@ -56,8 +56,6 @@ from .stream_states import (
 )
 from .streams import RemoteStream, Stream, Streams
 
-__all__ = ("TOP_UP_LEVEL", "StreamMachine")
-
 TOP_UP_LEVEL: Final = MAX_31 // 2
 """Demand beyond 31 bits is topped up when no more credit than this is left."""
 

@@ -19,17 +19,6 @@ An input without an entry is ignored, as the protocol requires of frames that ma
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
-__all__ = (
-    "RECEIVING_STATES",
-    "RESPONDER_STATES",
-    "SENDING_STATES",
-    "TABLE",
-    "Action",
-    "Input",
-    "InteractionModel",
-    "State",
-)
-
 
 class InteractionModel(IntEnum):
     """The four interactions, by the types of the frames that request them."""

@@ -9,16 +9,6 @@ from .fragmentation import Reassembly
 from .frames import MAX_31, Payload
 from .stream_states import RESPONDER_STATES, InteractionModel, State
 
-__all__ = (
-    "STREAM_ID_STEP",
-    "ExpectedResponse",
-    "FragmentedPayload",
-    "OwedResponse",
-    "RemoteStream",
-    "Stream",
-    "Streams",
-)
-
 
 @dataclass(slots=True)
 class FragmentedPayload:

@@ -12,8 +12,6 @@ from .buffered import TaskTransport
 if TYPE_CHECKING:
     from ..._core.loop import TimerHandle
 
-__all__ = ("AsgiTransport", "Receive", "Send")
-
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 

@@ -6,8 +6,6 @@ if TYPE_CHECKING:
     from ..._core.loop import Future
     from ..driver import Driver
 
-__all__ = ("HIGH_WATER", "BufferedTransport", "TaskTransport")
-
 HIGH_WATER: Final = 64 * 1024
 """The number of buffered bytes at which the driver pauses writing."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from ..driver import Driver
 
-__all__ = ("StreamTransport",)
-
 _END_ERRORS: Final = (EndOfStream, BrokenResourceError, ClosedResourceError, OSError)
 
 

@@ -14,8 +14,6 @@ from ...errors import MissingExtra
 from ..driver import Driver
 from ..uri import Address
 
-__all__ = ("TLS_TIMEOUT", "bound_address", "dial", "listen")
-
 TLS_TIMEOUT: Final = 5.0
 """The number of seconds for the TLS handshake of a client; the default of asyncio is a minute."""
 

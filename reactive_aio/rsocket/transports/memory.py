@@ -3,8 +3,6 @@
 from ..driver import Driver
 from .buffered import BufferedTransport
 
-__all__ = ("MemoryTransport", "join")
-
 
 class MemoryTransport(BufferedTransport):
     """One end. Pausing the writer bounds what is written and not yet received."""

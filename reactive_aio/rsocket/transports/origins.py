@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-__all__ = ("is_origin_allowed",)
-
 
 def is_origin_allowed(origin: str | None, host: str | None, origins: Iterable[str]) -> bool:
     """Whether a page of *origin* may connect to *host*.

@@ -28,8 +28,6 @@ from ..protocol.limits import UselessFrameLimit
 from ..uri import Address
 from .origins import is_origin_allowed
 
-__all__ = ("ServerTransport", "dial")
-
 _RSOCKET: Final = Subprotocol("rsocket")
 _logger: Final = getLogger("reactive_aio.rsocket")
 

@@ -9,8 +9,6 @@ import socket
 from struct import Struct
 from typing import Final
 
-__all__ = ("END", "FrameReader", "connect")
-
 END: Final = b""
 """Returned by `FrameReader.read` when the JVM has closed the connection after a whole frame."""
 _INT: Final = Struct("!i")

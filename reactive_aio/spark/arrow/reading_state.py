@@ -28,11 +28,6 @@ from ..._core.demand import Demand
 if TYPE_CHECKING:
     from ...stage import Downstream
 
-__all__ = (
-    "AHEAD", "MEMORY_LIMIT", "Action", "BatchSizes", "PartitionWindows", "Phase", "ReadingState",
-    "Window",
-)  # fmt: skip
-
 T = TypeVar("T")
 
 AHEAD: Final = 2

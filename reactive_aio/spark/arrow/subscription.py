@@ -26,8 +26,6 @@ from ..tagged_jobs import TaggedJobs
 from .jvm_socket import END, FrameReader, connect
 from .reading_state import AHEAD, Action, ReadingState, Window
 
-__all__ = ("ArrowSubscription", "WindowJobs")
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -27,8 +27,6 @@ from .wire_protocol import Client, Refused, ask, encode_table, read_batches
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
 
-__all__ = ("Reactive",)
-
 _MAX_ROWS: Final = 10_000
 Offset = dict[str, Any]
 

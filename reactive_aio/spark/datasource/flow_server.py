@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ...flow import Flow
     from ...spec import Subscription
 
-__all__ = ("ServedFlow", "encode_rows", "serve_flow")
-
 _BATCH_DELAY: Final = 0.1
 """Seconds in which a micro-batch may fill up, once Spark has requested it."""
 

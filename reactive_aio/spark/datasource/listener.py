@@ -14,8 +14,6 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from ..._core.loop import report
 from .wire_protocol import HEAD, MAX_MESSAGE, Message, decode, encode, frame
 
-__all__ = ("Connection", "ServedAddress", "listen")
-
 _REQUEST_TIMEOUT: Final = 15.0  # seconds from the connection to its request
 _MAX_FRAME: Final = 1 << 31
 _DISCONNECTED: Final = (

@@ -9,8 +9,6 @@ from typing import Any
 
 from ...errors import ReactiveError
 
-__all__ = ("ReplayLog", "RowsUnavailable")
-
 
 class RowsUnavailable(ReactiveError):
     """The requested rows have been dropped, or do not exist yet."""

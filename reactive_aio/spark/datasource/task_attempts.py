@@ -7,8 +7,6 @@ was received from an earlier attempt is not received again; but its content must
 
 from typing import Final
 
-__all__ = ("JobKey", "TaskAttempts")
-
 JobKey = tuple[str, int]
 """The name of a job, and the number of its micro-batch."""
 

@@ -12,11 +12,6 @@ from importlib import import_module
 from struct import Struct
 from typing import Any, Final, Self, cast
 
-__all__ = (
-    "HEAD", "MAX_MESSAGE", "Client", "Message", "Refused", "ask", "decode", "encode",
-    "encode_table", "frame", "read_batches",
-)  # fmt: skip
-
 HEAD: Final = Struct("!I")
 MAX_MESSAGE: Final = 1 << 20
 """Bytes of a message, which may contain a schema; a client without a token cannot send more."""

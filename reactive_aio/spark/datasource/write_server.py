@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from ...flow import Flow
 
-__all__ = ("ServedWrites", "WriteFailed", "serve_writes")
-
 
 class WriteFailed(ReactiveError):
     """Spark has aborted a write, or cannot repeat what it had sent; the message says which."""

@@ -11,8 +11,6 @@ from typing import Any
 from ...spec import Publisher, Subscriber, Subscription
 from .support import report_subscriber_error, start_task
 
-__all__ = ("Operator", "operator", "sink")
-
 Consume = Callable[[Publisher[Any]], Awaitable[object]]
 Apply = Callable[[Publisher[Any]], Publisher[Any]]
 Signal = Callable[[Subscriber[Any]], Any]

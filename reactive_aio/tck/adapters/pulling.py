@@ -22,8 +22,6 @@ from .support import (
     start_task,
 )
 
-__all__ = ("KEPT_BY_PULLING", "from_aiostream", "from_anyio_stream", "from_async_iterable")
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -15,8 +15,6 @@ from .support import (
     start_task,
 )
 
-__all__ = ("from_aioreactive", "from_reactivex", "from_rsocket")
-
 P = ParamSpec("P")
 
 

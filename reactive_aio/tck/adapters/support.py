@@ -5,14 +5,6 @@ from collections.abc import Callable, Coroutine
 from inspect import isawaitable
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = (
-    "await_if_needed",
-    "published",
-    "report_subscriber_error",
-    "send_on_subscribe",
-    "start_task",
-)
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

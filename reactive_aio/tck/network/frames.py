@@ -9,51 +9,6 @@ from enum import IntEnum
 from struct import Struct, error as StructError, pack
 from typing import Final
 
-__all__ = (
-    "CANCEL",
-    "COMPLETE",
-    "COMPOSITE",
-    "ERROR",
-    "EXT",
-    "FNF",
-    "FOLLOWS",
-    "IGNORE",
-    "KEEPALIVE",
-    "LARGEST",
-    "LEASE",
-    "LEASED",
-    "MAX_31",
-    "METADATA",
-    "METADATA_PUSH",
-    "NAMES",
-    "NEXT",
-    "PAYLOAD",
-    "REQUEST_CHANNEL",
-    "REQUEST_N",
-    "REQUEST_RESPONSE",
-    "REQUEST_STREAM",
-    "RESPOND",
-    "RESUME",
-    "RESUMED",
-    "RESUME_OK",
-    "SETUP",
-    "Codes",
-    "ParsedFrame",
-    "body",
-    "cancel",
-    "composite",
-    "error",
-    "frame",
-    "keepalive",
-    "payload",
-    "request",
-    "request_n",
-    "resume",
-    "routing",
-    "setup",
-    "simple_auth",
-)
-
 SETUP, LEASE, KEEPALIVE, REQUEST_RESPONSE, FNF = 1, 2, 3, 4, 5
 REQUEST_STREAM, REQUEST_CHANNEL, REQUEST_N, CANCEL, PAYLOAD = 6, 7, 8, 9, 10
 ERROR, METADATA_PUSH, RESUME, RESUME_OK, EXT = 11, 12, 13, 14, 0x3F

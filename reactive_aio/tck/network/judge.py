@@ -22,8 +22,6 @@ from .server import ROUTES, ServerProcess, ServerProfile
 from .transports import ServerAddress
 from .wire_context import ServerUnreachable, WireContext
 
-__all__ = ("TIMEOUTS", "NetworkJudge", "check_server", "select_laws")
-
 TIMEOUTS = Timeouts(response=5.0, quiet_period=0.03)
 SERVER = "server"
 _KINDS = {"stream": REQUEST_STREAM, "endless": REQUEST_STREAM, "channel": REQUEST_CHANNEL}

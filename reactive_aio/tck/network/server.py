@@ -11,8 +11,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Final
 
-__all__ = ("ROUTES", "ROUTINGS", "ServerProcess", "ServerProfile")
-
 START_TIMEOUT = 20.0
 """Seconds until the server must accept a connection."""
 EXIT_TIMEOUT = 1.0

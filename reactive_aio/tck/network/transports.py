@@ -13,16 +13,6 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-__all__ = (
-    "BINARY",
-    "CONTINUATION",
-    "TEXT",
-    "ServerAddress",
-    "Transport",
-    "message",
-    "open_transport",
-)
-
 TRANSPORTS: Final = ("tcp", "tls", "unix", "ws", "wss")
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"

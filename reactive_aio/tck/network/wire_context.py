@@ -28,15 +28,6 @@ from .frames import (
 from .server import ServerProfile
 from .transports import ServerAddress, Transport, open_transport
 
-__all__ = (
-    "PeerConnection",
-    "ServerUnreachable",
-    "StreamRecord",
-    "WireContext",
-    "connected_law",
-    "is_stream_code",
-)
-
 _pings = itertools.count(1)
 """The kit's own KEEPALIVE frames carry a number, to recognize their answers."""
 _STREAM_CODES = range(Codes.APPLICATION_ERROR, Codes.INVALID + 1)

@@ -14,21 +14,6 @@ from ..laws import LAWS
 from ..rules import LIBRARY_RULES, RULES, WIRE_RULES, Rule, Strength, find_rule, rule_order
 from .verdict import Outcome, Report, Style, Verdict, explain, heading
 
-__all__ = (
-    "NO_LAW",
-    "RuleStatus",
-    "failures",
-    "kit_rules",
-    "report_as_json",
-    "report_as_junit",
-    "rule_list",
-    "rule_statuses",
-    "rules_as_json",
-    "summary",
-    "table",
-    "unjudged_rules",
-)
-
 _NOT_XML: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 NO_LAW: Final = "no law judges it"
 _STRONGEST: Final = tuple(Strength)

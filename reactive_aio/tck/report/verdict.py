@@ -15,8 +15,6 @@ from ...errors import RuleViolation
 from ..law import Law
 from ..rules import Strength, find_rule
 
-__all__ = ("Outcome", "Report", "Style", "Verdict", "explain", "heading")
-
 WIDEST: Final = 120
 NARROWEST: Final = 50
 PIPED: Final = 100

@@ -26,16 +26,6 @@ from ..scenario.processor_views import processor_as_publisher, processor_as_subs
 from ..timeouts import Timeouts
 from .watchdog import FRAMES, KIT, Watchdog
 
-__all__ = (
-    "Case",
-    "Judge",
-    "cases",
-    "check",
-    "check_processor",
-    "check_publisher",
-    "check_subscriber",
-)
-
 
 class Case(NamedTuple):
     """One law that judges the candidate in one role."""

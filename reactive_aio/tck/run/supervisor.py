@@ -28,8 +28,6 @@ from ..timeouts import Timeouts
 from .watchdog import FRAMES, KIT
 from .worker import Job
 
-__all__ = ("Supervisor", "UsageError")
-
 INTERVAL: Final = 0.1
 START_TIMEOUT: Final = 60.0
 """Seconds until the interpreter of a worker has started and imported the kit."""

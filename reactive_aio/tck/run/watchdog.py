@@ -23,8 +23,6 @@ from typing import Any, Final
 from ..law import StopCandidate
 from ..timeouts import Timeouts
 
-__all__ = ("FRAMES", "KIT", "Watchdog")
-
 INTERVAL: Final = 0.05
 """Seconds between two checks by the watching thread."""
 KIT: Final = str(Path(__file__).parents[1])

@@ -24,8 +24,6 @@ from ..candidate import Candidate, InvalidCandidate, load_candidate
 from ..timeouts import Timeouts
 from .checking import Judge, cases
 
-__all__ = ("LOOPS", "Job")
-
 ALIVE_INTERVAL: Final = 0.25
 """Seconds between two ``alive`` messages."""
 

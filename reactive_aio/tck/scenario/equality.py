@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ("alike", "all_alike", "all_same", "same")
-
 
 def same(one: object, other: object) -> bool:
     """Whether they are identical or equal."""

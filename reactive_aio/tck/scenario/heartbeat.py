@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ("Heartbeat",)
-
 TICK: Final = 0.005
 MAX_TICK: Final = 4 * TICK
 """A busy interpreter delays the ticking thread a little; a longer delay is a suspension."""

@@ -19,8 +19,6 @@ from ..law import SETUP, NotJudged, StopCandidate
 from ..timeouts import Timeouts
 from .recorder import AsyncRecorder, OnElement, Recorder, close_coroutine
 
-__all__ = ("LawContext", "fast_thread_switches")
-
 BUSY_POLLS: Final = 200
 
 

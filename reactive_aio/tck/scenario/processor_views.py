@@ -10,8 +10,6 @@ from ...spec import Publisher, Subscriber, Subscription
 from ..candidate import FACTORIES, Candidate, WhiteboxProbe
 from .upstream import terminal_signal
 
-__all__ = ("BUFFER_SIZE", "processor_as_publisher", "processor_as_subscriber")
-
 BUFFER_SIZE: Final = 16
 """The buffer size with which processors are made."""
 BATCH: Final = 8

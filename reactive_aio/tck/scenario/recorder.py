@@ -16,19 +16,6 @@ from ...testing.journal import Journal, Kind
 from ...testing.safe_repr import safe_repr
 from ..law import StopCandidate
 
-__all__ = (
-    "SIGNALS",
-    "UNBOUNDED",
-    "AsyncRecorder",
-    "OnElement",
-    "Participant",
-    "Recorder",
-    "cancel_at",
-    "close_coroutine",
-    "request_one_more",
-    "with_hook",
-)
-
 if TYPE_CHECKING:
     from .law_context import LawContext
 

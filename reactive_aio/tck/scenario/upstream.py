@@ -27,14 +27,6 @@ if TYPE_CHECKING:
     from .heartbeat import Heartbeat
     from .law_context import LawContext
 
-__all__ = (
-    "MAX_SENT",
-    "SubscriberUnderTest",
-    "Upstream",
-    "new_subscriber",
-    "terminal_signal",
-)
-
 _terminal_signal: ContextVar[tuple[object, str] | None] = ContextVar("terminal", default=None)
 """The upstream and name of a terminal signal: tasks and callbacks made in the signal inherit it."""
 

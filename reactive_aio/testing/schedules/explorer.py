@@ -24,8 +24,6 @@ from .script import (
 )
 from .threads import machine_references
 
-__all__ = ("Exploration", "NotDeterministic", "ScheduleFailure", "explore", "replay")
-
 _MAX_STEPS_SHOWN: Final = 80
 # These read, change or iterate over a container without naming it.
 _ANY_NAME: Final = ("BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR", "BINARY_SLICE",

@@ -33,8 +33,6 @@ from .threads import (
     without_running_loop,
 )
 
-__all__ = ("Options", "Run", "Scenario", "Schedule", "paused_garbage_collector", "run")
-
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 

@@ -12,9 +12,6 @@ from random import Random
 from types import CodeType
 from typing import Final
 
-__all__ = ("BETWEEN_STEPS", "INSIDE_STEP", "Choice", "Departure", "Departures", "Place",
-           "RandomScript", "Script", "format_order", "parse_order")  # fmt: skip
-
 BETWEEN_STEPS: Final = ""
 """The kind of a choice between two steps."""
 INSIDE_STEP: Final = "p"

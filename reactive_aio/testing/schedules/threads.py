@@ -19,9 +19,6 @@ from typing import Any, Final
 
 from .script import INSIDE_STEP, Script
 
-__all__ = ("MachineReference", "ScheduledThread", "ThreadScheduler", "ThreadStuck",
-           "machine_references", "without_running_loop")  # fmt: skip
-
 RETURNS_WITHIN: Final = 5.0
 """Seconds of real time in which a thread must return control."""
 _PROOF: Final = ("reactive_aio.testing", "reactive_aio.tck")  # these are never interrupted
