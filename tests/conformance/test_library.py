@@ -37,13 +37,16 @@ LOOPS: dict[str, Loop] = {
     "virtual": {"loop": VirtualTimeLoop, "virtual_time": True},
     **({"uvloop": {"loop": uvloop_loop}} if find_spec("uvloop") else {}),
 }
+REAL_LOOP: Final = "uvloop" if "uvloop" in LOOPS else "asyncio"
 on_every_loop = pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
 
 
 def parametrize_loops(
     name: str, makers: Iterable[tuple[Any, Hashable, Callable[[], Any]]]
 ) -> pytest.MarkDecorator:
-    """Judge every flow on virtual time, and one flow of each kind that uses a loop on all loops.
+    """Judge every flow on virtual time, and one flow of each kind that uses a loop on uvloop, too.
+
+    The loop with virtual time is asyncio's, but for its clock.
 
     *makers* are triples: the value of the parameter *name*, the flow's module, and a function that
     makes the flow. Flows of one module whose islands run in the same modes are of one kind. With
@@ -58,14 +61,12 @@ def parametrize_loops(
         seen.add((module, kind))
         if effort() is Effort.QUICK and not is_first:
             continue
-        on_all_loops = effort() is Effort.THOROUGH or (
-            effort() is Effort.NORMAL and is_first and kind != NO_LOOP
-        )
-        chosen += [
-            pytest.param(value, loop, id=f"{value}-{loop_name}")
-            for loop_name, loop in LOOPS.items()
-            if on_all_loops or loop_name == "virtual"
-        ]
+        names = ["virtual"]
+        if effort() is Effort.THOROUGH:
+            names = list(LOOPS)
+        elif effort() is Effort.NORMAL and is_first and kind != NO_LOOP:
+            names.append(REAL_LOOP)
+        chosen += [pytest.param(value, LOOPS[name], id=f"{value}-{name}") for name in names]
     return pytest.mark.parametrize((name, "loop"), chosen)
 
 

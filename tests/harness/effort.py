@@ -6,9 +6,9 @@ option                    ``--quick``      none                   ``--thorough``
 tests marked `thorough`   no               no                     yes
 tests marked `slow`       no               yes                    yes
 tests marked `spark`      no               yes                    yes
-loops                     asyncio          both; of slow and      both
-                                           Spark tests, asyncio
-`scaled` budgets          a twentieth      a quarter              all
+loops                     asyncio          both, where a loop     both
+                                           can matter
+`scaled` budgets          a twentieth      a tenth                all
 ========================  ===============  =====================  ==========
 
 `SCHEDULES` in the environment multiplies the number of orders: ``SCHEDULES=20``.
@@ -27,7 +27,7 @@ class Effort(Enum):
     """The share of its budget that an exploration gets, and the examples of Hypothesis."""
 
     QUICK = (1 / 20, 20)
-    NORMAL = (1 / 4, 100)
+    NORMAL = (1 / 10, 50)
     THOROUGH = (1.0, 1000)
 
 

@@ -1,8 +1,8 @@
 """Which tests share a worker when pytest-xdist runs them on all cores.
 
 The tests of one file share a worker, since they share fixtures (``--dist loadfile``). So do all
-tests of the folders in `SHARED`: one Spark session serves them. They start first, and slow files
-next, because the file that starts last keeps the other workers waiting.
+files whose paths start alike, as `SHARED` says: one Spark session serves them. They start first,
+and slow files next, because the file that starts last keeps the other workers waiting.
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -12,14 +12,25 @@ import pytest
 if TYPE_CHECKING:
     from xdist.scheduler import LoadFileScheduling
 
-SHARED: Final = ("tests/spark/",)
-"""Folders whose tests share a session fixture that is expensive to make, as a JVM is."""
+SHARED: Final = {
+    "tests/spark/test_datasource": "streaming queries",
+    "tests/spark/test_stream": "streaming queries",
+    "tests/spark/": "Spark",
+}
+"""Groups of files that share a session fixture that is expensive to make, as a JVM is."""
+
+MANY_TESTS: Final = (
+    "tests/conformance/test_library.py",
+    "tests/schedules/test_parts.py",
+    "tests/core/test_loop_compiler.py",
+)
+"""Files that take long, though none of their tests does."""
 
 
 def group_of(nodeid: str) -> str:
     """The folder or the file of a test: its group runs in one worker."""
     file = nodeid.partition("::")[0]
-    return next((folder for folder in SHARED if file.startswith(folder)), file)
+    return next((group for start, group in SHARED.items() if file.startswith(start)), file)
 
 
 @pytest.hookimpl(trylast=True)
@@ -27,11 +38,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Order the tests of a worker; xdist starts them in this order."""
     if hasattr(config, "workerinput"):
         slow = {group_of(item.nodeid) for item in items if item.get_closest_marker("slow")}
+        slow.update(MANY_TESTS)
         items.sort(key=lambda item: rank(group_of(item.nodeid), slow))
 
 
 def rank(group: str, slow: set[str]) -> int:
-    return 0 if group in SHARED else 1 if group in slow else 2
+    return 0 if group in SHARED.values() else 1 if group in slow else 2
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,7 +1,8 @@
 """Every asynchronous test runs on each loop that is supported.
 
 Without a mark, that is asyncio's own loop in debug mode and, where it is installed, uvloop as users
-run it; a test marked `slow` or `spark` runs on uvloop only with ``--thorough``. With
+run it. A test marked `slow` or `spark`, and those in `INDEPENDENT_OF_LOOPS`, run on uvloop only
+with ``--thorough``. With
 ``@pytest.mark.virtual_time`` it is the loop whose clock jumps, once.
 ``@pytest.mark.asyncio(loop_factories=["asyncio"])`` selects one of them by name.
 """
@@ -20,6 +21,10 @@ from tests.harness.leftover_checks import with_error_recording
 # In debug mode each handle, task and future records the stack that created it. Two lines are
 # enough; ten took a third of the time of all tests.
 asyncio.constants.DEBUG_STACK_DEPTH = 2  # type: ignore[misc]  # typeshed has it final
+
+# What these test is decided before a loop has a part in it. The contract, the sources and the laws
+# would find a difference between the loops.
+INDEPENDENT_OF_LOOPS = ("tests/operators/", "tests/testing/", "tests/core/test_loop_compiler.py")
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
@@ -65,6 +70,8 @@ def runs_on_every_loop(item: pytest.Item) -> bool:
     """Whether this run has the time for it: see `tests.harness.effort`."""
     if effort() is not Effort.NORMAL:
         return effort() is Effort.THOROUGH
+    if item.nodeid.startswith(INDEPENDENT_OF_LOOPS):
+        return False
     return not any(item.get_closest_marker(name) for name in ("slow", "spark"))
 
 
