@@ -1,6 +1,7 @@
 """The schedule explorer finds races, reduces and replays them, and passes correct scenarios."""
 
 import asyncio
+import gc
 import sys
 import threading
 import time
@@ -560,3 +561,17 @@ class TestGenerators:
             assert closed == [1]
 
         assert explore(scenario).exhaustive
+
+
+def test_what_was_frozen_stays_frozen_and_nothing_else() -> None:
+    async def scenario(_: Schedule) -> None:
+        await asyncio.sleep(0)
+
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    explore(scenario, max_orders=2)
+    assert gc.get_freeze_count() >= frozen
+    gc.unfreeze()
+    explore(scenario, max_orders=2)
+    assert gc.get_freeze_count() == 0
+    gc.freeze()

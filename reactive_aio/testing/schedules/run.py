@@ -411,15 +411,16 @@ def _unraisable_errors(errors: list[dict[str, Any]]) -> Generator[None]:
 
 @contextmanager
 def paused_garbage_collector() -> Generator[None]:
-    """Collect between runs only, and skip all older objects."""
-    was_enabled = gc.isenabled()
+    """Collect between runs only, and skip all older objects; what the caller froze stays frozen."""
+    was_enabled, has_frozen = gc.isenabled(), gc.get_freeze_count() > 0
     gc.collect()
     gc.freeze()
     gc.disable()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if not has_frozen:
+            gc.unfreeze()
         if was_enabled:
             gc.enable()
 
