@@ -262,6 +262,9 @@ class OutboundStream(BulkSubscriber):
 class ChannelSender(OutboundStream):
     """The requester's direction of a channel: its first element opens the stream."""
 
+    stream_id: int
+    is_done: bool
+
     def __init__(
         self,
         inbound: InboundStream,

@@ -62,9 +62,9 @@ class ProbedSubscriber:
 
     def __init__(self, probe: WhiteboxProbe) -> None:
         self._probe = probe
-        self.on_next = probe.register_on_next
-        self.on_error = probe.register_on_error
-        self.on_complete = probe.register_on_complete
+        self.on_next: Callable[[Any], None] = probe.register_on_next
+        self.on_error: Callable[[BaseException], None] = probe.register_on_error
+        self.on_complete: Callable[[], None] = probe.register_on_complete
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self._subscription = subscription
