@@ -5,6 +5,7 @@ There are no streams, no demand and no states: a stream is pushed as long as the
 
 import asyncio
 import sys
+from abc import ABC, abstractmethod
 from collections import deque
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ HEAD = len(FRAME).to_bytes(3, "big")
 ECHO, STREAM = 0, 1
 
 
-class Frames(asyncio.Protocol):
+class Frames(asyncio.Protocol, ABC):
     """Splits received data into frames."""
 
     def __init__(self) -> None:
@@ -43,9 +44,9 @@ class Frames(asyncio.Protocol):
         self.rest = data[at:]
         self.process(frames)
 
+    @abstractmethod
     def process(self, frames: list[bytes]) -> None:
         """Process *frames*."""
-        raise NotImplementedError
 
     def send(self, frames: list[bytes]) -> None:
         self.transport.write(b"".join([HEAD + frame for frame in frames]))

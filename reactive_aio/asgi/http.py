@@ -1,5 +1,6 @@
 """HTTP as ASGI presents it: requests, complete responses, and apps that are one endpoint."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from functools import cached_property
 from typing import Any, Final
@@ -104,7 +105,7 @@ async def send_problem(
     await send_response(send, problem.status, headers, body, kind=kind)
 
 
-class Endpoint:
+class Endpoint(ABC):
     """An ASGI app that answers requests, handshakes of WebSockets, or both."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -115,8 +116,8 @@ class Endpoint:
         else:
             await _complete_lifespan(receive, send)
 
-    async def _answer(self, request: HttpRequest, receive: Receive, send: Send) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def _answer(self, request: HttpRequest, receive: Receive, send: Send) -> None: ...
 
     async def _answer_handshake(self, http: HttpRequest, receive: Receive, send: Send) -> None:
         await send({"type": "websocket.close", "code": 1000})

@@ -1,5 +1,6 @@
 """Hot processors: the base with the producers' side, and the two that differ in subscribers."""
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ class ProcessorStats:
     is_done: bool
 
 
-class HotProcessor(Flow[T]):
+class HotProcessor(Flow[T], ABC):
     """A hot flow that producers or a publisher emit into; the base of all processors."""
 
     __slots__ = ("_accepted", "_capacity", "_dropped", "_emitter", "_error", "_feed", "_highest",
@@ -188,9 +189,9 @@ class HotProcessor(Flow[T]):
     def _queues(self) -> list[BoundedQueue[T]]:
         return [output.queue for output in self._outputs]
 
+    @abstractmethod
     def _attach(self, downstream: Downstream[T]) -> FlowSubscription:
         """Accept a subscriber, or refuse it."""
-        raise NotImplementedError
 
     def _output_buffer(self, downstream: Downstream[T], queue: BoundedQueue[T]) -> OutputBuffer[T]:
         _ = self._emitter.loop_handle  # binds the processor to the running loop
@@ -211,9 +212,9 @@ class HotProcessor(Flow[T]):
                 if not waiter.done():
                     waiter.set_result(None)
 
+    @abstractmethod
     def _on_cancel(self, output: OutputBuffer[T]) -> None:
         """A subscriber has cancelled, or its queue has overflowed."""
-        raise NotImplementedError
 
     def _on_room(self) -> None:
         """A subscriber has processed elements, or has requested more."""
@@ -222,9 +223,9 @@ class HotProcessor(Flow[T]):
             self._feed.pass_on()
 
     # -- called by the emitter --------------------------------------------------------------------
+    @abstractmethod
     def _deliver(self, element: T) -> Emission:
         """Queue *element* for one subscriber, or for all."""
-        raise NotImplementedError
 
     def _is_full(self) -> bool:
         """Whether a producer that can wait should wait."""

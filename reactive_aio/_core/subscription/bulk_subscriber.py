@@ -12,6 +12,7 @@ class BulkSubscriber:
     know when its next await suspends it, unless the subscriber *is_notified* already.
     """
 
+    # Not an ABC, as `FlowSubscription` is none.
     __slots__ = ()
     append: Callable[[Any], None]
     """Takes one element; it must not raise."""
@@ -26,4 +27,4 @@ class BulkSubscriber:
 
     def flush(self) -> None:
         """Elements have been appended since the last call."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define flush()")

@@ -178,12 +178,12 @@ class Island(TimeSlice, FlowSubscription):
         return self.limit > self.emitted
 
     def _run(self) -> None:
-        """Continue the loop; each kind of island does so in its own way."""
-        raise NotImplementedError
+        """Continue the loop."""
+        raise NotImplementedError  # `SyncIsland` and `TaskIsland` do, each in its own way
 
     def _interrupt(self) -> None:
-        """Make the running loop return soon; each kind of island does so in its own way."""
-        raise NotImplementedError
+        """Make the running loop return soon."""
+        raise NotImplementedError  # `SyncIsland` and `TaskIsland` do, each in its own way
 
     # -- the beginning: in the subscriber's context -----------------------------------------------
     def begin(self) -> None:
