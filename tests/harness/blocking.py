@@ -19,9 +19,8 @@ MAY_BLOCK = {
     "<frozen linecache>": {"updatecache", "checkcache"},
     "/_pytest/assertion/rewrite.py": {"exec_module"},
     "/concurrent/futures/process.py": {"submit"},
-    "/reactive_aio/rsocket/transports/endpoints.py": {
-        "listen"
-    },  # checks whether the path of a Unix socket is free
+    # It checks whether the path of a Unix socket is free.
+    "/reactive_aio/rsocket/transports/endpoints.py": {"listen"},
     # These have waited until the terminal is ready; a file does not block for long.
     "/reactive_aio/rsocket/command.py": {"read_lines", "write"},
 }

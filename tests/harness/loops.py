@@ -9,6 +9,7 @@ with ``--thorough``. With
 
 import asyncio
 import asyncio.constants
+import os
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 
@@ -18,8 +19,7 @@ from reactive_aio.testing.virtual_time import VirtualTimeLoop
 from tests.harness.effort import Effort, effort
 from tests.harness.leftover_checks import with_error_recording
 
-# In debug mode each handle, task and future records the stack that created it. Two lines are
-# enough; ten took a third of the time of all tests.
+# In debug mode each coroutine records the stack that created it. Two lines are enough.
 asyncio.constants.DEBUG_STACK_DEPTH = 2  # type: ignore[misc]  # typeshed has it final
 
 # What these test is decided before a loop has a part in it. The contract, the sources and the laws
@@ -32,10 +32,22 @@ HAS_UVLOOP = find_spec("uvloop") is not None
 
 
 class DebugLoop(asyncio.SelectorEventLoop):
-    """asyncio's loop, in debug mode even if the runner disables it."""
+    """asyncio's loop, in debug mode even if the runner disables it.
+
+    What is made on it does not record the stack, which took a third of the time of all tests. With
+    ``PYTHONASYNCIODEBUG=1`` in the environment it does, and a report shows where a task was made.
+    """
 
     def set_debug(self, enabled: bool) -> None:
         super().set_debug(True)
+
+    def get_debug(self) -> bool:
+        """Whether tasks, futures and handles record stacks: asyncio asks when it makes one."""
+        return bool(os.environ.get("PYTHONASYNCIODEBUG"))
+
+    def checks_calls(self) -> bool:
+        """Whether calls from the wrong thread, and slow callbacks, are found."""
+        return super().get_debug()
 
 
 def asyncio_loop() -> asyncio.AbstractEventLoop:

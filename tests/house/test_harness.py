@@ -80,7 +80,7 @@ def test_harmless_tests_pass(report: list[ElementTree.Element]) -> None:
 async def test_an_asynchronous_test_runs_on_each_loop() -> None:
     loop = asyncio.get_running_loop()
     if type(loop) is DebugLoop:
-        assert loop.get_debug()
+        assert loop.checks_calls()
     else:
         assert HAS_UVLOOP
         assert type(loop).__module__.startswith("uvloop")

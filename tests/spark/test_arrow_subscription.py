@@ -2,9 +2,6 @@
 
 import asyncio
 import gc
-import json
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -279,60 +276,3 @@ async def test_cancelling_frees_the_slot_of_a_python_function(trace: Trace) -> N
         return not flow_threads() and not await traced.active()
 
     assert await wait_until(free) < 8  # 5, and a busy machine
-
-
-# Each of these needs a session of its own, with a JVM to kill or with tasks that are retried.
-PROGRAM = """
-import asyncio, json, os, sys
-from reactive_aio.spark import from_dataframe, local_session
-from reactive_aio.testing.probes import SubscriberProbe
-
-results = {}
-
-async def read(df, demand, then=None, after=0):
-    probe = SubscriberProbe(demand).subscribed_to(from_dataframe(df, mode="arrow"))
-    while len(probe.elements) < after:
-        await asyncio.sleep(0.01)
-    if then is not None:
-        await asyncio.to_thread(then)
-        probe.request(2**40)
-    async with asyncio.timeout(30):
-        await probe.end()
-    return [type(probe.error).__name__, str(probe.error), [row.id for row in probe.elements]]
-
-def once(spark):
-    # Fails the first time that a partition is tried; the second half of it, so that its first
-    # rows have been made already.
-    def fail(numbers):
-        from pyspark import TaskContext
-        for batch in numbers:
-            if TaskContext.get().attemptNumber() == 0 and batch.column(0)[0].as_py() % 100 >= 50:
-                raise ValueError("the first attempt")
-            yield batch
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "50")
-    return spark.range(0, 400, 1, 4).mapInArrow(fail, "id long")
-
-spark = local_session(cores=2, quick=True, config={"spark.master": "local[2,3]"})
-results["master"] = spark.sparkContext.master
-results["retried"] = asyncio.run(read(once(spark), 2**40))
-wide = spark.range(0, 300_000, 1, 1).selectExpr("id", "repeat('x', 100) as text")
-kill = lambda: os.kill(spark.sparkContext._gateway.proc.pid, 9)
-results["killed in the last window"] = asyncio.run(read(wide, 1, kill, after=1))
-json.dump(results, sys.stdout)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(150)
-def test_retried_tasks_and_a_killed_jvm() -> None:
-    command = [sys.executable, "-W", "ignore", "-c", PROGRAM]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=140, check=False)
-    assert ran.returncode == 0, ran.stderr
-    results = json.loads(ran.stdout)
-    assert results["master"] == "local[2,3]"
-    assert results["retried"] == ["NoneType", "None", [*range(400)]]
-    kind, words, rows = results["killed in the last window"]
-    assert kind == "SparkSessionLost", words
-    assert "JVM" in words
-    assert rows == [*range(len(rows))]
-    assert len(rows) < 300_000

@@ -1,9 +1,6 @@
 """Errors of Spark arrive as on_error, typed, with Spark's own message first."""
 
 import asyncio
-import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -92,72 +89,3 @@ async def test_a_job_that_is_cancelled_elsewhere_fails(spark: "SparkSession", tr
     assert isinstance(probe.error, errors.PySparkException)
     assert "[SPARK_JOB_CANCELLED]" in str(probe.error)
     await wait_until(lambda: not flow_threads())
-
-
-# A session can be lost once per process, so this is a program of its own.
-LOST = """
-import asyncio, json, os, sys
-from reactive_aio.spark import SparkSessionLost, from_dataframe, local_session
-from reactive_aio.testing.probes import SubscriberProbe
-
-def session():
-    return local_session(cores=2, quick=True)
-
-async def lose(flow, how, demand=1, after=0):
-    probe = SubscriberProbe(demand).subscribed_to(flow)
-    while len(probe.elements) < after:
-        await asyncio.sleep(0.01)
-    if after == 0:
-        await asyncio.sleep(1)  # the job is running
-    await asyncio.to_thread(how)
-    probe.request(100)
-    async with asyncio.timeout(20):
-        await probe.end()
-    return [type(probe.error).__name__, str(probe.error), len(probe.elements)]
-
-def endless(spark):
-    return spark.range(0, 10**13, 1, 2).selectExpr("sum(id % 7)")
-
-def refused(df):
-    try:
-        from_dataframe(df)
-    except SparkSessionLost as error:
-        return str(error)
-
-results = {}
-spark = session()
-results["stopped while a job runs"] = asyncio.run(lose(from_dataframe(endless(spark)), spark.stop))
-spark = session()
-results["stopped between partitions"] = asyncio.run(
-    lose(from_dataframe(spark.range(0, 40, 1, 4)), spark.stop, after=1))
-spark = session()
-df = spark.range(3)
-flow = from_dataframe(df)
-spark.stop()
-results["stopped before from_dataframe"] = refused(df)
-results["stopped before the first row"] = asyncio.run(lose(flow, lambda: None))
-spark = session()
-df = endless(spark)
-kill = lambda: os.kill(spark.sparkContext._gateway.proc.pid, 9)
-results["killed"] = asyncio.run(lose(from_dataframe(df), kill))
-json.dump(results, sys.stdout)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(180)
-def test_the_error_of_a_lost_session_names_cause_and_remedy() -> None:
-    command = [sys.executable, "-W", "ignore", "-c", LOST]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=170, check=False)
-    assert ran.returncode == 0, ran.stderr
-    results = json.loads(ran.stdout)
-    for case in ("stopped while a job runs", "stopped between partitions",
-                 "stopped before the first row"):  # fmt: skip
-        kind, words, _ = results[case]
-        assert kind == "SparkSessionLost", (case, words)
-        assert "has been stopped" in words
-        assert "make a new session" in words
-    assert results["stopped between partitions"][2] == 10, "the partition that was computed"
-    assert "has been stopped" in results["stopped before from_dataframe"]
-    assert results["killed"][0] == "SparkSessionLost", results["killed"]
-    assert "JVM" in results["killed"][1]

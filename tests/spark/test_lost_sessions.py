@@ -1,0 +1,58 @@
+"""A session that is stopped or killed under a flow: each flow ends, with cause and remedy."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(200, func_only=False)]
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-W", "ignore", "-m", "tests.spark.lost_sessions"]
+
+
+@pytest.fixture(scope="module")
+def ends() -> dict[str, Any]:
+    """How each flow of `lost_sessions` ended."""
+    ran = subprocess.run(
+        COMMAND, cwd=ROOT, capture_output=True, text=True, timeout=190, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    ends: dict[str, Any] = json.loads(ran.stdout)
+    return ends
+
+
+@pytest.mark.parametrize("when", ["while a job runs", "between partitions", "before the first row"])
+def test_a_stopped_session_is_named_with_the_remedy(ends: dict[str, Any], when: str) -> None:
+    kind, words, _ = ends[f"stopped {when}"]
+    assert kind == "SparkSessionLost", words
+    assert "has been stopped" in words
+    assert "make a new session" in words
+
+
+def test_rows_that_were_computed_before_the_stop_are_delivered(ends: dict[str, Any]) -> None:
+    assert len(ends["stopped between partitions"][2]) == 10
+
+
+def test_from_dataframe_refuses_a_stopped_session(ends: dict[str, Any]) -> None:
+    assert "has been stopped" in ends["stopped before from_dataframe"]
+
+
+@pytest.mark.parametrize("when", ["before the first row", "in the last window"])
+def test_a_killed_jvm_ends_the_flow(ends: dict[str, Any], when: str) -> None:
+    kind, words, _ = ends[f"killed {when}"]
+    assert kind == "SparkSessionLost", words
+    assert "JVM" in words
+
+
+def test_rows_that_arrive_before_the_jvm_is_killed_are_in_order(ends: dict[str, Any]) -> None:
+    rows = ends["killed in the last window"][2]
+    assert rows == [*range(len(rows))]
+    assert 0 < len(rows) < 300_000
+
+
+def test_the_rows_of_a_retried_task_come_once(ends: dict[str, Any]) -> None:
+    assert ends["a task is retried"] == ["NoneType", "None", [*range(400)]]
