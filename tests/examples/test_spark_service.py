@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "spark_service.py"
-ROWS, PARTITIONS = 40_000, 8
+ROWS, PARTITIONS = 20_000, 8
 CLIENTS, SLOW = 20, 8
 SECONDS = 350
 MEGABYTES = 400  # for Python; Spark's JVM is a process of its own
@@ -115,7 +115,7 @@ def everything(service: Service) -> list[dict[str, Any]]:
 
 def test_all_flights_are_sent_in_order(everything: list[dict[str, Any]]) -> None:
     numbers = [each["number"] for each in everything]
-    assert 35_000 < len(numbers) < ROWS, "cancelled flights are left out"
+    assert ROWS * 7 // 8 < len(numbers) < ROWS, "cancelled flights are left out"
     assert numbers == sorted(set(numbers))
 
 

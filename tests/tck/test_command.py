@@ -1,12 +1,13 @@
 """The command: its output and exit status, also for candidates that end their process."""
 
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 from xml.etree import ElementTree
@@ -32,19 +33,34 @@ class Ended:
     err: str
 
 
-def started(*arguments: str, folder: Path = ROOT, **variables: str) -> subprocess.Popen[str]:
+def started(*arguments: str, folder: Path = ROOT) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "reactive_aio.tck", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
-def command(*arguments: str, folder: Path = ROOT, **variables: str) -> Ended:
-    with started(*arguments, folder=folder, **variables) as process:
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the processes of candidates inherit."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+def command(*arguments: str) -> Ended:
+    """Run the command here; it judges candidates in a process of their own."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        status = main(arguments)
+    return Ended(status, out.getvalue(), err.getvalue())
+
+
+def command_in(folder: Path, *arguments: str) -> Ended:
+    """Run the command as a program, in *folder*."""
+    with started(*arguments, folder=folder) as process:
         out, err = process.communicate(timeout=50)
     return Ended(process.returncode, out, err)
 
@@ -186,7 +202,7 @@ def test_the_example_of_the_documentation_is_accurate(tmp_path: Path) -> None:
     code, call, shown = re.findall(r"^```(?:\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[:3]
     (tmp_path / "mine.py").write_text(code, "utf-8")
     assert call.startswith("$ python -m reactive_aio.tck ")
-    ended = command(*call.split()[4:], folder=tmp_path)
+    ended = command_in(tmp_path, *call.split()[4:])
     assert ended.status == 1
     assert ended.out.startswith(shown.removesuffix("…\n"))
 
@@ -246,7 +262,7 @@ def test_a_factory_that_hangs_is_stopped() -> None:
 
 def test_the_current_folder_is_searched(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("from tests.tck.hostile_candidates import good\n", "utf-8")
-    ended = command("check", "mine:good", "--rule", LAW, folder=tmp_path)
+    ended = command_in(tmp_path, "check", "mine:good", "--rule", LAW)
     assert (ended.status, ended.err) == (0, "")
 
 
@@ -312,7 +328,8 @@ def test_the_candidate_runs_with_the_interpreter_options_of_the_command() -> Non
 
 
 def test_output_of_a_candidate_can_be_shown() -> None:
-    ended = check("leaves", "--rule", LAW, "--show-output")
+    where = "tests.tck.hostile_candidates:leaves"
+    ended = command_in(ROOT, "check", where, "--rule", LAW, "--show-output")
     assert "about to leave" in ended.err
 
 
