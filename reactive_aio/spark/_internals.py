@@ -49,7 +49,7 @@ def _java_class(owner: Any, name: str) -> Any:
     """Return a class of the JVM by its full name. ``_jvm`` of a context or a session, since 1.0.
 
     ``jvm.org.apache.spark.X`` would ask the JVM for each part of the name, and each time it would
-    search all of Spark's jars for a class of that name: 10 ms of its time.
+    search all of Spark's jars for a class of that name: 3 to 5 ms.
     """
     return getattr(owner._jvm, name)
 
@@ -181,7 +181,7 @@ _PRIMITIVES: Final = {"int": "java.lang.Integer", "boolean": "java.lang.Boolean"
 
 
 def missing_arrow_call(context: "SparkContext") -> str | None:
-    """Name the first JVM method that mode ``"arrow"`` lacks, or return None. Takes 20 ms.
+    """Name the first JVM method that mode ``"arrow"`` lacks, or return None. Takes 8 ms.
 
     They are looked up by reflection: Py4J itself would fail only at the call.
     """

@@ -1,5 +1,6 @@
 """What transports without a socket share: the output buffer, and tasks that receive and send."""
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -10,7 +11,7 @@ HIGH_WATER: Final = 64 * 1024
 """The number of buffered bytes at which the driver pauses writing."""
 
 
-class BufferedTransport:
+class BufferedTransport(ABC):
     """Buffers what the driver writes until a subclass sends it."""
 
     def __init__(self, driver: "Driver") -> None:
@@ -57,12 +58,13 @@ class BufferedTransport:
         """The pieces of *data* that are sent separately."""
         return [data]
 
+    @abstractmethod
     def _output_changed(self) -> None:
         """There is output to send, or the transport is closing."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _reading_resumed(self) -> None:
-        raise NotImplementedError
+        """The driver accepts input again."""
 
     def _take_output(self) -> list[bytes]:
         output, self._output = self._output, []

@@ -5,6 +5,7 @@ between the event loop and the driver. Compression is not offered: a small messa
 a large one.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from http import HTTPStatus
 from logging import getLogger
@@ -35,7 +36,7 @@ _logger: Final = getLogger("reactive_aio.rsocket")
 P = TypeVar("P", bound=Protocol)
 
 
-class WebSocketTransport(SocketProtocol, Generic[P]):
+class WebSocketTransport(SocketProtocol, ABC, Generic[P]):
     """The asyncio protocol of a socket, and the transport of its driver."""
 
     def __init__(self, driver: Driver, protocol: P) -> None:
@@ -132,9 +133,9 @@ class WebSocketTransport(SocketProtocol, Generic[P]):
         self._socket.abort()
 
     # -- for the subclasses ------------------------------------------------------------------------
+    @abstractmethod
     def handshake_received(self, event: object) -> None:
         """The request or the response of the opening handshake was received."""
-        raise NotImplementedError
 
     def close_before_handshake(self) -> None:
         """The driver closes the connection before the end of the opening handshake."""
