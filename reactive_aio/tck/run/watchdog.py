@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from ...testing.thread_frames import frame_of
 from ..law import StopCandidate
 from ..timeouts import Timeouts
 
@@ -186,7 +187,7 @@ def _unraisable_stop_ignored() -> Generator[None]:
 
 def _is_loop_waiting(thread: threading.Thread) -> bool:
     """Whether asyncio's own code runs in *thread*: then the candidate does not block the loop."""
-    frame = sys._current_frames().get(thread.ident or 0)
+    frame = frame_of(thread)
     while frame is not None and frame.f_code.co_filename in LOOP_FILES:
         if frame.f_code.co_name == "_run_once":
             return True
@@ -196,7 +197,7 @@ def _is_loop_waiting(thread: threading.Thread) -> bool:
 
 def _innermost_calls(thread: threading.Thread) -> str:
     """The innermost calls of *thread*, up to the last one of the kit."""
-    frame = sys._current_frames().get(thread.ident or 0)
+    frame = frame_of(thread)
     calls: list[traceback.FrameSummary] = [*traceback.extract_stack(frame)] if frame else []
     ours = [index for index, call in enumerate(calls) if call.filename.startswith(KIT)]
     within = calls[ours[-1] + 1 :] if ours else calls

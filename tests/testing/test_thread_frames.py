@@ -1,0 +1,45 @@
+"""The frames of threads, taken without a garbage collection meanwhile."""
+
+import gc
+import sys
+import threading
+from types import FrameType
+
+import pytest
+
+from reactive_aio.testing.thread_frames import current_frames, frame_of
+
+
+def test_the_frame_of_a_thread_is_where_it_waits() -> None:
+    waits = threading.Event()
+    thread = threading.Thread(target=waits.wait)
+    assert frame_of(thread) is None, "it has not started"
+    thread.start()
+    frame = frame_of(thread)
+    while frame is not None and frame.f_code is not threading.Event.wait.__code__:
+        frame = frame.f_back
+    waits.set()
+    thread.join()
+    assert frame is not None
+    assert frame_of(thread) is None, "it has ended"
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_no_garbage_is_collected_meanwhile(monkeypatch: pytest.MonkeyPatch, enabled: bool) -> None:
+    """Or CPython 3.11.8 may stop for ever, when a finalizer runs inside."""
+    original = sys._current_frames
+    during: list[bool] = []
+
+    def watched() -> dict[int, FrameType]:
+        during.append(gc.isenabled())
+        return original()
+
+    monkeypatch.setattr(sys, "_current_frames", watched)
+    was_enabled = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        assert threading.get_ident() in current_frames()
+        assert gc.isenabled() is enabled, "as before"
+    finally:
+        (gc.enable if was_enabled else gc.disable)()
+    assert during == [False]
