@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(200, func_only=False)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(310, func_only=False)]
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-W", "ignore", "-m", "tests.spark.lost_sessions"]
@@ -18,7 +18,7 @@ COMMAND = [sys.executable, "-W", "ignore", "-m", "tests.spark.lost_sessions"]
 def ends() -> dict[str, Any]:
     """How each flow of `lost_sessions` ended."""
     ran = subprocess.run(
-        COMMAND, cwd=ROOT, capture_output=True, text=True, timeout=190, check=False
+        COMMAND, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
     )
     assert ran.returncode == 0, ran.stderr
     ends: dict[str, Any] = json.loads(ran.stdout)
