@@ -3,10 +3,12 @@
 This module exports the everyday vocabulary. A flow is made by a source (`just`, `from_iterable`,
 …), changed by the operators of `Flow`, and consumed by ``async for``, an awaitable terminal
 operator or ``subscribe``.
+
+``from reactive_aio import *`` leaves out `range` and `zip`, which would hide the builtins.
 """
 
 from ._core.serial_executor import SerialExecutor
-from ._operators.combine import concat, merge, zip
+from ._operators.combine import concat, merge, zip as zip
 from ._sources.asynchronous import from_aiter, from_awaitable, from_publisher, from_queue
 from ._sources.push import Emitter, create
 from ._sources.resource import using
@@ -21,12 +23,14 @@ from ._sources.values import (
     generate,
     just,
     never,
-    range,
+    range as range,
 )
 from .flow import Flow
 from .processors import Emission, MulticastProcessor, ProcessorStats, UnicastProcessor
 from .retry import RetryPolicy
 from .spec import Processor, Publisher, Subscriber, Subscription
+
+__version__ = "0.1.0"
 
 __all__ = (
     "Emission",
@@ -58,8 +62,6 @@ __all__ = (
     "just",
     "merge",
     "never",
-    "range",
     "timer",
     "using",
-    "zip",
 )

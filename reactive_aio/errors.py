@@ -1,9 +1,9 @@
 """The exceptions of the package. Each names the cause, the rule it is based on, and the remedy.
 
 They are sorted by the side at fault: the caller (``IllegalDemand``, ``NotAnElement``,
-``AlreadySubscribed``, ``NoRunningLoop``, ``MissingExtra``), the other side (``RuleViolation``), or
-the flow itself (``Overflow``, ``TimedOut``, ``EmptyFlow``, ``TooManyElements``,
-``RetriesExhausted``, ``Interrupted``).
+``AlreadySubscribed``, ``NoRunningLoop``, ``WrongLoop``, ``MissingExtra``), the other side
+(``RuleViolation``), or the flow itself (``Overflow``, ``TimedOut``, ``EmptyFlow``,
+``TooManyElements``, ``RetriesExhausted``, ``Interrupted``).
 """
 
 __all__ = (
@@ -20,6 +20,7 @@ __all__ = (
     "RuleViolation",
     "TimedOut",
     "TooManyElements",
+    "WrongLoop",
 )
 
 
@@ -75,6 +76,17 @@ class NoRunningLoop(ReactiveError, RuntimeError):
             f"{what} needs a running asyncio event loop: call it from async code, "
             "for example under asyncio.run(...)."
         )
+
+
+class WrongLoop(ReactiveError, RuntimeError):
+    """A call outside the event loop that an object belongs to: in another loop, or a thread."""
+
+    def __init__(self, call: str, remedy: str, *, is_closed: bool) -> None:
+        if is_closed:
+            why = "its event loop is closed; make a new one for each asyncio.run()"
+        else:
+            why = f"it belongs to an event loop that does not run here; {remedy}"
+        super().__init__(f"{call}: {why}")
 
 
 class Overflow(ReactiveError):

@@ -6,8 +6,9 @@ operator returns a new one, and each subscription starts the source again.
 """
 
 from collections.abc import AsyncIterator
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from . import foreign_names as _foreign_names
 from ._operators import (
     async_map as _async_map,
     backpressure as _backpressure,
@@ -127,3 +128,22 @@ class Flow(Fluent[T_co], is_vocabulary=True):
     # Defined here, as type checkers require of an AsyncIterable.
     def __aiter__(self) -> AsyncIterator[T_co]:
         return _async_iteration.iterate(self)
+
+    # Mistakes: a type checker reports them, so it must not know these methods.
+    if not TYPE_CHECKING:
+
+        def __iter__(self) -> Any:
+            raise TypeError(
+                f"{self!r} is asynchronous: write `async for x in flow`, or `await flow.to_list()`"
+            )
+
+        def __await__(self) -> Any:
+            raise TypeError(
+                f"{self!r} has no single result to await: write `await flow.to_list()`, first(), "
+                "run() or for_each(…), or `async for x in flow`"
+            )
+
+        def __getattr__(self, name: str) -> Any:
+            ours = _foreign_names.name_here(name, Flow)
+            hint = f"; here it is called {ours}()" if ours else ""
+            raise AttributeError(f"a Flow has no attribute {name!r}{hint}", name=name, obj=self)

@@ -96,4 +96,14 @@ class RetryPolicy:
     @classmethod
     def of(cls, policy: "RetryPolicy | int") -> "RetryPolicy":
         """Return a policy unchanged; an int is a number of attempts without delays."""
-        return policy if isinstance(policy, RetryPolicy) else cls(attempts=policy)
+        if isinstance(policy, RetryPolicy):
+            return policy
+        given = cast("object", policy)
+        if isinstance(given, (type, tuple)):
+            raise TypeError(
+                f"retry: policy must be a RetryPolicy or an int, not {given!r}; to retry only "
+                "after some errors: RetryPolicy(only=...)"
+            )
+        if isinstance(given, bool) or not isinstance(given, int):
+            raise TypeError(f"retry: policy must be a RetryPolicy or an int, not {given!r}")
+        return cls(attempts=policy)

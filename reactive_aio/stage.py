@@ -15,10 +15,14 @@ signals: the guards are in the island that they feed and in `InnerSubscriber`.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from ._core.arguments import (
     Duration,
+    explain_await,
+    is_coroutine_function,
+    require_async_callable,
     require_callable,
     require_element,
     require_int,
@@ -82,11 +86,15 @@ __all__ = (
     "WorkerPool",
     "combine_errors",
     "describe",
+    "explain_await",
     "from_async",
     "from_pull",
     "from_push",
+    "is_awaitable",
+    "is_coroutine_function",
     "is_spent",
     "pull",
+    "require_async_callable",
     "require_callable",
     "require_capacity",
     "require_demand",
@@ -140,6 +148,14 @@ class Fluent(Generic[T_co]):
         if len(arguments) != len(stage.params):
             raise TypeError(f"{stage.name} takes {stage.params}, got {arguments!r}")
         return flow_of(self.chain.then(AppliedStage(stage, arguments, holds)))
+
+
+def is_awaitable(value: object) -> bool:
+    """Whether *value*, such as the result of a handler, has to be awaited.
+
+    A flow does not, although `inspect.isawaitable` says so: its ``__await__`` only refuses.
+    """
+    return isawaitable(value) and not isinstance(value, Fluent)
 
 
 def flow_of(chain: Chain) -> "Flow[Any]":

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from inspect import iscoroutinefunction
+from inspect import CO_VARARGS, isasyncgenfunction, iscoroutinefunction
 from math import isfinite
+from types import FunctionType, MethodType
 from typing import Any, cast
 
 from ..errors import NotAnElement
@@ -18,25 +19,89 @@ def is_coroutine_function(value: object) -> bool:
     return iscoroutinefunction(value) or iscoroutinefunction(call)
 
 
-def require_callable(operator: str, parameter: str, value: Callable[..., Any]) -> None:
-    """*value* must be callable."""
+def require_callable(
+    operator: str, parameter: str, value: Callable[..., Any], *, takes: int | None = None
+) -> None:
+    """*value* must be callable, with *takes* positional arguments unless that is None."""
     if not callable(cast("object", value)):
         kind = type(value).__name__
         raise TypeError(
             f"{operator}: {parameter} must be a function, not {describe(value)} ({kind})"
         )
+    if takes is not None and (accepted := _other_arity(value, takes)) is not None:
+        remedy = "; to unpack a tuple: lambda x: f(*x)" if takes == 1 and accepted > 1 else ""
+        raise TypeError(
+            f"{operator}: {parameter} is called with {_arguments(takes)}, and {describe(value)} "
+            f"takes {accepted or 'none'}{remedy}"
+        )
+
+
+def _other_arity(value: Callable[..., Any], takes: int) -> int | None:
+    """How many arguments *value* takes, if that is not *takes*; None for anything not in Python."""
+    bound = isinstance(value, MethodType)
+    function = value.__func__ if bound else value
+    if not isinstance(function, FunctionType):
+        return None
+    code, given = function.__code__, takes + bound
+    least = code.co_argcount - len(function.__defaults__ or ())
+    if given < least:
+        return least - bound
+    if given > code.co_argcount and not code.co_flags & CO_VARARGS:
+        return code.co_argcount - bound
+    return None
+
+
+def _arguments(count: int) -> str:
+    return "no argument" if not count else f"{count} argument{'s' if count > 1 else ''}"
 
 
 def require_sync_callable(
-    operator: str, parameter: str, value: Callable[..., Any], remedy: str
+    operator: str,
+    parameter: str,
+    value: Callable[..., Any],
+    remedy: str,
+    *,
+    takes: int | None = None,
+    may_generate: bool = False,
 ) -> None:
-    """*value* must not be a coroutine function: its coroutine would become the result."""
+    """*value* must not be a coroutine function: its coroutine would become the result.
+
+    Nor an asynchronous generator function, unless with *may_generate* its result is a source.
+    """
     require_callable(operator, parameter, value)
-    if is_coroutine_function(value):
+    kind = "coroutine" if is_coroutine_function(value) else ""
+    if isasyncgenfunction(value) and not may_generate:
+        kind = "asynchronous generator"
+    if kind:
         raise TypeError(
-            f"{operator}: {parameter} must be a plain function, and {describe(value)} is a "
-            f"coroutine function; {remedy}"
+            f"{operator}: {parameter} must be a plain function, and {describe(value)} is "
+            f"{'an' if kind.startswith('a') else 'a'} {kind} function; {remedy}"
         )
+    require_callable(operator, parameter, value, takes=takes)
+
+
+def require_async_callable(operator: str, parameter: str, value: Callable[..., Any]) -> None:
+    """*value* takes an element, and is not an asynchronous generator function."""
+    require_callable(operator, parameter, value, takes=1)
+    if isasyncgenfunction(value):
+        raise TypeError(
+            f"{operator}: {parameter} must return an awaitable, and {describe(value)} is an "
+            "asynchronous generator function; use flat_map"
+        )
+
+
+def explain_await(
+    operator: str, parameter: str, function: Callable[..., Any], error: TypeError
+) -> TypeError:
+    """Return *error*, or a clearer one if the result of *function* could not be awaited."""
+    traceback = error.__traceback__
+    if "'await' expression" not in str(error) or traceback is None or traceback.tb_next is not None:
+        return error  # raised inside the function
+    return TypeError(
+        f"{operator}: {parameter} must be a coroutine function or return an awaitable: {error}, "
+        f"which {describe(function)} returned; use {operator.removesuffix('_async')} for a plain "
+        "function"
+    )
 
 
 def require_int(operator: str, parameter: str, value: int, *, least: int = 0) -> int:

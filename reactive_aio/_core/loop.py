@@ -96,6 +96,11 @@ class LoopHandle:
         return get_ident() == self.thread
 
     @property
+    def is_running_here(self) -> bool:
+        """Whether the caller runs in this event loop: in its thread, and not in another loop."""
+        return asyncio._get_running_loop() is self.event_loop
+
+    @property
     def is_closed(self) -> bool:
         """Whether the loop is closed, so that nothing can be scheduled."""
         return self.event_loop.is_closed()

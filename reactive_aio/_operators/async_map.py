@@ -3,7 +3,16 @@
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..stage import InlineStage, ReorderBuffer, WorkerPool, describe, from_push, require_demand
+from ..stage import (
+    InlineStage,
+    ReorderBuffer,
+    WorkerPool,
+    describe,
+    explain_await,
+    from_push,
+    require_async_callable,
+    require_int,
+)
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -16,8 +25,12 @@ R = TypeVar("R")
 _MAP = InlineStage(
     "map_async",
     params=("mapper",),
+    uses=(explain_await,),
     each="""
-    x = await $mapper(x)
+    try:
+        x = await $mapper(x)
+    except TypeError as error:
+        raise explain_await("map_async", "mapper", $mapper, error)
     if x is None:
         raise no_element("map_async")
     """,
@@ -26,8 +39,13 @@ _MAP = InlineStage(
 _FILTER = InlineStage(
     "filter_async",
     params=("predicate",),
+    uses=(explain_await,),
     each="""
-    if not await $predicate(x):
+    try:
+        $passes = await $predicate(x)
+    except TypeError as error:
+        raise explain_await("filter_async", "predicate", $predicate, error)
+    if not $passes:
         drop
     """,
 )
@@ -61,7 +79,8 @@ def map_async(
     Holds: nothing one at a time; else 2 × *concurrency* elements, including running calls.
     Rules: 1.1, 1.3, 3.5
     """
-    if require_demand(concurrency) == 1:
+    require_async_callable("map_async", "mapper", mapper)
+    if require_int("map_async", "concurrency", concurrency, least=1) == 1:
         return source.via(_MAP, mapper)
     return _concurrent(source, mapper, False, "map_async", concurrency, ordered)
 
@@ -92,7 +111,8 @@ def filter_async(
     Holds: nothing one at a time; else 2 × *concurrency* elements, including running calls.
     Rules: 1.1, 1.3, 3.5
     """
-    if require_demand(concurrency) == 1:
+    require_async_callable("filter_async", "predicate", predicate)
+    if require_int("filter_async", "concurrency", concurrency, least=1) == 1:
         return source.via(_FILTER, predicate)
     return _concurrent(source, predicate, True, "filter_async", concurrency, ordered)
 

@@ -1,13 +1,14 @@
 """Operators that combine several sources: in sequence, concurrently, or by position."""
 
 from builtins import zip as zip_iterators
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from ..coerce import WINDOW, Source, to_flow
+from ..spec import Publisher
 from ..stage import (
     Coordinator,
     Downstream,
@@ -21,7 +22,7 @@ from ..stage import (
     from_pull,
     from_push,
     pull,
-    require_demand,
+    require_int,
 )
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def _combined(
     window: int = 0,
 ) -> "Flow[Any]":
     """Make one iterator of sources that are all synchronous, else open a coordinator of them."""
+    sources = tuple(sources)
+    _refuse_list(sources, name)
     flows = tuple(to_flow(source, name=name) for source in sources)
     name = f"{name}({len(flows)} sources)"
     if all(flow.chain.is_pullable for flow in flows):
@@ -62,6 +65,19 @@ def _combined(
         upstreams=flows,
         window=window,
     )
+
+
+def _refuse_list(sources: tuple[Source[Any], ...], name: str) -> None:
+    """The elements of the only source must not be sources themselves, as in ``merge([a, b])``."""
+    only: object = sources[0] if len(sources) == 1 else None
+    if isinstance(only, (list, tuple)) and only:
+        found: object = cast("Sequence[object]", only)[0]
+        if isinstance(found, (Publisher, AsyncIterable)):
+            kind = type(cast("object", only)).__name__
+            raise TypeError(
+                f"{name}: {describe(found)} in a {kind} would become an element; unpack it: "
+                f"{name}(*sources)"
+            )
 
 
 def _close(iterators: Iterable[Any]) -> None:
@@ -199,7 +215,7 @@ def _merge(sources: Iterable[Source[Any]], prefetch: int, name: str) -> "Flow[An
         name,
         partial(_interleaved, size=prefetch),
         lambda downstream, flows: _Merge(downstream, prefetch, flows),
-        prefetch=require_demand(prefetch),
+        prefetch=require_int(name, "prefetch", prefetch, least=1),
     )
 
 
@@ -336,7 +352,7 @@ def _zip(sources: Iterable[Source[Any]], strict: bool, prefetch: int, name: str)
         name,
         partial(_zip_iterators, strict=strict),
         lambda downstream, flows: _Zip(downstream, flows, strict, prefetch),
-        prefetch=require_demand(prefetch),
+        prefetch=require_int(name, "prefetch", prefetch, least=1),
     )
 
 

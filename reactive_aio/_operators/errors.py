@@ -11,7 +11,14 @@ from ..coerce import WINDOW, Source, to_flow
 from ..errors import NotAnElement, RetriesExhausted
 from ..retry import RetryPolicy
 from ..spec import Publisher
-from ..stage import SequentialCoordinator, describe, from_pull, from_push, pull
+from ..stage import (
+    SequentialCoordinator,
+    describe,
+    from_pull,
+    from_push,
+    pull,
+    require_sync_callable,
+)
 
 if TYPE_CHECKING:
     from .._core.loop import TimerHandle
@@ -56,6 +63,10 @@ def on_error_resume(
     following: Flow[Any] | Callable[[BaseException], Source[Any]]
     upstreams: tuple[Flow[Any], ...]
     if _is_function(fallback):
+        remedy = "return a flow that awaits: from_awaitable."
+        require_sync_callable(
+            "on_error_resume", "fallback", fallback, remedy, takes=1, may_generate=True
+        )
         following, upstreams, shown = fallback, (source,), describe(fallback)
     else:
         following = to_flow(cast("Source[Any]", fallback), name="on_error_resume")

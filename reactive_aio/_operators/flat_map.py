@@ -15,7 +15,8 @@ from ..stage import (
     from_push,
     is_spent,
     pull,
-    require_demand,
+    require_int,
+    require_sync_callable,
 )
 
 if TYPE_CHECKING:
@@ -59,7 +60,10 @@ def flat_map(
     Holds: *concurrency* × *prefetch* elements, and *concurrency* of the source.
     Rules: 1.1, 1.3, 1.7
     """
-    concurrency, prefetch = require_demand(concurrency), require_demand(prefetch)
+    remedy = "use map_async, or from_awaitable in a plain function."
+    require_sync_callable("flat_map", "mapper", mapper, remedy, takes=1, may_generate=True)
+    require_int("flat_map", "concurrency", concurrency, least=1)
+    require_int("flat_map", "prefetch", prefetch, least=1)
     return from_push(
         lambda downstream: _FlatMap(downstream, prefetch, source, mapper, concurrency),
         name=f"flat_map({describe(mapper)}, concurrency={concurrency})",

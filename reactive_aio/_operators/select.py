@@ -215,7 +215,7 @@ def take_while(
     Holds: nothing.
     Rules: 1.2
     """
-    require_sync_callable("take_while", "predicate", predicate, _USE_MAP_ASYNC)
+    require_sync_callable("take_while", "predicate", predicate, _USE_MAP_ASYNC, takes=1)
     return source.via(_TAKE_WHILE_INCLUSIVE if inclusive else _TAKE_WHILE, predicate)
 
 
@@ -273,7 +273,7 @@ def skip_while(source: "Flow[T]", predicate: Callable[[T], object]) -> "Flow[T]"
     Holds: nothing.
     Rules: 1.1
     """
-    require_sync_callable("skip_while", "predicate", predicate, _USE_MAP_ASYNC)
+    require_sync_callable("skip_while", "predicate", predicate, _USE_MAP_ASYNC, takes=1)
     return source.via(_SKIP_WHILE, predicate)
 
 
@@ -327,7 +327,7 @@ def distinct(
         require_int("distinct", "max_keys", max_keys, least=1)
     if key is None:
         return source.via(_DISTINCT, max_keys, holds=max_keys)
-    require_sync_callable("distinct", "key", key, _USE_MAP_ASYNC)
+    require_sync_callable("distinct", "key", key, _USE_MAP_ASYNC, takes=1)
     return source.via(_DISTINCT_KEY, key, max_keys, holds=max_keys)
 
 
@@ -351,5 +351,5 @@ def distinct_until_changed(
     """
     if key is None:
         return source.via(_CHANGED, holds=1)
-    require_sync_callable("distinct_until_changed", "key", key, _USE_MAP_ASYNC)
+    require_sync_callable("distinct_until_changed", "key", key, _USE_MAP_ASYNC, takes=1)
     return source.via(_CHANGED_KEY, key, holds=1)

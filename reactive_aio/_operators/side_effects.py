@@ -75,7 +75,7 @@ def do_on_next(source: "Flow[T]", callback: Callable[[T], object]) -> "Flow[T]":
     Holds: nothing.
     Rules: 1.4
     """
-    require_sync_callable("do_on_next", "callback", callback, _NOT_AWAITED)
+    require_sync_callable("do_on_next", "callback", callback, _NOT_AWAITED, takes=1)
     return source.via(_ON_NEXT, callback)
 
 
@@ -95,7 +95,7 @@ def do_on_complete(source: "Flow[T]", callback: Callable[[], object]) -> "Flow[T
     Holds: nothing.
     Rules: 1.4, 1.5
     """
-    require_sync_callable("do_on_complete", "callback", callback, _NOT_AWAITED)
+    require_sync_callable("do_on_complete", "callback", callback, _NOT_AWAITED, takes=0)
     return source.via(_ON_COMPLETE, callback)
 
 
@@ -116,7 +116,7 @@ def do_on_error(source: "Flow[T]", callback: Callable[[BaseException], object]) 
     Holds: nothing.
     Rules: 1.4
     """
-    require_sync_callable("do_on_error", "callback", callback, _NOT_AWAITED)
+    require_sync_callable("do_on_error", "callback", callback, _NOT_AWAITED, takes=1)
     return source.via(_ON_ERROR, callback)
 
 
@@ -140,7 +140,7 @@ def do_on_cancel(source: "Flow[T]", callback: Callable[[], object]) -> "Flow[T]"
     Holds: nothing.
     Rules: 3.12
     """
-    require_sync_callable("do_on_cancel", "callback", callback, _NOT_AWAITED)
+    require_sync_callable("do_on_cancel", "callback", callback, _NOT_AWAITED, takes=0)
     return source.via(_ON_CANCEL, callback)
 
 
@@ -164,7 +164,7 @@ def do_on_request(source: "Flow[T]", callback: Callable[[int], object]) -> "Flow
     Holds: nothing.
     Rules: 3.2, 3.9
     """
-    require_sync_callable("do_on_request", "callback", callback, _NOT_AWAITED)
+    require_sync_callable("do_on_request", "callback", callback, _NOT_AWAITED, takes=1)
     return source.via(_ON_REQUEST, callback)
 
 
@@ -194,7 +194,7 @@ def do_finally(
     Holds: nothing.
     Rules: 1.4, 1.7, 3.12
     """
-    require_sync_callable("do_finally", "callback", callback, _NOT_AWAITED)
+    require_sync_callable("do_finally", "callback", callback, _NOT_AWAITED, takes=1)
     return source.via(_FINALLY, callback)
 
 

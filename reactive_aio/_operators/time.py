@@ -13,7 +13,7 @@ from ..stage import (
     SequentialCoordinator,
     TimerAction,
     from_push,
-    require_demand,
+    require_int,
     to_seconds,
 )
 
@@ -157,7 +157,8 @@ def buffer_timeout(source: "Flow[T]", size: int, within: Duration) -> "Flow[list
     Holds: 2 × *size* elements: a list that grows, and one that is being delivered.
     Rules: 1.1, 1.5
     """
-    size, limit = require_demand(size), to_seconds(within, "within")
+    require_int("buffer_timeout", "size", size, least=1)
+    limit = to_seconds(within, "within")
     return from_push(
         lambda downstream: _BufferTimeout(downstream, source, BatchTimer(size), limit),
         name=f"buffer_timeout({size}, {limit:g})",

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
 
 from ..stage import (
     InlineStage,
-    require_callable,
     require_element,
     require_int,
     require_sync_callable,
@@ -145,7 +144,9 @@ def map(source: "Flow[T]", mapper: Callable[[T], R]) -> "Flow[R]":
     Holds: nothing.
     Rules: 2.13
     """
-    require_callable("map", "mapper", mapper)
+    require_sync_callable(
+        "map", "mapper", mapper, "use map_async, or flat_map for a generator.", takes=1
+    )
     return source.via(_MAP, mapper)
 
 
@@ -169,7 +170,7 @@ def filter(source: "Flow[Any]", predicate: Callable[[Any], object]) -> "Flow[Any
     Holds: nothing.
     Rules: 1.1
     """
-    require_sync_callable("filter", "predicate", predicate, "use filter_async.")
+    require_sync_callable("filter", "predicate", predicate, "use filter_async.", takes=1)
     return source.via(_FILTER, predicate)
 
 
@@ -189,7 +190,7 @@ def filter_map(source: "Flow[T]", mapper: Callable[[T], R | None]) -> "Flow[R]":
     Holds: nothing.
     Rules: 1.1, 2.13
     """
-    require_sync_callable("filter_map", "mapper", mapper, "use map_async and then filter.")
+    require_sync_callable("filter_map", "mapper", mapper, "use map_async and then filter.", takes=1)
     return source.via(_FILTER_MAP, mapper)
 
 
@@ -242,7 +243,7 @@ def scan(
     Holds: 1 element, the latest result.
     Rules: 1.1, 2.13
     """
-    require_sync_callable("scan", "accumulator", accumulator, "use map_async before it.")
+    require_sync_callable("scan", "accumulator", accumulator, "use map_async before it.", takes=2)
     if seed is ...:
         return source.via(_SCAN, accumulator, holds=1)
     require_element("scan", "seed", seed)
@@ -350,5 +351,5 @@ def transform(source: "Flow[T]", change: "Callable[[Flow[T]], R]") -> R:
     Holds: nothing of its own.
     Rules: none
     """
-    require_callable("transform", "change", change)
+    require_sync_callable("transform", "change", change, "it returns a flow.", takes=1)
     return change(source)

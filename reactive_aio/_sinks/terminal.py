@@ -5,12 +5,19 @@ inside the flow's own loop, and in the consumer's task where that loop is synchr
 """
 
 from collections.abc import Callable, Hashable
-from inspect import isawaitable, iscoroutine, iscoroutinefunction
+from inspect import isawaitable, iscoroutine
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, overload
 
 from ..errors import EmptyFlow, TooManyElements
-from ..stage import InlineStage, describe, require_callable, require_int, require_sync_callable
+from ..stage import (
+    InlineStage,
+    describe,
+    is_coroutine_function,
+    require_callable,
+    require_int,
+    require_sync_callable,
+)
 from .async_iteration import NOTHING, first_value
 
 if TYPE_CHECKING:
@@ -182,16 +189,28 @@ def too_many_keys(limit: int) -> TooManyElements:
     )
 
 
+def unhashable_key(key: object) -> TypeError:
+    return TypeError(
+        f"to_dict: the key {describe(key)} ({type(key).__name__}) cannot be hashed; key must "
+        "return something hashable, such as a tuple"
+    )
+
+
 _TO_DICT = _fold(
     "to_dict",
     "$found = {}",
     """
-    $found[$key(x)] = x if $value is None else $value(x)
+    $name = $key(x)
+    try:
+        hash($name)
+    except TypeError as error:
+        raise unhashable_key($name) from error
+    $found[$name] = x if $value is None else $value(x)
     if len($found) > $limit:
         raise too_many_keys($limit)
     """,
     params=("key", "value", "limit"),
-    uses=(too_many_keys,),
+    uses=(too_many_keys, unhashable_key),
     result="emit $found",
 )
 
@@ -385,7 +404,7 @@ async def max(
 
 async def _extreme_of(source: "Fluent[Any]", stage: InlineStage, key: Any, default: Any) -> Any:
     if key is not None:
-        require_sync_callable(stage.name, "key", key, _USE_MAP_ASYNC)
+        require_sync_callable(stage.name, "key", key, _USE_MAP_ASYNC, takes=1)
     return _value_or_default(
         source, default, await first_value(source.via(stage, key, holds=1)), stage.name
     )
@@ -421,7 +440,7 @@ async def reduce(
     Holds: one value.
     Rules: 2.1
     """
-    require_sync_callable("reduce", "reducer", reducer, _USE_MAP_ASYNC)
+    require_sync_callable("reduce", "reducer", reducer, _USE_MAP_ASYNC, takes=2)
     if seed is not NOTHING:
         return await first_value(source.via(_REDUCE_SEED, reducer, seed))
     found = await first_value(source.via(_REDUCE, reducer))
@@ -476,9 +495,9 @@ async def to_dict(
     Holds: *limit* elements.
     Rules: 2.1
     """
-    require_sync_callable("to_dict", "key", key, _USE_MAP_ASYNC)
+    require_sync_callable("to_dict", "key", key, _USE_MAP_ASYNC, takes=1)
     if value is not None:
-        require_sync_callable("to_dict", "value", value, _USE_MAP_ASYNC)
+        require_sync_callable("to_dict", "value", value, _USE_MAP_ASYNC, takes=1)
     require_int("to_dict", "limit", limit)
     stage = source.via(_TO_DICT, key, value, limit, holds=limit)
     return cast("dict[Any, Any]", await first_value(stage))
@@ -526,7 +545,7 @@ async def any(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> b
     Holds: nothing.
     Rules: 2.1
     """
-    require_sync_callable("any", "predicate", predicate, _USE_MAP_ASYNC)
+    require_sync_callable("any", "predicate", predicate, _USE_MAP_ASYNC, takes=1)
     return cast("bool", await first_value(source.via(_ANY, predicate)))
 
 
@@ -540,7 +559,7 @@ async def all(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> b
     Holds: nothing.
     Rules: 2.1
     """
-    require_sync_callable("all", "predicate", predicate, _USE_MAP_ASYNC)
+    require_sync_callable("all", "predicate", predicate, _USE_MAP_ASYNC, takes=1)
     return cast("bool", await first_value(source.via(_ALL, predicate)))
 
 
@@ -557,9 +576,8 @@ async def for_each(source: "Fluent[T]", function: Callable[[T], object]) -> int:
     Holds: nothing.
     Rules: 1.3, 2.1
     """
-    require_callable("for_each", "function", function)
-    call = getattr(function, "__call__", None)  # noqa: B004 - an object whose __call__ is async
-    if iscoroutinefunction(function) or iscoroutinefunction(call):
+    require_callable("for_each", "function", function, takes=1)
+    if is_coroutine_function(function):
         stage = source.via(_EACH_ASYNC, function)
     else:
         stage = source.via(_EACH, function)

@@ -1,6 +1,6 @@
 """Sources made of what is asynchronous already: iterables, awaitables, queues, publishers."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable, iscoroutine, iscoroutinefunction
@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 from .._core.loop import QUEUE_SHUT_DOWN, Future, shield
 from ..coerce import from_async_iterable, from_foreign
 from ..errors import AlreadySubscribed
-from ..stage import Fluent, InlineStage, describe, from_async, from_pull, require_callable
+from ..stage import (
+    Fluent,
+    InlineStage,
+    describe,
+    from_async,
+    from_pull,
+    is_coroutine_function,
+    require_callable,
+)
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -45,9 +53,26 @@ def from_aiter(source: AsyncIterable[T] | Callable[[], AsyncIterable[T]]) -> "Fl
     given = cast("object", source)
     if isinstance(given, AsyncIterable):
         return from_async_iterable(cast("AsyncIterable[T]", given))
-    require_callable("from_aiter", "source", cast("Callable[[], Any]", source))
+    _refuse_other_sources(given)
+    require_callable("from_aiter", "source", cast("Callable[[], Any]", source), takes=0)
     make = cast("Callable[[], AsyncIterable[T]]", source)
     return from_async(partial(_iterate, make), name=f"from_aiter({describe(source)})")
+
+
+def _refuse_other_sources(source: object) -> None:
+    """Say which source takes what is neither an asynchronous iterable nor a function of one."""
+    remedy = ""
+    if iscoroutine(source):
+        source.close()
+        remedy = "is a coroutine; use from_awaitable for its result"
+    elif is_coroutine_function(source):
+        remedy = "is a coroutine function, without yield; use from_awaitable for its result"
+    elif isinstance(source, Awaitable):
+        remedy = "is an awaitable; use from_awaitable for its result"
+    elif isinstance(source, Iterable) and not callable(source):
+        remedy = "is iterated synchronously; use from_iterable, or from_thread if it blocks"
+    if remedy:
+        raise TypeError(f"from_aiter: {describe(cast('object', source))} {remedy}")
 
 
 def _iterate(make: Callable[[], AsyncIterable[T]]) -> AsyncIterator[T]:
@@ -98,7 +123,7 @@ def from_awaitable(source: Awaitable[T] | Callable[[], Awaitable[T]]) -> "Flow[T
     if isawaitable(source):
         make = _SingleUse(source)
     else:
-        require_callable("from_awaitable", "source", cast("Callable[[], Any]", source))
+        require_callable("from_awaitable", "source", cast("Callable[[], Any]", source), takes=0)
         make = source
     calls: Callable[[], Iterator[object]] = partial(repeat, make)
     name = f"from_awaitable({describe(source)})"

@@ -1,7 +1,7 @@
 """A source that emits without regard to demand: listeners, callbacks, timers, coroutines."""
 
 from collections.abc import Awaitable, Callable
-from inspect import isawaitable, iscoroutine
+from inspect import isasyncgenfunction, isawaitable, iscoroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from .._core.loop import CancelledError, Task, wait_settled
@@ -17,6 +17,7 @@ from ..stage import (
     OverflowPolicy,
     describe,
     from_push,
+    require_callable,
     require_capacity,
     require_policy,
 )
@@ -59,8 +60,9 @@ def create(
     Holds: *capacity* elements, and as many again that other threads have emitted for the loop.
     Rules: 1.1, 1.3, 1.7, 3.13
     """
-    if not callable(emitter):
-        raise TypeError(f"create: emitter must be a function of an Emitter, not {emitter!r}")
+    require_callable("create", "emitter", emitter, takes=1)
+    if isasyncgenfunction(emitter):
+        raise TypeError(f"create: {describe(emitter)} generates its elements; use from_aiter")
     overflow, capacity = require_policy(overflow, "create"), require_capacity(capacity, "create")
     name = f"create({describe(emitter)})"
 

@@ -49,7 +49,8 @@ def using(resource: Callable[[], Manager[R]], flow: Callable[[R], Source[T]]) ->
     require_sync_callable(
         "using", "resource", resource, "give a function that makes a context manager"
     )
-    require_sync_callable("using", "flow", flow, "give a function that makes a flow")
+    remedy = "give a function that makes a flow"
+    require_sync_callable("using", "flow", flow, remedy, takes=1, may_generate=True)
 
     return from_push(
         lambda downstream: _Using(downstream, resource, flow),

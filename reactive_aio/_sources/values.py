@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Never, SupportsIndex, TypeVar, cast, overload
 from .._core.subscription.subscribing import INERT
 from ..coerce import Source, from_factory, from_sync_iterable
 from ..errors import NotAnElement
-from ..stage import InlineStage, describe, from_pull, from_push
+from ..stage import Fluent, InlineStage, describe, from_pull, from_push, require_sync_callable
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -118,6 +118,8 @@ def error(cause: Exception | Callable[[], Exception]) -> "Flow[Never]":
     """
     if not isinstance(cause, Exception) and not callable(cause):
         raise TypeError(f"error: cause must be an Exception or make one, not {describe(cause)}")
+    if not isinstance(cause, Exception):
+        require_sync_callable("error", "cause", cause, "make the exception at once.", takes=0)
     # Each subscription would add its own frames to a shared exception.
     traceback = cause.__traceback__ if isinstance(cause, Exception) else None
 
@@ -151,8 +153,8 @@ def defer(factory: Callable[[], Source[T]]) -> "Flow[T]":
         source holds.
     Rules: 1.1, 1.4
     """
-    if not callable(factory):
-        raise TypeError(f"defer: factory must be a function that makes a flow, not {factory!r}")
+    remedy = "make the flow without awaiting, and await inside it: from_awaitable, map_async."
+    require_sync_callable("defer", "factory", factory, remedy, takes=0, may_generate=True)
     return from_factory(factory, name="defer")
 
 
@@ -176,7 +178,7 @@ def from_iterable(iterable: Iterable[T]) -> "Flow[T]":
     Rules: 1.1, 1.11, 2.13
     """
     given = cast("object", iterable)
-    if not isinstance(given, Iterable):
+    if not isinstance(given, Iterable) or isinstance(given, Fluent):
         raise TypeError(
             f"from_iterable: {describe(given)} ({type(given).__name__}) is not an iterable; "
             "use from_aiter for an asynchronous one, just for an element"
@@ -203,6 +205,8 @@ def from_callable(function: Callable[[], T]) -> "Flow[T]":
     """
     if not callable(function):
         raise TypeError(f"from_callable: {function!r} cannot be called; use just for an element")
+    remedy = "use from_awaitable, or from_aiter for a generator."
+    require_sync_callable("from_callable", "function", function, remedy, takes=0)
     calls: Callable[[], Iterator[object]] = partial(repeat, function)
     return from_pull(calls, name="from_callable", checked=True).via(_CALL, function)
 
@@ -226,8 +230,8 @@ def generate(step: Callable[[S], tuple[T, S] | None], initial: S) -> "Flow[T]":
     Holds: nothing.
     Rules: 1.1, 1.4
     """
-    if not callable(step):
-        raise TypeError(f"generate: step must be a function of the state, not {step!r}")
+    remedy = "use from_aiter with an asynchronous generator."
+    require_sync_callable("generate", "step", step, remedy, takes=1)
     return from_pull(partial(_steps, step, initial), name=f"generate({describe(step)})")
 
 

@@ -6,12 +6,12 @@
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from hashlib import sha256
 from importlib.resources import files
-from inspect import isawaitable
 from typing import Any, Generic, TypeVar, Unpack, cast
 
 from .._core.arguments import Duration
 from .._core.loop import LoopHandle
 from ..coerce import Source, to_flow
+from ..stage import is_awaitable
 from .body_writer import BodyWriter
 from .formats import BodyFormat, EventStream, Ndjson, negotiate, to_json
 from .http import (
@@ -169,7 +169,7 @@ class HttpEndpoint(Endpoint, Generic[T]):
             text = None if name is None else request.query.get(name)
             count = None if name is None or text is None else parse_count(text, name)
             made = self._make(request)
-            if isawaitable(made):
+            if is_awaitable(made):
                 made = await made
             flow = None if made is None else to_flow(made, name=self._name)
         except Exception as error:

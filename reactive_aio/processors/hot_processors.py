@@ -194,6 +194,7 @@ class HotProcessor(Flow[T], ABC):
         """Accept a subscriber, or refuse it."""
 
     def _output_buffer(self, downstream: Downstream[T], queue: BoundedQueue[T]) -> OutputBuffer[T]:
+        self._emitter.require_loop("subscribe()", "subscribe where its producers run")
         _ = self._emitter.loop_handle  # binds the processor to the running loop
         output = OutputBuffer(
             downstream, queue, self._name, on_room=self._on_room, on_cancel=self._on_cancel

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterable, Awaitable, Iterator
 from functools import partial
-from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from anyio import move_on_after
@@ -11,7 +10,7 @@ from .._core.flow_subscription import FlowSubscription
 from .._core.loop import CancelledError
 from ..coerce import to_flow
 from ..errors import AlreadySubscribed
-from ..stage import Downstream, from_push
+from ..stage import Downstream, from_push, is_awaitable
 from .protocol.errors import ProtocolError, RequestInvalid
 from .protocol.events import RequestReceived
 from .protocol.frames import ErrorCode, Payload
@@ -86,7 +85,7 @@ class RequestExecution:
         """Send the result of a handler that has been called."""
         request, driver = self.request, self.driver
         driver.streams.senders[self.stream_id] = self
-        if isawaitable(result):
+        if is_awaitable(result):
             self._task = driver.create_task(self._await(result), f"rsocket: serves {request.route}")
         else:
             self._send(result)
@@ -131,7 +130,7 @@ class RequestExecution:
         """Call the handler once the request is authorized."""
         await self.responder.check(self.request)
         result = self._call()
-        return await result if isawaitable(result) else result
+        return await result if is_awaitable(result) else result
 
     async def _await(self, result: Awaitable[Any]) -> None:
         driver, stream_id = self.driver, self.stream_id

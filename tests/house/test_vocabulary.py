@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import builtins
 import inspect
 import math
 import operator
@@ -89,7 +90,14 @@ def test_a_source_is_exported(name: str) -> None:
     assert getattr(reactive_aio, method, None) is SOURCES[name], (
         f"import {method} in reactive_aio/__init__.py, or add it to NOT_FOR_USERS here"
     )
-    assert method in reactive_aio.__all__, f'add "{method}" to __all__ in reactive_aio/__init__.py'
+    if hasattr(builtins, method):
+        assert method not in reactive_aio.__all__, f"`import *` would hide the builtin {method}"
+    else:
+        assert method in reactive_aio.__all__, f'add "{method}" to __all__ of reactive_aio'
+
+
+def test_importing_all_names_hides_no_builtin() -> None:
+    assert not [name for name in reactive_aio.__all__ if hasattr(builtins, name)]
 
 
 def test_exceptions_are_still_needed() -> None:
@@ -282,7 +290,7 @@ def open_something() -> Generator[object, None, None]:
 
 # The names that the code of a diagram may use.
 NAMES: Final[dict[str, Any]] = {
-    **{name: getattr(reactive_aio, name) for name in reactive_aio.__all__},
+    **{name: getattr(reactive_aio, name) for name in (*reactive_aio.__all__, "range", "zip")},
     "end": object(),
     "filled_with": filled_with,
     "first_of": first_of,

@@ -360,5 +360,5 @@ class TestTasks:
 
     def test_bound_and_arguments(self) -> None:
         assert r.range(9).map_async(same, concurrency=4).bound().total == 8
-        with pytest.raises(ValueError, match=r"3\.9"):
+        with pytest.raises(ValueError, match="map_async: concurrency must be at least 1"):
             r.range(9).map_async(same, concurrency=0)

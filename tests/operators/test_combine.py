@@ -297,7 +297,7 @@ class TestMerge:
 
     @pytest.mark.parametrize("prefetch", [0, -1, True])
     async def test_prefetch_must_be_positive(self, prefetch: int) -> None:
-        with pytest.raises(ValueError, match=r"3\.9"):
+        with pytest.raises((ValueError, TypeError), match="merge: prefetch must be"):
             r.merge(r.just(1), prefetch=prefetch)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from threading import Thread, get_ident
 from typing import Any, cast
 
@@ -39,6 +39,11 @@ async def forever() -> AsyncIterator[int]:
 async def given(x: int) -> int:
     await asyncio.sleep(0)
     return x
+
+
+class Awaited:
+    def __await__(self) -> Generator[None, None, int]:
+        return given(1).__await__()
 
 
 async def failing() -> int:
@@ -154,10 +159,21 @@ class TestFromAiter:
         with pytest.raises(TypeError, match="from_awaitable"):
             await flow.to_list()
 
-    @pytest.mark.parametrize("wrong", [5, [1], "abc"])
+    @pytest.mark.parametrize("wrong", [[1], "abc"])
     def test_a_synchronous_iterable_is_refused(self, wrong: Any) -> None:
-        with pytest.raises(TypeError, match="from_aiter: source"):
+        with pytest.raises(TypeError, match=r"from_aiter: .* use from_iterable, or from_thread"):
             r.from_aiter(wrong)
+
+    def test_what_is_not_iterable_at_all_is_refused(self) -> None:
+        with pytest.raises(
+            TypeError, match=r"from_aiter: source must be a function, not 5 \(int\)"
+        ):
+            r.from_aiter(cast("Any", 5))
+
+    @pytest.mark.parametrize("make", [lambda: given, lambda: given(1), lambda: Awaited()])
+    def test_what_makes_one_result_is_refused(self, make: Callable[[], Any]) -> None:
+        with pytest.raises(TypeError, match=r"from_aiter: .* use from_awaitable for its result"):
+            r.from_aiter(make())
 
 
 class TestFromAwaitable:

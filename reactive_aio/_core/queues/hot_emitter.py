@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 from typing import Final, Generic, TypeVar
 
-from ...errors import NotAnElement
+from ...errors import NotAnElement, WrongLoop
 from ..loop import Future, LoopHandle, yield_to_loop
 from ..time_slice import TimeSlice
 from .bounded_queue import Emission, ThreadMailbox
@@ -13,6 +13,7 @@ from .bounded_queue import Emission, ThreadMailbox
 T = TypeVar("T")
 
 _EMISSIONS_PER_CLOCK_READ: Final = 64
+_THREADSAFE: Final = "from other threads, use emit_threadsafe()"
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -52,10 +53,17 @@ class HotEmitter(Generic[T]):
             self._loop_handle = LoopHandle(self._name)
         return self._loop_handle
 
+    def require_loop(self, call: str, remedy: str) -> None:
+        """Raise `WrongLoop` outside the loop that it belongs to, if it belongs to one already."""
+        loop_handle = self._loop_handle
+        if loop_handle is not None and not loop_handle.is_running_here:
+            raise WrongLoop(f"{self._name}.{call}", remedy, is_closed=loop_handle.is_closed)
+
     # -- emitting ---------------------------------------------------------------------------------
     def try_emit(self, element: T) -> Emission:
         """Emit on the loop's thread, at once; the outcome says whether it was accepted."""
         self._require_element(element)
+        self.require_loop("try_emit()", _THREADSAFE)
         if self._mailbox:
             self._collect()  # these elements were emitted earlier
         return self._emit_now(element)
@@ -66,6 +74,7 @@ class HotEmitter(Generic[T]):
     async def emit(self, element: T) -> Emission:
         """Emit on the loop's thread; wait while there is no room, first come, first served."""
         self._require_element(element)
+        self.require_loop("emit()", _THREADSAFE)
         must_wait = not self.is_ended and (self._has_no_room() or self._waiters)
         outcome = await self._wait(element) if must_wait else self._emit_now(element)
         # A producer whose emissions never wait must not block the loop.

@@ -54,6 +54,11 @@ def require_subscriber(subscriber: Any) -> bool:
         return known
     if subscriber is None:
         raise NotAnElement("subscribe(None): a subscriber is needed", rule="1.9")
+    if isinstance(subscriber, type):
+        raise TypeError(
+            f"rule 1.9: {subscriber.__name__!r} is a class; subscribe an instance of it: "
+            f"subscribe({subscriber.__name__}(...))"
+        )
     missing = [name for name in _SIGNALS if not callable(getattr(subscriber, name, None))]
     if missing:
         raise TypeError(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...errors import Interrupted
+from ..arguments import explain_await
 from ..compiler.chain import Downstream
 from ..compiler.loop_compiler import no_element
 from ..loop import CancelledError, Future, Task, report, wait_settled
@@ -212,7 +213,13 @@ class WorkerPool(Coordinator[Any]):
                 buffer.abandon(ticket)
             raise
         except Exception as error:
-            self._fail_ticket(ticket, error)
+            self._fail_ticket(ticket, self._explained(error))
+
+    def _explained(self, error: Exception) -> Exception:
+        if not isinstance(error, TypeError):
+            return error
+        name = ("filter_async", "predicate") if self._keeps_element else ("map_async", "mapper")
+        return explain_await(*name, self._apply, error)
 
     def _pull(self, has_room: bool) -> Any:
         """The next element of a synchronous source, or `_WAIT` or `_STOP`."""

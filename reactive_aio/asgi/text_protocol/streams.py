@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterator
-from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..._core.demand import Demand
@@ -10,7 +9,7 @@ from ..._core.flow_subscription import FlowSubscription
 from ..._core.loop import CancelledError, Task
 from ...coerce import to_flow
 from ...errors import NotAnElement, RuleViolation
-from ...stage import Downstream, from_push
+from ...stage import Downstream, from_push, is_awaitable
 from ..http import HttpRequest
 from ..problem import ClientDisconnected, PeerFailed, Problem
 from .messages import MAX_SAFE_INTEGER, Id, Message, format_error, format_message
@@ -56,7 +55,7 @@ class SocketSubscriber:
         """Subscribe to what *make* returns, which may have to be awaited."""
         try:
             made = make()
-            if isawaitable(made):
+            if is_awaitable(made):
                 self.task = self._socket.loop_handle.create_task(
                     self._subscribe_later(made), f"asgi: stream {self.id}"
                 )

@@ -56,7 +56,8 @@ class LawContext:
         with self.calling(call):
             try:
                 made = make(*args)
-                if isawaitable(made):
+                # A publisher of another library may be awaitable as well.
+                if isawaitable(made) and not isinstance(made, Publisher):
                     made = await made
             except StopCandidate:
                 raise

@@ -1,0 +1,71 @@
+"""What other libraries call the operators of a flow, for the error about an unknown attribute."""
+
+from typing import Final
+
+__all__ = ("FOREIGN_NAMES", "name_here")
+
+_ELSEWHERE: Final = {
+    # transform
+    "map": "select",
+    "filter": "where",
+    "filter_map": "map_not_null map_optional",
+    "of_type": "cast of_class of_subclass",
+    "scan": "accumulate running_fold running_reduce scan_async",
+    "enumerate": "index indexed with_index zip_with_index",
+    "start_with": "prepend start_with_item",
+    "transform": "apply compose pipe through",
+    # async_map
+    "map_async": "amap async_map",
+    "filter_async": "filter_when",
+    # select
+    "take": "islice limit",
+    "take_while": "takewhile",
+    "take_last": "tail",
+    "skip": "drop",
+    "skip_while": "drop_while dropwhile",
+    "skip_last": "drop_last",
+    "distinct": "distinct_by unique",
+    "distinct_until_changed": "distinct_until_changed_by",
+    # flat_map
+    "flat_map": "flat_map_iterable flat_map_merge flatmap merge_map select_many",
+    # combine
+    "concat_with": "append",
+    "then": "then_many",
+    # time
+    "buffer_timeout": "buffer_time buffer_with_time_or_count grouped_within",
+    # chunk
+    "buffer": "batch batched buffer_count buffer_with_count chunk chunked chunks grouped",
+    "sliding_window": "sliding windowed",
+    # errors
+    "on_error_resume": "catch catch_error catch_exception on_error_resume_next recover_with",
+    "on_error_return": "on_error_return_item recover",
+    "retry": "retry_when",
+    # backpressure
+    "boundary": "buffered",
+    "on_backpressure_latest": "conflate",
+    # side_effects
+    "do_on_next": "do do_action inspect on_each peek spy tap wire_tap",
+    "do_finally": "do_after_terminate finalize finally_action on_completion",
+    # terminal
+    "first": "first_or_default first_or_null head",
+    "last": "last_or_default last_or_null",
+    "single": "single_or_default single_or_null",
+    "element_at": "nth",
+    "reduce": "aggregate fold",
+    "to_list": "collect collect_list list to_iterable",
+    "to_dict": "collect_map to_map",
+    "any": "some",
+    "all": "every",
+    "for_each": "foreach run_foreach",
+}
+
+FOREIGN_NAMES: Final = {name: ours for ours, names in _ELSEWHERE.items() for name in names.split()}
+"""The operator that does the same, or nearly so, by its name elsewhere in snake case."""
+
+
+def name_here(name: str, vocabulary: type) -> str | None:
+    """What *vocabulary* calls the operator *name* of another library; None if unknown."""
+    snake = "".join("_" + each.lower() if each.isupper() else each for each in name)
+    if snake != name and hasattr(vocabulary, snake):
+        return snake
+    return FOREIGN_NAMES.get(snake)

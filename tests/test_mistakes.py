@@ -1,0 +1,283 @@
+"""Mistakes in how a flow is written are answered with operator, cause and remedy."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Generator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio import Flow, foreign_names
+from reactive_aio.errors import WrongLoop
+from reactive_aio.stage import is_awaitable
+
+FLOW: Any = r.just(1)  # untyped: a type checker reports these mistakes
+
+
+async def coroutine_function(x: object = 1) -> object:
+    return x
+
+
+async def generator_function(x: object = 1) -> AsyncIterator[object]:
+    yield x
+
+
+def none() -> None:
+    pass
+
+
+def three(a: object, b: object, c: object) -> None:
+    pass
+
+
+PLAIN: dict[str, Callable[[Any], object]] = {
+    "map": lambda f: FLOW.map(f),
+    "filter": lambda f: FLOW.filter(f),
+    "filter_map": lambda f: FLOW.filter_map(f),
+    "scan": lambda f: FLOW.scan(f),
+    "transform": lambda f: FLOW.transform(f),
+    "take_while": lambda f: FLOW.take_while(f),
+    "skip_while": lambda f: FLOW.skip_while(f),
+    "distinct": lambda f: FLOW.distinct(f),
+    "distinct_until_changed": lambda f: FLOW.distinct_until_changed(f),
+    "do_on_next": lambda f: FLOW.do_on_next(f),
+    "do_on_error": lambda f: FLOW.do_on_error(f),
+    "do_on_complete": lambda f: FLOW.do_on_complete(f),
+    "do_on_cancel": lambda f: FLOW.do_on_cancel(f),
+    "do_on_request": lambda f: FLOW.do_on_request(f),
+    "do_finally": lambda f: FLOW.do_finally(f),
+    "from_callable": r.from_callable,
+    "generate": lambda f: r.generate(f, 1),
+    "error": r.error,
+}
+"""Functions that must be plain ones, given to what calls them."""
+
+MAY_GENERATE: dict[str, Callable[[Any], object]] = {
+    "flat_map": lambda f: FLOW.flat_map(f),
+    "defer": r.defer,
+    "on_error_resume": lambda f: FLOW.on_error_resume(f),
+    "using": lambda f: r.using(lambda: cast("Any", None), f),
+}
+"""Functions that return a source."""
+
+ASYNC: dict[str, Callable[[Any], object]] = {
+    "map_async": lambda f: FLOW.map_async(f),
+    "filter_async": lambda f: FLOW.filter_async(f),
+    "create": r.create,
+}
+
+TERMINAL: dict[str, Callable[[Any], Any]] = {
+    "min": lambda f: FLOW.min(key=f),
+    "max": lambda f: FLOW.max(key=f),
+    "reduce": lambda f: FLOW.reduce(f),
+    "to_dict": lambda f: FLOW.to_dict(f),
+    "any": lambda f: FLOW.any(f),
+    "all": lambda f: FLOW.all(f),
+}
+
+
+@pytest.mark.parametrize("name", [*PLAIN, *MAY_GENERATE])
+def test_a_coroutine_function_is_refused_where_it_would_not_be_awaited(name: str) -> None:
+    with pytest.raises(TypeError, match=f"^{name}: .* is a coroutine function; "):
+        (PLAIN | MAY_GENERATE)[name](coroutine_function)
+
+
+@pytest.mark.parametrize("name", TERMINAL)
+async def test_a_terminal_operator_refuses_a_coroutine_function(name: str) -> None:
+    with pytest.raises(TypeError, match=f"^{name}: .* is a coroutine function; "):
+        await TERMINAL[name](coroutine_function)
+
+
+@pytest.mark.parametrize("name", [*PLAIN, *ASYNC])
+def test_an_asynchronous_generator_function_is_refused(name: str) -> None:
+    with pytest.raises(TypeError, match=f"^{name}: .*generat.*use |^{name}: .*generator function"):
+        (PLAIN | ASYNC)[name](generator_function)
+
+
+@pytest.mark.parametrize("name", [*MAY_GENERATE])
+def test_a_generator_function_is_a_source(name: str) -> None:
+    MAY_GENERATE[name](generator_function)
+
+
+@pytest.mark.parametrize("name", [*PLAIN, *MAY_GENERATE, *ASYNC])
+def test_a_function_with_other_arguments_is_refused(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"^{name}: .* argument.*, and three takes 3"):
+        (PLAIN | MAY_GENERATE | ASYNC)[name](three)
+
+
+def test_the_number_of_arguments_is_that_of_the_call() -> None:
+    class Methods:
+        def plain(self, x: object) -> object:
+            return x
+
+        @classmethod
+        def of_class(cls, x: object) -> object:
+            return x
+
+        def __call__(self, x: object) -> object:
+            return x
+
+    accepted: list[Any] = [
+        Methods().plain, Methods.of_class, Methods(), str, len, [].append, lambda *args: args,
+        lambda x, y=1: x, lambda x, *, y=1: x,
+    ]  # fmt: skip
+    for each in accepted:
+        FLOW.map(each)
+    with pytest.raises(
+        TypeError, match=r"^map: mapper is called with 1 argument, .*none takes none$"
+    ):
+        FLOW.map(none)
+    with pytest.raises(TypeError, match=r"takes 2; to unpack a tuple: lambda x: f\(\*x\)"):
+        FLOW.map(lambda a, b: a)
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("name", ["map_async", "filter_async"])
+async def test_a_plain_function_is_refused_when_it_has_returned(
+    name: str, concurrency: int
+) -> None:
+    flow = getattr(FLOW, name)(lambda x: x, concurrency=concurrency)
+    plain = name.removesuffix("_async")
+    with pytest.raises(TypeError, match=rf"^{name}: .* object int .* use {plain} for a plain"):
+        await flow.to_list()
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+async def test_a_type_error_of_the_function_itself_is_unchanged(concurrency: int) -> None:
+    async def mistaken(x: object) -> None:
+        await cast("Any", 5)
+
+    with pytest.raises(TypeError, match=r"^object int can't be used in"):
+        await FLOW.map_async(mistaken, concurrency=concurrency).to_list()
+
+
+@pytest.mark.parametrize("name", ["map_async", "filter_async", "flat_map"])
+def test_concurrency_is_at_least_one(name: str) -> None:
+    with pytest.raises(ValueError, match=f"^{name}: concurrency must be at least 1, not 0"):
+        getattr(FLOW, name)(lambda x: x, concurrency=0)
+
+
+@pytest.mark.parametrize("combine", [r.merge, r.concat, r.zip])
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_a_list_of_sources_has_to_be_unpacked(combine: Any, kind: type) -> None:
+    with pytest.raises(TypeError, match=rf"^{combine.__name__}: .* unpack it: .*\(\*sources\)"):
+        combine(kind([FLOW, FLOW]))
+    combine([1, 2])
+
+
+async def test_a_flow_is_neither_awaited_nor_iterated_synchronously() -> None:
+    with pytest.raises(TypeError, match=r"await flow\.to_list\(\)"):
+        await FLOW
+    with pytest.raises(TypeError, match="async for x in flow"):
+        list(FLOW)
+    with pytest.raises(TypeError, match="from_iterable: <Flow just"):
+        r.from_iterable(FLOW)
+
+
+def test_a_flow_returned_by_a_handler_is_not_awaited() -> None:
+    class Awaited:
+        def __await__(self) -> Generator[None, None, None]:
+            yield
+
+    assert not is_awaitable(FLOW)
+    assert is_awaitable(Awaited())
+
+
+def test_an_exception_type_is_not_a_retry_policy() -> None:
+    for wrong in (ValueError, (OSError, ValueError)):
+        with pytest.raises(TypeError, match=r"^retry: policy .* RetryPolicy\(only=\.\.\.\)"):
+            FLOW.retry(wrong)
+    for wrong in ("3", 2.5, True, None):
+        with pytest.raises(TypeError, match=r"^retry: policy must be a RetryPolicy or"):
+            FLOW.retry(wrong)
+
+
+async def test_a_class_is_not_a_subscriber() -> None:
+    class Printer:
+        def on_subscribe(self, subscription: object) -> None: ...
+        def on_next(self, element: object) -> None: ...
+        def on_error(self, error: BaseException) -> None: ...
+        def on_complete(self) -> None: ...
+
+    with pytest.raises(TypeError, match=r"^rule 1\.9: 'Printer' is a class; .*Printer\(\.\.\.\)"):
+        FLOW.subscribe(Printer)
+
+
+async def test_an_unhashable_key_is_named() -> None:
+    flow = r.just([1], [2])
+    with pytest.raises(TypeError, match=r"^to_dict: the key \[1\] \(list\) cannot be hashed; key"):
+        await flow.to_dict(cast("Any", lambda x: x))
+    with pytest.raises(TypeError, match=r"^distinct: \[1\] \(list\) cannot be hashed; give a key"):
+        await flow.distinct().to_list()
+
+
+# -- names of other libraries ----------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [("tap", "do_on_next"), ("catch", "on_error_resume"), ("flatMap", "flat_map"),
+     ("collect", "to_list"), ("buffer_count", "buffer"), ("distinctUntilChanged",
+     "distinct_until_changed"), ("mergeMap", "flat_map"), ("doOnNext", "do_on_next")],
+)  # fmt: skip
+def test_an_unknown_attribute_says_what_it_is_called_here(name: str, ours: str) -> None:
+    with pytest.raises(
+        AttributeError, match=f"no attribute '{name}'; here it is called {ours}"
+    ) as e:
+        getattr(FLOW, name)
+    assert e.value.name == name
+    assert not hasattr(FLOW, name)
+
+
+def test_other_unknown_attributes_have_the_usual_message() -> None:
+    with pytest.raises(AttributeError, match=r"^a Flow has no attribute 'nonsense'$"):
+        FLOW.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize(("name", "ours"), foreign_names.FOREIGN_NAMES.items())
+def test_each_foreign_name_stands_for_an_operator(name: str, ours: str) -> None:
+    assert callable(getattr(Flow, ours))
+    assert not hasattr(Flow, name), "it is a name of ours"
+    assert name == name.lower(), "snake case"
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    text = (Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8")
+    assert re.search(r'^version = "(.*)"$', text, re.M)[1] == r.__version__  # type: ignore[index]
+
+
+async def test_nothing_was_left_unawaited() -> None:
+    """The coroutine of a mistake is closed: there is no warning beside the error."""
+    with pytest.raises(TypeError, match="is a coroutine; use from_awaitable"):
+        r.from_aiter(cast("Any", asyncio.sleep(0)))
+
+
+# -- loops -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", [r.UnicastProcessor, r.MulticastProcessor])
+async def test_a_processor_is_used_on_its_own_loop(kind: Any) -> None:
+    hub = kind()
+    received = asyncio.ensure_future(hub.to_list())
+    await hub.wait_for_subscribers()
+    with pytest.raises(WrongLoop, match=r"try_emit\(\): it belongs to .* use emit_threadsafe"):
+        await asyncio.to_thread(hub.try_emit, 1)
+    with pytest.raises(WrongLoop, match=r"emit\(\): it belongs to .* use emit_threadsafe"):
+        await asyncio.to_thread(asyncio.run, hub.emit(1))
+    if kind is r.MulticastProcessor:
+        with pytest.raises(WrongLoop, match=r"subscribe\(\): .* subscribe where its producers run"):
+            await asyncio.to_thread(asyncio.run, hub.first())
+    assert await asyncio.to_thread(hub.emit_threadsafe, 1)
+    hub.complete()
+    assert await received == [1]
+
+
+def test_a_processor_does_not_outlive_its_loop() -> None:
+    hub = r.MulticastProcessor[int]()
+
+    async def use() -> None:
+        hub.try_emit(1)
+        await hub.emit(2)
+        assert await r.just(1).merge_with(hub.take(1)).first() == 1
+
+    asyncio.run(use())
+    with pytest.raises(WrongLoop, match=r"a new one for each asyncio\.run\(\)"):
+        asyncio.run(use())
