@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
-from ._core.arguments import Duration, to_seconds
+from ._core.arguments import Duration, require_sync_callable, to_seconds
 
 __all__ = ("RetryPolicy",)
 
@@ -57,6 +57,10 @@ class RetryPolicy:
             to_seconds(self.within, "within")
         if not (isinstance(self.only, (type, tuple)) or callable(self.only)):
             raise TypeError(f"only must be exception types or a predicate, not {self.only!r}")
+        if not isinstance(self.only, (type, tuple)):
+            require_sync_callable(
+                "RetryPolicy", "only", self.only, "decide without awaiting.", takes=1
+            )
 
     def __str__(self) -> str:
         return "unlimited" if self.attempts is None else f"{self.attempts} attempts"

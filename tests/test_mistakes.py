@@ -12,6 +12,7 @@ import reactive_aio as r
 from reactive_aio import Flow, foreign_names
 from reactive_aio.errors import WrongLoop
 from reactive_aio.stage import is_awaitable
+from reactive_aio.testing import SubscriberProbe
 
 FLOW: Any = r.just(1)  # untyped: a type checker reports these mistakes
 
@@ -281,3 +282,91 @@ def test_a_processor_does_not_outlive_its_loop() -> None:
     asyncio.run(use())
     with pytest.raises(WrongLoop, match=r"a new one for each asyncio\.run\(\)"):
         asyncio.run(use())
+
+
+# -- results of plain functions --------------------------------------------------------------------
+RESULTS: dict[str, Callable[[Any, Any], Any]] = {
+    "map": lambda flow, f: flow.map(f),
+    "filter": lambda flow, f: flow.filter(f),
+    "filter_map": lambda flow, f: flow.filter_map(f),
+    "scan": lambda flow, f: flow.scan(lambda _, x: f(x), seed=0).skip(1),
+    "take_while": lambda flow, f: flow.take_while(f),
+    "skip_while": lambda flow, f: flow.skip_while(f),
+    "distinct": lambda flow, f: flow.distinct(f),
+    "distinct_until_changed": lambda flow, f: flow.distinct_until_changed(f),
+    "do_on_next": lambda flow, f: flow.do_on_next(f),
+}
+FEEDS: dict[str, Callable[[], Any]] = {
+    "pulled": lambda: r.range(100),
+    "awaited": lambda: r.from_aiter(r.range(100)),
+    "pushed": lambda: r.range(100).boundary(4),
+}
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+@pytest.mark.parametrize("name", RESULTS)
+async def test_an_awaitable_result_is_refused_at_the_first_element(name: str, feed: str) -> None:
+    called: list[object] = []
+
+    def mistaken(x: object) -> object:
+        called.append(x)
+        return coroutine_function(x)
+
+    flow = RESULTS[name](FEEDS[feed](), mistaken)
+    message = f"^{name}: .* returned .*coroutine.*, which nothing would await; use "
+    with pytest.raises(TypeError, match=message):
+        await flow.to_list()
+    with pytest.raises(TypeError, match=message):
+        await anext(aiter(flow))
+    probe = SubscriberProbe[object](1).subscribed_to(flow)
+    with pytest.raises(TypeError, match=message):
+        raise (await probe.end())[-1]
+    assert called == [0, 0, 0]
+
+
+async def test_an_awaitable_result_is_refused_after_elements_that_were_left_out() -> None:
+    flow = r.range(50).filter(lambda x: x > 40).map(cast("Any", coroutine_function).__call__)
+    with pytest.raises(TypeError, match=r"^map: .* returned"):
+        await flow.count()
+
+
+@pytest.mark.parametrize("name", TERMINAL)
+async def test_a_terminal_operator_refuses_an_awaitable_result(name: str) -> None:
+    flow = r.range(5)
+    calls: dict[str, Callable[[], Any]] = {
+        "min": lambda: flow.min(key=cast("Any", lambda x: coroutine_function(x))),
+        "max": lambda: flow.max(key=cast("Any", lambda x: coroutine_function(x))),
+        "reduce": lambda: flow.reduce(cast("Any", lambda a, _: coroutine_function(a))),
+        "to_dict": lambda: flow.to_dict(lambda x: coroutine_function(x)),
+        "any": lambda: flow.any(lambda x: coroutine_function(x)),
+        "all": lambda: flow.all(lambda x: coroutine_function(x)),
+    }
+    with pytest.raises(TypeError, match=f"^{name}: .* returned .*; use map_async before"):
+        await calls[name]()
+
+
+async def test_a_flow_is_an_element_like_any_other() -> None:
+    assert await r.range(3).map(lambda x: r.just(x)).flat_map(lambda x: x).to_list() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["map", "filter", "do_on_next"])
+def test_the_fast_lines_of_a_loop_do_not_look_at_results(name: str) -> None:
+    text = RESULTS[name](r.range(3), bool).explain(code=True)
+    fast, slow = text.split("elif room > 0:")
+    assert "refuse_awaitable" not in fast
+    assert "refuse_awaitable" in slow
+
+
+async def test_the_callbacks_of_an_end_refuse_an_awaitable_result() -> None:
+    mistaken: Any = lambda *_: coroutine_function()  # noqa: E731
+    for flow in (r.just(1).do_on_complete(mistaken), r.just(1).do_finally(mistaken)):
+        with pytest.raises(TypeError, match=r"^do_.*: <lambda> returned .* nothing would await"):
+            await flow.to_list()
+    with pytest.raises(TypeError, match=r"^do_on_error: <lambda> returned") as raised:
+        await r.error(OSError("gone")).do_on_error(mistaken).to_list()
+    assert isinstance(raised.value.__context__, OSError)
+
+
+def test_a_coroutine_function_does_not_decide_about_another_attempt() -> None:
+    with pytest.raises(TypeError, match=r"only must be a plain function, .* coroutine"):
+        r.RetryPolicy(only=coroutine_function)

@@ -2,12 +2,19 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from inspect import CO_VARARGS, isasyncgenfunction, iscoroutinefunction
+from inspect import (
+    CO_VARARGS,
+    isasyncgenfunction,
+    isawaitable,
+    iscoroutine,
+    iscoroutinefunction,
+)
 from math import isfinite
 from types import FunctionType, MethodType
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from ..errors import NotAnElement
+from ..spec import Publisher
 from .compiler.inline import describe
 
 Duration = float | timedelta
@@ -102,6 +109,28 @@ def explain_await(
         f"which {describe(function)} returned; use {operator.removesuffix('_async')} for a plain "
         "function"
     )
+
+
+_ASYNC_FORMS: Final = {
+    "map": "map_async",
+    "filter": "filter_async",
+    "from_callable": "from_awaitable",
+}
+
+
+def refuse_awaitable(operator: str, function: object, result: object) -> None:
+    """Raise if *function*, which an operator does not await, returned an awaitable.
+
+    A publisher of another library may be awaitable as well, and is an element like any other.
+    """
+    if isawaitable(result) and not isinstance(result, Publisher):
+        if iscoroutine(result):
+            result.close()
+        remedy = _ASYNC_FORMS.get(operator, "map_async before it")
+        raise TypeError(
+            f"{operator}: {describe(function)} returned {describe(result)} "
+            f"({type(result).__name__}), which nothing would await; use {remedy}"
+        )
 
 
 def require_int(operator: str, parameter: str, value: int, *, least: int = 0) -> int:

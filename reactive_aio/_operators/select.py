@@ -42,7 +42,9 @@ _TAKE_WHILE = InlineStage(
     "take_while",
     params=("predicate",),
     each="""
-    if not $predicate(x):
+    $passes = $predicate(x)
+    sync $passes of $predicate
+    if not $passes:
         done
     """,
 )
@@ -51,7 +53,9 @@ _TAKE_WHILE_INCLUSIVE = InlineStage(
     "take_while",
     params=("predicate",),
     each="""
-    if not $predicate(x):
+    $passes = $predicate(x)
+    sync $passes of $predicate
+    if not $passes:
         last
     """,
 )
@@ -85,7 +89,9 @@ _SKIP_WHILE = InlineStage(
     setup="$skips = True",
     each="""
     if $skips:
-        if $predicate(x):
+        $passes = $predicate(x)
+        sync $passes of $predicate
+        if $passes:
             drop
         $skips = False
     """,
@@ -146,7 +152,7 @@ _DISTINCT_KEY = InlineStage(
     params=("key", "max_keys"),
     uses=(too_many_keys, unhashable),
     setup="$seen = set()",
-    each="    $value = $key(x)" + _DISTINCT_LINES.format(key="$value"),
+    each="    $value = $key(x)\n    sync $value of $key" + _DISTINCT_LINES.format(key="$value"),
 )
 
 _CHANGED = InlineStage(
@@ -165,6 +171,7 @@ _CHANGED_KEY = InlineStage(
     setup="$last = END",
     each="""
     $value = $key(x)
+    sync $value of $key
     if $last is not END and $value == $last:
         drop
     $last = $value

@@ -25,12 +25,24 @@ __all__ = (
 
 T = TypeVar("T")
 
-_ON_NEXT = InlineStage("do_on_next", params=("callback",), each="$callback(x)")
+_ON_NEXT = InlineStage(
+    "do_on_next",
+    params=("callback",),
+    each="""
+    $result = $callback(x)
+    sync $result of $callback
+    """,
+)
 
 
 def _at_end(name: str, how: str, call: str) -> InlineStage:
     return InlineStage(
-        name, params=("callback",), on_end=f'if how == "{how}":\n    $callback({call})'
+        name,
+        params=("callback",),
+        on_end=f"""
+        if how == "{how}":
+            refuse_awaitable("{name}", $callback, $callback({call}))
+        """,
     )
 
 
@@ -38,7 +50,11 @@ _ON_COMPLETE = _at_end("do_on_complete", "completed", "")
 _ON_ERROR = _at_end("do_on_error", "failed", "error")
 _ON_CANCEL = _at_end("do_on_cancel", "cancelled", "")
 
-_FINALLY = InlineStage("do_finally", params=("callback",), on_end="$callback(how)")
+_FINALLY = InlineStage(
+    "do_finally",
+    params=("callback",),
+    on_end='refuse_awaitable("do_finally", $callback, $callback(how))',
+)
 
 _ON_REQUEST = InlineStage("do_on_request", params=("callback",), on_request="callback")
 

@@ -35,6 +35,7 @@ _MAP = InlineStage(
     params=("mapper",),
     each="""
     x = $mapper(x)
+    sync x of $mapper
     if x is None:
         raise no_element("map")
     """,
@@ -44,7 +45,9 @@ _FILTER = InlineStage(
     "filter",
     params=("predicate",),
     each="""
-    if not $predicate(x):
+    $passes = $predicate(x)
+    sync $passes of $predicate
+    if not $passes:
         drop
     """,
 )
@@ -54,6 +57,7 @@ _FILTER_MAP = InlineStage(
     params=("mapper",),
     each="""
     x = $mapper(x)
+    sync x of $mapper
     if x is None:
         drop
     """,
@@ -75,6 +79,7 @@ _SCAN = InlineStage(
     each="""
     if $total is not END:
         x = $accumulator($total, x)
+        sync x of $accumulator
         if x is None:
             raise no_element("scan")
     $total = x
@@ -88,6 +93,7 @@ _SCAN_SEED = InlineStage(
     before="emit $seed",
     each="""
     x = $total = $accumulator($total, x)
+    sync x of $accumulator
     if x is None:
         raise no_element("scan")
     """,

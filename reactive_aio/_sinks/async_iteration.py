@@ -145,9 +145,15 @@ class Stream(Generic[T]):
 
     async def __anext__(self) -> T:
         subscriber = self._subscriber
+        subscriber.is_awaited = True
         # The handle must not be referenced here while a task waits: dropping it has to cancel.
         del self
-        return await subscriber.next()
+        try:
+            return await subscriber.next()
+        finally:
+            subscriber.is_awaited = False
+            if subscriber.is_abandoned:
+                subscriber.cancel()
 
     async def __aenter__(self) -> "Stream[T]":
         return self
@@ -165,7 +171,7 @@ class Stream(Generic[T]):
         await self._subscriber.aclose()
 
     def __del__(self) -> None:
-        self._subscriber.cancel()
+        self._subscriber.abandon()
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -179,6 +185,8 @@ class _StreamSubscriber(BulkSubscriber, Generic[T]):
     _elements: deque[T] = field(default_factory=deque[T])
     append: Callable[[T], None] = field(init=False)
     is_notified: bool = False
+    is_awaited: bool = False
+    is_abandoned: bool = False
     _is_done: bool = False
     _error: BaseException | None = None
     _subscription: "Subscription | None" = None
@@ -248,6 +256,13 @@ class _StreamSubscriber(BulkSubscriber, Generic[T]):
         self.cancel()
         if isinstance(subscription, FlowSubscription):
             await subscription.aclose()
+
+    def abandon(self) -> None:
+        """Cancel; after the element that an ``anext`` waits for, as in ``anext(aiter(flow))``."""
+        if self.is_awaited:
+            self.is_abandoned = True
+        else:
+            self.cancel()
 
     def cancel(self) -> None:
         self._source = None

@@ -116,7 +116,11 @@ def _extreme(name: str, is_better: str) -> InlineStage:
         name,
         "$value = $rank = None",
         f"""
-        $new = x if $key is None else $key(x)
+        if $key is None:
+            $new = x
+        else:
+            $new = $key(x)
+        sync $new of $key
         if $value is None or {is_better}:
             $value = x
             $rank = $new
@@ -132,7 +136,10 @@ _MAX = _extreme("max", "$rank < $new")
 _REDUCE_SEED = _fold(
     "reduce",
     "$value = $seed",
-    "$value = $reducer($value, x)",
+    """
+    $value = $reducer($value, x)
+    sync $value of $reducer
+    """,
     params=("reducer", "seed"),
     result="""
     if $value is None:
@@ -149,6 +156,7 @@ _REDUCE = _fold(
         $value = x
     else:
         $value = $reducer($value, x)
+        sync $value of $reducer
         if $value is None:
             raise no_element("reduce")
     """,
@@ -201,6 +209,7 @@ _TO_DICT = _fold(
     "$found = {}",
     """
     $name = $key(x)
+    sync $name of $key
     try:
         hash($name)
     except TypeError as error:
@@ -224,6 +233,8 @@ def _answer(name: str, is_open: str, answer: bool) -> InlineStage:
         name,
         params=("predicate",),
         each=f"""
+        $found = $predicate(x)
+        sync $found of $predicate
         if {is_open}:
             drop
         x = {answer}
@@ -233,8 +244,8 @@ def _answer(name: str, is_open: str, answer: bool) -> InlineStage:
     )
 
 
-_ANY = _answer("any", "not $predicate(x)", answer=True)
-_ALL = _answer("all", "$predicate(x)", answer=False)
+_ANY = _answer("any", "not $found", answer=True)
+_ALL = _answer("all", "$found", answer=False)
 
 
 def require_plain_result(result: object) -> None:

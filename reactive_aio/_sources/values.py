@@ -30,10 +30,11 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 _CALL = InlineStage(
-    "call",
+    "from_callable",
     params=("function",),
     each="""
     x = $function()
+    sync x of $function
     if x is None:
         raise no_element("from_callable")
     last
@@ -208,7 +209,7 @@ def from_callable(function: Callable[[], T]) -> "Flow[T]":
     remedy = "use from_awaitable, or from_aiter for a generator."
     require_sync_callable("from_callable", "function", function, remedy, takes=0)
     calls: Callable[[], Iterator[object]] = partial(repeat, function)
-    return from_pull(calls, name="from_callable", checked=True).via(_CALL, function)
+    return from_pull(calls, name="repeated", checked=True).via(_CALL, function)
 
 
 def generate(step: Callable[[S], tuple[T, S] | None], initial: S) -> "Flow[T]":

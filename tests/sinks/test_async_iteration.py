@@ -46,6 +46,26 @@ async def test_stream_keeps_prefetch_elements_requested() -> None:
             assert await next_element == number
 
 
+async def test_the_element_of_an_iterator_without_references_is_received() -> None:
+    foreign = PublisherProbe[int]()
+    first = asyncio.ensure_future(anext(aiter(r.from_publisher(foreign).map(str))))
+    await asyncio.sleep(0)
+    foreign.emit(1)
+    assert await first == "1"
+    assert foreign.cancel_count == 1
+    assert foreign.requests == [1]
+
+
+async def test_an_iterator_without_references_is_cancelled_with_its_task() -> None:
+    foreign = PublisherProbe[int]()
+    first = asyncio.ensure_future(anext(aiter(r.from_publisher(foreign))))
+    await asyncio.sleep(0)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert foreign.cancel_count == 1
+
+
 async def test_a_stream_has_one_consumer() -> None:
     async with r.never().stream() as elements:
         waiting = asyncio.ensure_future(anext(elements))

@@ -9,6 +9,8 @@ these directives:
 ``done``            complete the flow now
 ``emit EXPR``       deliver EXPR
 ``emit each EXPR``  deliver every element of the iterable EXPR, within demand
+``sync EXPR of F``  refuse EXPR, the result of the user's function F, if it is an awaitable: only
+                    until an element has passed all such lines of the chain, which then cost nothing
 
 Without an ``emit`` line, the stage delivers ``x``. In ``before`` (ahead of the first element) and
 ``after`` (after the last one), ``x`` is undefined; both may ``emit``.
@@ -21,7 +23,9 @@ from reprlib import repr as short_repr
 from textwrap import dedent
 from typing import Any
 
-DIRECTIVES = re.compile(r"^(?P<pad> *)(?P<word>drop|last|done|emit each|emit)\b ?(?P<rest>.*)$")
+DIRECTIVES = re.compile(
+    r"^(?P<pad> *)(?P<word>drop|last|done|emit each|emit|sync)\b ?(?P<rest>.*)$"
+)
 _NAME = re.compile(r"\$(\w+)")
 _TEXTS = ("setup", "before", "each", "after", "demand", "on_end")
 
@@ -52,6 +56,7 @@ class InlineStage:
     emits_many: bool = field(init=False)
     drops: bool = field(init=False)
     stops: bool = field(init=False)
+    proves: bool = field(init=False)
     awaits: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,6 +66,7 @@ class InlineStage:
         words = {directive["word"] for directive in found if directive is not None}
         object.__setattr__(self, "emits_many", "emit" in words or "emit each" in words)
         object.__setattr__(self, "drops", "drop" in words)
+        object.__setattr__(self, "proves", "sync" in words)
         object.__setattr__(self, "stops", "last" in words or "done" in words)
         text = "\n".join((self.before, self.each, self.after))
         object.__setattr__(self, "awaits", bool(re.search(r"\bawait\b", text)))

@@ -29,9 +29,10 @@ from itertools import count, islice
 from typing import Any, Literal, NamedTuple
 
 from ...errors import NotAnElement
+from ..arguments import refuse_awaitable
 from .end_hooks import EndHooks, Hook
 from .inline import DIRECTIVES, InlineStage
-from .loop_templates import LOOP_TEMPLATES, MODE_LINES
+from .loop_templates import LOOP_TEMPLATES, MODE_LINES, PROVING_ITERATION
 
 
 class Pause(Enum):
@@ -121,6 +122,7 @@ def compile_loop(shape: LoopShape) -> CompiledLoop:
         "SubscriberRaised": SubscriberRaised,
         "UpstreamFailed": UpstreamFailed,
         "no_element": no_element,
+        "refuse_awaitable": refuse_awaitable,
         "END": object(),
         "STAGE_OF_LINE": [0, *positions],
     }
@@ -147,6 +149,8 @@ class _Writer:
         self.ends = any(stage.after for stage in self.stages)
         self.stops = any(stage.stops for stage in self.stages)
         self.hooked = any(stage.on_end for stage in self.stages)
+        self.last_proof = max((i for i, s in enumerate(self.stages, 1) if s.proves), default=0)
+        self.proves = False  # the lines that are being written look at results of functions
         self.mode_lines = MODE_LINES[shape.mode]
         self.delivery = "append" if shape.delivery == "inspect" else shape.delivery
         self.iterated = shape.mode in ("async_generator", "fair_generator", "generator")
@@ -165,6 +169,7 @@ class _Writer:
                 *_indent(1, self._all("lines", "setup")),
                 *_indent(1, ["stop = 0"] if self.stops or self.ends or self.hooked else []),
                 *_indent(1, ["spent = 0"] if expands else []),
+                *_indent(1, ["proven = False"] if self.last_proof else []),
                 *_indent(1, self._guarded(args) if self.hooked else self._run()),
                 "",
             ]
@@ -182,6 +187,9 @@ class _Writer:
         if feed == "aiter" and not any(stage.drops for stage in self.stages):
             feed = "aiter bulk"
         skeleton = LOOP_TEMPLATES[feed][variant]
+        if self.last_proof and self.iterated:
+            skeleton = PROVING_ITERATION + skeleton
+        skeleton = skeleton.replace(" IF_PROVEN", " and proven" if self.last_proof else "")
         body = [line for raw in skeleton.strip().splitlines() for line in self._expand(raw)]
         run = ["try:", *_indent(1, [*self._beginnings(), *body]), "except Done:", "    pass"]
         return run + self._endings()
@@ -223,8 +231,10 @@ class _Writer:
     def _expand(self, raw: str) -> list[str]:
         """The lines for one line of a template."""
         pad, word = raw[: len(raw) - len(raw.lstrip())], raw.strip()
-        if word in ("DELIVER_BULK", "DELIVER_COUNTED", "DELIVER_CHECKED"):
-            counted, check = word != "DELIVER_BULK", word == "DELIVER_CHECKED"
+        if word.startswith("DELIVER_"):
+            counted = word in ("DELIVER_COUNTED", "DELIVER_CHECKED")
+            check = word == "DELIVER_CHECKED"
+            self.proves = word == "DELIVER_PROVING" or (counted and not self.iterated)
             guard = ["if x is None:", "    raise no_element('the source')"]
             lines = [] if self.shape.checked else guard
             lines += self._stage(0, 0, counted=counted, check=check)
@@ -273,6 +283,8 @@ class _Writer:
                 lines = [f"stop = {number}"]
             case "done":
                 lines = [f"stop = {number}", "raise Done"]
+            case "sync":
+                lines = self._proof(found["rest"], number) if self.proves else []
             case _:
                 each = found["rest"] if found["word"] == "emit each" else f"({found['rest']},)"
                 rest = self._stage(number, number, counted=True, check=check)
@@ -281,6 +293,12 @@ class _Writer:
                 lines = self._positioned([f"for x in {each}:"], number)
                 lines += _indent(1, [*turn, *rest])
         return [found["pad"] + line for line in lines]
+
+    def _proof(self, rest: str, number: int) -> list[str]:
+        result, _, function = rest.partition(" of ")
+        name = self.stages[number - 1].name
+        lines = ["if not proven:", f"    refuse_awaitable({name!r}, {function}, {result})"]
+        return lines + ["    proven = True"] * (number == self.last_proof)
 
     def _stopped(self, within: int, index: int) -> list[str]:
         """End here if a stage up to *index* has stopped, and no stage still emits."""

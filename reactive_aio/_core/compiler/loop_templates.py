@@ -5,6 +5,8 @@ A line in capitals is replaced by lines of the chain or of the mode (`MODE_LINES
 ``DELIVER_BULK``         run one element through the stages; demand is counted after the batch
 ``DELIVER_COUNTED``      the same, counting each delivery
 ``DELIVER_CHECKED``      the same, checking demand before each delivery (one in, many out)
+``DELIVER_PROVING``      like ``DELIVER_BULK``, with the lines that look at results of functions
+``IF_PROVEN``            only if an element has passed those lines: the others do not have them
 ``AWAIT_DEMAND``         pause until there is demand, or end if the source is known to be exhausted
 ``CHECK_DEMAND``         the same, only if there is no demand
 ``AWAIT_ELEMENTS``       request from upstream what the island needs, and pause until it arrives
@@ -21,7 +23,7 @@ from typing import Final
 _PULL: Final = """
 while True:
     room = S.limit - emitted
-    if room > 8:
+    if room > 8 IF_PROVEN:
         size = batch if batch < room else room - 1
         dropped = 0
         x = END
@@ -87,7 +89,7 @@ while True:
 
 _PUSH: Final = f"""{_NEXT_CHUNK}\
     size = len(chunk)
-    if S.limit - emitted >= size:
+    if S.limit - emitted >= size IF_PROVEN:
         dropped = 0
         for x in chunk:
             DELIVER_BULK
@@ -123,7 +125,7 @@ _AITER_BULK: Final = """
 CHECK_DEMAND
 size = left = min(batch, S.limit - emitted)
 async for x in src:
-    DELIVER_BULK
+    DELIVER_PROVING
     left -= 1
     if not left:
         emitted += size
@@ -133,6 +135,16 @@ async for x in src:
 """
 
 _AITER_MANY: Final = _AITER.replace("DELIVER_COUNTED", "DELIVER_CHECKED")
+
+# Where an iterator has no demand, these lines run ahead of the main loop.
+PROVING_ITERATION: Final = """
+while not proven:
+    x = END
+    for x in islice(src, 1):
+        DELIVER_PROVING
+    if x is END:
+        break
+"""
 
 _PLAIN: Final = """
 for x in src:
