@@ -29,6 +29,19 @@ def none() -> None:
     pass
 
 
+def same(x: object) -> object:
+    return x
+
+
+def two(a: object, b: object) -> object:
+    return a, b
+
+
+def mistaken(*_: object) -> Any:
+    """A plain function that returns a coroutine."""
+    return coroutine_function()
+
+
 def three(a: object, b: object, c: object) -> None:
     pass
 
@@ -120,9 +133,11 @@ def test_the_number_of_arguments_is_that_of_the_call() -> None:
         def __call__(self, x: object) -> object:
             return x
 
+    def optional(x: object, y: object = 1, *, z: object = 2) -> object:
+        return x, y, z
+
     accepted: list[Any] = [
-        Methods().plain, Methods.of_class, Methods(), str, len, [].append, lambda *args: args,
-        lambda x, y=1: x, lambda x, *, y=1: x,
+        Methods().plain, Methods.of_class, Methods(), str, len, print, mistaken, optional
     ]  # fmt: skip
     for each in accepted:
         FLOW.map(each)
@@ -131,7 +146,7 @@ def test_the_number_of_arguments_is_that_of_the_call() -> None:
     ):
         FLOW.map(none)
     with pytest.raises(TypeError, match=r"takes 2; to unpack a tuple: lambda x: f\(\*x\)"):
-        FLOW.map(lambda a, b: a)
+        FLOW.map(two)
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
@@ -139,7 +154,7 @@ def test_the_number_of_arguments_is_that_of_the_call() -> None:
 async def test_a_plain_function_is_refused_when_it_has_returned(
     name: str, concurrency: int
 ) -> None:
-    flow = getattr(FLOW, name)(lambda x: x, concurrency=concurrency)
+    flow = getattr(FLOW, name)(same, concurrency=concurrency)
     plain = name.removesuffix("_async")
     with pytest.raises(TypeError, match=rf"^{name}: .* object int .* use {plain} for a plain"):
         await flow.to_list()
@@ -147,17 +162,17 @@ async def test_a_plain_function_is_refused_when_it_has_returned(
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 async def test_a_type_error_of_the_function_itself_is_unchanged(concurrency: int) -> None:
-    async def mistaken(x: object) -> None:
+    async def wrong_inside(x: object) -> None:
         await cast("Any", 5)
 
     with pytest.raises(TypeError, match=r"^object int can't be used in"):
-        await FLOW.map_async(mistaken, concurrency=concurrency).to_list()
+        await FLOW.map_async(wrong_inside, concurrency=concurrency).to_list()
 
 
 @pytest.mark.parametrize("name", ["map_async", "filter_async", "flat_map"])
 def test_concurrency_is_at_least_one(name: str) -> None:
     with pytest.raises(ValueError, match=f"^{name}: concurrency must be at least 1, not 0"):
-        getattr(FLOW, name)(lambda x: x, concurrency=0)
+        getattr(FLOW, name)(same, concurrency=0)
 
 
 @pytest.mark.parametrize("combine", [r.merge, r.concat, r.zip])
@@ -190,9 +205,9 @@ def test_an_exception_type_is_not_a_retry_policy() -> None:
     for wrong in (ValueError, (OSError, ValueError)):
         with pytest.raises(TypeError, match=r"^retry: policy .* RetryPolicy\(only=\.\.\.\)"):
             FLOW.retry(wrong)
-    for wrong in ("3", 2.5, True, None):
+    for other in ("3", 2.5, True, None):
         with pytest.raises(TypeError, match=r"^retry: policy must be a RetryPolicy or"):
-            FLOW.retry(wrong)
+            FLOW.retry(other)
 
 
 async def test_a_class_is_not_a_subscriber() -> None:
@@ -209,7 +224,7 @@ async def test_a_class_is_not_a_subscriber() -> None:
 async def test_an_unhashable_key_is_named() -> None:
     flow = r.just([1], [2])
     with pytest.raises(TypeError, match=r"^to_dict: the key \[1\] \(list\) cannot be hashed; key"):
-        await flow.to_dict(cast("Any", lambda x: x))
+        await flow.to_dict(cast("Any", same))
     with pytest.raises(TypeError, match=r"^distinct: \[1\] \(list\) cannot be hashed; give a key"):
         await flow.distinct().to_list()
 
@@ -285,11 +300,15 @@ def test_a_processor_does_not_outlive_its_loop() -> None:
 
 
 # -- results of plain functions --------------------------------------------------------------------
+def last_of(f: Callable[[object], object]) -> Callable[[object, object], object]:
+    return lambda _, x: f(x)
+
+
 RESULTS: dict[str, Callable[[Any, Any], Any]] = {
     "map": lambda flow, f: flow.map(f),
     "filter": lambda flow, f: flow.filter(f),
     "filter_map": lambda flow, f: flow.filter_map(f),
-    "scan": lambda flow, f: flow.scan(lambda _, x: f(x), seed=0).skip(1),
+    "scan": lambda flow, f: flow.scan(last_of(f), seed=0).skip(1),
     "take_while": lambda flow, f: flow.take_while(f),
     "skip_while": lambda flow, f: flow.skip_while(f),
     "distinct": lambda flow, f: flow.distinct(f),
@@ -308,11 +327,11 @@ FEEDS: dict[str, Callable[[], Any]] = {
 async def test_an_awaitable_result_is_refused_at_the_first_element(name: str, feed: str) -> None:
     called: list[object] = []
 
-    def mistaken(x: object) -> object:
+    def recorded(x: object) -> object:
         called.append(x)
         return coroutine_function(x)
 
-    flow = RESULTS[name](FEEDS[feed](), mistaken)
+    flow = RESULTS[name](FEEDS[feed](), recorded)
     message = f"^{name}: .* returned .*coroutine.*, which nothing would await; use "
     with pytest.raises(TypeError, match=message):
         await flow.to_list()
@@ -334,12 +353,12 @@ async def test_an_awaitable_result_is_refused_after_elements_that_were_left_out(
 async def test_a_terminal_operator_refuses_an_awaitable_result(name: str) -> None:
     flow = r.range(5)
     calls: dict[str, Callable[[], Any]] = {
-        "min": lambda: flow.min(key=cast("Any", lambda x: coroutine_function(x))),
-        "max": lambda: flow.max(key=cast("Any", lambda x: coroutine_function(x))),
-        "reduce": lambda: flow.reduce(cast("Any", lambda a, _: coroutine_function(a))),
-        "to_dict": lambda: flow.to_dict(lambda x: coroutine_function(x)),
-        "any": lambda: flow.any(lambda x: coroutine_function(x)),
-        "all": lambda: flow.all(lambda x: coroutine_function(x)),
+        "min": lambda: flow.min(key=mistaken),
+        "max": lambda: flow.max(key=mistaken),
+        "reduce": lambda: flow.reduce(mistaken),
+        "to_dict": lambda: flow.to_dict(mistaken),
+        "any": lambda: flow.any(mistaken),
+        "all": lambda: flow.all(mistaken),
     }
     with pytest.raises(TypeError, match=f"^{name}: .* returned .*; use map_async before"):
         await calls[name]()
@@ -358,11 +377,10 @@ def test_the_fast_lines_of_a_loop_do_not_look_at_results(name: str) -> None:
 
 
 async def test_the_callbacks_of_an_end_refuse_an_awaitable_result() -> None:
-    mistaken: Any = lambda *_: coroutine_function()  # noqa: E731
     for flow in (r.just(1).do_on_complete(mistaken), r.just(1).do_finally(mistaken)):
-        with pytest.raises(TypeError, match=r"^do_.*: <lambda> returned .* nothing would await"):
+        with pytest.raises(TypeError, match=r"^do_.*: mistaken returned .* nothing would await"):
             await flow.to_list()
-    with pytest.raises(TypeError, match=r"^do_on_error: <lambda> returned") as raised:
+    with pytest.raises(TypeError, match=r"^do_on_error: mistaken returned") as raised:
         await r.error(OSError("gone")).do_on_error(mistaken).to_list()
     assert isinstance(raised.value.__context__, OSError)
 

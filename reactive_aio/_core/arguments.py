@@ -45,8 +45,8 @@ def require_callable(
 
 def _other_arity(value: Callable[..., Any], takes: int) -> int | None:
     """How many arguments *value* takes, if that is not *takes*; None for anything not in Python."""
-    bound = isinstance(value, MethodType)
-    function = value.__func__ if bound else value
+    function: object = value.__func__ if isinstance(value, MethodType) else value
+    bound = function is not value
     if not isinstance(function, FunctionType):
         return None
     code, given = function.__code__, takes + bound

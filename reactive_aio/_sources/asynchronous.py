@@ -61,7 +61,7 @@ def from_aiter(source: AsyncIterable[T] | Callable[[], AsyncIterable[T]]) -> "Fl
 
 def _refuse_other_sources(source: object) -> None:
     """Say which source takes what is neither an asynchronous iterable nor a function of one."""
-    remedy = ""
+    shown, remedy = describe(source), ""
     if iscoroutine(source):
         source.close()
         remedy = "is a coroutine; use from_awaitable for its result"
@@ -69,10 +69,10 @@ def _refuse_other_sources(source: object) -> None:
         remedy = "is a coroutine function, without yield; use from_awaitable for its result"
     elif isinstance(source, Awaitable):
         remedy = "is an awaitable; use from_awaitable for its result"
-    elif isinstance(source, Iterable) and not callable(source):
+    elif not callable(source) and isinstance(source, Iterable):
         remedy = "is iterated synchronously; use from_iterable, or from_thread if it blocks"
     if remedy:
-        raise TypeError(f"from_aiter: {describe(cast('object', source))} {remedy}")
+        raise TypeError(f"from_aiter: {shown} {remedy}")
 
 
 def _iterate(make: Callable[[], AsyncIterable[T]]) -> AsyncIterator[T]:

@@ -168,7 +168,7 @@ class HttpEndpoint(Endpoint, Generic[T]):
             name = config.count_parameter
             text = None if name is None else request.query.get(name)
             count = None if name is None or text is None else parse_count(text, name)
-            made = self._make(request)
+            made: Any = self._make(request)
             if is_awaitable(made):
                 made = await made
             flow = None if made is None else to_flow(made, name=self._name)

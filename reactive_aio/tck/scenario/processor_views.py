@@ -51,7 +51,7 @@ def processor_as_subscriber(candidate: Candidate) -> Candidate:
 
 async def _new_processor(candidate: Candidate) -> Any:
     assert candidate.processor is not None
-    made = candidate.processor(BUFFER_SIZE)
+    made: Any = candidate.processor(BUFFER_SIZE)
     is_factory_async = isawaitable(made) and not isinstance(made, Publisher)
     return await made if is_factory_async else made
 
