@@ -223,7 +223,7 @@ async def test_a_class_is_not_a_subscriber() -> None:
 
 async def test_an_unhashable_key_is_named() -> None:
     flow = r.just([1], [2])
-    with pytest.raises(TypeError, match=r"^to_dict: the key \[1\] \(list\) cannot be hashed; key"):
+    with pytest.raises(TypeError, match=r"^to_dict: \[1\] cannot be hashed; return a key"):
         await flow.to_dict(cast("Any", same))
     with pytest.raises(TypeError, match=r"^distinct: \[1\] \(list\) cannot be hashed; give a key"):
         await flow.distinct().to_list()

@@ -42,6 +42,7 @@ __all__ = (
     "SocketProtocol",
     "Task",
     "TimerHandle",
+    "is_being_cancelled",
     "report",
     "shield",
     "wait_settled",
@@ -203,6 +204,12 @@ def _run_deferred(nesting: _Nesting) -> None:
             loop_handle.run(work, *args)
     finally:
         nesting.depth -= 1
+
+
+def is_being_cancelled() -> bool:
+    """Whether the task that runs now has been cancelled, and has not ended yet."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def wait_settled(*work: Awaitable[Any]) -> None:

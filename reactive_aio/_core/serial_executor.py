@@ -6,6 +6,7 @@ from inspect import isawaitable, iscoroutine
 from typing import Any
 
 from ..errors import Interrupted
+from .failures import STOPS_PROGRAM, as_failure, is_cancelled
 from .loop import Future, LoopHandle, Task, wait_settled, yield_to_loop
 from .time_slice import TimeSlice
 from .trampoline import ExecutorState, Job, Trampoline
@@ -31,7 +32,7 @@ class SerialExecutor:
         self,
         *,
         capacity: int | None = 1024,
-        on_error: Callable[[Exception], object] | None = None,
+        on_error: Callable[[BaseException], object] | None = None,
         loop_handle: LoopHandle | None = None,
     ) -> None:
         self._loop_handle = loop_handle or LoopHandle("SerialExecutor()")
@@ -99,8 +100,10 @@ class SerialExecutor:
             if isawaitable(result):
                 try:
                     await result
-                except Exception as error:
-                    self._handle_error(error)
+                except BaseException as error:
+                    if is_cancelled(self._task, error):
+                        raise
+                    self._signal_raised(error)
             if time_slice.check_slice():
                 await yield_to_loop()
                 time_slice.start_slice()
@@ -127,8 +130,8 @@ class SerialExecutor:
         signal, args = job
         try:
             return signal(*args)
-        except Exception as error:
-            self._handle_error(error)
+        except BaseException as error:
+            self._signal_raised(error)
             return None
 
     def _wake_waiters(self) -> None:
@@ -137,11 +140,18 @@ class SerialExecutor:
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _handle_error(self, error: Exception) -> None:
+    def _signal_raised(self, error: BaseException) -> None:
+        stops = isinstance(error, STOPS_PROGRAM)
+        if not stops or self._on_error is not None:
+            self._handle_error(as_failure(error))
+        if stops:
+            raise error
+
+    def _handle_error(self, error: BaseException) -> None:
         if self._on_error is not None:
             try:
                 self._on_error(error)
-            except Exception as another:
+            except BaseException as another:
                 error = another
             else:
                 return

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from .._core.compiler.chain import Chain
 from .._core.compiler.loop_compiler import SLICE_OVER
+from .._core.failures import as_failure, is_cancelled_here
 from .._core.loop import CancelledError, Future, report, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from ..stage import UNBOUNDED, FlowSubscription, LoopHandle, TimeSlice, require_demand
@@ -76,6 +77,15 @@ class _ConsumerSlice(TimeSlice):
         await yield_to_loop()
         self.start_slice()
 
+    def is_cancelled(self, error: BaseException) -> bool:
+        """Whether *error* is the cancellation of the consumer's task."""
+        return is_cancelled_here(error)
+
+    def failure_of(self, error: BaseException) -> BaseException:
+        """What the consumer receives for *error*, which must not look like its cancellation."""
+        ends_generator = isinstance(error, GeneratorExit) or is_cancelled_here(error)
+        return error if ends_generator else as_failure(error)
+
 
 def _generate(chain: Chain) -> AsyncIterator[Any]:
     """The island as an async generator that is closed at once when its consumer drops it.
@@ -122,6 +132,8 @@ class _IslandIterator:
                 return element
         except StopAsyncIteration as error:
             raise RuntimeError("the flow failed with StopAsyncIteration") from error
+        except CancelledError as error:
+            raise self._time_slice.failure_of(error)  # noqa: B904 - it may be the same error
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
@@ -323,6 +335,8 @@ async def _first_pulled(chain: Chain) -> Any:
             if element is not SLICE_OVER:
                 return element
             await time_slice.yield_slice()
+    except CancelledError as error:
+        raise time_slice.failure_of(error)  # noqa: B904 - it may be the same error
     except Exception as error:
         chain.annotate(error)
         raise

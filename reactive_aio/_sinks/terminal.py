@@ -9,15 +9,9 @@ from inspect import isawaitable, iscoroutine
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, overload
 
+from .._core.arguments import is_coroutine_function
 from ..errors import EmptyFlow, TooManyElements
-from ..stage import (
-    InlineStage,
-    describe,
-    is_coroutine_function,
-    require_callable,
-    require_int,
-    require_sync_callable,
-)
+from ..stage import InlineStage, describe, require_callable, require_int, require_sync_callable
 from .async_iteration import NOTHING, first_value
 
 if TYPE_CHECKING:
@@ -116,10 +110,7 @@ def _extreme(name: str, is_better: str) -> InlineStage:
         name,
         "$value = $rank = None",
         f"""
-        if $key is None:
-            $new = x
-        else:
-            $new = $key(x)
+        $new = x if $key is None else $key(x)
         sync $new of $key
         if $value is None or {is_better}:
             $value = x
@@ -198,10 +189,7 @@ def too_many_keys(limit: int) -> TooManyElements:
 
 
 def unhashable_key(key: object) -> TypeError:
-    return TypeError(
-        f"to_dict: the key {describe(key)} ({type(key).__name__}) cannot be hashed; key must "
-        "return something hashable, such as a tuple"
-    )
+    return TypeError(f"to_dict: {describe(key)} cannot be hashed; return a key such as a tuple")
 
 
 _TO_DICT = _fold(

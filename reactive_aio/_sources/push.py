@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable
 from inspect import isasyncgenfunction, isawaitable, iscoroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from .._core.loop import CancelledError, Task, wait_settled
+from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled
+from .._core.loop import Task, wait_settled
 from .._core.queues.bounded_queue import Emission
 from .._core.queues.hot_emitter import HotEmitter
 from ..errors import Interrupted, NotAnElement
@@ -186,8 +187,10 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
     def _start(self, emitter: Callable[[Emitter[T]], object]) -> None:
         try:
             work = emitter(Emitter(self, self.producer))
-        except Exception as error:
-            self._failed(error)
+        except BaseException as error:
+            self._failed(as_failure(error))
+            if isinstance(error, STOPS_PROGRAM):
+                raise
             return
         if isawaitable(work):
             self._task = self.loop_handle.create_task(self._run(work), self.output.name)
@@ -198,15 +201,17 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
     async def _run(self, work: Awaitable[Any]) -> None:
         try:
             await work
-        except CancelledError:
-            self.producer.end(Interrupted("the task of an emitter was cancelled from outside"))
-            raise
-        except Exception as error:
-            self._failed(error)
+        except BaseException as error:
+            if is_cancelled(self._task, error):
+                self.producer.end(Interrupted("the task of an emitter was cancelled from outside"))
+                raise
+            self._failed(as_failure(error))
+            if isinstance(error, STOPS_PROGRAM):
+                raise
         else:
             self.producer.end()
 
-    def _failed(self, error: Exception) -> None:
+    def _failed(self, error: BaseException) -> None:
         if self.producer.is_ended:
             self.loop_handle.report("an error of an emitter after the end of its flow", error)
         else:

@@ -5,7 +5,8 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from .._core.loop import CancelledError, Future, wait_settled
+from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled
+from .._core.loop import Future, wait_settled
 from ..coerce import WINDOW, Source, to_flow
 from ..errors import Interrupted
 from ..stage import ForwardingCoordinator, describe, from_push, require_sync_callable
@@ -93,8 +94,10 @@ class _Using(ForwardingCoordinator[T]):
             source = to_flow(made, name="using")
             self._is_sync = source.chain.is_pullable
             self.attach(source)
-        except Exception as error:
-            self._exit_resource(error)
+        except BaseException as error:
+            self._exit_resource(as_failure(error))
+            if isinstance(error, STOPS_PROGRAM):
+                raise
 
     async def _hold(self, manager: AbstractAsyncContextManager[Any, Any]) -> None:
         """Enter and exit in one task, as cancel scopes and task groups require."""
@@ -108,12 +111,14 @@ class _Using(ForwardingCoordinator[T]):
                         raise error
                 if self.upstream is not None:
                     await self.upstream.aclose()
-        except CancelledError:
-            if not self.is_closed:
-                self.submit(self.fail, Interrupted("the task of using() was cancelled"))
-            raise
-        except Exception as error:
-            self.submit(self._released, error)
+        except BaseException as error:
+            if is_cancelled(self._task, error):
+                if not self.is_closed:
+                    self.submit(self.fail, Interrupted("the task of using() was cancelled"))
+                raise
+            self.submit(self._released, as_failure(error))
+            if isinstance(error, STOPS_PROGRAM):
+                raise
         else:
             self.submit(self._released, None)
 
@@ -171,6 +176,8 @@ def _exit(
             manager.__exit__(None, None, None)
             return None
         suppressed = manager.__exit__(type(error), error, error.__traceback__)
-    except Exception as raised:
-        return raised
+    except STOPS_PROGRAM:
+        raise
+    except BaseException as raised:
+        return as_failure(raised)
     return None if suppressed else error

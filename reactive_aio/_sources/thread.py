@@ -20,6 +20,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, Generic, TypeGuard, TypeVar, cast
 from weakref import ref
 
+from .._core.failures import as_failure
 from ..stage import UNBOUNDED, Downstream, FlowSubscription, LoopHandle, from_push
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class _PullState(Generic[T]):
     """A callback that takes from `ready` is scheduled on the loop."""
     is_cancelled: bool = False
     is_finished: bool = False
-    error: Exception | None = None
+    error: BaseException | None = None
 
     # -- decisions of the thread ------------------------------------------------------------------
     def demand(self) -> int | None:
@@ -190,10 +191,10 @@ class _PullState(Generic[T]):
         return [ready.popleft() for _ in range(len(ready))], is_finished
 
 
-def _as_failure(error: BaseException) -> Exception:
+def _as_failure(error: BaseException) -> BaseException:
     """Wrap an error that has another meaning on the loop, such as the end of an iterator."""
-    if isinstance(error, Exception) and not isinstance(error, (StopIteration, StopAsyncIteration)):
-        return error
+    if not isinstance(error, (StopIteration, StopAsyncIteration)):
+        return as_failure(error)
     failure = RuntimeError(f"the iterable raised {error!r}")
     failure.__cause__ = error
     return failure
@@ -364,7 +365,7 @@ class _ThreadSubscription(FlowSubscription, Generic[T]):
             error, state.error = state.error, None
             self._end(error)
 
-    def _end(self, error: Exception | None) -> None:
+    def _end(self, error: BaseException | None) -> None:
         downstream, self._downstream = self._downstream, None
         if downstream is None:
             return  # cancelled while the last elements were delivered

@@ -91,8 +91,8 @@ GUARDS: Final = (
     Guard(
         "3.9 it is answered once, and not after a cancellation",
         ISLAND,
-        "    def _fail(self, error: Exception) -> None:\n        if not self.is_stopped:",
-        "    def _fail(self, error: Exception) -> None:\n        if True:",
+        "    def _fail(self, error: BaseException) -> None:\n        if not self.is_stopped:",
+        "    def _fail(self, error: BaseException) -> None:\n        if True:",
     ),
     Guard(
         "3.9 the answer waits for the current signal",
@@ -237,8 +237,8 @@ GUARDS: Final = (
     Guard(
         "3.12 but not a suspended on_next",
         ISLAND,
-        "if not self.is_signalling and not self.loop_handle.is_closed:",
-        "if not self.loop_handle.is_closed:",
+        "if not (self.is_signalling or self.is_cleaning_up or self.loop_handle.is_closed):",
+        "if not (self.is_cleaning_up or self.loop_handle.is_closed):",
     ),
     Guard(
         "3.13 the reference to the subscriber is dropped",
@@ -256,15 +256,14 @@ GUARDS: Final = (
     Guard(
         "3.15 an error in the source's cleanup",
         ISLAND,
-        "                source.close()\n        except Exception as error:\n"
-        "            self._report_dropped(error)",
-        "                source.close()\n        finally:\n            pass",
+        "        except BaseException as error:\n            self._report_dropped(error)",
+        "        finally:\n            pass",
     ),
     Guard(
         "3.16 upstream raises in request",
-        INPUT,
-        "            except Exception as error:  # a user's source may raise (3.16)\n",
-        "            except ZeroDivisionError as error:\n",
+        ISLAND,
+        "request_needed(self.needed)\n        except BaseException as error:\n",
+        "request_needed(self.needed)\n        except ZeroDivisionError as error:\n",
     ),
     Guard(
         "3.16 a request after the loop has closed",
@@ -300,8 +299,8 @@ GUARDS: Final = (
     Guard(
         "2.13 the error is reported",
         ISLAND,
-        "        self._enter(Input.FINISHED)\n        self.loop_handle.report(",
-        "        self._enter(Input.FINISHED)\n        str(",
+        "            raise error\n        self.loop_handle.report(",
+        "            raise error\n        str(",
     ),
     # -- threads, fairness, context, tasks
     Guard(
@@ -369,10 +368,10 @@ GUARDS: Final = (
     Guard(
         "tasks: CancelledError is not swallowed",
         ISLAND,
-        "            self.error = Interrupted("
-        '"the task of this subscription was cancelled from outside")\n            raise',
-        "            self.error = Interrupted("
-        '"the task of this subscription was cancelled from outside")',
+        "                self.error = Interrupted("
+        '"the task of this subscription was cancelled from outside")\n                raise',
+        "                self.error = Interrupted("
+        '"the task of this subscription was cancelled from outside")\n                return',
     ),
     Guard(
         "tasks: cancelling a task that waits for cleanup does not cancel the cleanup",

@@ -1,13 +1,13 @@
 """2.13: a subscriber that raises is cancelled and reported once; others are not affected."""
 
 import asyncio
-import gc
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from reactive_aio import Flow
+from reactive_aio.errors import Interrupted
 from reactive_aio.stage import from_pull
 from tests.contract.subscribers import BOTH, SHAPES, UNBOUNDED, Acting, Source, flow, tasks, turns
 
@@ -126,38 +126,38 @@ async def test_raising_after_cancel_is_reported(expects_loop_errors: list[Any]) 
     assert [type(each["exception"]) for each in expects_loop_errors] == [Wrong, Wrong]
 
 
-class Stop(BaseException):
-    """As KeyboardInterrupt: not an error of the subscriber's."""
-
-
 async def test_a_program_stopping_error_is_raised_and_the_source_is_released() -> None:
     def stops(_: Acting) -> None:
-        raise Stop
+        raise SystemExit(3)
 
     source = Source()
     subscriber = Acting(on_next=stops)
     source.pull().subscribe(subscriber)
-    with pytest.raises(Stop):
+    with pytest.raises(SystemExit):
         subscriber.request(3)
     assert subscriber.signals == [0]
     assert source.closed == 1
 
 
-async def test_a_program_stopping_error_in_a_task_is_not_a_completion(
-    expects_loop_errors: list[Any],
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_a_program_stopping_error_in_a_task_reaches_the_subscriber_as_interrupted(
+    concurrency: int,
 ) -> None:
     async def stops(x: int) -> int:
-        raise Stop
+        raise SystemExit(3)
 
     source = Source()
     subscriber = Acting(3)
-    source.pull().map_async(stops).subscribe(subscriber)
-    await turns()
-    assert subscriber.signals == []
+
+    async def main() -> None:
+        source.pull().map_async(stops, concurrency=concurrency).subscribe(subscriber)
+        await asyncio.sleep(3600)
+
+    with pytest.raises(SystemExit):
+        asyncio.run(main())
+    assert [type(signal) for signal in subscriber.signals] == [Interrupted]
+    assert isinstance(subscriber.signals[0].__cause__, SystemExit)
     assert source.closed == 1
-    del subscriber
-    gc.collect()
-    assert [type(each["exception"]) for each in expects_loop_errors] == [Stop]
 
 
 async def test_an_error_at_every_point_of_a_source_fails_the_flow() -> None:

@@ -237,7 +237,9 @@ def test_an_upstream_that_raises_in_request_fails_the_flow_and_is_cancelled() ->
 
     made: InputQueue[int] = InputQueue(lambda: None, UNBOUNDED)
     made.upstream = upstream = Upstream(on_request=wrong)
-    made.request_needed(1)
+    with pytest.raises(ValueError, match="1") as raised:
+        made.request_needed(1)
+    made.upstream_raised(raised.value)
     with pytest.raises(UpstreamFailed):
         made.take(1)
     made.close()

@@ -155,19 +155,15 @@ async def test_an_on_error_that_raises_does_not_stop_the_signals(
     assert isinstance(expects_loop_errors[0]["exception"], KeyError)
 
 
-class Stop(BaseException):
-    """As SystemExit or KeyboardInterrupt: not an error of the signal's."""
-
-
 async def test_a_program_stopping_error_is_raised_and_the_other_signals_run() -> None:
     executor = SerialExecutor()
     ran: list[int] = []
 
     def stop() -> None:
         executor.submit(ran.append, 1)
-        raise Stop
+        raise SystemExit(3)
 
-    with pytest.raises(Stop):
+    with pytest.raises(SystemExit):
         executor.submit(stop)
     await executor.drained()
     assert ran == [1]

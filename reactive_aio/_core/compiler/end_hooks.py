@@ -45,7 +45,7 @@ class EndHooks:
             except Exception as error:  # no subscriber is left to receive it
                 self._report("a callback raised when its flow was cancelled", error)
 
-    def fail_at(self, position: int, error: Exception) -> Exception:
+    def fail_at(self, position: int, error: BaseException) -> BaseException:
         """*error* was raised at *position*; return the error that the subscriber receives.
 
         It is a different one when a hook raises; the first is then its ``__context__``, as with
@@ -58,7 +58,7 @@ class EndHooks:
             error = stray
         return self.pass_error(error, position)
 
-    def pass_error(self, error: Exception, position: int = 0) -> Exception:
+    def pass_error(self, error: BaseException, position: int = 0) -> BaseException:
         """*error* came from upstream to *position*; like `fail_at`, but any exception is legal."""
         self.stop_at(position)
         for each in list(self._waiting):

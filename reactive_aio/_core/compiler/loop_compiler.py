@@ -76,7 +76,7 @@ class UpstreamFailed(Exception):
 class SubscriberRaised(Exception):
     """Carries the error of a subscriber past the error handling of the stages (2.13)."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         self.error = error
 
 
@@ -154,6 +154,7 @@ class _Writer:
         self.mode_lines = MODE_LINES[shape.mode]
         self.delivery = "append" if shape.delivery == "inspect" else shape.delivery
         self.iterated = shape.mode in ("async_generator", "fair_generator", "generator")
+        self.has_task = shape.mode not in ("fair_generator", "generator")  # it can be cancelled
 
     def text(self) -> str:
         args = ", ".join(self._all("arguments"))
@@ -192,7 +193,13 @@ class _Writer:
         skeleton = skeleton.replace(" IF_PROVEN", " and proven" if self.last_proof else "")
         body = [line for raw in skeleton.strip().splitlines() for line in self._expand(raw)]
         run = ["try:", *_indent(1, [*self._beginnings(), *body]), "except Done:", "    pass"]
-        return run + self._endings()
+        run += self._endings()
+        if self.shape.mode == "async_generator":
+            # It runs in the consumer's task, which must not take an error for its cancellation.
+            handler = ["except Exception:", "    raise"]
+            handler += ["except BaseException as error:", "    raise S.failure_of(error)"]
+            return ["try:", *_indent(1, run), *handler]
+        return run
 
     # -- end hooks --------------------------------------------------------------------------------
     def _hooks(self, args: str) -> list[str]:
@@ -215,7 +222,10 @@ class _Writer:
             "    raise",
             "except UpstreamFailed as failed:",
             "    raise UpstreamFailed(H.pass_error(failed.error))",
-            "except Exception as error:",
+            "except (GeneratorExit, KeyboardInterrupt, SystemExit):",
+            "    raise",
+            "except BaseException as error:",
+            *(["    if S.is_cancelled(error): raise"] if self.has_task else []),
             "    raise H.fail_at(STAGE_OF_LINE[error.__traceback__.tb_lineno], error)",
             "finally:",
             "    H.cancel_rest()",

@@ -179,7 +179,7 @@ _ALIVE = "if S.is_stopped: return"
 _CALL = """
 try:
     r = on_next(x)
-except Exception as error:
+except BaseException as error:
     raise SubscriberRaised(error) from error
 """
 
@@ -196,7 +196,8 @@ _AWAIT = f"""
 S.is_signalling = True
 try:
     await on_next(x)
-except Exception as error:
+except BaseException as error:
+    if S.is_cancelled(error): raise
     raise SubscriberRaised(error) from error
 S.is_signalling = False
 """

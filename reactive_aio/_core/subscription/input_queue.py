@@ -138,13 +138,14 @@ class InputQueue(Generic[T]):
         # Refilling an unbounded demand would cost a request every few elements.
         if missing > 0 and self.outstanding < UNBOUNDED // 2:
             self.outstanding += missing
-            try:
-                upstream.request(missing)
-            except Exception as error:  # a user's source may raise (3.16)
-                self._is_upstream_faulty = True
-                self.fail(error)
+            upstream.request(missing)
         else:
             upstream.processed()
+
+    def upstream_raised(self, error: BaseException) -> None:
+        """A user's source raised in ``request`` (3.16): it is cancelled when the island closes."""
+        self._is_upstream_faulty = True
+        self.fail(error)
 
     def close(self) -> FlowSubscription | None:
         """Cancel upstream and return it; anything it still pushes is ignored."""

@@ -31,6 +31,7 @@ from ..compiler.loop_compiler import (
     UpstreamFailed,
 )
 from ..demand import require_demand
+from ..failures import STOPS_PROGRAM, as_failure, cleanup_failure, is_cancelled
 from ..flow_subscription import FlowSubscription
 from ..loop import (
     CancelledError,
@@ -131,7 +132,7 @@ class Island(TimeSlice, FlowSubscription):
         else:
             self.request(valid)
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         if not self.is_stopped:
             self.error, self.is_fault, self.is_stopped, self.limit = error, True, True, _NEVER
             self._wake(Input.FAULT)
@@ -191,7 +192,7 @@ class Island(TimeSlice, FlowSubscription):
         subscriber = cast("Subscriber[Any]", self.subscriber)
         try:
             signalled = subscriber.on_subscribe(self)
-        except Exception as error:
+        except BaseException as error:
             self._subscriber_raised("on_subscribe", error)
             return
         if signalled is not None and self.must_await(signalled):
@@ -205,9 +206,11 @@ class Island(TimeSlice, FlowSubscription):
             return
         try:
             self._open()
-        except Exception as error:
+        except BaseException as error:
             self.error = self._opening_error(error)
             self._enter(Input.FINISHED)
+            if isinstance(error, STOPS_PROGRAM):
+                raise
         else:
             # It may be known, before the loop has run, that no element will follow.
             is_empty = not self.compiled_loop.emits_unprompted and self.is_source_spent()
@@ -229,8 +232,21 @@ class Island(TimeSlice, FlowSubscription):
                 )
             queue.upstream = upstream
 
-    def _opening_error(self, error: Exception) -> Exception:
-        return error if self.end_hooks is None else self.end_hooks.fail_at(0, error)
+    def _opening_error(self, error: BaseException) -> BaseException:
+        failure = as_failure(error)
+        return failure if self.end_hooks is None else self.end_hooks.fail_at(0, failure)
+
+    def _request_needed(self, queue: InputQueue[Any]) -> None:
+        try:
+            queue.request_needed(self.needed)
+        except BaseException as error:
+            queue.upstream_raised(as_failure(error))
+            if isinstance(error, STOPS_PROGRAM):
+                raise
+
+    def is_cancelled(self, error: BaseException) -> bool:
+        """Whether *error* ends the loop from outside, and no function of the user raised it."""
+        return isinstance(error, GeneratorExit) or is_cancelled(self.task, error)
 
     def is_source_spent(self) -> bool:
         """Whether the source is known to be exhausted."""
@@ -242,6 +258,8 @@ class Island(TimeSlice, FlowSubscription):
         self.is_stopped, self.limit, self.error, self.is_fault = True, _NEVER, None, False
         self._step(Input.CANCEL)
         self._enter(Input.FINISHED)
+        if isinstance(error, STOPS_PROGRAM):
+            raise error
         self.loop_handle.report(
             f"rule 2.13: the subscriber raised in {signal}; its subscription is cancelled "
             f"({self.chain.trail()})",
@@ -266,7 +284,9 @@ class Island(TimeSlice, FlowSubscription):
                 self.closing_upstream = queue.close()
             elif isinstance(source, GeneratorType):
                 source.close()
-        except Exception as error:
+        except STOPS_PROGRAM:
+            raise
+        except BaseException as error:
             self._report_dropped(error)
 
     def _report_dropped(self, error: BaseException) -> None:
@@ -290,7 +310,7 @@ class Island(TimeSlice, FlowSubscription):
             else:
                 self.chain.annotate(error)
                 signalled = subscriber.on_error(error)
-        except Exception as raised:
+        except BaseException as raised:
             self._subscriber_raised("on_complete" if error is None else "on_error", raised)
             return
         if signalled is not None and self.must_await(signalled):
@@ -323,6 +343,8 @@ class Island(TimeSlice, FlowSubscription):
 
     def _on_task_done(self, task: Task[Any]) -> None:
         """End the subscription of a task that was cancelled before its first step."""
+        if not task.cancelled():
+            task.exception()  # it stops the program, and has left the loop
         if self.phase is not Phase.CLOSED:
             if not self.is_stopped:
                 self.error = Interrupted(f"the task {task.get_name()!r} was cancelled from outside")
@@ -334,7 +356,9 @@ class Island(TimeSlice, FlowSubscription):
         self.task = None
         try:
             await pending
-        except Exception as error:
+        except CancelledError:
+            raise  # `_on_signal_task_done` ends the subscription
+        except BaseException as error:
             self._subscriber_raised(signal, error)
         else:
             then()
@@ -375,13 +399,11 @@ class SyncIsland(Island):
                 return
             except UpstreamFailed as failed:
                 self.error, pause = failed.error, None
-            except Exception as error:
-                self.error, pause = error, None
-            except BaseException:  # the program stops; the subscriber must not see a completion
-                self.is_stopped = True
-                self._step(Input.CANCEL)
-                self._enter(Input.FINISHED)
-                raise
+            except BaseException as error:
+                self.error, pause = as_failure(error), None
+                if isinstance(error, STOPS_PROGRAM):
+                    self._enter(Input.FINISHED)
+                    raise
             if self.flush_batch is not None:
                 self.flush_batch()
             if pause is None or self.is_stopped:
@@ -396,7 +418,7 @@ class SyncIsland(Island):
                 self._await_in_task("on_next", self._resume)
                 return
             if pause is NO_ELEMENTS and self.input_queue is not None:
-                self.input_queue.request_needed(self.needed)
+                self._request_needed(self.input_queue)
             self.pause = pause
             action = self._step(Input.PAUSED)
             if action is not Action.RECHECK:
@@ -429,13 +451,14 @@ class SyncIsland(Island):
 class TaskIsland(Island):
     """A subscription that awaits something: one task for all of it, started by demand."""
 
-    __slots__ = ("is_signalling", "waiter")
+    __slots__ = ("is_cleaning_up", "is_signalling", "waiter")
     mode = "task"
 
     def __post_init__(self, delivery: str) -> None:
         super().__post_init__(delivery)
         self.waiter: Future[Any] | None = None
         self.is_signalling = False
+        self.is_cleaning_up = False  # the source's cleanup has begun, and runs to its end
 
     def _run(self) -> None:
         if self.waiter is not None:
@@ -448,22 +471,27 @@ class TaskIsland(Island):
     async def _main(self) -> None:
         try:
             await self._drain()
-        except CancelledError:
+        except CancelledError as error:
             if self.is_stopped:
                 return
-            self.error = Interrupted("the task of this subscription was cancelled from outside")
-            raise
+            if is_cancelled(self.task, error):
+                self.error = Interrupted("the task of this subscription was cancelled from outside")
+                raise
+            self.error = as_failure(error)
         except SubscriberRaised as raised:
             self._subscriber_raised("on_next", raised.error)
         except UpstreamFailed as failed:
             self.error = failed.error
-        except Exception as error:
-            self.error = error
-        except BaseException:  # the program stops; the subscriber must not see a completion
-            self.is_stopped = True
-            raise
+        except BaseException as error:
+            self.error = as_failure(error)
+            if isinstance(error, STOPS_PROGRAM):
+                raise
         finally:
+            was_closed = self.phase is Phase.CLOSED
             self._enter(Input.FINISHED)
+            if was_closed and self.error is not None:
+                error, self.error = self.error, None
+                self._report_dropped(error)  # the cleanup of the source raised
 
     async def _drain(self) -> None:
         self.start_slice()
@@ -471,7 +499,9 @@ class TaskIsland(Island):
         if isinstance(source, AsyncSource):
             try:
                 src = source.open()
-            except Exception as error:
+            except STOPS_PROGRAM:
+                raise
+            except BaseException as error:
                 raise self._opening_error(error)  # noqa: B904 - usually it is the same error
         subscriber = cast("Any", self.subscriber)
         on_next = subscriber.append if self.flush_batch is not None else subscriber.on_next
@@ -479,7 +509,8 @@ class TaskIsland(Island):
             await self.compiled_loop.run(self, src, on_next, *self.chain.arguments)
         finally:
             if isinstance(source, AsyncSource) and hasattr(src, "aclose"):
-                await cast("AsyncGenerator[Any]", src).aclose()
+                self.is_cleaning_up = True
+                await _close(cast("AsyncGenerator[Any]", src))
 
     # -- called by the compiled loop --------------------------------------------------------------
     async def wait_for_demand(self, emitted: int, within: bool = False) -> None:
@@ -496,7 +527,7 @@ class TaskIsland(Island):
         self.emitted = emitted
         self.pause = NO_ELEMENTS
         queue = cast("InputQueue[Any]", self.input_queue)
-        queue.request_needed(self.needed)
+        self._request_needed(queue)
         if not queue.has_news:
             await self._wait()
 
@@ -523,7 +554,9 @@ class TaskIsland(Island):
             self.is_signalling = True
             try:
                 await signalled
-            except Exception as error:
+            except BaseException as error:
+                if self.is_cancelled(error):
+                    raise
                 raise SubscriberRaised(error) from error
             self.is_signalling = False
 
@@ -532,13 +565,25 @@ class TaskIsland(Island):
         """Cancel what a stage or the source awaits; but a signal runs to its end (1.3)."""
         if self.task is None or self.loop_handle.is_current_task(self.task):
             return
-        if not self.is_signalling and not self.loop_handle.is_closed:
+        if not (self.is_signalling or self.is_cleaning_up or self.loop_handle.is_closed):
             self.task.cancel()
         self._close_source()
 
     def _release(self) -> None:
         super()._release()
         self._interrupt()
+
+
+async def _close(source: AsyncGenerator[Any]) -> None:
+    """Run the source's cleanup; raise its errors, except that it was closed."""
+    try:
+        await source.aclose()
+    except BaseException as error:
+        failure = cleanup_failure(error)
+        if failure is error:
+            raise
+        if failure is not None:
+            raise failure from None
 
 
 def _ignore() -> None:

@@ -8,6 +8,7 @@ from ...errors import NoRunningLoop, NotAnElement
 from ..arguments import is_coroutine_function
 from ..compiler.chain import Chain
 from ..demand import require_demand
+from ..failures import STOPS_PROGRAM, as_failure
 from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
 from .bulk_subscriber import BulkSubscriber
@@ -121,9 +122,11 @@ class _RequestHooks(Island):
         for position, hook in self.chain.request_hooks:
             try:
                 self.loop_handle.run(hook, n)
-            except Exception as error:
-                hooks = self.end_hooks
-                self._fail(error if hooks is None else hooks.fail_at(position, error))
+            except BaseException as error:
+                failure, hooks = as_failure(error), self.end_hooks
+                self._fail(failure if hooks is None else hooks.fail_at(position, failure))
+                if isinstance(error, STOPS_PROGRAM):
+                    raise
                 return False
         return not self.is_stopped
 

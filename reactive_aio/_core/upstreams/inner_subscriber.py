@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from ...errors import NotAnElement, ReactiveError, RuleViolation
 from ...spec import Publisher, Subscription
 from ..demand import UNBOUNDED
+from ..failures import STOPS_PROGRAM, as_failure
 from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
 from ..subscription.bulk_subscriber import BulkSubscriber
@@ -82,8 +83,10 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         self._subscribed = True
         try:
             returned: object = cast("Any", publisher).subscribe(self)
-        except Exception as error:
-            self.on_error(error)
+        except BaseException as error:
+            self.on_error(as_failure(error))
+            if isinstance(error, STOPS_PROGRAM):
+                raise
         else:
             if iscoroutine(returned):
                 returned.close()
@@ -138,19 +141,23 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
     def _request(self, subscription: Subscription, n: int) -> None:
         try:
             subscription.request(n)
-        except Exception as error:
+        except BaseException as error:
             self._fail_rule("3.16", f"request({n}) raised {error!r}", error)
+            if isinstance(error, STOPS_PROGRAM):
+                raise
 
     def _cancel(self, subscription: Subscription | None) -> None:
         try:
             if subscription is not None:
                 subscription.cancel()
-        except Exception as error:
+        except STOPS_PROGRAM:
+            raise
+        except BaseException as error:
             self._owner.loop_handle.report(
                 "rule 3.15 violated: cancel() raised", error, rule="3.15"
             )
 
-    def _fail_rule(self, rule: str, what: str, cause: Exception | None = None) -> None:
+    def _fail_rule(self, rule: str, what: str, cause: BaseException | None = None) -> None:
         error = RuleViolation(rule, f"{what}; the publisher has been cancelled")
         error.__cause__ = cause
         self._fail(error)

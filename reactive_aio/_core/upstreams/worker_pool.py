@@ -9,6 +9,7 @@ from ...errors import Interrupted
 from ..arguments import explain_await
 from ..compiler.chain import Downstream
 from ..compiler.loop_compiler import no_element
+from ..failures import STOPS_PROGRAM, as_failure, is_cancelled
 from ..loop import CancelledError, Future, Task, report, wait_settled
 from ..queues.reorder_buffer import ReorderBuffer
 from .coordinator import Coordinator
@@ -76,8 +77,10 @@ class WorkerPool(Coordinator[Any]):
         if self._source.chain.is_pullable:
             try:
                 self._elements = self._source.chain.iterate(report)
-            except Exception as error:
-                self.fail(error)
+            except STOPS_PROGRAM:
+                raise
+            except BaseException as error:
+                self.fail(as_failure(error))
         else:
             self._next_element = self._take
             self._inner = self.subscribe_to(self._source)
@@ -168,6 +171,8 @@ class WorkerPool(Coordinator[Any]):
 
     def _on_worker_done(self, task: Task[Any]) -> None:
         del self._workers[task]
+        if not task.cancelled():
+            task.exception()  # it stops the program, and has left the loop
         if not self.is_closed:
             self._end_if_done()
 
@@ -206,16 +211,21 @@ class WorkerPool(Coordinator[Any]):
                     self._is_emission_scheduled = True
                     self.loop_handle.call_soon(self._emit_ready)
                 x = next_element(has_room)
-        except CancelledError:
-            if not worker.is_cancelled:
+        except CancelledError as error:
+            if worker.is_cancelled:
+                if ticket >= 0:
+                    buffer.abandon(ticket)
+                raise
+            if is_cancelled(worker.task, error):
                 self._fail_ticket(ticket, Interrupted("a worker was cancelled from outside"))
-            elif ticket >= 0:
-                buffer.abandon(ticket)
-            raise
-        except Exception as error:
-            self._fail_ticket(ticket, self._explained(error))
+                raise
+            self._fail_ticket(ticket, as_failure(error))
+        except BaseException as error:
+            self._fail_ticket(ticket, self._explained(as_failure(error)))
+            if isinstance(error, STOPS_PROGRAM):
+                raise
 
-    def _explained(self, error: Exception) -> Exception:
+    def _explained(self, error: BaseException) -> BaseException:
         if not isinstance(error, TypeError):
             return error
         name = ("filter_async", "predicate") if self._keeps_element else ("map_async", "mapper")
@@ -229,8 +239,10 @@ class WorkerPool(Coordinator[Any]):
             return _WAIT
         try:
             element = next(cast("Iterator[Any]", self._elements), _STOP)
-        except Exception as error:
-            self._source_error, element = error, _STOP
+        except STOPS_PROGRAM:
+            raise
+        except BaseException as error:
+            self._source_error, element = as_failure(error), _STOP
         if element is _STOP:
             self._is_over = True
             self._schedule()

@@ -1,0 +1,56 @@
+"""What a subscriber receives for what a function of the user raised, whatever that is.
+
+``KeyboardInterrupt`` and ``SystemExit`` go on to stop the program, and the subscriber receives
+`Interrupted`. Every other exception is a failure of the flow like any `Exception`.
+"""
+
+from typing import Final
+
+from ..errors import Interrupted
+from .loop import CancelledError, Task, is_being_cancelled
+
+STOPS_PROGRAM: Final = (KeyboardInterrupt, SystemExit)
+
+
+def as_failure(error: BaseException) -> BaseException:
+    """The error for the subscriber: *error* itself, unless it would mean something else there.
+
+    A ``CancelledError`` would look like the cancellation of the consumer's task, and a
+    ``GeneratorExit`` like the end of its generator.
+    """
+    if isinstance(error, Exception):
+        return error
+    if isinstance(error, BaseExceptionGroup):
+        return cleanup_failure(error) or _wrapped(RuntimeError, error)
+    if isinstance(error, GeneratorExit):
+        return _wrapped(RuntimeError, error)
+    if isinstance(error, (CancelledError, *STOPS_PROGRAM)):
+        return _wrapped(Interrupted, error)
+    return error
+
+
+def _wrapped(kind: type[Exception], error: BaseException) -> Exception:
+    failure = kind(f"a function of the flow raised {type(error).__name__}")
+    failure.__cause__ = error
+    return failure
+
+
+def cleanup_failure(error: BaseException) -> BaseException | None:
+    """What is left of an error that closing a source raised; None if it has just closed.
+
+    A task group inside an asynchronous generator raises a group that contains the
+    ``GeneratorExit`` by which the generator was closed.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(GeneratorExit)[1]
+    return None if isinstance(error, GeneratorExit) else error
+
+
+def is_cancelled(task: Task[object] | None, error: BaseException) -> bool:
+    """Whether *error* is the cancellation of *task*, and not a ``CancelledError`` of the user."""
+    return isinstance(error, CancelledError) and (task is None or task.cancelling() > 0)
+
+
+def is_cancelled_here(error: BaseException) -> bool:
+    """The same for the task that runs now."""
+    return isinstance(error, CancelledError) and is_being_cancelled()

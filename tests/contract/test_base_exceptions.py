@@ -1,0 +1,232 @@
+"""Whatever a function of the user raises reaches the consumer: nothing waits for ever."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio.errors import Interrupted
+from reactive_aio.testing import SubscriberProbe
+
+Raise = Callable[[], BaseException]
+
+
+class OwnError(BaseException):
+    """An exception that is not an Exception."""
+
+
+KINDS: dict[str, tuple[Raise, type[BaseException]]] = {
+    "Exception": (lambda: ValueError("wrong"), ValueError),
+    "BaseExceptionGroup": (lambda: BaseExceptionGroup("several", [OwnError()]), BaseExceptionGroup),
+    "custom": (OwnError, OwnError),
+    "CancelledError": (asyncio.CancelledError, Interrupted),
+    "GeneratorExit": (GeneratorExit, RuntimeError),
+}
+"""What is raised, and what the consumer receives."""
+
+
+def functions(error: Raise) -> dict[str, Callable[[], Any]]:
+    """A flow for each place where a function of the user raises *error*."""
+
+    def opens(*_: object) -> Any:
+        raise error()
+
+    def maps(x: int) -> int:
+        if x == 2:
+            raise error()
+        return x + 1
+
+    async def maps_async(x: int) -> int:
+        await asyncio.sleep(0)
+        return maps(x)
+
+    def generator() -> Iterator[int]:
+        yield 1
+        raise error()
+
+    async def async_generator() -> AsyncIterator[int]:
+        yield 1
+        await asyncio.sleep(0)
+        raise error()
+
+    class Iterates:
+        def __iter__(self) -> "Iterates":
+            return self
+
+        def __next__(self) -> int:
+            raise error()
+
+    def emits(to: Any) -> None:
+        to.try_emit(1)
+        raise error()
+
+    async def emits_async(to: Any) -> None:
+        await to.emit(1)
+        raise error()
+
+    @contextlib.contextmanager
+    def enters() -> Iterator[int]:
+        raise error()
+        yield 1
+
+    @contextlib.contextmanager
+    def exits() -> Iterator[int]:
+        try:
+            yield 1
+        finally:
+            raise error()
+
+    @contextlib.asynccontextmanager
+    async def enters_async() -> AsyncIterator[int]:
+        raise error()
+        yield 1
+
+    five, awaited = r.range(5), r.from_aiter(async_generator)
+    return {
+        "from_iterable": lambda: r.from_iterable(Iterates()),
+        "from_aiter": lambda: awaited,
+        "from_awaitable": lambda: r.from_awaitable(lambda: maps_async(2)),
+        "from_callable": lambda: r.from_callable(opens),
+        "from_thread": lambda: r.from_thread(generator),
+        "generate": lambda: r.generate(opens, 1),
+        "defer": lambda: r.defer(opens),
+        "create": lambda: r.create(emits),
+        "create: coroutine": lambda: r.create(emits_async),
+        "using: enter": lambda: r.using(enters, r.just),
+        "using: exit": lambda: r.using(exits, r.just),
+        "using: asynchronous enter": lambda: r.using(enters_async, r.just),
+        "using: flow": lambda: r.using(contextlib.nullcontext, opens),
+        "map": lambda: five.map(maps),
+        "map after a boundary": lambda: five.boundary(2).map(maps),
+        "map before a boundary": lambda: five.map(maps).boundary(2),
+        "filter": lambda: five.filter(maps),
+        "scan": lambda: five.scan(lambda _, x: maps(x), seed=1),
+        "map_async": lambda: five.map_async(maps_async),
+        "map_async: concurrent": lambda: five.map_async(maps_async, concurrency=4),
+        "filter_async": lambda: five.filter_async(maps_async),
+        "flat_map": lambda: five.flat_map(lambda x: [maps(x)]),
+        "flat_map: generator": lambda: five.flat_map(lambda _: generator()),
+        "flat_map: asynchronous": lambda: five.flat_map(lambda _: awaited),
+        "do_on_next": lambda: five.do_on_next(maps),
+        "do_on_complete": lambda: five.do_on_complete(opens),
+        "do_on_request": lambda: five.do_on_request(opens),
+        "do_finally": lambda: five.do_finally(opens),
+        "on_error_resume": lambda: r.error(OSError).on_error_resume(opens),
+        "merge": lambda: r.merge(awaited, five),
+        "concat": lambda: r.concat(five, awaited),
+        "zip": lambda: r.zip(awaited, five),
+        "then": lambda: awaited.then([1]),
+        "timeout": lambda: awaited.timeout(5),
+        "buffer_timeout": lambda: awaited.buffer_timeout(3, 5),
+        "on_backpressure_buffer": lambda: awaited.on_backpressure_buffer(3),
+    }
+
+
+async def iterate(flow: Any) -> None:
+    async for _ in flow:
+        pass
+
+
+async def subscribe(flow: Any) -> None:
+    end = (await SubscriberProbe[Any](99).subscribed_to(flow).end())[-1]
+    if isinstance(end, BaseException):
+        raise end
+
+
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "to_list": lambda flow: flow.to_list(),
+    "async for": iterate,
+    "subscribe": subscribe,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("place", functions(OwnError))
+async def test_it_reaches_the_consumer(place: str, kind: str, way: str) -> None:
+    error, received = KINDS[kind]
+    flow = functions(error)[place]()
+    consumer = asyncio.ensure_future(WAYS[way](flow))
+    await asyncio.wait([consumer])
+    assert not consumer.cancelled()
+    raised = consumer.exception()
+    if kind == "GeneratorExit":  # a generator of the user turns it into the end of the generator
+        received = BaseException
+    assert isinstance(raised, received), raised
+
+
+# -- sources around a task group -------------------------------------------------------------------
+class ChildFailed(Exception):
+    """Of a task that a source has started."""
+
+
+async def in_a_task_group() -> AsyncIterator[int]:
+    async with asyncio.TaskGroup():
+        for number in range(100):
+            await asyncio.sleep(0)
+            yield number
+
+
+async def with_a_child_that_fails() -> AsyncIterator[int]:
+    async def fail() -> None:
+        await asyncio.sleep(0.01)
+        raise ChildFailed
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(fail())
+        for number in range(100):
+            await asyncio.sleep(0)
+            yield number
+
+
+LEAVING: dict[str, tuple[Callable[[Any], Any], object]] = {
+    "take": (lambda flow: flow.take(3).to_list(), [0, 1, 2]),
+    "first": (lambda flow: flow.first(), 0),
+    "boundary": (lambda flow: flow.boundary(2).take(3).to_list(), [0, 1, 2]),
+    "take before a boundary": (lambda flow: flow.take(3).boundary(2).to_list(), [0, 1, 2]),
+    "merge": (lambda flow: flow.take(2).merge_with([7]).count(), 3),
+    "concat": (lambda flow: flow.take(2).concat_with([7]).to_list(), [0, 1, 7]),
+    "zip": (lambda flow: flow.zip_with([1]).to_list(), [(0, 1)]),
+}
+
+
+@pytest.mark.parametrize("way", LEAVING)
+async def test_a_task_group_in_a_source_is_left_without_an_error(way: str) -> None:
+    leave, result = LEAVING[way]
+    assert await leave(r.from_aiter(in_a_task_group)) == result
+
+
+async def test_the_failure_of_a_flow_is_not_hidden_by_the_end_of_its_task_group() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await r.from_aiter(in_a_task_group).map(lambda x: 1 // (2 - x)).to_list()
+
+
+async def test_a_child_that_fails_while_the_flow_waits_for_demand_fails_the_flow() -> None:
+    for flow in (
+        r.from_aiter(with_a_child_that_fails),
+        r.from_aiter(with_a_child_that_fails).map(str),
+    ):
+        probe = SubscriberProbe[Any](2).subscribed_to(flow)
+        error = (await probe.end())[-1]
+        assert isinstance(error, ExceptionGroup)
+        assert [type(each) for each in error.exceptions] == [ChildFailed]
+
+
+# -- errors of a cleanup ---------------------------------------------------------------------------
+async def test_the_error_of_a_cleanup_after_break_is_reported(
+    expects_loop_errors: list[Any],
+) -> None:
+    async def source() -> AsyncIterator[int]:
+        try:
+            yield 1
+            yield 2
+        finally:
+            raise ValueError("in finally")
+
+    async for _ in r.from_aiter(source):
+        break
+    await asyncio.sleep(0.01)
+    assert [str(each["exception"]) for each in expects_loop_errors] == ["in finally"]
