@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from ._core.arguments import Duration, require_sync_callable, to_seconds
 
@@ -55,12 +55,12 @@ class RetryPolicy:
         to_seconds(self.maximum, "maximum", zero=True)
         if self.within is not None:
             to_seconds(self.within, "within")
-        if not (isinstance(self.only, (type, tuple)) or callable(self.only)):
-            raise TypeError(f"only must be exception types or a predicate, not {self.only!r}")
-        if not isinstance(self.only, (type, tuple)):
-            require_sync_callable(
-                "RetryPolicy", "only", self.only, "decide without awaiting.", takes=1
-            )
+        only: Any = self.only
+        if not isinstance(only, (type, tuple)):
+            if not callable(only):
+                raise TypeError(f"only must be exception types or a predicate, not {only!r}")
+            remedy = "decide without awaiting."
+            require_sync_callable("RetryPolicy", "only", only, remedy, takes=1)
 
     def __str__(self) -> str:
         return "unlimited" if self.attempts is None else f"{self.attempts} attempts"

@@ -4,7 +4,7 @@
 `Interrupted`. Every other exception is a failure of the flow like any `Exception`.
 """
 
-from typing import Final
+from typing import Final, cast
 
 from ..errors import Interrupted
 from .loop import CancelledError, Task, is_being_cancelled
@@ -20,13 +20,11 @@ def as_failure(error: BaseException) -> BaseException:
     """
     if isinstance(error, Exception):
         return error
-    if isinstance(error, BaseExceptionGroup):
-        return cleanup_failure(error) or _wrapped(RuntimeError, error)
-    if isinstance(error, GeneratorExit):
+    if (failure := cleanup_failure(error)) is None:
         return _wrapped(RuntimeError, error)
     if isinstance(error, (CancelledError, *STOPS_PROGRAM)):
         return _wrapped(Interrupted, error)
-    return error
+    return failure
 
 
 def _wrapped(kind: type[Exception], error: BaseException) -> Exception:
@@ -42,7 +40,7 @@ def cleanup_failure(error: BaseException) -> BaseException | None:
     ``GeneratorExit`` by which the generator was closed.
     """
     if isinstance(error, BaseExceptionGroup):
-        return error.split(GeneratorExit)[1]
+        return cast("BaseExceptionGroup[BaseException]", error).split(GeneratorExit)[1]
     return None if isinstance(error, GeneratorExit) else error
 
 

@@ -71,12 +71,11 @@ def _refuse_list(sources: tuple[Source[Any], ...], name: str) -> None:
     """The elements of the only source must not be sources themselves, as in ``merge([a, b])``."""
     only: object = sources[0] if len(sources) == 1 else None
     if isinstance(only, (list, tuple)) and only:
-        found: object = cast("Sequence[object]", only)[0]
+        found = cast("Sequence[Any]", only)[0]
         if isinstance(found, (Publisher, AsyncIterable)):
-            kind = type(cast("object", only)).__name__
+            shown, kind = describe(cast("object", found)), type(cast("object", only)).__name__
             raise TypeError(
-                f"{name}: {describe(found)} in a {kind} would become an element; unpack it: "
-                f"{name}(*sources)"
+                f"{name}: {shown} in a {kind} would become an element; unpack it: {name}(*sources)"
             )
 
 

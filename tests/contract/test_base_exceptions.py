@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -67,38 +67,51 @@ def functions(error: Raise) -> dict[str, Callable[[], Any]]:
         await to.emit(1)
         raise error()
 
-    @contextlib.contextmanager
-    def enters() -> Iterator[int]:
-        raise error()
-        yield 1
+    class Manager:
+        def __enter__(self) -> int:
+            return 1
 
-    @contextlib.contextmanager
-    def exits() -> Iterator[int]:
-        try:
-            yield 1
-        finally:
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    class Enters(Manager):
+        def __enter__(self) -> int:
             raise error()
 
-    @contextlib.asynccontextmanager
-    async def enters_async() -> AsyncIterator[int]:
-        raise error()
-        yield 1
+    class Exits(Manager):
+        def __exit__(self, *_: object) -> None:
+            raise error()
 
+    class EntersAsync(contextlib.AsyncExitStack):
+        async def __aenter__(self) -> Any:
+            raise error()
+
+    def one(_: Any) -> list[int]:
+        return [1]
+
+    def opens_flow(_: Any) -> list[int]:
+        raise error()
+
+    using: Any = r.using
+    defer: Any = r.defer
+    from_callable: Any = r.from_callable
+    create: Any = r.create
+    generate: Any = r.generate
     five, awaited = r.range(5), r.from_aiter(async_generator)
     return {
         "from_iterable": lambda: r.from_iterable(Iterates()),
         "from_aiter": lambda: awaited,
         "from_awaitable": lambda: r.from_awaitable(lambda: maps_async(2)),
-        "from_callable": lambda: r.from_callable(opens),
+        "from_callable": lambda: from_callable(opens),
         "from_thread": lambda: r.from_thread(generator),
-        "generate": lambda: r.generate(opens, 1),
-        "defer": lambda: r.defer(opens),
-        "create": lambda: r.create(emits),
-        "create: coroutine": lambda: r.create(emits_async),
-        "using: enter": lambda: r.using(enters, r.just),
-        "using: exit": lambda: r.using(exits, r.just),
-        "using: asynchronous enter": lambda: r.using(enters_async, r.just),
-        "using: flow": lambda: r.using(contextlib.nullcontext, opens),
+        "generate": lambda: generate(opens, 1),
+        "defer": lambda: defer(opens),
+        "create": lambda: create(emits),
+        "create: coroutine": lambda: create(emits_async),
+        "using: enter": lambda: using(Enters, one),
+        "using: exit": lambda: using(Exits, one),
+        "using: asynchronous enter": lambda: using(EntersAsync, one),
+        "using: flow": lambda: using(Manager, opens_flow),
         "map": lambda: five.map(maps),
         "map after a boundary": lambda: five.boundary(2).map(maps),
         "map before a boundary": lambda: five.map(maps).boundary(2),
@@ -204,6 +217,10 @@ async def test_the_failure_of_a_flow_is_not_hidden_by_the_end_of_its_task_group(
         await r.from_aiter(in_a_task_group).map(lambda x: 1 // (2 - x)).to_list()
 
 
+def children_of(group: Any) -> list[BaseException]:
+    return [*group.exceptions]
+
+
 async def test_a_child_that_fails_while_the_flow_waits_for_demand_fails_the_flow() -> None:
     for flow in (
         r.from_aiter(with_a_child_that_fails),
@@ -212,7 +229,7 @@ async def test_a_child_that_fails_while_the_flow_waits_for_demand_fails_the_flow
         probe = SubscriberProbe[Any](2).subscribed_to(flow)
         error = (await probe.end())[-1]
         assert isinstance(error, ExceptionGroup)
-        assert [type(each) for each in error.exceptions] == [ChildFailed]
+        assert [type(each) for each in children_of(cast("Any", error))] == [ChildFailed]
 
 
 # -- errors of a cleanup ---------------------------------------------------------------------------

@@ -135,7 +135,7 @@ async def test_a_signal_that_raises_does_not_stop_the_others(
 
 
 async def test_errors_go_to_on_error_if_given() -> None:
-    errors: list[Exception] = []
+    errors: list[BaseException] = []
     executor = SerialExecutor(on_error=errors.append)
     executor.submit(int, "x")
     assert [type(error) for error in errors] == [ValueError]
@@ -144,7 +144,7 @@ async def test_errors_go_to_on_error_if_given() -> None:
 async def test_an_on_error_that_raises_does_not_stop_the_signals(
     expects_loop_errors: list[Any],
 ) -> None:
-    def worse(error: Exception) -> None:
+    def worse(error: BaseException) -> None:
         raise KeyError("worse") from error
 
     executor = SerialExecutor(on_error=worse)
@@ -171,7 +171,7 @@ async def test_a_program_stopping_error_is_raised_and_the_other_signals_run() ->
 
 async def test_a_signal_cancelled_from_outside_is_reported_and_the_others_run() -> None:
     """CancelledError is not an error of the signal; a waiting task must not wait for ever."""
-    errors: list[Exception] = []
+    errors: list[BaseException] = []
     executor = SerialExecutor(on_error=errors.append)
     ran: list[int] = []
     for begun in (False, True):

@@ -490,8 +490,8 @@ class TaskIsland(Island):
             was_closed = self.phase is Phase.CLOSED
             self._enter(Input.FINISHED)
             if was_closed and self.error is not None:
-                error, self.error = self.error, None
-                self._report_dropped(error)  # the cleanup of the source raised
+                dropped, self.error = self.error, None
+                self._report_dropped(dropped)  # the cleanup of the source raised
 
     async def _drain(self) -> None:
         self.start_slice()
