@@ -23,10 +23,25 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
+import reactive_aio
 from reactive_aio import Flow
 from reactive_aio.tck import Candidate
 
-__all__ = ("Case", "Identities", "Sinks", "cases", "identities", "names", "no_identity", "sinks")
+__all__ = (
+    "PUBLIC",
+    "Case",
+    "Identities",
+    "Sinks",
+    "cases",
+    "identities",
+    "names",
+    "no_identity",
+    "sinks",
+)
+
+PUBLIC: Final = frozenset({*reactive_aio.__all__, "range", "zip"})
+"""The names of the package, with those that ``import *`` leaves out: they would hide builtins."""
+
 
 Identities = Mapping[str, Callable[[Flow[Any]], Flow[Any]]]
 Sinks = Mapping[str, Callable[[Flow[Any]], Awaitable[Any]]]

@@ -7,7 +7,7 @@ from typing import Any
 
 import reactive_aio
 from reactive_aio.flow import Flow
-from tests.cases import cases, identities, names, no_identity, sinks
+from tests.cases import PUBLIC, cases, identities, names, no_identity, sinks
 
 NO_CASE = {
     "never": "it emits no signal, which its own tests check",
@@ -44,7 +44,7 @@ def methods(package: str) -> dict[str, str]:
 
 def functions(package: str) -> dict[str, str]:
     """The public functions of the package that are defined in *package*, and their modules."""
-    exported = {name: getattr(reactive_aio, name) for name in reactive_aio.__all__}
+    exported = {name: getattr(reactive_aio, name) for name in PUBLIC}
     return {
         name: value.__module__.removeprefix(f"{package}.")
         for name, value in exported.items()

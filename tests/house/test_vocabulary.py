@@ -20,6 +20,7 @@ import reactive_aio
 from reactive_aio import Flow, from_iterable
 from reactive_aio.coerce import to_flow
 from reactive_aio.testing.marbles import ALL, Diagram, Lane, Marbles, diagrams, play
+from tests.cases import PUBLIC
 
 SECTIONS: Final = ("Demand", "Completes", "Fails", "Cancels", "Holds", "Rules")
 PACKAGE: Final = Path(reactive_aio.__file__).parent
@@ -290,7 +291,7 @@ def open_something() -> Generator[object, None, None]:
 
 # The names that the code of a diagram may use.
 NAMES: Final[dict[str, Any]] = {
-    **{name: getattr(reactive_aio, name) for name in (*reactive_aio.__all__, "range", "zip")},
+    **{name: getattr(reactive_aio, name) for name in PUBLIC},
     "end": object(),
     "filled_with": filled_with,
     "first_of": first_of,

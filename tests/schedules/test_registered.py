@@ -12,6 +12,7 @@ from pathlib import Path
 
 import reactive_aio
 from reactive_aio.flow import Flow
+from tests.cases import PUBLIC
 from tests.schedules import test_processors
 from tests.schedules.parts import PARTS
 
@@ -49,7 +50,7 @@ def openers_in(module: ast.Module) -> Iterator[str]:
 
 
 def queuing() -> set[str]:
-    public = {*reactive_aio.__all__, *vars(Flow)}
+    public = {*PUBLIC, *vars(Flow)}
     return {
         name
         for room in ("_operators", "_sources")
@@ -73,7 +74,7 @@ def test_every_operator_and_source_that_combines_or_queues_is_explored() -> None
 
 
 def test_every_processor_is_explored() -> None:
-    processors = {name for name in reactive_aio.__all__ if name.endswith("Processor")}
+    processors = {name for name in PUBLIC if name.endswith("Processor")}
     (mark,) = [test_processors.KINDS.mark]
     unexplored = processors - {"Processor"} - {kind.__name__ for kind in mark.args[1]}
     assert not unexplored, missing(unexplored, ADD_PROCESSOR)
@@ -90,5 +91,5 @@ def test_a_missing_entry_is_reported_with_what_to_add_where() -> None:
 
 
 def test_every_key_names_something_public() -> None:
-    unknown = explored() - {*reactive_aio.__all__, *vars(Flow)}
+    unknown = explored() - {*PUBLIC, *vars(Flow)}
     assert not unknown, f"rename or remove in PARTS of tests/schedules/parts.py: {sorted(unknown)}"
