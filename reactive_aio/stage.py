@@ -33,6 +33,7 @@ from ._core.compiler.chain import (
     AsyncSource,
     Chain,
     Downstream,
+    Name,
     PullSource,
     PushSource,
     is_spent,
@@ -169,15 +170,16 @@ def flow_of(chain: Chain) -> "Flow[Any]":
 def from_pull(
     open: Callable[[], Iterator[T]],
     *,
-    name: str,
+    name: Name,
     checked: bool = False,
     holds: int | None = 0,
     upstreams: tuple[Fluent[Any], ...] = (),
 ) -> "Flow[T]":
     """Make a flow of a synchronous iterator, opened once per subscription and pulled by demand.
 
-    The iterator must not block. *checked* promises that it never yields None. *upstreams* are the
-    flows that it reads from.
+    The iterator must not block. *name* may be a function that makes it, for a source that is made
+    for each element of another flow. *checked* promises that the iterator never yields None.
+    *upstreams* are the flows that it reads from.
     """
     return flow_of(Chain(PullSource(name, open, checked, holds, upstreams)))
 
@@ -193,26 +195,30 @@ def pull(flow: Fluent[T]) -> Iterator[T]:
 def from_async(
     open: Callable[[], AsyncIterator[T]],
     *,
-    name: str,
+    name: Name,
     checked: bool = False,
     holds: int | None = 0,
     upstreams: tuple[Fluent[Any], ...] = (),
+    one_by_one: bool = False,
 ) -> "Flow[T]":
     """Make a flow of an asynchronous iterator, opened once per subscription, inside its task.
 
-    The iterator advances only while there is demand; its ``aclose`` is awaited at the end.
+    The iterator advances only while there is demand; its ``aclose`` is awaited at the end. Say
+    *one_by_one* where reading takes elements away from other readers: ``async for`` then reads
+    none ahead.
     """
-    return flow_of(Chain(AsyncSource(name, open, checked, holds, upstreams)))
+    return flow_of(Chain(AsyncSource(name, open, checked, holds, upstreams, one_by_one)))
 
 
 def from_push(
     open: Callable[[Downstream[T]], FlowSubscription],
     *,
-    name: str,
+    name: Name,
     holds: int | None = 0,
     checked: bool = False,
     upstreams: tuple[Fluent[Any], ...] = (),
     window: int = 0,
+    one_by_one: bool | None = None,
 ) -> "Flow[T]":
     """Make a flow of a source that pushes elements as it receives demand.
 
@@ -224,6 +230,13 @@ def from_push(
 
     *holds* is how many elements the source holds at most, None if unlimited. *upstreams* are the
     flows that it reads from. With a *window*, each request is at most that large, and the next one
-    follows when those elements have been processed.
+    follows when those elements have been processed. With *one_by_one*, ``async for`` reads no
+    element ahead: elements go stale while they wait, or reading takes them away from other readers.
+    By default it is true if it is for an upstream; say False for an operator that reads ahead
+    itself.
     """
-    return flow_of(Chain(PushSource(name, open, holds, checked, upstreams, window)))
+    if one_by_one is None:
+        one_by_one = any(upstream.chain.is_one_by_one for upstream in upstreams)
+    return flow_of(
+        Chain(PushSource(name, open, holds, checked, upstreams, window, one_by_one=one_by_one))
+    )

@@ -4,6 +4,7 @@
 `Interrupted`. Every other exception is a failure of the flow like any `Exception`.
 """
 
+from collections.abc import AsyncGenerator
 from typing import Final, cast
 
 from ..errors import Interrupted
@@ -42,6 +43,18 @@ def cleanup_failure(error: BaseException) -> BaseException | None:
     if isinstance(error, BaseExceptionGroup):
         return cast("BaseExceptionGroup[BaseException]", error).split(GeneratorExit)[1]
     return None if isinstance(error, GeneratorExit) else error
+
+
+async def close_source(source: AsyncGenerator[object]) -> None:
+    """Run the cleanup of *source*; raise its errors, except that it was closed."""
+    try:
+        await source.aclose()
+    except BaseException as error:
+        failure = cleanup_failure(error)
+        if failure is error:
+            raise
+        if failure is not None:
+            raise failure from None
 
 
 def is_cancelled(task: Task[object] | None, error: BaseException) -> bool:

@@ -44,6 +44,7 @@ __all__ = (
     "TimerHandle",
     "is_being_cancelled",
     "report",
+    "running_loop",
     "shield",
     "wait_settled",
     "yield_to_loop",
@@ -55,6 +56,9 @@ _shut_down: type[Exception] | None = getattr(asyncio, "QueueShutDown", None)
 QUEUE_SHUT_DOWN: tuple[type[Exception], ...] = () if _shut_down is None else (_shut_down,)
 """What a queue raises after ``shutdown()``, which exists from Python 3.13 on."""
 
+running_loop: Final = asyncio._get_running_loop
+"""The event loop that runs in this thread, or None."""
+
 # The collector may free a pending task that only its own callbacks refer to.
 _tasks: set[Task[Any]] = set()
 
@@ -65,29 +69,38 @@ def yield_to_loop() -> Generator[None, None, None]:
     yield
 
 
-class _Nesting(threading.local):
-    """How deeply calls between subscriptions are nested on this thread, and the deferred calls."""
+class _Nesting:
+    """How deeply calls between subscriptions are nested on one thread, and the deferred calls."""
+
+    __slots__ = ("deferred", "depth", "thread")
 
     def __init__(self) -> None:
+        self.thread = get_ident()
         self.depth = 0
         self.deferred: deque[tuple[LoopHandle, Callable[..., object], tuple[object, ...]]] = deque()
 
 
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.nesting = _Nesting()
+
+
 _DEEPEST: Final = 24  # a hundred boundaries in a row must not exhaust the stack
-_nesting = _Nesting()
+_thread = _Thread()
 
 
 class LoopHandle:
     """The event loop on which a subscription was created, and the context it was created in."""
 
-    __slots__ = ("context", "event_loop", "is_entered", "thread")
+    __slots__ = ("_nesting", "context", "event_loop", "is_entered", "thread")
 
     def __init__(self, what: str = "subscribe()") -> None:
         loop = asyncio._get_running_loop()
         if loop is None:
             raise NoRunningLoop(what)
+        self._nesting: _Nesting = _thread.nesting
         self.event_loop: AbstractEventLoop = loop
-        self.thread: int = get_ident()
+        self.thread: int = self._nesting.thread
         self.context: Context = copy_context()
         self.is_entered: bool = False
 
@@ -110,8 +123,19 @@ class LoopHandle:
         """Run *work* now, in the subscription's context (which cannot be entered twice)."""
         if self.is_entered:
             work(*args)
+        else:
+            self._run(self.context.run, work, *args)
+
+    def run_or_defer(self, work: Callable[..., object], *args: object) -> None:
+        """Like `run`; at a depth of 24 calls, *work* is deferred to the outermost one (3.3)."""
+        if self.is_entered:
+            work(*args)
             return
-        nesting = _nesting
+        nesting = self._nesting
+        if nesting.depth >= _DEEPEST:
+            nesting.deferred.append((self, work, args))
+            return
+        # The lines of `_run`, since this is called for each hand-over.
         self.is_entered = True
         nesting.depth += 1
         try:
@@ -122,19 +146,25 @@ class LoopHandle:
             if nesting.deferred and not nesting.depth:
                 _run_deferred(nesting)
 
-    def run_or_defer(self, work: Callable[..., object], *args: object) -> None:
-        """Like `run`; at a depth of 24 calls, *work* is deferred to the outermost one (3.3)."""
-        if _nesting.depth < _DEEPEST or self.is_entered:
-            self.run(work, *args)
-        else:
-            _nesting.deferred.append((self, work, args))
+    def _run(self, work: Callable[..., object], *args: object) -> None:
+        """Call *work*, which runs in the context or enters it."""
+        nesting = self._nesting
+        self.is_entered = True
+        nesting.depth += 1
+        try:
+            work(*args)
+        finally:
+            nesting.depth -= 1
+            self.is_entered = False
+            if nesting.deferred and not nesting.depth:
+                _run_deferred(nesting)
 
     def time(self) -> float:
         return self.event_loop.time()
 
     def call_soon(self, callback: Callable[..., object], *args: object) -> Handle:
         """Call *callback* in the next turn, in the subscription's context."""
-        return self.event_loop.call_soon(self.run, callback, *args)
+        return self.event_loop.call_soon(self._run, callback, *args, context=self.context)
 
     def call_soon_threadsafe(self, callback: Callable[..., object], *args: object) -> bool:
         """Like `call_soon`, from any thread; return False if the loop is closed."""

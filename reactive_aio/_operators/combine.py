@@ -49,6 +49,7 @@ def _combined(
     *,
     prefetch: int = 0,
     window: int = 0,
+    one_by_one: bool | None = None,
 ) -> "Flow[Any]":
     """Make one iterator of sources that are all synchronous, else open a coordinator of them."""
     sources = tuple(sources)
@@ -64,6 +65,7 @@ def _combined(
         checked=True,
         upstreams=flows,
         window=window,
+        one_by_one=one_by_one,
     )
 
 
@@ -215,6 +217,7 @@ def _merge(sources: Iterable[Source[Any]], prefetch: int, name: str) -> "Flow[An
         partial(_interleaved, size=prefetch),
         lambda downstream, flows: _Merge(downstream, prefetch, flows),
         prefetch=require_int(name, "prefetch", prefetch, least=1),
+        one_by_one=False,
     )
 
 

@@ -69,6 +69,7 @@ def flat_map(
         name=f"flat_map({describe(mapper)}, concurrency={concurrency})",
         holds=concurrency * (prefetch + 1),
         upstreams=(source,),
+        one_by_one=False,
     )
 
 

@@ -53,7 +53,7 @@ def _held(chain: Chain) -> Iterator[tuple[str, int | None]]:
     for upstream in chain.source.upstreams:
         yield from _held(upstream.chain)
     if chain.source.holds != 0:
-        yield chain.source.name, chain.source.holds
+        yield chain.name, chain.source.holds
     for each in chain.stages:
         if each.holds != 0:
             yield str(each), each.holds
@@ -76,7 +76,7 @@ def _lines(chain: Chain, code: bool, *, last: bool = False) -> Iterator[str]:
             yield ("├ " if number == 0 else "│ ") + line if several else line
     stages = " → ".join(map(str, chain.stages))
     if isinstance(head, PushSource) and head.upstreams:
-        yield f"║ {head.name}{_size(head.holds)}"
+        yield f"║ {chain.name}{_size(head.holds)}"
         if not stages and not last:
             return
         yield f"island ({_mode(chain)}): {stages or 'delivery'}"

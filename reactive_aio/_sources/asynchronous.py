@@ -126,8 +126,11 @@ def from_awaitable(source: Awaitable[T] | Callable[[], Awaitable[T]]) -> "Flow[T
         require_callable("from_awaitable", "source", cast("Callable[[], Any]", source), takes=0)
         make = source
     calls: Callable[[], Iterator[object]] = partial(repeat, make)
-    name = f"from_awaitable({describe(source)})"
-    return from_pull(calls, name=name, checked=True).via(_AWAIT, make)
+    return from_pull(calls, name=partial(_name_awaitable, source), checked=True).via(_AWAIT, make)
+
+
+def _name_awaitable(source: object) -> str:
+    return f"from_awaitable({describe(source)})"
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -185,7 +188,8 @@ def from_queue(queue: "_Queue[T]", *, end: object = _NO_END) -> "Flow[T]":
     if not iscoroutinefunction(getattr(queue, "get", None)):
         kind = type(queue).__name__
         raise TypeError(f"from_queue: queue must be an asyncio.Queue, not {kind}")
-    return from_async(partial(_drain, queue, end), name=f"from_queue({type(queue).__name__})")
+    name = f"from_queue({type(queue).__name__})"
+    return from_async(partial(_drain, queue, end), name=name, one_by_one=True)
 
 
 async def _drain(queue: _Queue[T], end: object) -> AsyncIterator[T]:

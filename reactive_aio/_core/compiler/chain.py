@@ -1,26 +1,22 @@
 """Chain: the description of an island: what feeds it, then its stages."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from ..demand import UNBOUNDED
 from ..flow_subscription import FlowSubscription
-from .inline import AppliedStage
-from .loop_compiler import CompiledLoop, LoopShape, compile_loop
+from .inline import AppliedStage, InlineStage
+from .loop_compiler import CompiledLoop, LoopShape, compile_loop, length_hint_of
 
 T = TypeVar("T")
-
-# Iterators that report how many elements are left, so that on_complete can follow the last
-# requested element directly (1.5) without reading ahead.
-_SIZED: tuple[Iterable[Any], ...] = ((), [], {}, "", b"", range(0), range(1 << 70))
-_EXACT: Final = frozenset(type(iter(sized)) for sized in _SIZED)
 
 
 def is_spent(iterator: Any) -> bool:
     """Whether *iterator* is known to have no more elements."""
-    return type(iterator) in _EXACT and not iterator.__length_hint__()
+    left = length_hint_of(iterator)
+    return left is not None and not left()
 
 
 class Downstream(Protocol[T]):
@@ -49,11 +45,16 @@ class Downstream(Protocol[T]):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+Name = str | Callable[[], str]
+"""The name of a source, or a function that makes it when it is shown."""
+
+
+# Not frozen: setting the attributes of a frozen one takes longer than the rest of `map`.
+@dataclass(slots=True, eq=False)
 class PullSource:
     """An iterator per subscription: pulled, and fused with the stages."""
 
-    name: str
+    name: Name
     open: Callable[[], Iterator[Any]]
     checked: bool = False
     """Whether its elements are known not to be None."""
@@ -62,22 +63,24 @@ class PullSource:
     """The flows it reads from, for `bound` and `explain`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class AsyncSource:
     """An asynchronous iterator per subscription, advanced in the subscription's task."""
 
-    name: str
+    name: Name
     open: Callable[[], AsyncIterator[Any]]
     checked: bool = False
     holds: int | None = 0
     upstreams: tuple[Any, ...] = ()
+    one_by_one: bool = False
+    """Whether reading takes elements away from other readers, so that none may be read ahead."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class PushSource:
     """A source that pushes elements to a `Downstream` as it receives demand."""
 
-    name: str
+    name: Name
     open: Callable[[Downstream[Any]], FlowSubscription]
     holds: int | None = 0
     checked: bool = False
@@ -86,6 +89,9 @@ class PushSource:
     """The largest request that an island makes; 0 if demand is passed through."""
     details: Callable[[], str] | None = None
     """More lines about it for `explain`."""
+    one_by_one: bool = False
+    """Whether elements go stale while they wait, or reading takes them away from other readers: so
+    that none may be read ahead."""
 
 
 ChainSource = PullSource | AsyncSource | PushSource
@@ -99,28 +105,36 @@ _FEEDS: Final[dict[type, Any]] = {PullSource: "pull", PushSource: "push", AsyncS
 class Chain:
     """Immutable. One chain serves any number of subscriptions and caches its loops."""
 
-    __slots__ = ("_loops", "arguments", "awaits", "request_hooks", "source", "stages")
+    __slots__ = ("_kinds", "_loops", "arguments", "awaits", "request_hooks", "source", "stages")
 
-    def __init__(self, source: ChainSource, stages: tuple[AppliedStage, ...] = ()) -> None:
+    def __init__(self, source: ChainSource) -> None:
         self.source: ChainSource = source
-        self.stages: tuple[AppliedStage, ...] = stages
-        self.arguments: tuple[object, ...] = tuple(
-            value for each in stages for value in each.arguments
-        )
-        self.awaits: bool = isinstance(source, AsyncSource) or any(
-            each.stage.awaits for each in stages
-        )
-        self.request_hooks: tuple[tuple[int, Any], ...] = tuple(
-            (place, each.arguments[each.stage.params.index(each.stage.on_request)])
-            for place, each in reversed([*enumerate(stages, 1)])
-            if each.stage.on_request
-        )
+        self.stages: tuple[AppliedStage, ...] = ()
+        self.arguments: tuple[object, ...] = ()
+        self.awaits: bool = source.__class__ is AsyncSource
+        self.request_hooks: tuple[tuple[int, Any], ...] = ()
         """Positions of stages with a request hook, and the hooks: last first, as demand travels."""
+        self._kinds: tuple[InlineStage, ...] = ()
         self._loops: dict[tuple[str, str], CompiledLoop] = {}
 
     def then(self, stage: AppliedStage) -> "Chain":
         """Return the chain with one more stage."""
-        return Chain(self.source, (*self.stages, stage))
+        kind, chain = stage.stage, Chain(self.source)
+        chain.stages = (*self.stages, stage)
+        chain.arguments = self.arguments + stage.arguments
+        chain.awaits = self.awaits or kind.awaits
+        chain.request_hooks = self.request_hooks
+        if kind.on_request:
+            hook = stage.arguments[kind.params.index(kind.on_request)]
+            chain.request_hooks = ((len(chain.stages), hook), *self.request_hooks)
+        chain._kinds = (*self._kinds, kind)
+        return chain
+
+    @property
+    def name(self) -> str:
+        """The name of the source."""
+        name = self.source.name
+        return name if isinstance(name, str) else name()
 
     @property
     def is_pullable(self) -> bool:
@@ -128,18 +142,22 @@ class Chain:
         return isinstance(self.source, PullSource) and not self.awaits and not self.request_hooks
 
     @property
+    def is_one_by_one(self) -> bool:
+        """Whether a consumer must not read ahead."""
+        return not isinstance(self.source, PullSource) and self.source.one_by_one
+
+    @property
     def is_bare(self) -> bool:
         """Whether its elements need no processing, so that they can be taken in batches."""
-        return isinstance(self.source, PullSource) and self.source.checked and not self.stages
+        return self.source.checked and not self.stages and not self.awaits
 
     def compiled_loop(self, mode: str, delivery: str) -> CompiledLoop:
         """The generated loop for one mode and one kind of delivery."""
         found = self._loops.get((mode, delivery))
         if found is None:
-            stages = tuple(each.stage for each in self.stages)
             feed = _FEEDS[type(self.source)]
             shape = LoopShape(
-                feed, cast("Any", mode), cast("Any", delivery), self.source.checked, stages
+                feed, cast("Any", mode), cast("Any", delivery), self.source.checked, self._kinds
             )
             found = self._loops[mode, delivery] = compile_loop(shape)
         return found
@@ -172,7 +190,7 @@ class Chain:
 
     def island_text(self) -> str:
         """Its source and its stages in one line."""
-        return " → ".join([self.source.name, *map(str, self.stages)])
+        return " → ".join([self.name, *map(str, self.stages)])
 
     def trail(self) -> str:
         """All operators from the sources to this island on one line, for messages."""

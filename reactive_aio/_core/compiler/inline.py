@@ -79,7 +79,7 @@ class InlineStage:
         return [f"{param}_{index}" for param in self.params]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class AppliedStage:
     """An inline stage with its arguments, at its position in a flow."""
 

@@ -31,7 +31,7 @@ from ..compiler.loop_compiler import (
     UpstreamFailed,
 )
 from ..demand import require_demand
-from ..failures import STOPS_PROGRAM, as_failure, cleanup_failure, is_cancelled
+from ..failures import STOPS_PROGRAM, as_failure, close_source, is_cancelled
 from ..flow_subscription import FlowSubscription
 from ..loop import (
     CancelledError,
@@ -39,6 +39,7 @@ from ..loop import (
     LoopHandle,
     Task,
     report,
+    running_loop,
     wait_settled,
     yield_to_loop,
 )
@@ -48,7 +49,12 @@ from .input_queue import InputQueue
 from .lifecycle import STEPS, Action, Input, Phase
 
 _NEVER: Final = float("-inf")
+# Looking up a member of an enumeration takes as long as all the rest of a step.
 _IDLE: Final = Phase.IDLE
+_REQUEST, _WAKE, _PAUSED = Input.REQUEST, Input.WAKE, Input.PAUSED
+_FINISHED = Input.FINISHED
+_DRAIN, _RECHECK = Action.DRAIN, Action.RECHECK
+_INTERRUPT, _RELEASE, _TERMINATE = Action.INTERRUPT, Action.RELEASE, Action.TERMINATE
 
 
 @dataclass(slots=True, eq=False, repr=False, weakref_slot=True)
@@ -97,7 +103,7 @@ class Island(TimeSlice, FlowSubscription):
             return
         self.limit += n
         if self.phase is _IDLE:
-            self._wake(Input.REQUEST)
+            self._wake(_REQUEST)
 
     def cancel(self) -> None:
         self.is_stopped = True
@@ -106,6 +112,11 @@ class Island(TimeSlice, FlowSubscription):
             self._wake(Input.CANCEL)
         else:
             self.loop_handle.call_soon_threadsafe(self.cancel)
+
+    @property
+    def is_one_by_one(self) -> bool:
+        upstream = None if self.input_queue is None else self.input_queue.upstream
+        return self.chain.is_one_by_one or (upstream is not None and upstream.is_one_by_one)
 
     @property
     def is_clean(self) -> bool:
@@ -139,17 +150,20 @@ class Island(TimeSlice, FlowSubscription):
 
     def _wake(self, happened: Input) -> None:
         """Apply *happened* on the loop's thread, in the subscription's context."""
-        if not self.loop_handle.is_current_thread:
-            self.loop_handle.call_soon_threadsafe(self._enter, happened)
-        elif happened is Input.REQUEST and self.loop_handle.is_closed:
+        loop_handle = self.loop_handle
+        if running_loop() is loop_handle.event_loop:
+            loop_handle.run_or_defer(self._enter, happened)
+        elif not loop_handle.is_current_thread:
+            loop_handle.call_soon_threadsafe(self._enter, happened)
+        elif happened is _REQUEST and loop_handle.is_closed:
             self._fail(Interrupted("the event loop of this subscription is closed"))
         else:
-            self.loop_handle.run_or_defer(self._enter, happened)
+            loop_handle.run_or_defer(self._enter, happened)
 
     def wake(self) -> None:
         """The input queue has elements or the end."""
         if self.phase is _IDLE:
-            self._wake(Input.WAKE)
+            self._wake(_WAKE)
 
     # -- executing the table ----------------------------------------------------------------------
     def _step(self, happened: Input) -> Action:
@@ -157,20 +171,18 @@ class Island(TimeSlice, FlowSubscription):
         return action
 
     def _enter(self, happened: Input) -> None:
-        match self._step(happened):
-            case Action.DRAIN:
-                self._run()
-            case Action.RECHECK:
-                if self._is_ready():
-                    self._enter(Input.WAKE)
-            case Action.INTERRUPT:
-                self._interrupt()
-            case Action.RELEASE:
-                self._release()
-            case Action.TERMINATE:
-                self._terminate()
-            case Action.NOTHING:
-                pass
+        self.phase, action = STEPS[self.phase][happened]
+        if action is _DRAIN:
+            self._run()
+        elif action is _TERMINATE:
+            self._terminate()
+        elif action is _RECHECK:
+            if self._is_ready():
+                self._enter(_WAKE)
+        elif action is _INTERRUPT:
+            self._interrupt()
+        elif action is _RELEASE:
+            self._release()
 
     def _is_ready(self) -> bool:
         if self.input_queue is not None and self.pause is NO_ELEMENTS:
@@ -227,8 +239,9 @@ class Island(TimeSlice, FlowSubscription):
             upstream = source.open(queue)
             if not isinstance(cast("object", upstream), FlowSubscription):
                 raise TypeError(
-                    f"{source.name}: the function given to from_push returned {describe(upstream)},"
-                    " which is not a FlowSubscription; derive its class from stage.FlowSubscription"
+                    f"{self.chain.name}: the function given to from_push returned "
+                    f"{describe(upstream)}, which is not a FlowSubscription; derive its class from "
+                    "stage.FlowSubscription"
                 )
             queue.upstream = upstream
 
@@ -390,7 +403,7 @@ class SyncIsland(Island):
     def _run(self) -> None:
         """Run the drain until it has to wait for demand, elements, the loop or a signal."""
         drain = self.drain or self._start()
-        self.start_slice()
+        self.restart_slice()
         while True:
             try:
                 pause: Pause | None = next(drain, None)
@@ -407,7 +420,7 @@ class SyncIsland(Island):
             if self.flush_batch is not None:
                 self.flush_batch()
             if pause is None or self.is_stopped:
-                self._enter(Input.FINISHED)
+                self._enter(_FINISHED)
                 return
             if pause is SLICE_OVER:
                 self.is_suspended = True
@@ -420,13 +433,13 @@ class SyncIsland(Island):
             if pause is NO_ELEMENTS and self.input_queue is not None:
                 self._request_needed(self.input_queue)
             self.pause = pause
-            action = self._step(Input.PAUSED)
-            if action is not Action.RECHECK:
+            self.phase, action = STEPS[self.phase][_PAUSED]
+            if action is not _RECHECK:
                 self._terminate()
                 return
             if not self._is_ready():
                 return
-            self._step(Input.WAKE)
+            self.phase, _ = STEPS[self.phase][_WAKE]
 
     def _resume(self) -> None:
         self.is_suspended = False
@@ -459,6 +472,10 @@ class TaskIsland(Island):
         self.waiter: Future[Any] | None = None
         self.is_signalling = False
         self.is_cleaning_up = False  # the source's cleanup has begun, and runs to its end
+
+    @property
+    def flushes_each_element(self) -> bool:
+        return True
 
     def _run(self) -> None:
         if self.waiter is not None:
@@ -510,7 +527,7 @@ class TaskIsland(Island):
         finally:
             if isinstance(source, AsyncSource) and hasattr(src, "aclose"):
                 self.is_cleaning_up = True
-                await _close(cast("AsyncGenerator[Any]", src))
+                await close_source(cast("AsyncGenerator[Any]", src))
 
     # -- called by the compiled loop --------------------------------------------------------------
     async def wait_for_demand(self, emitted: int, within: bool = False) -> None:
@@ -572,18 +589,6 @@ class TaskIsland(Island):
     def _release(self) -> None:
         super()._release()
         self._interrupt()
-
-
-async def _close(source: AsyncGenerator[Any]) -> None:
-    """Run the source's cleanup; raise its errors, except that it was closed."""
-    try:
-        await source.aclose()
-    except BaseException as error:
-        failure = cleanup_failure(error)
-        if failure is error:
-            raise
-        if failure is not None:
-            raise failure from None
 
 
 def _ignore() -> None:

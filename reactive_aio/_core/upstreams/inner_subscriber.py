@@ -121,6 +121,18 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
             self._cancel(self._subscription)
 
     @property
+    def flushes_each_element(self) -> bool:
+        """Whether more elements may follow directly after each `flush`."""
+        subscription = self._subscription
+        return isinstance(subscription, FlowSubscription) and subscription.flushes_each_element
+
+    @property
+    def is_one_by_one(self) -> bool:
+        """Whether elements of the upstream must not be read ahead."""
+        subscription = self._subscription
+        return isinstance(subscription, FlowSubscription) and subscription.is_one_by_one
+
+    @property
     def is_clean(self) -> bool:
         """Whether `aclose` would return at once."""
         subscription = self._subscription
