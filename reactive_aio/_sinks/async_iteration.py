@@ -160,7 +160,7 @@ class Stream(Generic[T]):
 
     # `__anext__` is an attribute of each stream: that of an asynchronous generator that iterates
     # over the elements received. A method would cost a frame, or a coroutine, for each element.
-    __slots__ = ("__anext__", "__weakref__", "_subscriber")
+    __slots__ = (_NEXT, "__weakref__", "_subscriber")
 
     if TYPE_CHECKING:
 
