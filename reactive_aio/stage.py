@@ -54,7 +54,8 @@ from ._core.queues.reorder_buffer import ReorderBuffer
 from ._core.subscription.subscribing import subscribe
 from ._core.time_slice import TimeSlice
 from ._core.upstreams.coordinator import Coordinator
-from ._core.upstreams.inner_subscriber import InnerSubscriber, run_now
+from ._core.upstreams.decisions import run_now
+from ._core.upstreams.inner_subscriber import InnerSubscriber
 from ._core.upstreams.merging import MergingCoordinator, combine_errors
 from ._core.upstreams.sequential import ForwardingCoordinator, SequentialCoordinator
 from ._core.upstreams.worker_pool import WorkerPool

@@ -44,20 +44,18 @@ __all__ = (
     "TimerHandle",
     "is_being_cancelled",
     "report",
-    "running_loop",
     "shield",
     "wait_settled",
     "yield_to_loop",
 )
 
 T = TypeVar("T")
+A = TypeVar("A")
+Work = Callable[[], object]
 CancelledError = asyncio.CancelledError
 _shut_down: type[Exception] | None = getattr(asyncio, "QueueShutDown", None)
 QUEUE_SHUT_DOWN: tuple[type[Exception], ...] = () if _shut_down is None else (_shut_down,)
 """What a queue raises after ``shutdown()``, which exists from Python 3.13 on."""
-
-running_loop: Final = asyncio._get_running_loop
-"""The event loop that runs in this thread, or None."""
 
 # The collector may free a pending task that only its own callbacks refer to.
 _tasks: set[Task[Any]] = set()
@@ -77,7 +75,7 @@ class _Nesting:
     def __init__(self) -> None:
         self.thread = get_ident()
         self.depth = 0
-        self.deferred: deque[tuple[LoopHandle, Callable[..., object], tuple[object, ...]]] = deque()
+        self.deferred: deque[tuple[LoopHandle, Work]] = deque()
 
 
 class _Thread(threading.local):
@@ -124,35 +122,36 @@ class LoopHandle:
         if self.is_entered:
             work(*args)
         else:
-            self._run(self.context.run, work, *args)
+            self._run(self.context.run, partial(work, *args) if args else work)
 
-    def run_or_defer(self, work: Callable[..., object], *args: object) -> None:
+    # A call with `*args` takes as long as all the rest: what runs for each hand-over has none.
+    def run_or_defer(self, work: Callable[[A], object], argument: A) -> None:
         """Like `run`; at a depth of 24 calls, *work* is deferred to the outermost one (3.3)."""
         if self.is_entered:
-            work(*args)
+            work(argument)
             return
         nesting = self._nesting
         if nesting.depth >= _DEEPEST:
-            nesting.deferred.append((self, work, args))
+            nesting.deferred.append((self, partial(work, argument)))
             return
-        # The lines of `_run`, since this is called for each hand-over.
+        # The lines of `_run`, without its call.
         self.is_entered = True
         nesting.depth += 1
         try:
-            self.context.run(work, *args)
+            self.context.run(work, argument)
         finally:
             nesting.depth -= 1
             self.is_entered = False
             if nesting.deferred and not nesting.depth:
                 _run_deferred(nesting)
 
-    def _run(self, work: Callable[..., object], *args: object) -> None:
-        """Call *work*, which runs in the context or enters it."""
+    def _run(self, call: Callable[[Work], object], work: Work) -> None:
+        """Let *call* call *work*; it enters the context, unless that has been entered."""
         nesting = self._nesting
         self.is_entered = True
         nesting.depth += 1
         try:
-            work(*args)
+            call(work)
         finally:
             nesting.depth -= 1
             self.is_entered = False
@@ -164,7 +163,8 @@ class LoopHandle:
 
     def call_soon(self, callback: Callable[..., object], *args: object) -> Handle:
         """Call *callback* in the next turn, in the subscription's context."""
-        return self.event_loop.call_soon(self._run, callback, *args, context=self.context)
+        work = partial(callback, *args) if args else callback
+        return self.event_loop.call_soon(self._run, _call, work, context=self.context)
 
     def call_soon_threadsafe(self, callback: Callable[..., object], *args: object) -> bool:
         """Like `call_soon`, from any thread; return False if the loop is closed."""
@@ -226,12 +226,16 @@ def report(message: str, error: BaseException) -> None:
     loop.call_exception_handler({"message": message, "exception": error})
 
 
+def _call(work: Work) -> None:
+    work()
+
+
 def _run_deferred(nesting: _Nesting) -> None:
     nesting.depth += 1  # so that a nested call does not do the same
     try:
         while nesting.deferred:
-            loop_handle, work, args = nesting.deferred.popleft()
-            loop_handle.run(work, *args)
+            loop_handle, work = nesting.deferred.popleft()
+            loop_handle.run(work)
     finally:
         nesting.depth -= 1
 

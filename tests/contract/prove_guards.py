@@ -268,7 +268,7 @@ GUARDS: Final = (
     Guard(
         "3.16 a request after the loop has closed",
         ISLAND,
-        "elif happened is _REQUEST and loop_handle.is_closed:",
+        "elif happened == _REQUEST and loop_handle.event_loop.is_closed():",
         "elif False:",
     ),
     # -- a subscriber that raises

@@ -175,7 +175,7 @@ class Chain:
         source = cast("PullSource", self.source)
         # End hooks also observe a source that fails to open.
         src = source.open if loop.end_hooks else source.open()
-        return loop.run(time_slice, src, report, *self.arguments)
+        return loop.run(time_slice, src, report, self.arguments)
 
     # -- properties of the whole -------------------------------------------------------------------
     def window(self, mode: str) -> int:

@@ -172,12 +172,13 @@ class _Writer:
     def text(self) -> str:
         args = ", ".join(self._all("arguments"))
         expands = any("emit each" in s.before + s.each + s.after for s in self.stages)
-        head = ["S", "src", "report" if self.iterated else "on_next", *([args] if args else [])]
+        head = ["S", "src", "report" if self.iterated else "on_next", "arguments"]
         keyword = "async def" if self.shape.mode in ("task", "async_generator") else "def"
         return "\n".join(
             [
                 *(self._hooks(args) if self.hooked else []),
                 f"{keyword} loop({', '.join(head)}):",
+                *_indent(1, [f"{args}, = arguments"] if args else []),
                 *_indent(1, self.mode_lines["prologue"]),
                 *_indent(1, self.mode_lines.get(f"prologue {self.delivery}", [])),
                 *_indent(1, self._all("lines", "setup")),

@@ -9,6 +9,7 @@ A line in capitals is replaced by lines of the chain or of the mode (`MODE_LINES
 ``IF_PROVEN``            only if an element has passed those lines: the others do not have them
 ``AWAIT_DEMAND``         pause until there is demand, or end if the source is known to be exhausted
 ``CHECK_DEMAND``         the same, only if there is no demand
+``BREAK_IF_SPENT``       end if the source is known to be exhausted
 ``AWAIT_ELEMENTS``       request from upstream what the island needs, and pause until it arrives
 ``END_BATCH``            choose the size of the next batch; yield to the loop if the slice is over
 ``MEASURE_BATCH``        only choose the size (where elements are pushed)
@@ -42,6 +43,7 @@ while True:
         else:
             if x is END:
                 break
+            BREAK_IF_SPENT
             END_BATCH
     else:
         AWAIT_DEMAND
@@ -236,6 +238,7 @@ _MODES: Final[dict[str, dict[str, str]]] = {
     "sync": {
         "prologue": f"{_COUNTING}\nleft_in_source = length_hint_of(src)",
         "AWAIT_DEMAND": _WAIT,
+        "BREAK_IF_SPENT": "if left_in_source is not None and not left_in_source(): break",
         "CHECK_DEMAND": "while emitted >= S.limit:" + indent(_WAIT, "    "),
         "CHECK_DEMAND_MID_ELEMENT": (
             "while emitted >= S.limit:\n    S.emitted = emitted\n    yield MID_ELEMENT"
@@ -251,6 +254,7 @@ _MODES: Final[dict[str, dict[str, str]]] = {
     "task": {
         "prologue": _COUNTING,
         "AWAIT_DEMAND": "await S.wait_for_demand(emitted)",
+        "BREAK_IF_SPENT": "",
         "CHECK_DEMAND": "if emitted >= S.limit:\n    await S.wait_for_demand(emitted)",
         "CHECK_DEMAND_MID_ELEMENT": (
             "if emitted >= S.limit:\n    await S.wait_for_demand(emitted, True)"

@@ -33,13 +33,13 @@ def subscribe(chain: Chain, subscriber: Any) -> None:
         island = _TaskIslandWithHooks if chain.request_hooks else TaskIsland
     else:
         island = _SyncIslandWithHooks if chain.request_hooks else SyncIsland
-    delivery = "await" if is_async else _delivery(chain, subscriber)
-    loop_handle.run(island(chain, subscriber, delivery, loop_handle).begin)
+    delivery = "await" if is_async else "call"
+    if isinstance(subscriber, BulkSubscriber):
+        delivery = _bulk_delivery(chain, subscriber)
+    loop_handle.run_or_defer(island.begin, island(chain, subscriber, delivery, loop_handle))
 
 
-def _delivery(chain: Chain, subscriber: object) -> str:
-    if not isinstance(subscriber, BulkSubscriber):
-        return "call"
+def _bulk_delivery(chain: Chain, subscriber: BulkSubscriber) -> str:
     if subscriber.container is None:
         return "inspect"
     return "extend" if chain.is_bare else "append"

@@ -14,8 +14,8 @@ from ..compiler.chain import Downstream
 from ..demand import Demand
 from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
-from .decisions import Decisions
-from .inner_subscriber import InnerSubscriber, run_now
+from .decisions import Decisions, run_now
+from .inner_subscriber import InnerSubscriber
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -3,10 +3,25 @@
 from collections import deque
 from collections.abc import Callable
 from inspect import iscoroutine
+from typing import Final
 
 from ..failures import STOPS_PROGRAM, as_failure
 from ..loop import LoopHandle
 from ..time_slice import TimeSlice
+
+
+NOTHING: Final = object()
+"""No argument. (A call with ``*args`` takes as long as the rest of a decision.)"""
+Call = tuple[Callable[..., object], object, object]
+
+
+def run_now(
+    decision: Callable[..., object], first: object = NOTHING, second: object = NOTHING, /
+) -> object:
+    """Run *decision*: a `submit` for a coordinator that changes all state before it calls."""
+    if first is NOTHING:
+        return decision()
+    return decision(first) if second is NOTHING else decision(first, second)
 
 
 class Decisions(TimeSlice):
@@ -24,18 +39,21 @@ class Decisions(TimeSlice):
         self._loop_handle = loop_handle
         self._fail = fail
         self._is_running = False
-        self._waiting: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()
+        self._waiting: deque[Call] = deque()
 
-    def submit(self, decision: Callable[..., object], *args: object) -> None:
-        """Run ``decision(*args)`` after every decision submitted before."""
+    def submit(
+        self, decision: Callable[..., object], first: object = NOTHING, second: object = NOTHING, /
+    ) -> None:
+        """Run *decision* with its arguments after every decision submitted before."""
+        call = (decision, first, second)
         if self._is_running:
-            self._waiting.append((decision, args))
+            self._waiting.append(call)
         else:
             self._is_running = True
-            self._loop_handle.run_or_defer(self._run, decision, args)
+            self._loop_handle.run_or_defer(self._run, call)
 
-    def _run(self, decision: Callable[..., object], args: tuple[object, ...]) -> None:
-        self._call(decision, args)
+    def _run(self, call: Call) -> None:
+        self._call(call)
         if self._waiting:
             self.start_slice()
             self._run_waiting()
@@ -47,20 +65,21 @@ class Decisions(TimeSlice):
             if self.check_slice():
                 self._loop_handle.call_soon(self._resume)
                 return
-            self._call(*self._waiting.popleft())
+            self._call(self._waiting.popleft())
         self._is_running = False
 
     def _resume(self) -> None:
         self.start_slice()
         self._run_waiting()
 
-    def _call(self, decision: Callable[..., object], args: tuple[object, ...]) -> None:
+    def _call(self, call: Call) -> None:
+        decision, first, second = call
         try:
-            returned = decision(*args)
+            returned = run_now(decision, first, second)
         except BaseException as error:
             self._raised(error)
             return
-        if iscoroutine(returned):
+        if returned is not None and iscoroutine(returned):
             returned.close()
             name = getattr(decision, "__qualname__", repr(decision))
             self._raised(TypeError(f"{name} is a coroutine function; a decision is a plain one"))

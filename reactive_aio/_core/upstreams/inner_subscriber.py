@@ -39,11 +39,6 @@ class Owner(Protocol):
         ...
 
 
-def run_now(decision: Callable[..., object], *args: object) -> None:
-    """A `submit` for an owner whose decisions change all state before they call anything."""
-    decision(*args)
-
-
 class InnerSubscriber(BulkSubscriber, Generic[T]):
     """One upstream. It holds at most what it has requested.
 

@@ -135,9 +135,13 @@ class WorkerPool(Coordinator[Any]):
 
     def _emit_ready(self) -> None:
         """Emit the results that are ready and requested, and start work on the next elements."""
-        if self._buffer.ready:
-            self._is_emitting = True
-            self.emit(self._buffer.take(self._open_demand()))
+        if self._is_emitting:
+            return  # re-entered by demand: the loop below goes on
+        self._is_emitting = True
+        try:
+            while self._buffer.ready and (count := self._open_demand()) > 0:
+                self.emit(self._buffer.take(count))
+        finally:
             self._is_emitting = False
         self._buffer.open_demand = self._open_demand()
         self._schedule()
