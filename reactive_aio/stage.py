@@ -53,6 +53,7 @@ from ._core.queues.output_buffer import OutputBuffer
 from ._core.queues.reorder_buffer import ReorderBuffer
 from ._core.subscription.subscribing import subscribe
 from ._core.time_slice import TimeSlice
+from ._core.upstreams.await_pool import AwaitPool
 from ._core.upstreams.coordinator import Coordinator
 from ._core.upstreams.decisions import run_now
 from ._core.upstreams.inner_subscriber import InnerSubscriber
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "UNBOUNDED",
+    "AwaitPool",
     "BatchTimer",
     "BoundedQueue",
     "Coordinator",

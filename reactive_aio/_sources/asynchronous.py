@@ -7,6 +7,7 @@ from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
+from .._core.compiler.chain import Chain, PullSource
 from .._core.loop import QUEUE_SHUT_DOWN, Future, shield
 from ..coerce import from_async_iterable, from_foreign
 from ..errors import AlreadySubscribed
@@ -14,8 +15,8 @@ from ..stage import (
     Fluent,
     InlineStage,
     describe,
+    flow_of,
     from_async,
-    from_pull,
     is_coroutine_function,
     require_callable,
 )
@@ -126,7 +127,8 @@ def from_awaitable(source: Awaitable[T] | Callable[[], Awaitable[T]]) -> "Flow[T
         require_callable("from_awaitable", "source", cast("Callable[[], Any]", source), takes=0)
         make = source
     calls: Callable[[], Iterator[object]] = partial(repeat, make)
-    return from_pull(calls, name=partial(_name_awaitable, source), checked=True).via(_AWAIT, make)
+    name = partial(_name_awaitable, source)
+    return flow_of(Chain(PullSource(name, calls, checked=True, awaitable=make))).via(_AWAIT, make)
 
 
 def _name_awaitable(source: object) -> str:

@@ -1,6 +1,6 @@
 """Chain: the description of an island: what feeds it, then its stages."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar, cast
@@ -61,6 +61,8 @@ class PullSource:
     holds: int | None = 0
     upstreams: tuple[Any, ...] = ()
     """The flows it reads from, for `bound` and `explain`."""
+    awaitable: Callable[[], Awaitable[Any]] | None = None
+    """Makes the awaitable whose result is the only element; the first stage awaits it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -140,6 +142,12 @@ class Chain:
     def is_pullable(self) -> bool:
         """Whether it can be iterated without awaiting anything."""
         return isinstance(self.source, PullSource) and not self.awaits and not self.request_hooks
+
+    @property
+    def awaitable(self) -> Callable[[], Awaitable[Any]] | None:
+        """Makes the awaitable of a flow that only awaits one, so that no island is needed."""
+        is_alone = len(self.stages) == 1 and isinstance(self.source, PullSource)
+        return cast("PullSource", self.source).awaitable if is_alone else None
 
     @property
     def is_one_by_one(self) -> bool:
