@@ -4,7 +4,7 @@ The operators with several sources (merge, zip, flat_map …) use it to accept a
 publisher, an asynchronous iterable, or an iterable.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -79,7 +79,8 @@ def from_sync_iterable(source: Iterable[T], *, name: str = "from_iterable") -> "
     """Make a flow of an iterable; an iterator serves one subscription."""
     checked = isinstance(source, _NEVER_NONE)
     shown = partial(_shown, name, source)
-    return from_pull(_Once(source, iter, name), name=shown, checked=checked)
+    is_shared = isinstance(source, Iterator) and not hasattr(source, "close")
+    return from_pull(_Once(source, iter, name), name=shown, checked=checked, one_by_one=is_shared)
 
 
 def _shown(name: str, source: object) -> str:

@@ -177,14 +177,15 @@ def from_pull(
     checked: bool = False,
     holds: int | None = 0,
     upstreams: tuple[Fluent[Any], ...] = (),
+    one_by_one: bool = False,
 ) -> "Flow[T]":
     """Make a flow of a synchronous iterator, opened once per subscription and pulled by demand.
 
     The iterator must not block. *name* may be a function that makes it, for a source that is made
     for each element of another flow. *checked* promises that the iterator never yields None.
-    *upstreams* are the flows that it reads from.
+    *upstreams* are the flows that it reads from. *one_by_one* is that of `from_async`.
     """
-    return flow_of(Chain(PullSource(name, open, checked, holds, upstreams)))
+    return flow_of(Chain(PullSource(name, open, checked, holds, upstreams, one_by_one)))
 
 
 def pull(flow: Fluent[T]) -> Iterator[T]:

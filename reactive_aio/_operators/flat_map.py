@@ -211,8 +211,8 @@ class _FlatMap(MergingCoordinator[Any]):
             if self._pending is not None and not self._admit(self._pending):
                 break
             free = self._free_count()
-            if not outer.elements and (missing := free - outer.outstanding) > 0:
-                outer.request(missing)
+            if not outer.elements and not outer.outstanding and free > 0:
+                outer.request(free if self._source.chain.is_one_by_one else self._concurrency)
             if free <= 0 or not outer.elements or self._check_slice():
                 break
             try:

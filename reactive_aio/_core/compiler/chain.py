@@ -61,6 +61,8 @@ class PullSource:
     holds: int | None = 0
     upstreams: tuple[Any, ...] = ()
     """The flows it reads from, for `bound` and `explain`."""
+    one_by_one: bool = False
+    """Whether reading takes elements away from other readers, so that none may be read ahead."""
     awaitable: Callable[[], Awaitable[Any]] | None = None
     """Makes the awaitable whose result is the only element; the first stage awaits it."""
 
@@ -152,7 +154,7 @@ class Chain:
     @property
     def is_one_by_one(self) -> bool:
         """Whether a consumer must not read ahead."""
-        return not isinstance(self.source, PullSource) and self.source.one_by_one
+        return self.source.one_by_one
 
     @property
     def is_bare(self) -> bool:

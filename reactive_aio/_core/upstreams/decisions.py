@@ -9,7 +9,6 @@ from ..failures import STOPS_PROGRAM, as_failure
 from ..loop import LoopHandle
 from ..time_slice import TimeSlice
 
-
 NOTHING: Final = object()
 """No argument. (A call with ``*args`` takes as long as the rest of a decision.)"""
 Call = tuple[Callable[..., object], object, object]
