@@ -144,14 +144,17 @@ class Fluent(Generic[T_co]):
         """
         subscribe(self.chain, subscriber)
 
-    def via(self, stage: InlineStage, *arguments: object, holds: int | None = 0) -> "Flow[Any]":
+    def via(
+        self, stage: InlineStage, *arguments: object, holds: int | None = 0, contents: int = 1
+    ) -> "Flow[Any]":
         """Attach an inline stage, with a value for each of its parameters.
 
-        *holds* is how many elements the stage holds at most, None if unlimited.
+        *holds* is how many elements the stage holds at most, None if unlimited; *contents* is how
+        many of them each list contains that it delivers, if these are lists.
         """
         if len(arguments) != len(stage.params):
             raise TypeError(f"{stage.name} takes {stage.params}, got {arguments!r}")
-        return flow_of(self.chain.then(AppliedStage(stage, arguments, holds)))
+        return flow_of(self.chain.then(AppliedStage(stage, arguments, holds, contents)))
 
 
 def is_awaitable(value: object) -> bool:
@@ -178,14 +181,16 @@ def from_pull(
     holds: int | None = 0,
     upstreams: tuple[Fluent[Any], ...] = (),
     one_by_one: bool = False,
+    contents: int | None = None,
 ) -> "Flow[T]":
     """Make a flow of a synchronous iterator, opened once per subscription and pulled by demand.
 
     The iterator must not block. *name* may be a function that makes it, for a source that is made
     for each element of another flow. *checked* promises that the iterator never yields None.
-    *upstreams* are the flows that it reads from. *one_by_one* is that of `from_async`.
+    *upstreams* are the flows that it reads from. *one_by_one* is that of `from_async`,
+    *contents* that of `from_push`.
     """
-    return flow_of(Chain(PullSource(name, open, checked, holds, upstreams, one_by_one)))
+    return flow_of(Chain(PullSource(name, open, checked, holds, upstreams, one_by_one, contents)))
 
 
 def pull(flow: Fluent[T]) -> Iterator[T]:
@@ -223,6 +228,7 @@ def from_push(
     upstreams: tuple[Fluent[Any], ...] = (),
     window: int = 0,
     one_by_one: bool | None = None,
+    contents: int | None = None,
 ) -> "Flow[T]":
     """Make a flow of a source that pushes elements as it receives demand.
 
@@ -237,10 +243,11 @@ def from_push(
     follows when those elements have been processed. With *one_by_one*, ``async for`` reads no
     element ahead: elements go stale while they wait, or reading takes them away from other readers.
     By default it is true if it is for an upstream; say False for an operator that reads ahead
-    itself.
+    itself. *contents* is how many elements one of its elements contains, if these are lists; by
+    default as many as an element of an upstream does.
     """
     if one_by_one is None:
         one_by_one = any(upstream.chain.is_one_by_one for upstream in upstreams)
     return flow_of(
-        Chain(PushSource(name, open, holds, checked, upstreams, window, one_by_one=one_by_one))
+        Chain(PushSource(name, open, holds, checked, upstreams, window, None, one_by_one, contents))
     )

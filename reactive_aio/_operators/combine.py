@@ -50,14 +50,18 @@ def _combined(
     prefetch: int = 0,
     window: int = 0,
     one_by_one: bool | None = None,
+    makes_tuples: bool = False,
 ) -> "Flow[Any]":
     """Make one iterator of sources that are all synchronous, else open a coordinator of them."""
     sources = tuple(sources)
     _refuse_list(sources, name)
     flows = tuple(to_flow(source, name=name) for source in sources)
     name = f"{name}({len(flows)} sources)"
+    contents = sum(flow.chain.weight for flow in flows) if makes_tuples else None
     if all(flow.chain.is_pullable for flow in flows):
-        return from_pull(partial(iterate, flows), name=name, checked=True, upstreams=flows)
+        return from_pull(
+            partial(iterate, flows), name=name, checked=True, upstreams=flows, contents=contents
+        )
     return from_push(
         lambda downstream: open(downstream, flows),
         name=name,
@@ -66,6 +70,7 @@ def _combined(
         upstreams=flows,
         window=window,
         one_by_one=one_by_one,
+        contents=contents,
     )
 
 
@@ -355,6 +360,7 @@ def _zip(sources: Iterable[Source[Any]], strict: bool, prefetch: int, name: str)
         partial(_zip_iterators, strict=strict),
         lambda downstream, flows: _Zip(downstream, flows, strict, prefetch),
         prefetch=require_int(name, "prefetch", prefetch, least=1),
+        makes_tuples=True,
     )
 
 

@@ -74,6 +74,7 @@ def flat_map(
         holds=concurrency * (prefetch + 1),
         upstreams=(source,),
         one_by_one=False,
+        contents=1,
     )
 
 
@@ -267,7 +268,9 @@ class _FlatMap(MergingCoordinator[Any]):
     def _free_count(self) -> int:
         """How many more sources may be active; results that wait take places as well."""
         awaited = self._awaited
-        results = self.accounting.held_by(awaited) + len(awaited.elements) - awaited.tag
+        results = (
+            self.accounting.held_by(awaited) + len(awaited.elements) - cast("int", awaited.tag)
+        )
         limit = self._concurrency
         return min(limit - self._active_count(), 2 * limit - self._pool.running - results)
 

@@ -169,6 +169,7 @@ def buffer_timeout(source: "Flow[T]", size: int, within: Duration) -> "Flow[list
         upstreams=(source,),
         window=1,
         one_by_one=True,
+        contents=size * source.chain.weight,
     )
 
 

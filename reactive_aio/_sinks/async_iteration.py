@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 from weakref import ref
 
+from .._core.compiler.bound import Bound, held
 from .._core.compiler.chain import Chain
 from .._core.compiler.loop_compiler import SLICE_OVER
 from .._core.failures import as_failure, is_cancelled_here
@@ -38,7 +39,10 @@ _KEEPS_UP: Final = 0.05
 def iterate(source: "Fluent[T]") -> AsyncIterator[T]:
     """Iterate a flow: ``async for element in flow``.
 
-    Demand: one element at a time, requested by the loop; ``stream(prefetch=n)`` keeps n ahead.
+    Demand: one element first, then windows that double while elements take little time at both
+        sides, up to 256; one element at a time where elements go stale while they wait, or where
+        reading takes them from other readers. ``stream(prefetch=n)`` fixes the window.
+    Holds: nothing where the flow is synchronous, else a window of elements.
     Completes: the loop ends. Fails: the loop raises the error.
     Cancels: leaving the loop by ``break``, an exception or the cancellation of the task cancels
     upstream before the next statement runs, on CPython; use ``async with flow.stream()`` to wait
@@ -62,14 +66,15 @@ def stream(source: "Fluent[T]", *, prefetch: int | None = None) -> "Stream[T]":
             async for element in elements:
                 ...
 
-    *prefetch* elements are requested ahead, and at most that many are held.
+    Elements are requested as by ``async for`` over the flow, or *prefetch* of them ahead; at most
+    that many are held (``stream().bound()``).
     """
     return Stream(source, None if prefetch is None else require_demand(prefetch))
 
 
 def largest_window(chain: Chain) -> int:
-    """How many elements ``async for`` requests at a time at most."""
-    return 1 if chain.is_one_by_one else _LARGEST_WINDOW
+    """How many elements ``async for`` requests at a time at most; a list counts its elements."""
+    return 1 if chain.is_one_by_one else max(1, _LARGEST_WINDOW // chain.weight)
 
 
 class _ConsumerSlice(TimeSlice):
@@ -184,6 +189,10 @@ class Stream(Generic[T]):
     ) -> None:
         await self.aclose()
 
+    def bound(self) -> Bound:
+        """Report how many elements this stream and its flow hold at most."""
+        return self._subscriber.bound
+
     async def aclose(self) -> None:
         """Cancel upstream, wait for its cleanup, and discard the elements held."""
         await self._subscriber.aclose()
@@ -230,6 +239,7 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
     _source: "Fluent[T] | None"
     prefetch: InitVar[int | None]
     _stream: "ref[Stream[T]]"
+    _chain: Chain = field(init=False)
     _smallest: int = field(init=False)
     _largest: int = field(init=False)
     _window: int = field(init=False)
@@ -256,8 +266,14 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
 
     def __post_init__(self, prefetch: int | None) -> None:
         self.append = self._elements.append
+        self._chain = cast("Fluent[T]", self._source).chain
         self._smallest = self._window = prefetch or 1
-        self._largest = prefetch or largest_window(cast("Fluent[T]", self._source).chain)
+        self._largest = prefetch or largest_window(self._chain)
+
+    @property
+    def bound(self) -> Bound:
+        ahead = self._largest * self._chain.weight
+        return Bound((*held(self._chain), ("async for", ahead)))
 
     # -- the consumer's side ----------------------------------------------------------------------
     async def iterate(self) -> AsyncGenerator[T]:
@@ -266,7 +282,7 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
             source, self._source = self._source, None
             self._loop_handle = LoopHandle("async for")
             self.start_slice()
-            self._window_began = self.slice_checked_at
+            self._window_began = self._loop_handle.time()
             source.subscribe(self)
         while True:
             chunk = self._next_chunk()
@@ -315,8 +331,8 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
 
     def _adapt_window(self) -> None:
         """Choose the next window by the time that the last one took."""
-        took = self.slice_checked_at - self._window_began
-        self._window_began = self.slice_checked_at
+        began, self._window_began = self._window_began, self._loop_handle.time()
+        took = self._window_began - began
         if took > 2 * _KEEPS_UP:
             self._window = max(self._window // 2, self._smallest)
         elif took < _KEEPS_UP and self._window < self._largest and not self._reads_one_by_one():

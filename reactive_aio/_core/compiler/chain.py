@@ -63,6 +63,8 @@ class PullSource:
     """The flows it reads from, for `bound` and `explain`."""
     one_by_one: bool = False
     """Whether reading takes elements away from other readers, so that none may be read ahead."""
+    contents: int | None = None
+    """How many elements one of its elements contains; None: as many as one of an upstream does."""
     awaitable: Callable[[], Awaitable[Any]] | None = None
     """Makes the awaitable whose result is the only element; the first stage awaits it."""
 
@@ -96,6 +98,8 @@ class PushSource:
     one_by_one: bool = False
     """Whether elements go stale while they wait, or reading takes them away from other readers: so
     that none may be read ahead."""
+    contents: int | None = None
+    """How many elements one of its elements contains; None: as many as one of an upstream does."""
 
 
 ChainSource = PullSource | AsyncSource | PushSource
@@ -133,6 +137,26 @@ class Chain:
             chain.request_hooks = ((len(chain.stages), hook), *self.request_hooks)
         chain._kinds = (*self._kinds, kind)
         return chain
+
+    @property
+    def input_weight(self) -> int:
+        """The most elements that one element of an upstream of the source contains."""
+        return max((upstream.chain.weight for upstream in self.source.upstreams), default=1)
+
+    @property
+    def source_weight(self) -> int:
+        """The most elements that one element of the source contains, as a list does."""
+        source = self.source
+        contents = None if isinstance(source, AsyncSource) else source.contents
+        return self.input_weight if contents is None else contents
+
+    @property
+    def weight(self) -> int:
+        """The same for what the last stage delivers."""
+        weight = self.source_weight
+        for each in self.stages:
+            weight = each.weight_after(weight)
+        return weight
 
     @property
     def name(self) -> str:

@@ -15,8 +15,9 @@ Job = tuple[Make, K]
 class AwaitPool(Generic[K]):
     """Awaits each awaitable that it is given, and reports its result or error to its owner.
 
-    An error is reported with the *key* that was given with the awaitable. The owner decides how many run at the same time. A task that has reported a result continues
-    with the next awaitable, if *on_result* has started one, and ends otherwise.
+    An error is reported with the *key* that was given with the awaitable. The owner decides how
+    many run at the same time. A task that has reported a result continues with the next awaitable,
+    if *on_result* has started one, and ends otherwise.
     """
 
     __slots__ = ("_is_closed", "_is_reporting", "_loop_handle", "_name", "_next", "_on_error",
@@ -70,7 +71,7 @@ class AwaitPool(Generic[K]):
         await wait_settled(*tasks)
 
     async def _work(self, job: Job[K] | None) -> None:
-        while job is not None:
+        while job is not None and not self._is_closed:
             make, key = job
             try:
                 result = await make()
@@ -92,7 +93,7 @@ class AwaitPool(Generic[K]):
         finally:
             self._is_reporting = False
         job, self._next = self._next, None
-        return None if self._is_closed else job
+        return job
 
     def _failed(self, error: BaseException, key: K) -> None:
         self.running -= 1

@@ -208,12 +208,12 @@ class WorkerPool(Coordinator[Any]):
         try:
             while (x := next_element(ticket >= 0)) is not _STOP:
                 if x is _WAIT:
-                    ticket = self._give_back(ticket)
-                    if self._can_emit_now():
+                    if ticket < 0 and self._can_emit_now():
                         self._emit_ready()
-                        ticket = buffer.start() if buffer.room > 0 else -1
-                        if ticket >= 0:
+                        if buffer.room > 0:
+                            ticket = buffer.start()
                             continue
+                    ticket = self._give_back(ticket)
                     waiter = self.loop_handle.create_future()
                     self._waiting.append(waiter)
                     await waiter
