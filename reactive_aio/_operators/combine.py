@@ -228,17 +228,20 @@ def _merge(sources: Iterable[Source[Any]], prefetch: int, name: str) -> "Flow[An
 
 def _interleaved(flows: "tuple[Flow[Any], ...]", size: int) -> Iterator[Any]:
     iterators = [pull(flow) for flow in flows]
+    following: list[Iterator[Any]] = []
     try:
         while iterators:
-            for iterator in tuple(iterators):
+            for iterator in iterators:
                 missing = size
                 for element in islice(iterator, size):
                     missing -= 1
                     yield element
-                if missing:
-                    iterators.remove(iterator)
+                if not missing:
+                    following.append(iterator)
+            iterators, following = following, []
     finally:
         _close(iterators)
+        _close(following)
 
 
 @dataclass(eq=False, repr=False)
