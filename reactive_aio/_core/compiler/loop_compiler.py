@@ -27,6 +27,7 @@ from enum import Enum
 from functools import lru_cache
 from itertools import count, islice
 from typing import Any, Literal, NamedTuple
+from weakref import finalize
 
 from ...errors import NotAnElement
 from ..arguments import refuse_awaitable
@@ -101,7 +102,7 @@ def length_hint_of(iterator: Any) -> Callable[[], int] | None:
     return iterator.__length_hint__ if type(iterator) in _EXACT else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class CompiledLoop:
     """A generated loop and its text."""
 
@@ -143,7 +144,9 @@ def compile_loop(shape: LoopShape) -> CompiledLoop:
     exec(compile(source, name, "exec"), space)
     linecache.cache[name] = (len(source), None, lines, name)
     emits_unprompted = any(stage.before or stage.after or stage.on_end for stage in shape.stages)
-    return CompiledLoop(space["loop"], source, emits_unprompted, space.get("hooks"))
+    loop = CompiledLoop(space["loop"], source, emits_unprompted, space.get("hooks"))
+    finalize(loop, linecache.cache.pop, name, None)
+    return loop
 
 
 class _Writer:
@@ -282,16 +285,15 @@ class _Writer:
 
     def _stage(self, index: int, within: int, *, counted: bool, check: bool) -> list[str]:
         """The lines for an element that has reached stage *index* (0-based)."""
-        if index == len(self.stages):
-            return self._deliver(within, counted=counted, check=check)
-        stage = self.stages[index]
         out: list[str] = []
-        for line in stage.lines("each", index + 1):
-            out += self._line(line, index, within, counted=counted, check=check)
-        out = self._positioned(out, index + 1)
-        if stage.emits_many:
-            return out + self._stopped(within, index + 1)
-        return out + self._stage(index + 1, within, counted=counted, check=check)
+        for number, stage in enumerate(self.stages[index:], index + 1):
+            lines: list[str] = []
+            for line in stage.lines("each", number):
+                lines += self._line(line, number - 1, within, counted=counted, check=check)
+            out += self._positioned(lines, number)
+            if stage.emits_many:  # its `emit` lines contain the stages that follow
+                return out + self._stopped(within, number)
+        return out + self._deliver(within, counted=counted, check=check)
 
     def _line(self, line: str, index: int, within: int, *, counted: bool, check: bool) -> list[str]:
         found = DIRECTIVES.match(line)

@@ -4,7 +4,7 @@ The publisher may be foreign, and is not trusted: a broken rule cancels the publ
 upstream with an error that names the rule.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import iscoroutine
 from typing import Any, Generic, Protocol, TypeVar, cast
 
@@ -137,11 +137,15 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
             or subscription.is_clean
         )
 
-    async def aclose(self) -> None:
-        """Cancel, and wait until the upstream has cleaned up."""
+    def close(self) -> Sequence[FlowSubscription]:
+        """Cancel; return the subscription whose cleanup is to be waited for, if there is one."""
         self.cancel()
         subscription = self._subscription
-        if isinstance(subscription, FlowSubscription):
+        return (subscription,) if isinstance(subscription, FlowSubscription) else ()
+
+    async def aclose(self) -> None:
+        """Cancel, and wait until the upstream has cleaned up."""
+        for subscription in self.close():
             await subscription.aclose()
 
     # -- guards against a foreign subscription ----------------------------------------------------
