@@ -150,12 +150,16 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
 
     # -- guards against a foreign subscription ----------------------------------------------------
     def _request(self, subscription: Subscription, n: int) -> None:
+        was_notified, self.is_notified = self.is_notified, True
         try:
             subscription.request(n)
         except BaseException as error:
             self._fail_rule("3.16", f"request({n}) raised {error!r}", error)
             if isinstance(error, STOPS_PROGRAM):
                 raise
+        finally:  # hand over together what the publisher has sent in the call
+            self.is_notified = was_notified
+            self.flush()
 
     def _cancel(self, subscription: Subscription | None) -> None:
         try:
