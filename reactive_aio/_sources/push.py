@@ -91,7 +91,7 @@ class Emitter(Generic[T]):
     @property
     def requested(self) -> int:
         """How many elements can be delivered at once; at 0 the next one waits in the queue."""
-        return self._subscription.output.demand.outstanding
+        return self._subscription.output.requested
 
     @property
     def is_done(self) -> bool:
@@ -104,7 +104,8 @@ class Emitter(Generic[T]):
 
     async def emit(self, element: T) -> Emission:
         """Emit *element* as soon as there is demand or room."""
-        return await self._producer.emit(element)
+        outcome = self._producer.emit(element)
+        return outcome if isinstance(outcome, Emission) else await outcome
 
     def emit_threadsafe(self, element: T) -> Emission:
         """Emit from any thread: REFUSED when *capacity* elements already wait for the loop."""

