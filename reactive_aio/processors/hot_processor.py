@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from .._core.compiler.chain import Chain, PushSource
 from .._core.queues.bounded_queue import DISCARDED, OVERTAKEN, Emission
-from .._core.queues.hot_emitter import HotEmitter
+from .._core.queues.hot_emitter import EMISSIONS_PER_CLOCK_READ, HotEmitter
 from .._core.subscription.bulk_subscriber import BulkReceiver, BulkSubscriber
 from ..errors import NotAnElement
 from ..flow import Flow
@@ -129,10 +129,16 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
 
     async def emit(self, element: T) -> Emission:
         """Emit *element*; under ``"wait"`` and ``"fail"``, wait while a queue is full."""
-        if self._sole is None or not self._sole.credit or self._waiting:
-            outcome = self._emitter.emit(element)
-        else:
-            outcome = self._emitter.paced(self.try_emit(element))
+        output, emitter = self._sole, self._emitter
+        if (
+            output is not None
+            and output.credit
+            and not self._waiting
+            and emitter.emission_count < EMISSIONS_PER_CLOCK_READ
+        ):
+            emitter.emission_count += 1
+            return self.try_emit(element)
+        outcome = emitter.emit(element)
         return outcome if isinstance(outcome, Emission) else await outcome
 
     def emit_threadsafe(self, element: T) -> Emission:

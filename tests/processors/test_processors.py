@@ -4,6 +4,7 @@ import asyncio
 import gc
 import weakref
 from collections.abc import Callable, Mapping
+from itertools import count
 from threading import Thread
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Emission, Flow, MulticastProcessor, Processor, UnicastProcessor
+from reactive_aio._core import time_slice
 from reactive_aio.errors import NoRunningLoop, NotAnElement, Overflow
 from reactive_aio.spec import Publisher
 from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
@@ -101,6 +103,30 @@ class TestProducing:
         hot.complete()
         assert await probe.end() == [0, 1, 2, "|"]
         assert hot.stats().highest == 3
+
+    @pytest.mark.parametrize("initial", [2**63 - 1, 1])
+    async def test_a_producer_that_never_waits_yields_to_the_loop(
+        self, kind: Kind, initial: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        seconds = count()
+        monkeypatch.setattr(time_slice, "_clock", lambda: next(seconds))  # each slice is over
+        hot = kind()
+        probe = SubscriberProbe[int](initial)
+        probe.subscribed_to(hot.do_on_next(lambda _: probe.request(1)))
+        turns = 0
+
+        async def turn() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        turning = asyncio.ensure_future(turn())
+        for x in range(1000):
+            await hot.emit(x)
+        turning.cancel()
+        assert len(probe.signals) == 1000
+        assert turns >= 10
 
     async def test_none_is_refused_in_the_call_rule_2_13(self, kind: Kind) -> None:
         hot = kind()

@@ -12,7 +12,7 @@ from .bounded_queue import Emission, ThreadMailbox
 
 T = TypeVar("T")
 
-_EMISSIONS_PER_CLOCK_READ: Final = 64
+EMISSIONS_PER_CLOCK_READ: Final = 64
 _THREADSAFE: Final = "from other threads, use emit_threadsafe()"
 # Looking up a member of an enumeration takes as long as a call.
 _REFUSED: Final = Emission.REFUSED
@@ -42,7 +42,9 @@ class HotEmitter(Generic[T]):
     _error: BaseException | None = None
     _is_collecting: bool = False
     _is_finished: bool = False
-    _emission_count: int = 0
+    emission_count: int = 0
+    """Emissions that were awaited since the clock was read: a producer whose emissions never wait
+    must not block the loop."""
     _time_slice: TimeSlice = field(default_factory=TimeSlice)
     is_ended: bool = False
     """No more elements are accepted."""
@@ -90,17 +92,11 @@ class HotEmitter(Generic[T]):
         self.require_loop("emit()", _THREADSAFE)
         if not self.is_ended and (self._has_no_room() or self.waiters):
             return self._wait(element)
-        return self.paced(self._emit_now(element))
-
-    def paced(self, outcome: Emission) -> Emission | Awaitable[Emission]:
-        """The outcome of an emission, or what to await before the next one.
-
-        A producer whose emissions never wait must not block the loop.
-        """
-        self._emission_count += 1
-        if self._emission_count < _EMISSIONS_PER_CLOCK_READ and outcome is not _ENDED:
+        outcome = self._emit_now(element)
+        self.emission_count += 1
+        if self.emission_count <= EMISSIONS_PER_CLOCK_READ and outcome is not _ENDED:
             return outcome
-        self._emission_count = 0
+        self.emission_count = 0
         if outcome is _ENDED or self._time_slice.check_slice():
             return self._yield(outcome)
         return outcome
