@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from .._core.compiler.chain import Chain, PushSource
@@ -65,8 +66,8 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
     """A hot flow that producers or a publisher emit into; the base of all processors."""
 
     __slots__ = ("_accepted", "_capacity", "_dropped", "_emitter", "_error", "_feed", "_highest",
-                 "_is_done", "_loop_handle", "_mail", "_name", "_outputs", "_overflow", "_sole",
-                 "_subscriber_waiters", "_waiting")  # fmt: skip
+                 "_is_done", "_is_loop_running", "_mail", "_name", "_outputs", "_overflow", "_sole",
+                 "_subscriber_waiters", "_thread", "_waiting")  # fmt: skip
 
     def __init__(
         self, capacity: int = 256, *, overflow: OverflowPolicy = "wait", name: str = ""
@@ -90,8 +91,9 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         )
         self._mail: Sized = self._emitter.mailbox.held
         self._waiting: Sized = self._emitter.waiters
-        self._loop_handle: LoopHandle | None = None
-        """The loop that it belongs to, once it has had a subscriber."""
+        # `LoopHandle.is_running_here` without its call, once there was a subscriber.
+        self._thread = 0
+        self._is_loop_running: Callable[[], bool] = bool
         self._feed: _UpstreamFeed[T] | None = None
         self._outputs: tuple[OutputBuffer[T], ...] = ()
         """The output buffers of the current subscribers."""
@@ -117,8 +119,8 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
             or not output.credit
             or element is None
             or self._mail
-            or self._loop_handle is None
-            or not self._loop_handle.is_running_here
+            or get_ident() != self._thread
+            or not self._is_loop_running()
         ):
             return self._emitter.try_emit(element)
         # One subscriber, which has requested it: nothing has to be decided.
@@ -239,7 +241,8 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
     def _output_buffer(self, downstream: Downstream[T], queue: BoundedQueue[T]) -> OutputBuffer[T]:
         self._emitter.require_loop("subscribe()", "subscribe where its producers run")
         # The processor belongs to the running loop from now on.
-        self._loop_handle = self._emitter.loop_handle
+        loop_handle = self._emitter.loop_handle
+        self._thread, self._is_loop_running = loop_handle.thread, loop_handle.event_loop.is_running
         output = OutputBuffer(
             downstream,
             queue,

@@ -172,7 +172,7 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         if passed:
             self._demand.take(passed)
             self.queue.lend(passed, self._reported - self.credit)
-        self._renew_credit()
+            self._renew_credit()
 
     def _renew_credit(self) -> None:
         credit = 0 if self.is_ended else self.queue.passing(self._demand.outstanding)
