@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -166,7 +166,7 @@ class TestOrder:
 
 
 @contextmanager
-def counted_calls() -> Iterator[list[int]]:
+def counted_calls() -> Generator[list[int]]:
     """Counts the calls of functions written in Python."""
     count = [0]
 
