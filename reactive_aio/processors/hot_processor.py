@@ -271,9 +271,11 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
 
     def _on_room(self) -> None:
         """A subscriber has processed elements, or has requested more."""
-        self._emitter.on_room()
-        if self._feed is not None:
-            self._feed.pass_on()
+        if self._mail or self._waiting:
+            self._emitter.on_room()
+        feed = self._feed
+        if feed is not None and not feed.is_passing_on:
+            feed.pass_on()
 
     # -- delivering -------------------------------------------------------------------------------
     @abstractmethod
@@ -329,28 +331,28 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
 class _UpstreamFeed(Generic[T]):
     """Delivers a publisher's elements; those for which there is no room wait in `inner`."""
 
-    __slots__ = ("_emitter", "_is_passing_on", "_processor", "inner", "loop_handle", "submit")
+    __slots__ = ("_emitter", "_processor", "inner", "is_passing_on", "loop_handle", "submit")
 
     def __init__(self, processor: HotProcessor[T]) -> None:
         self._processor = processor
         self._emitter = processor._emitter
-        self._is_passing_on = False
+        self.is_passing_on = False
         self.loop_handle: LoopHandle = self._emitter.loop_handle
         self.submit: Callable[..., object] = run_now
         self.inner: InnerSubscriber[T] = InnerSubscriber(self)
 
     def pass_on(self, *_: object) -> None:
         """Deliver the elements for which there is room; then end as the publisher did."""
-        if self._is_passing_on or self._emitter.is_ended:
+        if self.is_passing_on or self._emitter.is_ended:
             return  # re-entered: a subscriber requests more while it receives an element
         inner, processor = self.inner, self._processor
-        self._is_passing_on = True
+        self.is_passing_on = True
         try:
             self._emitter.collect()  # these elements were emitted earlier
             while inner.elements and (room := processor._room()) > 0:
                 processor._deliver_all(inner.take(room))
         finally:
-            self._is_passing_on = False
+            self.is_passing_on = False
         if not inner.is_done:
             self.refill()
         elif inner.error is not None:

@@ -209,5 +209,5 @@ class _Delivery(Generic[T]):
                 output.credit -= 1
                 output.downstream.push([*elements])
                 self.accepted = 1
-            else:
-                self.accepted = max(self.accepted, output.offer_all([*elements]))
+            elif (accepted := output.offer_all([*elements])) > self.accepted:
+                self.accepted = accepted

@@ -154,7 +154,8 @@ class BoundedQueue(Generic[T]):
         """How many of the next elements may bypass it; report them to `lend`."""
         if self.held:
             return 0
-        return min(demand, self.capacity - self.lent) if self._lends else demand
+        room = self.capacity - self.lent
+        return room if self._lends and room < demand else demand
 
     def lend(self, taken: int, unprocessed: int) -> None:
         """Count elements that were *taken*, and how many of them are still to be processed."""
@@ -164,7 +165,9 @@ class BoundedQueue(Generic[T]):
             self._note_highest()
 
     def _note_highest(self) -> None:
-        self.highest = max(self.highest, len(self.held) + self.lent)
+        size = len(self.held) + self.lent
+        if size > self.highest:
+            self.highest = size
 
     def settle(self) -> None:
         """Report that every element taken has been processed."""

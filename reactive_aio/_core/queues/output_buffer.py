@@ -117,7 +117,7 @@ class OutputBuffer(FlowSubscription, Generic[T]):
             self._finish()
 
     def _stop_accepting(self, error: BaseException | None) -> None:
-        self.account()
+        self._count_passed()
         self.is_ended, self._error = True, error
         self._renew_credit()
 
@@ -157,8 +157,10 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     @property
     def room(self) -> int:
         """How many elements would be accepted now."""
-        self.account()
-        return self.queue.room
+        if self.credit != self._granted:
+            self.account()
+        queue = self.queue
+        return queue.capacity - len(queue.held) - queue.lent
 
     @property
     def held(self) -> int:
@@ -167,12 +169,17 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         return len(self.queue.held) + self.queue.lent
 
     def account(self) -> None:
-        """Subtract what has passed from the demand, count it in the queue, and renew the credit."""
-        passed = self._granted - self.credit
-        if passed:
-            self._demand.take(passed)
-            self.queue.lend(passed, self._reported - self.credit)
+        """Count what has passed, and renew the credit."""
+        if self.credit != self._granted:
+            self._count_passed()
             self._renew_credit()
+
+    def _count_passed(self) -> None:
+        """Subtract what has passed from the demand, and count it in the queue."""
+        credit = self.credit
+        self._demand.take(self._granted - credit)
+        self.queue.lend(self._granted - credit, self._reported - credit)
+        self._granted = self._reported = credit
 
     def _renew_credit(self) -> None:
         credit = 0 if self.is_ended else self.queue.passing(self._demand.outstanding)
@@ -180,7 +187,7 @@ class OutputBuffer(FlowSubscription, Generic[T]):
 
     # -- the subscription that the island holds ---------------------------------------------------
     def request(self, n: int, /) -> None:
-        self.account()
+        self._count_passed()
         self._demand.add(n)
         self._settle()
         self.on_room()
@@ -188,7 +195,7 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     def processed(self) -> None:
         queue, credit = self.queue, self.credit
         if not credit or queue.lent:
-            self.account()
+            self._count_passed()
             self._settle()
             self.on_room()
             return
@@ -202,7 +209,8 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     def _settle(self) -> None:
         self.queue.settle()
         self._renew_credit()
-        self.flush()
+        if self.queue.held:
+            self.flush()
 
     def cancel(self) -> None:
         if not self.is_closed:
