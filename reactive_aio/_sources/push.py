@@ -223,8 +223,8 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
         return self.output.offer(element).outcome
 
     def _is_full(self) -> bool:
-        queue = self.output.queue
-        return queue.full and queue.policy in ("wait", "fail")
+        output = self.output
+        return not output.credit and output.room <= 0 and output.queue.policy in ("wait", "fail")
 
     def _finish(self, error: BaseException | None) -> None:
         self.output.end(error)

@@ -215,8 +215,6 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         feed = self._feed
         if feed is None:
             feed = self._feed = _UpstreamFeed(self)
-            for output in self._outputs:
-                output.is_watched = True
             if self._emitter.is_ended:
                 feed.inner.cancel()
             elif any(output.requested for output in self._outputs):
@@ -244,12 +242,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         loop_handle = self._emitter.loop_handle
         self._thread, self._is_loop_running = loop_handle.thread, loop_handle.event_loop.is_running
         output = OutputBuffer(
-            downstream,
-            queue,
-            self._name,
-            on_room=self._on_room,
-            on_cancel=self._on_cancel,
-            is_watched=self._feed is not None,
+            downstream, queue, self._name, on_room=self._on_room, on_cancel=self._on_cancel
         )
         if self._is_done:
             output.end(self._error)

@@ -84,11 +84,13 @@ class BufferMachine(RuleBasedStateMachine):
         else:
             self.next += count
 
+    @precondition(lambda self: self.next > 4)
     @rule()
     def end(self) -> None:
         self.buffer.end()
         self.is_over = True
 
+    @precondition(lambda self: self.next > 4)
     @rule()
     def fail_at_once(self) -> None:
         held = len(self.queue)
@@ -112,7 +114,7 @@ class BufferMachine(RuleBasedStateMachine):
         self.buffer.processed()
         assert not was_full or self.room_count > before
 
-    @precondition(lambda self: not self.downstream.signals)
+    @precondition(lambda self: self.next > 4 and not self.downstream.signals)
     @rule()
     def cancel(self) -> None:
         self.buffer.cancel()
@@ -157,3 +159,30 @@ class BufferMachine(RuleBasedStateMachine):
 
 def test_any_sequence_of_calls_keeps_demand_capacity_and_counts() -> None:
     cast("Any", stateful).run_state_machine_as_test(BufferMachine)
+
+
+def new_buffer(capacity: int, overflow: OverflowPolicy) -> tuple[Downstream, Any, list[object]]:
+    downstream, gone = Downstream(), list[object]()
+    queue: BoundedQueue[int] = BoundedQueue(capacity, overflow)
+    buffer: OutputBuffer[int] = OutputBuffer(
+        cast("Any", downstream), queue, "here", on_room=lambda: None, on_cancel=gone.append
+    )
+    return downstream, buffer, gone
+
+
+def test_elements_that_waited_are_processed_as_well_while_there_is_credit() -> None:
+    downstream, buffer, _ = new_buffer(4, "wait")
+    buffer.offer_all([0, 1])
+    buffer.request(4)
+    assert (downstream.elements, buffer.held, buffer.room) == ([0, 1], 2, 2)
+    buffer.processed()
+    assert (buffer.held, buffer.room) == (0, 4)
+
+
+def test_a_subscriber_that_cancels_after_its_queue_overflowed_leaves_once() -> None:
+    _, buffer, gone = new_buffer(1, "fail")
+    assert buffer.offer_all([0, 1, 2]) == 1
+    assert buffer.offer(3).outcome is Emission.ENDED
+    buffer.cancel()
+    assert gone == [buffer]
+    assert buffer.queue.dropped == {"fail": 1, "discarded": 1}

@@ -86,6 +86,28 @@ class TestOrder:
         assert orders[0] == orders[1] == orders[2]
         assert sorted(orders[0]) == [0, 1, 2, 3, 10, 11, 12, 13]
 
+    async def test_all_see_one_order_when_the_publisher_sends_inside_on_next(self) -> None:
+        hot: MulticastProcessor[int] = MulticastProcessor()
+        foreign = PublisherProbe[int]()
+        foreign.subscribe(hot)
+        first = SubscriberProbe[int](9)
+        first.subscribed_to(hot.do_on_next(lambda x: None if x else foreign.emit(1)))
+        second = SubscriberProbe[int](9).subscribed_to(hot)
+        hot.try_emit(0)
+        assert first.signals == second.signals == [0, 1]
+
+    async def test_all_see_one_order_when_one_emits_as_it_leaves(self) -> None:
+        hot: MulticastProcessor[int] = MulticastProcessor()
+
+        class Last(Sum):
+            def on_complete(self) -> None:
+                hot.try_emit(1)
+
+        hot.take(1).subscribe(Last())
+        second = SubscriberProbe[int](9).subscribed_to(hot)
+        hot.try_emit(0)
+        assert second.signals == [0, 1]
+
     async def test_an_emission_stays_behind_the_elements_without_demand(self) -> None:
         """The slow subscriber receives a part of the list that the others receive whole."""
         hot: MulticastProcessor[int] = MulticastProcessor(8)

@@ -128,6 +128,29 @@ class TestProducing:
         assert len(probe.signals) == 1000
         assert turns >= 10
 
+    @pytest.mark.parametrize("overflow", ["wait", "fail"])
+    async def test_emit_waits_while_a_coroutine_processes_elements(
+        self, kind: Kind, overflow: str
+    ) -> None:
+        hot = kind(2, overflow=overflow)
+        probe = AsyncSubscriberProbe[int](2**63 - 1).subscribed_to(hot)
+        await hot.wait_for_subscribers()
+        outcomes = [await hot.emit(x) for x in range(9)]
+        hot.complete()
+        assert await probe.end() == [*range(9), "|"]
+        assert outcomes == [Emission.ACCEPTED] * 9
+
+    async def test_producers_that_wait_are_served_first(self, kind: Kind) -> None:
+        hot = kind(1)
+        probe = SubscriberProbe[int]().subscribed_to(hot)
+        await hot.emit(0)
+        waiting = asyncio.ensure_future(hot.emit(1))
+        await asyncio.sleep(0)
+        probe.request(9)
+        await hot.emit(2)
+        await waiting
+        assert probe.signals == [0, 1, 2]
+
     async def test_none_is_refused_in_the_call_rule_2_13(self, kind: Kind) -> None:
         hot = kind()
         for refuse in (hot.try_emit, hot.emit_threadsafe, hot.fail, hot.on_next):
@@ -160,6 +183,18 @@ class TestThreads:
         thread.start()
         assert await probe.end() == [*range(100), "|"]
         thread.join()
+
+    async def test_what_a_thread_has_emitted_before_is_delivered_first(self, kind: Kind) -> None:
+        hot, foreign = kind(4), PublisherProbe[int]()
+        foreign.subscribe(hot)
+        probe = SubscriberProbe[int](9).subscribed_to(hot)
+        hot.emit_threadsafe(0)
+        hot.try_emit(1)
+        hot.emit_threadsafe(2)
+        foreign.emit(3)
+        hot.emit_threadsafe(4)
+        await hot.emit(5)
+        assert probe.signals == [*range(6)]
 
     async def test_no_more_than_the_capacity_wait_for_the_loop(self, kind: Kind) -> None:
         hot = kind(2)

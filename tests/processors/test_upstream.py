@@ -10,7 +10,7 @@ import pytest
 import reactive_aio as r
 from reactive_aio import Emission, MulticastProcessor, UnicastProcessor
 from reactive_aio.errors import Interrupted, Overflow
-from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
 
 Hot = UnicastProcessor[int] | MulticastProcessor[int]
 Kind = Callable[..., Hot]
@@ -137,12 +137,38 @@ async def test_elements_that_wait_for_room_are_counted_when_a_producer_completes
 
 
 @BOTH
+@pytest.mark.parametrize("is_fed_first", [True, False])
+async def test_more_is_requested_when_a_coroutine_has_processed_a_part(
+    kind: Kind, is_fed_first: bool
+) -> None:
+    foreign, hot = PublisherProbe[int](), kind(8)
+    probe = AsyncSubscriberProbe[int](MANY)
+    if is_fed_first:
+        foreign.subscribe(hot)
+    probe.subscribed_to(hot)
+    await asyncio.sleep(0)
+    if not is_fed_first:
+        foreign.subscribe(hot)
+    while foreign.requested < 8:  # noqa: ASYNC110 - turns of the loop, not time
+        await asyncio.sleep(0)
+    foreign.emit(*range(6))
+    assert foreign.requested == 8
+    for _ in range(9):
+        await asyncio.sleep(0)
+    assert foreign.requested == 14
+    foreign.complete()
+    assert await probe.end() == [*range(6), "|"]
+
+
+@BOTH
 async def test_a_flow_on_the_event_loop_of_another_thread_can_feed_it(kind: Kind) -> None:
     hot = kind(4)
     probe = SubscriberProbe[int](MANY).subscribed_to(hot)
     is_fed = Event()
 
     async def feed() -> None:
+        # The lists of a flow are for its own loop.
+        assert hot.bulk_subscriber() is None
         r.range(20).subscribe(hot)
         while not is_fed.is_set():  # noqa: ASYNC110 - another thread sets it
             await asyncio.sleep(0)
@@ -302,6 +328,14 @@ class TestTheLastSubscriber:
         probe = SubscriberProbe[int](1).subscribed_to(hot)
         assert hot.try_emit(2)
         assert probe.signals == [2]
+
+    async def test_one_that_leaves_after_the_end_does_not_change_it(self) -> None:
+        _, hot = fed(MulticastProcessor[int])
+        probe = SubscriberProbe[int]().subscribed_to(hot)
+        hot.try_emit(0)
+        hot.complete()
+        probe.cancel()
+        assert SubscriberProbe[int]().subscribed_to(hot).signals == ["|"]
 
     async def test_a_waiting_producer_is_released(self) -> None:
         foreign, hot = fed(MulticastProcessor[int], 1)

@@ -25,13 +25,14 @@ _PASSED: Final[Decision[Any]] = Decision(Emission.ACCEPTED)
 class OutputBuffer(FlowSubscription, Generic[T]):
     """The subscription that an island holds, and the end at which a source offers elements.
 
-    *on_room* is called when more elements are accepted than before: after one was refused, and if
-    it *is_watched*, always. *on_cancel* is called once, when no more are accepted: the subscriber
-    has cancelled, or the queue has overflowed.
+    *on_room* is called when there is more `room`, or more is requested, than when the source last
+    looked. *on_cancel* is called once, when no more elements are accepted: the subscriber has
+    cancelled, or the queue has overflowed.
     """
 
     downstream: Downstream[T]
     queue: BoundedQueue[T]
+    """Its counts are up to date after `account`."""
     name: str
     _: KW_ONLY
     on_room: Callable[[], object]
@@ -39,7 +40,6 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     credit: int = field(default=0, init=False)
     """How many elements may be pushed before the demand and the queue are consulted again: 0 if the
     queue holds elements, or after the end."""
-    is_watched: bool = False
     is_ended: bool = field(default=False, init=False)
     """No more elements are accepted; those held may still be delivered."""
     is_closed: bool = field(default=False, init=False)
@@ -202,9 +202,7 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         unprocessed = self._reported - credit
         if unprocessed > queue.highest:
             queue.highest = unprocessed
-        self._reported = credit
-        if self.is_watched:
-            self.on_room()
+        self._reported = credit  # and there is room, as there was for the source
 
     def _settle(self) -> None:
         self.queue.settle()
