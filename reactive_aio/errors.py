@@ -120,7 +120,8 @@ class RetriesExhausted(ReactiveError):
 
 
 class Interrupted(ReactiveError):
-    """The task of a subscription was cancelled from outside, or its loop was closed."""
+    """The task of a subscription was cancelled from outside, its loop was closed, or the publisher
+    of a hot source was cancelled when the last subscriber left."""
 
 
 class MissingExtra(ReactiveError, ImportError):

@@ -286,6 +286,28 @@ async def test_a_processor_is_used_on_its_own_loop(kind: Any) -> None:
     assert await received == [1]
 
 
+def test_a_processor_with_a_subscriber_is_used_on_its_own_loop() -> None:
+    """In the same thread, and there is demand."""
+    hub = r.MulticastProcessor[int]()
+    loop = asyncio.new_event_loop()
+
+    async def subscribe() -> SubscriberProbe[int]:
+        return SubscriberProbe[int](9).subscribed_to(hub)
+
+    async def emit() -> None:
+        with pytest.raises(WrongLoop, match="try_emit"):
+            hub.try_emit(1)
+        with pytest.raises(WrongLoop, match="emit"):
+            await hub.emit(1)
+
+    try:
+        probe = loop.run_until_complete(subscribe())
+        asyncio.run(emit())
+        assert probe.signals == []
+    finally:
+        loop.close()
+
+
 def test_a_processor_does_not_outlive_its_loop() -> None:
     hub = r.MulticastProcessor[int]()
 

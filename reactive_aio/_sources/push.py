@@ -93,7 +93,7 @@ class Emitter(Generic[T]):
     @property
     def requested(self) -> int:
         """How many elements can be delivered at once; at 0 the next one waits in the queue."""
-        return self._subscription.output.demand.outstanding
+        return self._subscription.output.requested
 
     @property
     def is_done(self) -> bool:
@@ -106,7 +106,8 @@ class Emitter(Generic[T]):
 
     async def emit(self, element: T) -> Emission:
         """Emit *element* as soon as there is demand or room."""
-        return await self._producer.emit(element)
+        outcome = self._producer.emit(element)
+        return outcome if isinstance(outcome, Emission) else await outcome
 
     def emit_threadsafe(self, element: T) -> Emission:
         """Emit from any thread: REFUSED when *capacity* elements already wait for the loop."""
@@ -224,8 +225,8 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
         return self.output.offer(element).outcome
 
     def _is_full(self) -> bool:
-        queue = self.output.queue
-        return queue.full and queue.policy in ("wait", "fail")
+        output = self.output
+        return not output.credit and output.room <= 0 and output.queue.policy in ("wait", "fail")
 
     def _finish(self, error: BaseException | None) -> None:
         self.output.end(error)

@@ -6,6 +6,8 @@ with ``emit_threadsafe`` from other threads. It belongs to the event loop on whi
 """
 
 from .._core.queues.bounded_queue import Emission
-from .hot_processors import MulticastProcessor, ProcessorStats, UnicastProcessor
+from .hot_processor import ProcessorStats
+from .multicast import MulticastProcessor
+from .unicast import UnicastProcessor
 
 __all__ = ("Emission", "MulticastProcessor", "ProcessorStats", "UnicastProcessor")

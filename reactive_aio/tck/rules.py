@@ -77,7 +77,8 @@ _RULES = (
     Rule("3.17", _MUST, "Demand can be as large as 2**63-1, in any number of requests."),
     # -- processors ----------------------------------------------------------------------------
     Rule("4.1", _MUST, "A processor obeys the rules of a subscriber and of a publisher."),
-    Rule("4.2", _MAY, "A processor may recover from on_error; otherwise it passes the error on."),
+    Rule("4.2", _MUST, "A processor passes on_error on immediately, or it recovers and treats its "
+         "subscription as cancelled."),
 )  # fmt: skip
 RULES: Final[dict[str, Rule]] = {rule.number: rule for rule in _RULES}
 """Every rule, by its number."""

@@ -13,6 +13,7 @@ from hypothesis.stateful import (
 
 from reactive_aio._core.queues.bounded_queue import (
     DISCARDED,
+    OVERTAKEN,
     BoundedQueue,
     Emission,
     OverflowPolicy,
@@ -53,12 +54,14 @@ class QueueMachine(RuleBasedStateMachine):
         if decision.outcome is Emission.ACCEPTED:
             self.model.append(element)
 
-    @rule()
-    def passes(self) -> None:
-        if self.queue.passes():
-            assert not self.model
-            self.out.append(self.next)
-            self.next += 1
+    @rule(demand=st.integers(0, 3))
+    def pass_by(self, demand: int) -> None:
+        count = self.queue.passing(demand)
+        assert count <= demand
+        assert not (count and self.model)
+        self.queue.lend(count, count)
+        self.out += range(self.next, self.next + count)
+        self.next += count
 
     @rule(at_most=st.integers(0, 5))
     def take(self, at_most: int) -> None:
@@ -87,7 +90,7 @@ class QueueMachine(RuleBasedStateMachine):
     def every_element_is_accounted_for(self) -> None:
         queue = self.queue
         dropped = sum(queue.dropped.values())
-        assert queue.offered == queue.taken + dropped + len(queue) == self.next
+        assert queue.taken + dropped + len(queue) == self.next
         assert (queue.taken, dropped, len(queue)) == (
             len(self.out),
             len(self.lost),
@@ -98,6 +101,31 @@ class QueueMachine(RuleBasedStateMachine):
 
 def test_any_sequence_of_calls_keeps_the_capacity_and_the_sums() -> None:
     cast("Any", stateful).run_state_machine_as_test(QueueMachine)
+
+
+@given(
+    capacity=st.integers(0, 4),
+    overflow=st.sampled_from(POLICIES),
+    held=st.integers(0, 4),
+    lent=st.integers(0, 4),
+    count=st.integers(0, 6),
+)
+def test_offering_all_is_offering_each_until_one_is_refused_or_overflows(
+    capacity: int, overflow: OverflowPolicy, held: int, lent: int, count: int
+) -> None:
+    one, other = BoundedQueue[int](capacity, overflow), BoundedQueue[int](capacity, overflow)
+    for queue in (one, other):
+        for x in range(held):
+            queue.offer(x)
+        queue.take(lent)
+    accepted = 0
+    for x in range(10, 10 + count):
+        outcome = other.offer(x).outcome
+        accepted += bool(outcome)
+        if outcome in (Emission.REFUSED, Emission.OVERFLOWED):
+            break
+    assert one.offer_all([*range(10, 10 + count)]) == accepted
+    assert (one.held, one.dropped, one.highest) == (other.held, other.dropped, other.highest)
 
 
 @given(capacity=st.integers(1, 5), count=st.integers(0, 12))
@@ -147,6 +175,9 @@ def test_discarded_elements_are_counted() -> None:
     queue.offer(0)
     queue.discard()
     assert queue.dropped == {DISCARDED: 1}
+    queue.offer(1)
+    queue.discard(OVERTAKEN)
+    assert queue.dropped == {DISCARDED: 1, OVERTAKEN: 1}
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, 1.5, None, "3"])

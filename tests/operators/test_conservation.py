@@ -121,7 +121,10 @@ OPERATORS: dict[str, Accounted] = {
     "on_backpressure_drop": with_drops("on_backpressure_drop"),
     "on_backpressure_latest": with_drops("on_backpressure_latest"),
     "UnicastProcessor": hot(lambda: UnicastProcessor[Token](4)),
-    "MulticastProcessor": hot(lambda: MulticastProcessor[Token](4), continues=True),
+    "MulticastProcessor": hot(lambda: MulticastProcessor[Token](4)),
+    "MulticastProcessor: without auto_cancel": hot(
+        lambda: MulticastProcessor[Token](4, auto_cancel=False), continues=True
+    ),
 }
 SOURCES: dict[str, Callable[[Ledger], Flow[Token]]] = {
     "pulled": lambda ledger: r.from_iterable(ledger.tokens(COUNT)),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from reactive_aio import Emission, MulticastProcessor, UnicastProcessor
+from reactive_aio.errors import Interrupted
 from reactive_aio.testing.schedules import Exploration, Schedule, explore
 from tests.harness.effort import scaled
 from tests.schedules.checks import UNLIMITED, AsyncCheckedSubscriber, CheckedSubscriber, Interleaved
@@ -218,6 +219,50 @@ def test_one_subscriber_of_a_multicast_cancels_while_the_other_waits() -> None:
         await fast.end()
         Interleaved([1, 2, 3]).check(fast)
         assert slow.elements == []
+
+    explored(scenario)
+
+
+def test_an_error_of_the_publisher_reaches_all_subscribers_at_once() -> None:
+    """Rule 4.2: one of them requests late or not at all, from another thread."""
+
+    async def scenario(schedule: Schedule) -> None:
+        processor = MulticastProcessor[Any](capacity=4)
+        slow, fast = CheckedSubscriber(), CheckedSubscriber(UNLIMITED)
+        processor.subscribe(slow)
+        processor.subscribe(fast)
+        steps(1, 2, error=SourceError()).subscribe(processor)
+        schedule.thread(lambda: slow.request(1), "request(1)")
+        await slow.end()
+        await fast.end()
+        assert slow.violations == fast.violations == []
+        assert isinstance(slow.error, SourceError)
+        assert slow.error is fast.error
+        assert fast.elements == [1, 2]
+        assert slow.elements in ([], [1])
+        overtaken = processor.stats().dropped.get("overtaken", 0)
+        assert overtaken == 2 - len(slow.elements)
+
+    explored(scenario)
+
+
+def test_the_last_subscriber_cancels_the_publisher_from_a_thread() -> None:
+    async def scenario(schedule: Schedule) -> None:
+        processor = MulticastProcessor[Any](capacity=2)
+        subscribers = [CheckedSubscriber(UNLIMITED), AsyncCheckedSubscriber(1, again=1)]
+        for subscriber in subscribers:
+            processor.subscribe(subscriber)
+            schedule.thread(subscriber.cancel, "cancel()")
+        steps(*range(20)).subscribe(processor)
+        await schedule.wait_until_idle()
+        assert processor.stats().is_done
+        late = CheckedSubscriber()
+        processor.subscribe(late)
+        await late.end()
+        for subscriber in subscribers:
+            assert subscriber.violations == []
+            assert subscriber.elements == [*range(len(subscriber.elements))]
+        assert isinstance(late.error, Interrupted | None)
 
     explored(scenario)
 

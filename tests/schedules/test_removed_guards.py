@@ -123,12 +123,12 @@ def test_a_thread_that_drops_references_it_has_not_seen(monkeypatch: Broken) -> 
 
 def test_a_mailbox_that_wakes_only_once(monkeypatch: Broken) -> None:
     def put(self: "ThreadMailbox[Any]", element: Any) -> tuple[Emission, bool]:
-        wake = not self._held
+        wake = not self.held
         if wake:
-            self._held.append(element)
+            self.held.append(element)
             return Emission.ACCEPTED, True
-        count = len(self._held)
-        self._held.append(element)
+        count = len(self.held)
+        self.held.append(element)
         return Emission.ACCEPTED, count == 0
 
     monkeypatch.setattr(ThreadMailbox, "put", put)

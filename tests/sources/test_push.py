@@ -107,6 +107,18 @@ class TestDemand:
         assert await asyncio.gather(*waiting) == [Emission.ACCEPTED] * 2
         assert handle.probe.signals == [0, 1, 2, 3]
 
+    async def test_emit_waits_while_a_coroutine_processes_elements(self) -> None:
+        outcomes: list[Emission] = []
+
+        async def emit(to: Emitter[int]) -> None:
+            for x in range(9):
+                outcomes.append(await to.emit(x))  # noqa: PERF401 - one after the other
+
+        flow = r.create(emit, capacity=2, overflow="wait")
+        probe = AsyncSubscriberProbe[int](2**63 - 1).subscribed_to(flow)
+        assert await probe.end() == [*range(9), "|"]
+        assert outcomes == [Emission.ACCEPTED] * 9
+
     async def test_a_cancelled_waiter_lets_the_next_one_emit(self) -> None:
         handle = EmitterHandle(capacity=1)
         handle.probe.request(1)

@@ -106,10 +106,11 @@ class FlawedProcessorSubscription:
     def cancel(self) -> None:
         self.is_cancelled = True
         self.subscriber = None
-        if self.processor.upstream is not None and all(
-            t.is_cancelled for t in self.processor.subscriptions
-        ):
-            self.processor.upstream.cancel()
+        processor = self.processor
+        is_last = all(each.is_cancelled for each in processor.subscriptions)
+        keeps = "never cancels its upstream" in processor.flaws
+        if processor.upstream is not None and is_last and not keeps:
+            processor.upstream.cancel()
 
     def push(self, element: Any) -> None:
         self.waiting.append(element)
@@ -117,6 +118,8 @@ class FlawedProcessorSubscription:
 
     def end(self, error: BaseException | None) -> None:
         self.ending.append(error)
+        if error is not None and "holds errors back" not in self.processor.flaws:
+            self.waiting.clear()
         self.flush()
 
     def flush(self) -> None:

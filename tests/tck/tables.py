@@ -15,7 +15,7 @@ from reactive_aio.tck.network.laws import WIRE_LAWS
 from reactive_aio.tck.network.server import ROUTES
 from reactive_aio.tck.rules import WIRE_RULES
 from tests.tck.broken_candidate import BrokenCandidate
-from tests.tck.broken_processors import BROKEN_PROCESSORS
+from tests.tck.broken_processors import BROKEN_AS_SUBSCRIBERS, BROKEN_PROCESSORS
 from tests.tck.broken_publishers import BROKEN_PUBLISHERS
 from tests.tck.broken_servers import BROKEN_SERVERS
 from tests.tck.broken_subscribers import BROKEN_BLACK_BOXES, BROKEN_WHITE_BOXES
@@ -45,6 +45,11 @@ GROUPS: Final[tuple[tuple[str, tuple[Law, ...], list[BrokenCandidate]], ...]] = 
     ("Subscribers: the black box", BLACK_BOX, BROKEN_BLACK_BOXES),
     ("Subscribers: the white box", WHITE_BOX, BROKEN_WHITE_BOXES),
     ("Processors", PROCESSOR, BROKEN_PROCESSORS),
+    (
+        "Processors, judged as white-box subscribers",
+        tuple(law for law in WHITE_BOX if law.name in {row.law for row in BROKEN_AS_SUBSCRIBERS}),
+        BROKEN_AS_SUBSCRIBERS,
+    ),
 )
 UNTESTED_BLACK_BOX: Final[dict[str, str]] = {
     "untested_spec206_blackbox_mustCallSubscriptionCancelIfItIsNoLongerValid": (

@@ -1,7 +1,7 @@
 """The bounded queues: one with overflow policies, one from threads to the loop. Pure.
 
-In `BoundedQueue`, ``offered = taken + dropped + held`` and ``held + lent <= capacity`` are true at
-any moment. A refused element does not count as offered: its producer still has it.
+In `BoundedQueue`, ``held + lent <= capacity`` is true at any moment, and every element that was
+offered is taken, dropped or held. A refused element is none of these: its producer still has it.
 """
 
 from collections import Counter, deque
@@ -24,6 +24,8 @@ OverflowPolicy = Literal["wait", "drop_newest", "drop_oldest", "latest", "fail"]
 
 DISCARDED: Final = "discarded"
 """The reason counted for elements that were held when the subscriber cancelled."""
+OVERTAKEN: Final = "overtaken"
+"""The reason counted for elements that were held when the upstream failed (rule 4.2)."""
 
 
 class Emission(Enum):
@@ -61,27 +63,29 @@ class BoundedQueue(Generic[T]):
     """A first-in-first-out queue of at most *capacity* elements; 0 holds nothing.
 
     Elements taken are *lent* until `settle` reports that they have been processed, and count
-    against the capacity; except under ``latest`` and with a capacity of 0.
+    against the capacity; except under ``latest`` and with a capacity of 0. Several queues may count
+    what they drop in one *dropped*.
     """
 
-    __slots__ = ("_held", "_lends", "capacity", "dropped", "highest", "lent", "offered", "policy",
-                 "taken")  # fmt: skip
+    __slots__ = ("_lends", "capacity", "dropped", "held", "highest", "lent", "policy", "taken")
 
-    def __init__(self, capacity: int, policy: OverflowPolicy) -> None:
+    def __init__(
+        self, capacity: int, policy: OverflowPolicy, dropped: Counter[str] | None = None
+    ) -> None:
         self.capacity: int = min(capacity, 1) if policy == "latest" else capacity
         self.policy: OverflowPolicy = policy
         self._lends = capacity > 0 and policy != "latest"
-        self._held: deque[T] = deque()
+        self.held: deque[T] = deque()
+        """The elements, oldest first. Use the methods to change it."""
         self.lent: int = 0
-        self.offered: int = 0
         self.taken: int = 0
         self.highest: int = 0
         """The most elements it ever held, including those lent."""
-        self.dropped: Counter[str] = Counter()
+        self.dropped: Counter[str] = Counter() if dropped is None else dropped
         """How many elements were dropped, by reason."""
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self.held)
 
     def __repr__(self) -> str:
         return (
@@ -89,20 +93,25 @@ class BoundedQueue(Generic[T]):
         )
 
     @property
+    def room(self) -> int:
+        """How many more elements it can hold."""
+        return self.capacity - len(self.held) - self.lent
+
+    @property
     def full(self) -> bool:
-        return len(self._held) + self.lent >= self.capacity
+        return self.room <= 0
 
     def offer(self, element: T) -> Decision[T]:
         """Hold *element*, or apply the policy."""
-        held = self._held
-        if not self.full:
-            self.offered += 1
+        held = self.held
+        size = len(held) + self.lent + 1
+        if size <= self.capacity:
             held.append(element)
-            self.highest = max(self.highest, len(held) + self.lent)
+            if size > self.highest:
+                self.highest = size
             return _ACCEPTED
         if self.policy == "wait":
             return _REFUSED
-        self.offered += 1
         if self.policy == "fail":
             return self._drop(Emission.OVERFLOWED, element)
         if self.policy == "drop_newest" or not held:
@@ -111,45 +120,65 @@ class BoundedQueue(Generic[T]):
         held.append(element)
         return self._drop(Emission.ACCEPTED, oldest)
 
+    def offer_all(self, elements: list[T]) -> int:
+        """Offer each of *elements*, up to one that is refused or overflows; count the accepted."""
+        if len(elements) <= self.room:
+            self.held.extend(elements)
+            self._note_highest()
+            return len(elements)
+        accepted = 0
+        for element in elements:
+            outcome = self.offer(element).outcome
+            if outcome is Emission.ACCEPTED:
+                accepted += 1
+            elif outcome is not Emission.DROPPED:
+                break
+        return accepted
+
     def _drop(self, outcome: Emission, element: T) -> Decision[T]:
         self.dropped[self.policy] += 1
         return Decision(outcome, element, self.policy)
 
     def take(self, at_most: int) -> list[T]:
         """Take up to *at_most* elements, oldest first."""
-        held = self._held
+        held = self.held
         if at_most >= len(held):
             chunk = list(held)
             held.clear()
         else:
             chunk = [held.popleft() for _ in range(at_most)]
-        self._lend(len(chunk))
+        self.lend(len(chunk), len(chunk))
         return chunk
 
-    def passes(self) -> bool:
-        """Whether the next element may bypass the queue; it then counts as taken."""
-        if self._held or (self._lends and self.lent >= self.capacity):
-            return False
-        self.offered += 1
-        self._lend(1)
-        return True
+    def passing(self, demand: int) -> int:
+        """How many of the next elements may bypass it; report them to `lend`."""
+        if self.held:
+            return 0
+        room = self.capacity - self.lent
+        return room if self._lends and room < demand else demand
 
-    def _lend(self, count: int) -> None:
-        self.taken += count
+    def lend(self, taken: int, unprocessed: int) -> None:
+        """Count elements that were *taken*, and how many of them are still to be processed."""
+        self.taken += taken
         if self._lends:
-            self.lent += count
-            self.highest = max(self.highest, len(self._held) + self.lent)
+            self.lent += unprocessed
+            self._note_highest()
+
+    def _note_highest(self) -> None:
+        size = len(self.held) + self.lent
+        if size > self.highest:
+            self.highest = size
 
     def settle(self) -> None:
         """Report that every element taken has been processed."""
         self.lent = 0
 
-    def discard(self) -> None:
-        """Drop every element held."""
+    def discard(self, reason: str = DISCARDED) -> None:
+        """Drop every element held, for *reason*."""
         self.lent = 0
-        if self._held:
-            self.dropped[DISCARDED] += len(self._held)
-            self._held.clear()
+        if self.held:
+            self.dropped[reason] += len(self.held)
+            self.held.clear()
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -157,29 +186,30 @@ class ThreadMailbox(Generic[T]):
     """Threads `put`; the loop reads and removes. If it was empty, `put` wakes the loop."""
 
     capacity: int
-    _held: deque[T] = field(default_factory=deque[T])
+    held: deque[T] = field(default_factory=deque[T])
+    """The elements, oldest first. Use the methods to change it."""
     _lock: Lock = field(default_factory=lambda: Lock())  # the explorer of schedules replaces it
     _closed: bool = False
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self.held)
 
     def put(self, element: T) -> tuple[Emission, bool]:
         """Return the outcome for *element*, and whether the loop must be woken."""
         with self._lock:
             if self._closed:
                 return Emission.ENDED, False
-            if len(self._held) >= self.capacity:
+            if len(self.held) >= self.capacity:
                 return Emission.REFUSED, False
-            self._held.append(element)
-            return Emission.ACCEPTED, len(self._held) == 1
+            self.held.append(element)
+            return Emission.ACCEPTED, len(self.held) == 1
 
     def first(self) -> T:
-        return self._held[0]
+        return self.held[0]
 
     def remove_first(self) -> None:
         with self._lock:
-            self._held.popleft()
+            self.held.popleft()
 
     def close(self) -> None:
         """Accept no more elements."""
@@ -190,8 +220,8 @@ class ThreadMailbox(Generic[T]):
         """Drop the elements held and accept no more; return how many were dropped."""
         with self._lock:
             self._closed = True
-            count = len(self._held)
-            self._held.clear()
+            count = len(self.held)
+            self.held.clear()
             return count
 
 

@@ -1,7 +1,7 @@
 """HotEmitter: the producers' side of a hot source: emit at once, await room, or from a thread."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import InitVar, dataclass, field
 from typing import Final, Generic, TypeVar
 
@@ -12,8 +12,11 @@ from .bounded_queue import Emission, ThreadMailbox
 
 T = TypeVar("T")
 
-_EMISSIONS_PER_CLOCK_READ: Final = 64
+EMISSIONS_PER_CLOCK_READ: Final = 64
 _THREADSAFE: Final = "from other threads, use emit_threadsafe()"
+# Looking up a member of an enumeration takes as long as a call.
+_REFUSED: Final = Emission.REFUSED
+_ENDED: Final = Emission.ENDED
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -32,19 +35,24 @@ class HotEmitter(Generic[T]):
     _is_full: Callable[[], bool]
     _finish: Callable[[BaseException | None], object]
     _loop_handle: LoopHandle | None = None
-    _mailbox: ThreadMailbox[T] = field(init=False)
-    _waiters: deque[Future[None]] = field(default_factory=deque[Future[None]])
+    mailbox: ThreadMailbox[T] = field(init=False)
+    """Holds the elements of other threads until the loop collects them."""
+    waiters: deque[Future[None]] = field(default_factory=deque[Future[None]])
+    """Those of the producers that wait for room, in their order."""
     _error: BaseException | None = None
     _is_collecting: bool = False
     _is_finished: bool = False
-    _emission_count: int = 0
+    emission_count: int = 0
+    """Emissions that were awaited since the clock was read: a producer whose emissions never wait
+    must not block the loop."""
     _time_slice: TimeSlice = field(default_factory=TimeSlice)
     is_ended: bool = False
-    lost_count: int = 0
-    """Elements accepted from other threads that were still waiting at `shut_down`."""
+    """No more elements are accepted."""
+    refused_count: int = 0
+    """How often an emission was refused on the loop's thread."""
 
     def __post_init__(self, capacity: int) -> None:
-        self._mailbox = ThreadMailbox(capacity)
+        self.mailbox = ThreadMailbox(capacity)
 
     @property
     def loop_handle(self) -> LoopHandle:
@@ -62,96 +70,123 @@ class HotEmitter(Generic[T]):
     # -- emitting ---------------------------------------------------------------------------------
     def try_emit(self, element: T) -> Emission:
         """Emit on the loop's thread, at once; the outcome says whether it was accepted."""
-        self._require_element(element)
+        if element is None:
+            raise self._no_element()
         self.require_loop("try_emit()", _THREADSAFE)
-        if self._mailbox:
+        if self.mailbox.held:
             self._collect()  # these elements were emitted earlier
         return self._emit_now(element)
 
     def _emit_now(self, element: T) -> Emission:
-        return Emission.ENDED if self.is_ended else self._deliver(element)
+        if self.is_ended:
+            return _ENDED
+        outcome = self._deliver(element)
+        if outcome is _REFUSED:
+            self.refused_count += 1
+        return outcome
 
-    async def emit(self, element: T) -> Emission:
-        """Emit on the loop's thread; wait while there is no room, first come, first served."""
-        self._require_element(element)
+    def emit(self, element: T) -> Emission | Awaitable[Emission]:
+        """Emit on the loop's thread; the outcome, or what to await if there is no room now."""
+        if element is None:
+            raise self._no_element()
         self.require_loop("emit()", _THREADSAFE)
-        must_wait = not self.is_ended and (self._has_no_room() or self._waiters)
-        outcome = await self._wait(element) if must_wait else self._emit_now(element)
-        # A producer whose emissions never wait must not block the loop.
-        self._emission_count += 1
-        if self._emission_count >= _EMISSIONS_PER_CLOCK_READ or outcome is Emission.ENDED:
-            self._emission_count = 0
-            if outcome is Emission.ENDED or self._time_slice.check_slice():
-                await yield_to_loop()
-                self._time_slice.start_slice()
+        if not self.is_ended and (self._has_no_room() or self.waiters):
+            return self._wait(element)
+        outcome = self._emit_now(element)
+        self.emission_count += 1
+        if self.emission_count <= EMISSIONS_PER_CLOCK_READ and outcome is not _ENDED:
+            return outcome
+        self.emission_count = 0
+        if outcome is _ENDED or self._time_slice.check_slice():
+            return self._yield(outcome)
+        return outcome
+
+    async def _yield(self, outcome: Emission) -> Emission:
+        await yield_to_loop()
+        self._time_slice.start_slice()
         return outcome
 
     async def _wait(self, element: T) -> Emission:
         waiter = self.loop_handle.create_future()
-        self._waiters.append(waiter)
+        self.waiters.append(waiter)
         try:
             await waiter
             while not self.is_ended and self._has_no_room():  # another producer took the room
-                waiter = self._waiters[0] = self.loop_handle.create_future()
+                waiter = self.waiters[0] = self.loop_handle.create_future()
                 await waiter
-            return self._emit_now(element)
+            outcome = self._emit_now(element)
         finally:
-            self._waiters.remove(waiter)
+            self.waiters.remove(waiter)
             self._wake_first()
+        return await self._yield(outcome) if outcome is _ENDED else outcome
 
     def _has_no_room(self) -> bool:
         """Whether there is no room, once the earlier elements of other threads are delivered."""
-        if self._mailbox:
+        if self.mailbox.held:
             self._collect()
         return self._is_full()
 
     def emit_threadsafe(self, element: T) -> Emission:
         """Emit from any thread: leave the element for the loop, unless *capacity* wait there."""
-        self._require_element(element)
+        if element is None:
+            raise self._no_element()
         loop_handle = self.loop_handle
-        outcome, must_wake = self._mailbox.put(element)
+        outcome, must_wake = self.mailbox.put(element)
         if must_wake:
             loop_handle.call_soon_threadsafe(self._collect)
         return outcome
 
-    def _require_element(self, element: T) -> None:
-        if element is None:
-            raise NotAnElement(f"{self._name} got None, which is not an element")
+    def _no_element(self) -> NotAnElement:
+        return NotAnElement(f"{self._name} got None, which is not an element")
 
-    # -- ending: from any thread ------------------------------------------------------------------
+    # -- ending -----------------------------------------------------------------------------------
     def end(self, error: BaseException | None = None) -> None:
-        """Accept nothing more, and end after the accepted elements. Only the first end counts."""
+        """Accept nothing more, and end after the accepted elements. Only the first end counts.
+
+        From any thread.
+        """
         if not self.loop_handle.is_current_thread:
             self.loop_handle.call_soon_threadsafe(self.end, error)
         elif not self.is_ended:
             self.is_ended, self._error = True, error
-            self._mailbox.close()
+            self.mailbox.close()
             self._collect()
 
-    def shut_down(self) -> None:
-        """The last subscriber has cancelled: discard waiting elements, and release producers."""
+    def shut_down(self) -> int:
+        """Accept nothing more, discard waiting elements and release producers.
+
+        Return how many elements of other threads were discarded; `finish` is not called.
+        """
         self.is_ended = True
+        count = 0
         if not self._is_finished:
             self._is_finished = True
             # The element that is being delivered is still in the mailbox, but not lost.
-            self.lost_count += self._mailbox.discard() - self._is_collecting
+            count = self.mailbox.discard() - self._is_collecting
         self._wake_all()
+        return count
 
     def _wake_all(self) -> None:
-        for waiter in self._waiters:
+        for waiter in self.waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
     # -- called by the source ---------------------------------------------------------------------
+    def collect(self) -> None:
+        """Deliver the elements of other threads, which were emitted earlier."""
+        if self.mailbox.held:
+            self._collect()
+
     def on_room(self) -> None:
         """There is room again."""
-        if self._mailbox:
+        if self.mailbox.held:
             self._collect()
-        self._wake_first()
+        if self.waiters:
+            self._wake_first()
 
     def _wake_first(self) -> None:
-        if self._waiters and not self._waiters[0].done():
-            self._waiters[0].set_result(None)
+        if self.waiters and not self.waiters[0].done():
+            self.waiters[0].set_result(None)
 
     def _collect(self) -> None:
         """Deliver the elements of other threads; after the last one, end if that is due."""
@@ -159,8 +194,8 @@ class HotEmitter(Generic[T]):
             return  # a subscriber emits from inside on_next
         self._is_collecting = True
         try:
-            mailbox = self._mailbox
-            while mailbox and self._deliver(mailbox.first()) is not Emission.REFUSED:
+            mailbox = self.mailbox
+            while mailbox and self._deliver(mailbox.first()) is not _REFUSED:
                 if self._is_finished:
                     return  # the other elements were discarded during the delivery
                 mailbox.remove_first()

@@ -13,7 +13,7 @@ from ...errors import Overflow
 from ..compiler.chain import Downstream
 from ..demand import Demand
 from ..flow_subscription import FlowSubscription
-from .bounded_queue import BoundedQueue, Decision, Emission
+from .bounded_queue import OVERTAKEN, BoundedQueue, Decision, Emission
 
 T = TypeVar("T")
 
@@ -25,62 +25,121 @@ _PASSED: Final[Decision[Any]] = Decision(Emission.ACCEPTED)
 class OutputBuffer(FlowSubscription, Generic[T]):
     """The subscription that an island holds, and the end at which a source offers elements.
 
-    *on_room* is called when elements have been processed or requested; *on_cancel* when no more
-    elements are accepted: the subscriber has cancelled, or the queue has overflowed.
+    *on_room* is called when there is more `room`, or more is requested, than when the source last
+    looked. *on_cancel* is called once, when no more elements are accepted: the subscriber has
+    cancelled, or the queue has overflowed.
     """
 
     downstream: Downstream[T]
     queue: BoundedQueue[T]
+    """Its counts are up to date after `account`."""
     name: str
     _: KW_ONLY
     on_room: Callable[[], object]
     on_cancel: Callable[["OutputBuffer[T]"], object]
-    demand: Demand = field(default_factory=Demand, init=False)
+    credit: int = field(default=0, init=False)
+    """How many elements may be pushed before the demand and the queue are consulted again: 0 if the
+    queue holds elements, or after the end."""
     is_ended: bool = field(default=False, init=False)
     """No more elements are accepted; those held may still be delivered."""
     is_closed: bool = field(default=False, init=False)
     """The end was sent to the island, or the island has cancelled."""
+    _demand: Demand = field(default_factory=Demand, init=False)
+    _granted: int = field(default=0, init=False)
+    """The credit when it was last renewed: the difference has not been subtracted from `_demand`,
+    nor counted in the queue."""
+    _reported: int = field(default=0, init=False)
+    """The credit when the island last reported: elements that passed since then are unprocessed."""
+    _has_left: bool = field(default=False, init=False)
     _error: BaseException | None = field(default=None, init=False)
 
     # -- called by the source ---------------------------------------------------------------------
     def offer(self, element: T) -> Decision[T]:
         """Push *element*, or let the queue decide."""
-        if self.is_ended:
-            return _ENDED
-        if self.demand.outstanding and self.queue.passes():
-            self.demand.take(1)
+        if self.credit:
+            self.credit -= 1
             self.downstream.push([element])
             return _PASSED
-        return self.put(element)
+        return self._consult_queue(element)
 
-    def put(self, element: T) -> Decision[T]:
-        """Let the queue decide about *element*; call `flush` afterwards."""
+    def _consult_queue(self, element: T) -> Decision[T]:
         if self.is_ended:
             return _ENDED
+        self.account()
+        if self.credit:
+            return self.offer(element)
         decision = self.queue.offer(element)
         if decision.outcome is Emission.OVERFLOWED:
-            self.end(Overflow(self.name, self.queue.capacity))
-            self.on_cancel(self)
+            self._overflow()
+            self._finish()
+            self._leave()
         return decision
+
+    def offer_all(self, elements: list[T]) -> int:
+        """Push *elements*, or let the queue decide; return how many were accepted.
+
+        The list then belongs to the island.
+        """
+        count = len(elements)
+        if count > self.credit:
+            self.account()
+        passing = self.credit
+        if count > passing:
+            return self._consult_queue_about_all(elements, passing)
+        self.credit = passing - count
+        self.downstream.push(elements)
+        return count
+
+    def _consult_queue_about_all(self, elements: list[T], passing: int) -> int:
+        if self.is_ended:
+            return 0
+        self.credit = 0
+        self.account()
+        # The queue comes first: while the others pass, the subscriber may emit more.
+        accepted = passing + self.queue.offer_all(elements[passing:])
+        overflows = accepted < len(elements) and self.queue.policy == "fail"
+        if overflows:
+            self._overflow()
+        if passing:
+            self.downstream.push(elements[:passing])
+        if overflows:
+            self._finish()
+            self._leave()
+        return accepted
+
+    def _overflow(self) -> None:
+        self._stop_accepting(Overflow(self.name, self.queue.capacity))
 
     def end(self, error: BaseException | None = None) -> None:
         """Accept no more elements; complete or fail after those held."""
         if not self.is_ended:
-            self.is_ended = True
-            self._error = error
+            self._stop_accepting(error)
             self._finish()
 
+    def _stop_accepting(self, error: BaseException | None) -> None:
+        self._count_passed()
+        self.is_ended, self._error = True, error
+        self._renew_credit()
+
+    def fail_at_once(self, error: BaseException) -> None:
+        """Drop the elements held, and fail (rule 4.2)."""
+        if not self.is_ended:
+            self.account()
+            self.queue.discard(OVERTAKEN)
+            self.end(error)
+
     def flush(self) -> None:
-        """Push the elements for which there is demand."""
-        queue, demand = self.queue, self.demand
-        if queue and demand.outstanding and not self.is_closed:
+        """Push the elements held for which there is demand."""
+        queue, demand = self.queue, self._demand
+        if queue.held and demand.outstanding and not self.is_closed:
             chunk = queue.take(demand.outstanding)
             demand.take(len(chunk))
+            self._renew_credit()
             self.downstream.push(chunk)
             self._finish()
 
     def _finish(self) -> None:
-        if self.is_ended and not self.is_closed and not self.queue:
+        if self.is_ended and not self.is_closed and not self.queue.held:
             self.is_closed = True
             self.queue.settle()
             if self._error is None:
@@ -88,18 +147,77 @@ class OutputBuffer(FlowSubscription, Generic[T]):
             else:
                 self.downstream.fail(self._error)
 
+    # -- accounts ---------------------------------------------------------------------------------
+    @property
+    def requested(self) -> int:
+        """How many elements are requested and not yet pushed."""
+        self.account()
+        return self._demand.outstanding
+
+    @property
+    def room(self) -> int:
+        """How many elements would be accepted now."""
+        if self.credit != self._granted:
+            self.account()
+        queue = self.queue
+        return queue.capacity - len(queue.held) - queue.lent
+
+    @property
+    def held(self) -> int:
+        """How many elements are held, or not processed yet."""
+        self.account()
+        return len(self.queue.held) + self.queue.lent
+
+    def account(self) -> None:
+        """Count what has passed, and renew the credit."""
+        if self.credit != self._granted:
+            self._count_passed()
+            self._renew_credit()
+
+    def _count_passed(self) -> None:
+        """Subtract what has passed from the demand, and count it in the queue."""
+        credit = self.credit
+        self._demand.take(self._granted - credit)
+        self.queue.lend(self._granted - credit, self._reported - credit)
+        self._granted = self._reported = credit
+
+    def _renew_credit(self) -> None:
+        credit = 0 if self.is_ended else self.queue.passing(self._demand.outstanding)
+        self.credit = self._granted = self._reported = credit
+
     # -- the subscription that the island holds ---------------------------------------------------
     def request(self, n: int, /) -> None:
-        self.demand.add(n)
-        self.processed()
+        self._count_passed()
+        self._demand.add(n)
+        self._settle()
+        self.on_room()
 
     def processed(self) -> None:
+        queue, credit = self.queue, self.credit
+        if not credit or queue.lent:
+            self._count_passed()
+            self._settle()
+            self.on_room()
+            return
+        unprocessed = self._reported - credit
+        if unprocessed > queue.highest:
+            queue.highest = unprocessed
+        self._reported = credit  # and there is room, as there was for the source
+
+    def _settle(self) -> None:
         self.queue.settle()
-        self.flush()
-        self.on_room()
+        self._renew_credit()
+        if self.queue.held:
+            self.flush()
 
     def cancel(self) -> None:
         if not self.is_closed:
-            self.is_ended = self.is_closed = True
+            self._stop_accepting(None)
+            self.is_closed = True
             self.queue.discard()
+            self._leave()
+
+    def _leave(self) -> None:
+        if not self._has_left:
+            self._has_left = True
             self.on_cancel(self)

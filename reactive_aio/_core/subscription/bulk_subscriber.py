@@ -28,3 +28,14 @@ class BulkSubscriber:
     def flush(self) -> None:
         """Elements have been appended since the last call."""
         raise NotImplementedError(f"{type(self).__name__} does not define flush()")
+
+
+class BulkReceiver:
+    """A subscriber that has a `BulkSubscriber` receive the signals of this package's flows."""
+
+    __slots__ = ()
+
+    def bulk_subscriber(self) -> BulkSubscriber | None:
+        """The subscriber that a flow is to serve instead of this one; None if it belongs to
+        another event loop than the flow."""
+        raise NotImplementedError(f"{type(self).__name__} does not define bulk_subscriber()")

@@ -11,7 +11,7 @@ from ..demand import require_demand
 from ..failures import STOPS_PROGRAM, as_failure
 from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
-from .bulk_subscriber import BulkSubscriber
+from .bulk_subscriber import BulkReceiver, BulkSubscriber
 from .island import Island, SyncIsland, TaskIsland
 
 _SIGNALS: Final = ("on_subscribe", "on_next", "on_error", "on_complete")
@@ -28,6 +28,8 @@ def subscribe(chain: Chain, subscriber: Any) -> None:
     except NoRunningLoop as error:
         refuse(subscriber, error)
         return
+    if isinstance(subscriber, BulkReceiver):
+        subscriber = subscriber.bulk_subscriber() or subscriber
     island: type[Island]
     if is_async or chain.awaits:
         island = _TaskIslandWithHooks if chain.request_hooks else TaskIsland

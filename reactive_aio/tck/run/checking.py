@@ -50,14 +50,10 @@ def cases(candidate: Candidate, rules: Iterable[str] = ()) -> list[Case]:
 
 
 def _cases(candidate: Candidate) -> Iterator[Case]:
-    # The white-box laws treat a candidate with a processor as the view of that processor.
-    whitebox = candidate
-    if candidate.whitebox_subscriber is not None:
-        whitebox = replace(candidate, processor=None)
     roles = (
         ("publisher", candidate, PUBLISHER, PUBLISHER_FACTORIES),
         ("subscriber", candidate, BLACK_BOX, ("subscriber",)),
-        ("white box", whitebox, WHITE_BOX, ("whitebox_subscriber",)),
+        ("white box", candidate, WHITE_BOX, ("whitebox_subscriber",)),
         ("processor as publisher", processor_as_publisher(candidate), PUBLISHER, ("processor",)),
         ("processor as subscriber", processor_as_subscriber(candidate), WHITE_BOX, ("processor",)),
         ("processor", candidate, PROCESSOR, ("processor",)),

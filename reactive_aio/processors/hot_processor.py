@@ -1,0 +1,371 @@
+"""HotProcessor: the base of all processors: the producers' side, and a publisher upstream."""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Mapping, Sized
+from dataclasses import dataclass
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+
+from .._core.compiler.chain import Chain, PushSource
+from .._core.queues.bounded_queue import DISCARDED, OVERTAKEN, Emission
+from .._core.queues.hot_emitter import EMISSIONS_PER_CLOCK_READ, HotEmitter
+from .._core.subscription.bulk_subscriber import BulkReceiver, BulkSubscriber
+from ..errors import NotAnElement
+from ..flow import Flow
+from ..spec import Subscription
+from ..stage import (
+    BoundedQueue,
+    Downstream,
+    FlowSubscription,
+    InnerSubscriber,
+    OutputBuffer,
+    OverflowPolicy,
+    require_capacity,
+    require_policy,
+    run_now,
+)
+
+if TYPE_CHECKING:
+    from .._core.loop import Future
+    from ..stage import LoopHandle
+
+T = TypeVar("T")
+
+_ACCEPTED: Final = Emission.ACCEPTED
+NO_SUBSCRIBER: Final = "no_subscriber"
+"""The reason counted for elements that were emitted without a subscriber."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorStats:
+    """The counts of a processor, and the state of its slowest subscriber."""
+
+    accepted: int
+    """Elements that were accepted."""
+    refused: int
+    """Emissions that were refused because a queue was full."""
+    dropped: Mapping[str, int]
+    """Elements dropped, by reason; counted once for each subscriber that missed one.
+
+    The reasons are the overflow policies, ``"no_subscriber"``, ``"discarded"`` (held when the
+    subscriber cancelled, or when the processor ended before the publisher upstream) and
+    ``"overtaken"`` (held when the publisher upstream failed).
+    """
+    subscribers: int
+    held: int
+    """The most elements held for one subscriber now."""
+    highest: int
+    """The most elements ever held for one subscriber."""
+    requested: int
+    """The least outstanding demand of a subscriber; 0 without one."""
+    is_done: bool
+
+
+class HotProcessor(Flow[T], BulkReceiver, ABC):
+    """A hot flow that producers or a publisher emit into; the base of all processors."""
+
+    __slots__ = ("_accepted", "_capacity", "_dropped", "_emitter", "_error", "_feed", "_highest",
+                 "_is_done", "_is_loop_running", "_mail", "_name", "_outputs", "_overflow", "_sole",
+                 "_subscriber_waiters", "_thread", "_waiting")  # fmt: skip
+
+    def __init__(
+        self, capacity: int = 256, *, overflow: OverflowPolicy = "wait", name: str = ""
+    ) -> None:
+        kind = type(self).__name__
+        self._name = name or kind
+        self._capacity = require_capacity(capacity, kind)
+        self._overflow: OverflowPolicy = require_policy(overflow, kind)
+        latest = overflow == "latest"
+        holds = 2 if latest else capacity
+        head = PushSource(
+            self._name,
+            cast("Callable[[Downstream[Any]], FlowSubscription]", self._attach),
+            holds=holds + 2 * capacity,
+            checked=True,
+            window=int(latest),
+            one_by_one=latest,
+        )
+        super().__init__(Chain(head))
+        self._emitter: HotEmitter[T] = HotEmitter(
+            self._name, capacity, self._deliver, self._is_full, self._finish
+        )
+        self._mail: Sized = self._emitter.mailbox.held
+        self._waiting: Sized = self._emitter.waiters
+        # `LoopHandle.is_running_here` without its call, once there was a subscriber.
+        self._thread = 0
+        self._is_loop_running: Callable[[], bool] = bool
+        self._feed: _UpstreamFeed[T] | None = None
+        self._outputs: tuple[OutputBuffer[T], ...] = ()
+        """The output buffers of the current subscribers."""
+        self._sole: OutputBuffer[T] | None = None
+        """That of the only subscriber, if an element may be pushed into it directly."""
+        self._is_done = False
+        self._error: BaseException | None = None
+        self._accepted = self._highest = 0
+        self._dropped: Counter[str] = Counter()
+        """Counts for all of its queues."""
+        self._subscriber_waiters: list[tuple[int, Future[None]]] = []
+
+    def __repr__(self) -> str:
+        state = "done" if self._emitter.is_ended else f"{len(self._outputs)} subscribers"
+        return f"<{self._name} {state}>"
+
+    # -- producing --------------------------------------------------------------------------------
+    def try_emit(self, element: T) -> Emission:
+        """Emit *element* now, on the loop's thread; true if it was accepted."""
+        output = self._sole
+        if (
+            output is None
+            or not output.credit
+            or element is None
+            or self._mail
+            or get_ident() != self._thread
+            or not self._is_loop_running()
+        ):
+            return self._emitter.try_emit(element)
+        # One subscriber, which has requested it: nothing has to be decided.
+        self._accepted += 1
+        output.credit -= 1
+        output.downstream.push([element])
+        return _ACCEPTED
+
+    async def emit(self, element: T) -> Emission:
+        """Emit *element*; under ``"wait"`` and ``"fail"``, wait while a queue is full."""
+        output, emitter = self._sole, self._emitter
+        if (
+            output is not None
+            and output.credit
+            and not self._waiting
+            and emitter.emission_count < EMISSIONS_PER_CLOCK_READ
+        ):
+            emitter.emission_count += 1
+            return self.try_emit(element)
+        outcome = emitter.emit(element)
+        return outcome if isinstance(outcome, Emission) else await outcome
+
+    def emit_threadsafe(self, element: T) -> Emission:
+        """Emit from any thread: REFUSED when *capacity* elements already wait for the loop.
+
+        A policy that drops is applied later, on the loop.
+        """
+        return self._emitter.emit_threadsafe(element)
+
+    def complete(self) -> None:
+        """Complete every subscriber, after the elements accepted. From any thread."""
+        self._emitter.end()
+
+    def fail(self, error: BaseException) -> None:
+        """Fail every subscriber, after the elements accepted. From any thread.
+
+        A producer's error keeps its place: what was accepted before it is delivered first, when it
+        is requested. To drop those elements and fail at once, as an error of a publisher upstream
+        does (rule 4.2), call ``on_error(error)``.
+        """
+        if cast("object", error) is None:
+            raise NotAnElement("fail(None): an exception is needed")
+        self._emitter.end(error)
+
+    async def wait_for_subscribers(self, count: int = 1) -> None:
+        """Wait until there are *count* subscribers, or the processor has ended."""
+        if len(self._outputs) < count and not self._emitter.is_ended:
+            waiter: Future[None] = self._emitter.loop_handle.create_future()
+            self._subscriber_waiters.append((count, waiter))
+            await waiter
+
+    def stats(self) -> ProcessorStats:
+        """A snapshot of the counts."""
+        outputs, queues = self._outputs, self._queues()
+        requested = min((output.requested for output in outputs), default=0)
+        return ProcessorStats(
+            accepted=self._accepted,
+            refused=self._emitter.refused_count,
+            dropped={reason: count for reason, count in self._dropped.items() if count},
+            subscribers=sum(not output.is_closed for output in outputs),
+            held=max((len(queue) + queue.lent for queue in queues), default=0),
+            highest=max([self._highest, *(queue.highest for queue in queues)]),
+            requested=requested,
+            is_done=self._emitter.is_ended,
+        )
+
+    # -- the subscriber: signals of the publisher upstream ----------------------------------------
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """Subscribe to a publisher upstream; a second one is cancelled (rule 2.5)."""
+        self._upstream_feed().inner.on_subscribe(subscription)
+
+    def on_next(self, element: T, /) -> None:
+        """Take an element of the publisher, which was requested when there was room for it."""
+        self._upstream_feed().inner.on_next(element)
+
+    def on_error(self, error: BaseException, /) -> None:
+        """Fail every subscriber at once, and drop the elements that none has requested yet.
+
+        Rule 4.2: an error is passed on immediately. The elements are counted as ``"overtaken"``.
+        """
+        self._upstream_feed().inner.on_error(error)
+
+    def on_complete(self) -> None:
+        """Complete with the publisher, after its elements."""
+        self._upstream_feed().inner.on_complete()
+
+    def bulk_subscriber(self) -> BulkSubscriber | None:
+        feed = self._upstream_feed()
+        return feed.inner if feed.loop_handle.is_running_here else None
+
+    def _upstream_feed(self) -> "_UpstreamFeed[T]":
+        feed = self._feed
+        if feed is None:
+            feed = self._feed = _UpstreamFeed(self)
+            if self._emitter.is_ended:
+                feed.inner.cancel()
+            elif any(output.requested for output in self._outputs):
+                feed.refill()
+        return feed
+
+    def _cancel_upstream(self) -> None:
+        """Cancel the publisher upstream, and discard those of its elements that wait for room."""
+        if self._feed is not None:
+            self._dropped[DISCARDED] += len(self._feed.inner.elements)
+            self._feed.inner.cancel()
+
+    # -- subscribers: one or many -----------------------------------------------------------------
+    @abstractmethod
+    def _queues(self) -> list[BoundedQueue[T]]:
+        """The queues that hold elements for subscribers."""
+
+    @abstractmethod
+    def _attach(self, downstream: Downstream[T]) -> FlowSubscription:
+        """Accept a subscriber, or refuse it."""
+
+    def _output_buffer(self, downstream: Downstream[T], queue: BoundedQueue[T]) -> OutputBuffer[T]:
+        self._emitter.require_loop("subscribe()", "subscribe where its producers run")
+        # The processor belongs to the running loop from now on.
+        loop_handle = self._emitter.loop_handle
+        self._thread, self._is_loop_running = loop_handle.thread, loop_handle.event_loop.is_running
+        output = OutputBuffer(
+            downstream, queue, self._name, on_room=self._on_room, on_cancel=self._on_cancel
+        )
+        if self._is_done:
+            output.end(self._error)
+        return output
+
+    def _wake_waiters(self) -> None:
+        """Wake those that wait for subscribers: there are enough, or there will be no more."""
+        present, is_ended = len(self._outputs), self._emitter.is_ended
+        for pending in list(self._subscriber_waiters):
+            count, waiter = pending
+            if is_ended or count <= present:
+                self._subscriber_waiters.remove(pending)
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    @abstractmethod
+    def _on_cancel(self, output: OutputBuffer[T]) -> None:
+        """A subscriber has cancelled, or its queue has overflowed."""
+
+    def _on_room(self) -> None:
+        """A subscriber has processed elements, or has requested more."""
+        if self._mail or self._waiting:
+            self._emitter.on_room()
+        feed = self._feed
+        if feed is not None and not feed.is_passing_on:
+            feed.pass_on()
+
+    # -- delivering -------------------------------------------------------------------------------
+    @abstractmethod
+    def _deliver(self, element: T) -> Emission:
+        """Deliver *element* to one subscriber, or to all."""
+
+    @abstractmethod
+    def _deliver_all(self, elements: list[T]) -> None:
+        """Deliver elements of the publisher upstream, at most `_room` of them."""
+
+    @abstractmethod
+    def _room(self) -> int:
+        """How many elements of the publisher upstream may be delivered now."""
+
+    @abstractmethod
+    def _wanted(self) -> int:
+        """How many elements the publisher upstream may send before it has to wait."""
+
+    @abstractmethod
+    def _is_full(self) -> bool:
+        """Whether a producer that can wait should wait."""
+
+    # -- the end ----------------------------------------------------------------------------------
+    def _finish(self, error: BaseException | None) -> None:
+        """End every subscriber after the elements that are held for it."""
+        self._is_done, self._error = True, error
+        self._cancel_upstream()
+        for output in self._outputs:
+            output.end(error)
+        self._wake_waiters()
+
+    def _fail_at_once(self, error: BaseException) -> None:
+        """The publisher upstream has failed (rule 4.2): drop every element that waits."""
+        inner = self._upstream_feed().inner
+        waiting = self._emitter.shut_down() + len(inner.elements)
+        self._dropped[OVERTAKEN] += waiting
+        inner.elements.clear()
+        self._is_done, self._error = True, error
+        for queue in self._queues():
+            queue.discard(OVERTAKEN)
+        for output in self._outputs:
+            output.end(error)
+        self._wake_waiters()
+
+    def _shut_down(self) -> None:
+        """No subscriber is left: accept nothing more, and cancel the publisher upstream."""
+        self._is_done = True
+        self._dropped[DISCARDED] += self._emitter.shut_down()
+        self._cancel_upstream()
+        self._wake_waiters()
+
+
+class _UpstreamFeed(Generic[T]):
+    """Delivers a publisher's elements; those for which there is no room wait in `inner`."""
+
+    __slots__ = ("_emitter", "_processor", "inner", "is_passing_on", "loop_handle", "submit")
+
+    def __init__(self, processor: HotProcessor[T]) -> None:
+        self._processor = processor
+        self._emitter = processor._emitter
+        self.is_passing_on = False
+        self.loop_handle: LoopHandle = self._emitter.loop_handle
+        self.submit: Callable[..., object] = run_now
+        self.inner: InnerSubscriber[T] = InnerSubscriber(self)
+
+    def pass_on(self, *_: object) -> None:
+        """Deliver the elements for which there is room; then end as the publisher did."""
+        if self.is_passing_on or self._emitter.is_ended:
+            return  # re-entered: a subscriber requests more while it receives an element
+        inner, processor = self.inner, self._processor
+        self.is_passing_on = True
+        try:
+            self._emitter.collect()  # these elements were emitted earlier
+            while inner.elements and (room := processor._room()) > 0:
+                processor._deliver_all(inner.take(room))
+        finally:
+            self.is_passing_on = False
+        if not inner.is_done:
+            self.refill()
+        elif inner.error is not None:
+            processor._fail_at_once(inner.error)
+        elif not inner.elements:
+            self._emitter.end()
+
+    on_arrival = on_inner_complete = pass_on
+
+    def on_inner_error(self, _: object, error: BaseException) -> None:
+        if self._emitter.is_ended:
+            self.loop_handle.report("an error after the end of a flow", error)
+        else:
+            self.pass_on()
+
+    def refill(self) -> None:
+        """Request as many elements as are wanted, unless a quarter is still to come."""
+        capacity, outstanding = self._processor._capacity, self.inner.outstanding
+        if outstanding * 4 <= capacity:
+            missing = self._processor._wanted() - outstanding
+            if missing * 4 >= capacity:
+                self.inner.request(missing)
