@@ -66,10 +66,11 @@ def stream(source: "Fluent[T]", *, prefetch: int = 1) -> "Stream[T]":
 class _ConsumerSlice(TimeSlice):
     """The time slice of an iterator, which yields to the event loop in the consumer's task."""
 
-    __slots__ = ()
+    __slots__ = ("_chain",)
 
-    def __init__(self) -> None:
+    def __init__(self, chain: Chain) -> None:
         super().__init__()
+        self._chain = chain
         self.start_slice()
 
     async def yield_slice(self) -> None:
@@ -83,8 +84,15 @@ class _ConsumerSlice(TimeSlice):
 
     def failure_of(self, error: BaseException) -> BaseException:
         """What the consumer receives for *error*, which must not look like its cancellation."""
-        ends_generator = isinstance(error, GeneratorExit) or is_cancelled_here(error)
-        return error if ends_generator else as_failure(error)
+        if isinstance(error, GeneratorExit) or is_cancelled_here(error):
+            return error
+        failure = as_failure(error)
+        self.annotate(failure)
+        return failure
+
+    def annotate(self, error: BaseException) -> None:
+        """Note in *error* where it was raised."""
+        self._chain.annotate(error)
 
 
 def _generate(chain: Chain) -> AsyncIterator[Any]:
@@ -94,7 +102,7 @@ def _generate(chain: Chain) -> AsyncIterator[Any]:
     made; that of asyncio would close it one turn later, in another task. A synchronous island can
     be closed immediately.
     """
-    generator = chain.run("async_generator", _ConsumerSlice(), report)
+    generator = chain.run("async_generator", _ConsumerSlice(chain), report)
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(firstiter=None, finalizer=_close_now)
     try:
@@ -117,7 +125,7 @@ class _IslandIterator:
     __slots__ = ("_elements", "_time_slice")
 
     def __init__(self, chain: Chain) -> None:
-        self._time_slice = _ConsumerSlice()
+        self._time_slice = _ConsumerSlice(chain)
         self._elements = chain.run("fair_generator", self._time_slice, report)
 
     def __aiter__(self) -> "_IslandIterator":
@@ -134,6 +142,9 @@ class _IslandIterator:
             raise RuntimeError("the flow failed with StopAsyncIteration") from error
         except CancelledError as error:
             raise self._time_slice.failure_of(error)  # noqa: B904 - it may be the same error
+        except Exception as error:
+            self._time_slice.annotate(error)
+            raise
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
@@ -204,11 +215,12 @@ class _StreamSubscriber(BulkSubscriber, Generic[T]):
     _subscription: "Subscription | None" = None
     _loop_handle: LoopHandle = field(init=False)
     _waiter: Future[Any] | None = None
-    _time_slice: _ConsumerSlice = field(default_factory=_ConsumerSlice)
+    _time_slice: _ConsumerSlice = field(init=False)
     _until_check: int = _CHECK_INTERVAL
 
     def __post_init__(self) -> None:
         self.append = self._elements.append
+        self._time_slice = _ConsumerSlice(cast("Fluent[T]", self._source).chain)
 
     # -- the consumer's side ----------------------------------------------------------------------
     async def next(self) -> T:
@@ -328,7 +340,7 @@ async def first_value(flow: "Fluent[Any]", request: int = UNBOUNDED) -> Any:
 
 
 async def _first_pulled(chain: Chain) -> Any:
-    time_slice = _ConsumerSlice()
+    time_slice = _ConsumerSlice(chain)
     elements = chain.run("fair_generator", time_slice, report)
     try:
         for element in elements:

@@ -173,9 +173,9 @@ GUARDS: Final = (
     ),
     Guard(
         "1.4 an exception that cannot be annotated",
-        CORE + "compiler/chain.py",
-        "with suppress(Exception):",
-        "if True:",
+        CORE + "compiler/error_notes.py",
+        "with suppress(Exception):  # an exception may be frozen, and",
+        "if True:  #",
     ),
     Guard(
         "1.5 a stage that still emits for its element",

@@ -1,12 +1,12 @@
 """Chain: the description of an island: what feeds it, then its stages."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from ..demand import UNBOUNDED
 from ..flow_subscription import FlowSubscription
+from . import error_notes
 from .inline import AppliedStage
 from .loop_compiler import CompiledLoop, LoopShape, compile_loop
 
@@ -92,7 +92,6 @@ ChainSource = PullSource | AsyncSource | PushSource
 
 Report = Callable[[str, BaseException], None]
 
-_NOTE: Final = "in the flow: "
 _FEEDS: Final[dict[type, Any]] = {PullSource: "pull", PushSource: "push", AsyncSource: "aiter"}
 
 
@@ -172,20 +171,16 @@ class Chain:
 
     def island_text(self) -> str:
         """Its source and its stages in one line."""
-        return " → ".join([self.source.name, *map(str, self.stages)])
+        return error_notes.island_text(self)
 
     def trail(self) -> str:
         """All operators from the sources to this island on one line, for messages."""
-        above = [upstream.chain.trail() for upstream in self.source.upstreams]
-        if not above:
-            return self.island_text()
-        joined = above[0] if len(above) == 1 else f"({' | '.join(above)})"
-        return f"{joined} → {self.island_text()}"
+        return error_notes.trail(self)
 
     def annotate(self, error: BaseException) -> None:
-        """Add a note to *error* that names this flow, unless an upstream has added one."""
-        trail = self.trail()
-        notes: list[str] = getattr(error, "__notes__", [])
-        if not any(note.startswith(_NOTE) and note[len(_NOTE) :] in trail for note in notes):
-            with suppress(Exception):  # an exception may be frozen
-                error.add_note(_NOTE + trail)
+        """Note in *error* that this flow passed it on, and which stage failed."""
+        error_notes.annotate(self, error)
+
+    def loops(self) -> Iterable[CompiledLoop]:
+        """The loops that have been compiled for it."""
+        return self._loops.values()

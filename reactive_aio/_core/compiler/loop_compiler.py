@@ -84,7 +84,7 @@ def no_element(stage: str) -> NotAnElement:
     """The error for a stage or a source that produced None."""
     advice = {
         "map": " Use filter_map to leave elements out.",
-        "map_async": " Filter first, or map to a value that stands for nothing.",
+        "map_async": " To await a function without a result: for_each(function, concurrency=n).",
         "filter_map": "",
     }.get(stage, "")
     return NotAnElement(f"{stage} produced None, which is not an element.{advice}")
@@ -103,7 +103,7 @@ class CompiledLoop:
 
 
 _numbers = count(1)
-_POSITION = re.compile(r"  # (\d+)$")
+_POSITION = re.compile(r"  # (\d+)$", re.MULTILINE)
 
 
 @lru_cache(maxsize=1024)
@@ -115,6 +115,8 @@ def compile_loop(shape: LoopShape) -> CompiledLoop:
     name = f"<reactive_aio {shape.mode} {number}: {chain}>"
     lines = source.splitlines(keepends=True)
     positions = [int(found[1]) if (found := _POSITION.search(line)) else 0 for line in lines]
+    source = _POSITION.sub("", source)
+    lines = source.splitlines(keepends=True)
     space: dict[str, Any] = {
         "islice": islice,
         "Done": Done,
@@ -196,7 +198,7 @@ class _Writer:
         run += self._endings()
         if self.shape.mode == "async_generator":
             # It runs in the consumer's task, which must not take an error for its cancellation.
-            handler = ["except Exception:", "    raise"]
+            handler = ["except Exception as error:", "    S.annotate(error)", "    raise"]
             handler += ["except BaseException as error:", "    raise S.failure_of(error)"]
             return ["try:", *_indent(1, run), *handler]
         return run
@@ -207,6 +209,7 @@ class _Writer:
         numbers = [i for i, stage in enumerate(self.stages, 1) if stage.on_end]
         for i in numbers:
             lines = self.stages[i - 1].lines("on_end", i)
+            lines = self._positioned(lines, i)
             out += [f"    def over_{i}(how, error):", *_indent(2, lines)]
         pairs = ", ".join(f"({i}, over_{i})" for i in numbers)
         return [*out, f"    return [{pairs}]", ""]
@@ -233,8 +236,6 @@ class _Writer:
 
     def _positioned(self, lines: list[str], number: int) -> list[str]:
         """Append the position of the stage to *lines*, to find the stage that raised."""
-        if not self.hooked:
-            return lines
         return [line if _POSITION.search(line) else f"{line}  # {number}" for line in lines]
 
     # -- one element ------------------------------------------------------------------------------
@@ -351,7 +352,8 @@ class _Writer:
 
     def _endings(self) -> list[str]:
         """What stages emit after the elements have ended, first stage first."""
-        out = ["H.stop_at(stop)"] if self.hooked and self.stops else []
+        out = ["x = END"] if self.ends or self.hooked else []  # so that no error names an element
+        out += ["H.stop_at(stop)"] if self.hooked and self.stops else []
         for number, stage in enumerate(self.stages, 1):
             if stage.after:
                 lines = _indent(1, self._part("after", number - 1))

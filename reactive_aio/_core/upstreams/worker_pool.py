@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from ...errors import Interrupted
 from ..arguments import explain_await
 from ..compiler.chain import Downstream
+from ..compiler.error_notes import note_element
 from ..compiler.loop_compiler import no_element
 from ..failures import STOPS_PROGRAM, as_failure, is_cancelled
 from ..loop import CancelledError, Future, Task, report, wait_settled
@@ -189,7 +190,7 @@ class WorkerPool(Coordinator[Any]):
     async def _work(self, worker: _Worker) -> None:
         buffer, apply, keeps_element = self._buffer, self._apply, self._keeps_element
         next_element = self._next_element
-        ticket = -1
+        ticket, x = -1, None
         try:
             x = next_element(buffer.room > 0)
             while x is not _STOP:
@@ -221,7 +222,9 @@ class WorkerPool(Coordinator[Any]):
                 raise
             self._fail_ticket(ticket, as_failure(error))
         except BaseException as error:
-            self._fail_ticket(ticket, self._explained(as_failure(error)))
+            failure = self._explained(as_failure(error))
+            note_element(failure, x)
+            self._fail_ticket(ticket, failure)
             if isinstance(error, STOPS_PROGRAM):
                 raise
 
