@@ -4,7 +4,7 @@
 `Interrupted`. Every other exception is a failure of the flow like any `Exception`.
 """
 
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from ..errors import Interrupted
 from .loop import CancelledError, Task, is_being_cancelled
@@ -42,6 +42,15 @@ def cleanup_failure(error: BaseException) -> BaseException | None:
     if isinstance(error, BaseExceptionGroup):
         return cast("BaseExceptionGroup[BaseException]", error).split(GeneratorExit)[1]
     return None if isinstance(error, GeneratorExit) else error
+
+
+async def run_cleanup(source: Any) -> BaseException | None:
+    """Close an asynchronous iterator, and return the error of its cleanup."""
+    try:
+        await source.aclose()
+    except BaseException as error:
+        return cleanup_failure(error)
+    return None
 
 
 def is_cancelled(task: Task[object] | None, error: BaseException) -> bool:

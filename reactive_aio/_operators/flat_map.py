@@ -250,4 +250,7 @@ class _FlatMap(MergingCoordinator[Any]):
         inner: Any = self._inner
         self._pulled = self._inner = self._pending = None
         if hasattr(inner, "close"):
-            inner.close()
+            try:
+                inner.close()
+            except Exception as error:
+                self.report_cleanup("the cleanup of a source of flat_map raised", error)

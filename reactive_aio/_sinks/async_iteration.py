@@ -10,9 +10,11 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
+from .._core.cleanup import CleanupErrors
 from .._core.compiler.chain import Chain
+from .._core.compiler.error_notes import note_result
 from .._core.compiler.loop_compiler import SLICE_OVER
-from .._core.failures import as_failure, is_cancelled_here
+from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
 from .._core.loop import CancelledError, Future, report, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from ..stage import UNBOUNDED, FlowSubscription, LoopHandle, TimeSlice, require_demand
@@ -117,6 +119,8 @@ def _close_now(generator: Any) -> None:
         generator.aclose().send(None)
     except StopIteration:
         pass
+    except Exception as error:
+        report("the cleanup of a source raised", error)
 
 
 class _IslandIterator:
@@ -150,6 +154,9 @@ class _IslandIterator:
     async def aclose(self) -> None:
         self._elements.close()
 
+    def __del__(self) -> None:
+        _close_dropped(self._elements)
+
 
 class Stream(Generic[T]):
     """An asynchronous iterator over a subscription. One consumer, one pass.
@@ -176,7 +183,7 @@ class Stream(Generic[T]):
         finally:
             subscriber.is_awaited = False
             if subscriber.is_abandoned:
-                subscriber.cancel()
+                subscriber.drop()
 
     async def __aenter__(self) -> "Stream[T]":
         return self
@@ -187,11 +194,16 @@ class Stream(Generic[T]):
         error: BaseException | None,
         traceback: "TracebackType | None",
     ) -> None:
-        await self.aclose()
+        await self._subscriber.aclose()
+        if error is None:
+            self._subscriber.raise_cleanup_error()
+        else:
+            self._subscriber.cleanup.report()
 
     async def aclose(self) -> None:
-        """Cancel upstream, wait for its cleanup, and discard the elements held."""
+        """Cancel upstream, discard the elements held, and wait for the cleanup; raise its error."""
         await self._subscriber.aclose()
+        self._subscriber.raise_cleanup_error()
 
     def __del__(self) -> None:
         self._subscriber.abandon()
@@ -210,6 +222,7 @@ class _StreamSubscriber(BulkSubscriber, Generic[T]):
     is_notified: bool = False
     is_awaited: bool = False
     is_abandoned: bool = False
+    cleanup: CleanupErrors = field(default_factory=CleanupErrors)
     _is_done: bool = False
     _error: BaseException | None = None
     _subscription: "Subscription | None" = None
@@ -257,10 +270,25 @@ class _StreamSubscriber(BulkSubscriber, Generic[T]):
     async def _end(self) -> BaseException | None:
         """Wait for the cleanup of cancelled operators, and return the error of the flow."""
         subscription, self._subscription = self._subscription, None
-        if isinstance(subscription, FlowSubscription):
-            await subscription.aclose()
+        await self._wait_for_cleanup(subscription)
         error, self._error = self._error, None
+        if error is None:
+            return self.cleanup.take()
+        self.cleanup.report()
         return error
+
+    async def _wait_for_cleanup(self, subscription: "Subscription | None") -> None:
+        try:
+            if isinstance(subscription, FlowSubscription):
+                await subscription.aclose()
+        except BaseException:
+            self.cleanup.report()
+            raise
+
+    def raise_cleanup_error(self) -> None:
+        """After `aclose`: raise what the cleanup has raised."""
+        if (error := self.cleanup.take()) is not None:
+            raise error
 
     def _request_missing(self) -> "Future[Any] | None":
         """Request missing elements; return a future to wait for, unless one arrived at once."""
@@ -277,16 +305,21 @@ class _StreamSubscriber(BulkSubscriber, Generic[T]):
 
     async def aclose(self) -> None:
         subscription = self._subscription
+        self.cleanup.is_awaited = True
         self.cancel()
-        if isinstance(subscription, FlowSubscription):
-            await subscription.aclose()
+        await self._wait_for_cleanup(subscription)
 
     def abandon(self) -> None:
         """Cancel; after the element that an ``anext`` waits for, as in ``anext(aiter(flow))``."""
         if self.is_awaited:
             self.is_abandoned = True
         else:
-            self.cancel()
+            self.drop()
+
+    def drop(self) -> None:
+        """Cancel; nothing waits for the cleanup."""
+        self.cleanup.report()
+        self.cancel()
 
     def cancel(self) -> None:
         self._source = None
@@ -318,43 +351,67 @@ class _StreamSubscriber(BulkSubscriber, Generic[T]):
         self.on_complete()
 
     def on_complete(self) -> None:
-        self._is_done = True
+        self._is_done = self.cleanup.is_awaited = True
         self.flush()
 
 
 async def first_value(flow: "Fluent[Any]", request: int = UNBOUNDED) -> Any:
     """Return the first element of *flow*, or `NOTHING`; raise the error of a flow that fails.
 
-    It requests *request* elements, and cancels once it has one.
+    It requests *request* elements, cancels once it has one, and waits for the cleanup of the flow,
+    also when it fails or is cancelled itself.
     """
     if flow.chain.is_pullable:
         return await _first_pulled(flow.chain)
     subscriber = _FirstValueSubscriber(flow, request)
     try:
         element = await subscriber.next()
-    except CancelledError:
-        subscriber.cancel()
+    except BaseException:
+        await subscriber.aclose()
+        subscriber.cleanup.report()
         raise
-    await subscriber.aclose()  # wait for the cleanup of the source
+    await subscriber.aclose()
+    if (error := subscriber.cleanup.take()) is not None:
+        if element is not NOTHING:
+            note_result(error, element)
+        raise error
     return element
 
 
 async def _first_pulled(chain: Chain) -> Any:
     time_slice = _ConsumerSlice(chain)
     elements = chain.run("fair_generator", time_slice, report)
+    element: Any = NOTHING
     try:
         for element in elements:
             if element is not SLICE_OVER:
-                return element
+                break
             await time_slice.yield_slice()
-    except CancelledError as error:
+        else:
+            return NOTHING
+    except (CancelledError, GeneratorExit) as error:
+        _close_dropped(elements)
         raise time_slice.failure_of(error)  # noqa: B904 - it may be the same error
     except Exception as error:
         chain.annotate(error)
         raise
-    finally:
+    try:
         elements.close()
-    return NOTHING
+    except BaseException as error:
+        chain.annotate(error)
+        note_result(error, element)
+        raise
+    return element
+
+
+def _close_dropped(elements: Any) -> None:
+    """Run the cleanup of an iterator where its error cannot be raised: report that."""
+    try:
+        elements.close()
+    except BaseException as error:
+        if isinstance(error, STOPS_PROGRAM):
+            raise
+        report("the cleanup of a source raised", error)
 
 
 class _FirstValueSubscriber(_StreamSubscriber[Any]):
@@ -371,7 +428,7 @@ class _FirstValueSubscriber(_StreamSubscriber[Any]):
     def flush(self) -> None:
         super().flush()
         if self._elements and not self._is_done and self._subscription is not None:
-            self._is_done = True
+            self._is_done = self.cleanup.is_awaited = True
             self._subscription.cancel()
 
     async def _finish(self) -> Any:

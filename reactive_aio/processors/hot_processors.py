@@ -245,7 +245,15 @@ class HotProcessor(Flow[T], ABC):
 class _UpstreamFeed(Generic[T]):
     """Emits a publisher's elements into a processor; refused elements wait in `inner`."""
 
-    __slots__ = ("_emitter", "_is_passing_on", "_processor", "inner", "loop_handle", "submit")
+    __slots__ = (
+        "_emitter",
+        "_is_passing_on",
+        "_processor",
+        "cleanup",
+        "inner",
+        "loop_handle",
+        "submit",
+    )
 
     def __init__(self, processor: HotProcessor[T]) -> None:
         self._processor = processor
@@ -253,6 +261,7 @@ class _UpstreamFeed(Generic[T]):
         self._is_passing_on = False
         self.loop_handle: LoopHandle = self._emitter.loop_handle
         self.submit: Callable[..., object] = run_now
+        self.cleanup = None  # no single consumer awaits the cleanup of the publisher
         self.inner: InnerSubscriber[T] = InnerSubscriber(self)
 
     def pass_on(self, *_: object) -> None:

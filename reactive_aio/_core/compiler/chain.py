@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
 
+from ..cleanup import CleanupErrors
 from ..demand import UNBOUNDED
 from ..flow_subscription import FlowSubscription
 from . import error_notes
-from .inline import AppliedStage
+from .inline import AppliedStage, describe
 from .loop_compiler import CompiledLoop, LoopShape, compile_loop
 
 T = TypeVar("T")
@@ -38,6 +40,11 @@ class Downstream(Protocol[T]):
         ``processed()`` is called. If it raises, the flow fails with that error. Elements that are
         cancelled before their delivery are never created.
         """
+        ...
+
+    @property
+    def cleanup(self) -> CleanupErrors | None:
+        """Where the errors of the source's cleanup go, if a consumer awaits it."""
         ...
 
     def complete(self) -> None:
@@ -86,6 +93,17 @@ class PushSource:
     """The largest request that an island makes; 0 if demand is passed through."""
     details: Callable[[], str] | None = None
     """More lines about it for `explain`."""
+
+
+def _raise(error: Exception) -> Iterator[Any]:
+    yield from ()
+    raise error
+
+
+async def _raise_async(error: Exception) -> AsyncIterator[Any]:
+    for element in ():
+        yield element
+    raise error
 
 
 ChainSource = PullSource | AsyncSource | PushSource
@@ -153,10 +171,36 @@ class Chain:
     def run(self, mode: str, time_slice: object, report: Report) -> Any:
         """Run the loop that makes a pullable chain an iterator of the given kind."""
         loop = self.compiled_loop(mode, "yield")
-        source = cast("PullSource", self.source)
         # End hooks also observe a source that fails to open.
-        src = source.open if loop.end_hooks else source.open()
-        return loop.run(time_slice, src, report, *self.arguments)
+        src: Any = partial(self.open_source, loop)
+        return loop.run(time_slice, src if loop.end_hooks else src(), report, *self.arguments)
+
+    def open_source(self, loop: CompiledLoop) -> Any:
+        """Open the iterator; one that fails does so after the elements that stages emit first."""
+        source = cast("PullSource | AsyncSource", self.source)
+        try:
+            return source.open()
+        except Exception as error:
+            if not loop.emits_first:
+                raise
+            return _raise(error) if isinstance(source, PullSource) else _raise_async(error)
+
+    def open_push(self, loop: CompiledLoop, downstream: Downstream[Any]) -> FlowSubscription | None:
+        """Open the source; None if it fails after the elements that stages emit first."""
+        source = cast("PushSource", self.source)
+        try:
+            upstream: object = source.open(downstream)
+        except Exception as error:
+            if not loop.emits_first:
+                raise
+            downstream.fail(error)
+            return None
+        if not isinstance(upstream, FlowSubscription):
+            raise TypeError(
+                f"{source.name}: the function given to from_push returned {describe(upstream)},"
+                " which is not a FlowSubscription; derive its class from stage.FlowSubscription"
+            )
+        return upstream
 
     # -- properties of the whole -------------------------------------------------------------------
     def window(self, mode: str) -> int:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from .chain import Chain
 
 _START: Final = "in the flow: "
-_STARTS: Final = (_START, "retry: ")
+_RESULT: Final = "raised by the cleanup, after the flow had a result"
+_STARTS: Final = (_START, _RESULT, "retry: ")
 _ELEMENT: Final = "\n    with the element "
 _MARKS: Final = (">>", "<<")
 _MOST_NOTES: Final = 8  # an exception instance may be raised in any number of flows
@@ -131,6 +132,13 @@ def note_element(error: BaseException, x: object) -> None:
     if text := _element(x):
         with suppress(Exception):  # it may be frozen
             add_bounded_note(error, _ELEMENT, text)
+
+
+def note_result(error: BaseException, result: object) -> None:
+    """Note in *error*, which a cleanup raised, what the flow had resulted in before."""
+    shown = f": {short_text(result)}" if are_elements_shown() else ""
+    with suppress(Exception):  # it may be frozen
+        add_bounded_note(error, _RESULT, _RESULT + shown)
 
 
 def _pop_element(notes: list[str]) -> str:

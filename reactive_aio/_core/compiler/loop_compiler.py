@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from itertools import count, islice
+from types import GeneratorType
 from typing import Any, Literal, NamedTuple
 
 from ...errors import NotAnElement
@@ -96,10 +97,28 @@ class CompiledLoop:
 
     run: Callable[..., Any]
     text: str
+    emits_first: bool
+    """Whether a stage may emit ahead of the first element from upstream."""
     emits_unprompted: bool
     """Whether a stage may emit, or observe the end, without an element from upstream."""
     end_hooks: Callable[..., list[tuple[int, Hook]]] | None
     """Creates the end hooks from the stages' arguments; None if no stage has one."""
+
+
+def close_source(
+    source: object, report: Callable[[str, BaseException], None], error: BaseException | None = None
+) -> None:
+    """Run the cleanup of a generator now: *error*, which ended the flow, may be kept for long.
+
+    What the cleanup raises is *report*ed, so that it does not replace *error*.
+    """
+    if isinstance(source, GeneratorType):
+        try:
+            source.close()
+        except BaseException as raised:
+            if error is None or isinstance(error, GeneratorExit):
+                raise
+            report("the cleanup of a source raised", raised)
 
 
 _numbers = count(1)
@@ -124,6 +143,7 @@ def compile_loop(shape: LoopShape) -> CompiledLoop:
         "SubscriberRaised": SubscriberRaised,
         "UpstreamFailed": UpstreamFailed,
         "no_element": no_element,
+        "close_source": close_source,
         "refuse_awaitable": refuse_awaitable,
         "END": object(),
         "STAGE_OF_LINE": [0, *positions],
@@ -132,8 +152,9 @@ def compile_loop(shape: LoopShape) -> CompiledLoop:
     space |= {each.__name__: each for stage in shape.stages for each in stage.uses}
     exec(compile(source, name, "exec"), space)
     linecache.cache[name] = (len(source), None, lines, name)
-    emits_unprompted = any(stage.before or stage.after or stage.on_end for stage in shape.stages)
-    return CompiledLoop(space["loop"], source, emits_unprompted, space.get("hooks"))
+    emits_first = any(stage.before for stage in shape.stages)
+    emits_unprompted = emits_first or any(stage.after or stage.on_end for stage in shape.stages)
+    return CompiledLoop(space["loop"], source, emits_first, emits_unprompted, space.get("hooks"))
 
 
 class _Writer:
@@ -173,7 +194,7 @@ class _Writer:
                 *_indent(1, ["stop = 0"] if self.stops or self.ends or self.hooked else []),
                 *_indent(1, ["spent = 0"] if expands else []),
                 *_indent(1, ["proven = False"] if self.last_proof else []),
-                *_indent(1, self._guarded(args) if self.hooked else self._run()),
+                *_indent(1, self._closing(self._guarded(args) if self.hooked else self._run())),
                 "",
             ]
         )
@@ -202,6 +223,19 @@ class _Writer:
             handler += ["except BaseException as error:", "    raise S.failure_of(error)"]
             return ["try:", *_indent(1, run), *handler]
         return run
+
+    def _closing(self, lines: list[str]) -> list[str]:
+        """Close the source of an iterator, which no island does."""
+        if not self.iterated:
+            return lines
+        return [
+            "try:",
+            *_indent(1, lines),
+            "except BaseException as error:",
+            "    close_source(src, report, error)",
+            "    raise",
+            "close_source(src, report)",
+        ]
 
     # -- end hooks --------------------------------------------------------------------------------
     def _hooks(self, args: str) -> list[str]:

@@ -7,7 +7,7 @@ the subscriber's context, and threads. `SyncIsland` runs a generated generator i
 frame; `TaskIsland` runs a generated coroutine in the subscription's one task.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import InitVar, dataclass, field
 from functools import partial
 from inspect import isawaitable, iscoroutine
@@ -16,9 +16,9 @@ from typing import Any, Final, cast
 
 from ...errors import Interrupted
 from ...spec import Subscriber
+from ..cleanup import CleanupErrors, add_cleanup_error
 from ..compiler.chain import AsyncSource, Chain, PullSource, PushSource, is_spent
 from ..compiler.end_hooks import EndHooks
-from ..compiler.inline import describe
 from ..compiler.loop_compiler import (
     AWAIT_SIGNAL,
     NO_DEMAND,
@@ -31,13 +31,14 @@ from ..compiler.loop_compiler import (
     UpstreamFailed,
 )
 from ..demand import require_demand
-from ..failures import STOPS_PROGRAM, as_failure, cleanup_failure, is_cancelled
+from ..failures import STOPS_PROGRAM, as_failure, is_cancelled, run_cleanup
 from ..flow_subscription import FlowSubscription
 from ..loop import (
     CancelledError,
     Future,
     LoopHandle,
     Task,
+    cancel_task,
     report,
     wait_settled,
     yield_to_loop,
@@ -61,7 +62,8 @@ class Island(TimeSlice, FlowSubscription):
     delivery: InitVar[str]
     loop_handle: LoopHandle
     compiled_loop: CompiledLoop = field(init=False)
-    flush_batch: Callable[[], None] | None = field(init=False)
+    flush_batch: Callable[[], None] | None = None
+    cleanup: CleanupErrors | None = None
     end_hooks: EndHooks | None = None
     phase: Phase = Phase.OPENING
     limit: float = 0  # requested in total; -inf once no more signals may be sent
@@ -83,7 +85,8 @@ class Island(TimeSlice, FlowSubscription):
         if (hooks := self.compiled_loop.end_hooks) is not None:
             self.end_hooks = EndHooks(hooks(*self.chain.arguments), report)
         subscriber: object = self.subscriber
-        self.flush_batch = subscriber.flush if isinstance(subscriber, BulkSubscriber) else None
+        if isinstance(subscriber, BulkSubscriber):
+            self.flush_batch, self.cleanup = subscriber.flush, subscriber.cleanup
 
     def __repr__(self) -> str:
         return f"<subscription {self.phase.name.lower()} {self.chain.trail()}>"
@@ -219,18 +222,12 @@ class Island(TimeSlice, FlowSubscription):
     def _open(self) -> None:
         source = self.chain.source
         if isinstance(source, PullSource):
-            self.source = source.open()
+            self.source = self.chain.open_source(self.compiled_loop)
         elif isinstance(source, PushSource):
             queue: InputQueue[Any] = InputQueue(self.wake, self.chain.window(self.mode))
-            self.input_queue = queue
+            self.input_queue, queue.cleanup = queue, self.cleanup
             self.pause, self.source = NO_ELEMENTS, queue.take
-            upstream = source.open(queue)
-            if not isinstance(cast("object", upstream), FlowSubscription):
-                raise TypeError(
-                    f"{source.name}: the function given to from_push returned {describe(upstream)},"
-                    " which is not a FlowSubscription; derive its class from stage.FlowSubscription"
-                )
-            queue.upstream = upstream
+            queue.upstream = self.chain.open_push(self.compiled_loop, queue)
 
     def _opening_error(self, error: BaseException) -> BaseException:
         failure = as_failure(error)
@@ -290,8 +287,11 @@ class Island(TimeSlice, FlowSubscription):
             self._report_dropped(error)
 
     def _report_dropped(self, error: BaseException) -> None:
+        self.chain.annotate(error)
         trail = self.chain.trail()
-        self.loop_handle.report(f"an error after the end of a flow ({trail})", error, flow=trail)
+        message = f"an error after the end of a flow ({trail})"
+        report = partial(self.loop_handle.report, message, error, flow=trail)
+        add_cleanup_error(self.cleanup, error, report)
 
     def _terminate(self) -> None:
         is_silent = self.is_stopped and not self.is_fault
@@ -314,7 +314,7 @@ class Island(TimeSlice, FlowSubscription):
             self._subscriber_raised("on_complete" if error is None else "on_error", raised)
             return
         if signalled is not None and self.must_await(signalled):
-            self._await_in_task("its terminal signal", _ignore)
+            self._await_in_task("its terminal signal", lambda: None)
 
     # -- signals that return an awaitable ---------------------------------------------------------
     def must_await(self, signalled: object) -> bool:
@@ -471,10 +471,10 @@ class TaskIsland(Island):
     async def _main(self) -> None:
         try:
             await self._drain()
-        except CancelledError as error:
+        except (CancelledError, GeneratorExit) as error:
             if self.is_stopped:
                 return
-            if is_cancelled(self.task, error):
+            if self.loop_handle.is_closed or is_cancelled(self.task, error):
                 self.error = Interrupted("the task of this subscription was cancelled from outside")
                 raise
             self.error = as_failure(error)
@@ -498,7 +498,7 @@ class TaskIsland(Island):
         source, src = self.chain.source, self.source
         if isinstance(source, AsyncSource):
             try:
-                src = source.open()
+                src = self.chain.open_source(self.compiled_loop)
             except STOPS_PROGRAM:
                 raise
             except BaseException as error:
@@ -507,10 +507,25 @@ class TaskIsland(Island):
         on_next = subscriber.append if self.flush_batch is not None else subscriber.on_next
         try:
             await self.compiled_loop.run(self, src, on_next, *self.chain.arguments)
-        finally:
-            if isinstance(source, AsyncSource) and hasattr(src, "aclose"):
-                self.is_cleaning_up = True
-                await _close(cast("AsyncGenerator[Any]", src))
+        except BaseException as error:
+            await self._clean_up(src, error)
+            raise
+        await self._clean_up(src)
+
+    async def _clean_up(self, source: Any, failed: BaseException | None = None) -> None:
+        """Run an asynchronous source's cleanup; its errors do not replace that of the flow."""
+        if not isinstance(self.chain.source, AsyncSource) or not hasattr(source, "aclose"):
+            return
+        if isinstance(failed, GeneratorExit):
+            return  # the loop is closed, so that nothing can be awaited
+        self.is_cleaning_up = True
+        if (failure := await run_cleanup(source)) is None:
+            return
+        # A cancellation may be that of a task group in the source, which raises the cause only now.
+        is_hidden = failed is not None and not isinstance(failed, CancelledError)
+        if self.is_stopped or not is_hidden or isinstance(failure, STOPS_PROGRAM):
+            raise failure
+        self._report_dropped(failure)
 
     # -- called by the compiled loop --------------------------------------------------------------
     async def wait_for_demand(self, emitted: int, within: bool = False) -> None:
@@ -565,26 +580,10 @@ class TaskIsland(Island):
         """Cancel what a stage or the source awaits; but a signal runs to its end (1.3)."""
         if self.task is None or self.loop_handle.is_current_task(self.task):
             return
-        if not (self.is_signalling or self.is_cleaning_up or self.loop_handle.is_closed):
-            self.task.cancel()
+        if self.loop_handle.is_closed or not (self.is_signalling or self.is_cleaning_up):
+            cancel_task(self.task)
         self._close_source()
 
     def _release(self) -> None:
         super()._release()
         self._interrupt()
-
-
-async def _close(source: AsyncGenerator[Any]) -> None:
-    """Run the source's cleanup; raise its errors, except that it was closed."""
-    try:
-        await source.aclose()
-    except BaseException as error:
-        failure = cleanup_failure(error)
-        if failure is error:
-            raise
-        if failure is not None:
-            raise failure from None
-
-
-def _ignore() -> None:
-    """Nothing follows a terminal signal (1.7)."""

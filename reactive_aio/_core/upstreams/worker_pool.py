@@ -1,8 +1,9 @@
 """WorkerPool: a coroutine function applied to several elements at once, by reused tasks."""
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...errors import Interrupted
@@ -11,7 +12,7 @@ from ..compiler.chain import Downstream
 from ..compiler.error_notes import note_element
 from ..compiler.loop_compiler import no_element
 from ..failures import STOPS_PROGRAM, as_failure, is_cancelled
-from ..loop import CancelledError, Future, Task, report, wait_settled
+from ..loop import CancelledError, Future, Task, cancel_task, report, wait_settled
 from ..queues.reorder_buffer import ReorderBuffer
 from .coordinator import Coordinator
 from .inner_subscriber import InnerSubscriber
@@ -35,7 +36,7 @@ class _Worker:
     def cancel(self) -> None:
         self.is_cancelled = True
         if self.task is not None:
-            self.task.cancel()
+            cancel_task(self.task)
 
 
 class WorkerPool(Coordinator[Any]):
@@ -112,11 +113,9 @@ class WorkerPool(Coordinator[Any]):
         for worker in self._workers.values():
             worker.cancel()
         elements, self._elements = self._elements, None
-        if isinstance(elements, Generator):
-            try:
-                elements.close()
-            except ValueError:
-                pass  # it is running, and cancelled the flow itself; the last reference closes it
+        # One that is running has cancelled the flow itself; the last reference closes it.
+        if isinstance(elements, GeneratorType) and not elements.gi_running:
+            elements.close()
 
     async def aclose(self) -> None:
         tasks = [task for task in self._workers if not self.loop_handle.is_current_task(task)]
@@ -222,6 +221,8 @@ class WorkerPool(Coordinator[Any]):
                 raise
             self._fail_ticket(ticket, as_failure(error))
         except BaseException as error:
+            if self.is_closed and isinstance(error, GeneratorExit):
+                raise  # its event loop is closed, so that it can never continue
             failure = self._explained(as_failure(error))
             note_element(failure, x)
             self._fail_ticket(ticket, failure)
@@ -260,6 +261,9 @@ class WorkerPool(Coordinator[Any]):
 
     def _fail_ticket(self, ticket: int, error: BaseException) -> None:
         """The function failed: cancel all work, except on earlier elements if order matters."""
+        if self.is_closed:
+            self.report_cleanup("a call of map_async raised after the end of its flow", error)
+            return
         if ticket >= 0:
             self._buffer.abandon(ticket)
         self._errors[ticket] = error
