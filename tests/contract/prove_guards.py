@@ -225,20 +225,20 @@ GUARDS: Final = (
     Guard(
         "3.12 upstream is cancelled while a task unwinds",
         ISLAND,
-        "    self.task.cancel()\n        self._close_source()\n",
-        "    self.task.cancel()\n",
+        "    cancel_task(self.task)\n        self._close_source()\n",
+        "    cancel_task(self.task)\n",
     ),
     Guard(
         "3.12 cancel ends what a stage awaits",
         ISLAND,
-        "            self.task.cancel()",
+        "            cancel_task(self.task)",
         "            pass",
     ),
     Guard(
         "3.12 but not a suspended on_next",
         ISLAND,
-        "if not (self.is_signalling or self.is_cleaning_up or self.loop_handle.is_closed):",
-        "if not (self.is_cleaning_up or self.loop_handle.is_closed):",
+        "if self.loop_handle.is_closed or not (self.is_signalling or self.is_cleaning_up):",
+        "if self.loop_handle.is_closed or not self.is_cleaning_up:",
     ),
     Guard(
         "3.13 the reference to the subscriber is dropped",

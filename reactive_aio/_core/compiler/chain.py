@@ -95,15 +95,23 @@ class PushSource:
     """More lines about it for `explain`."""
 
 
-def _raise(error: Exception) -> Iterator[Any]:
-    yield from ()
-    raise error
+@dataclass(slots=True, eq=False)
+class _NotOpened:
+    """The iterator, synchronous or not, of a source that could not be opened."""
 
+    error: Exception
 
-async def _raise_async(error: Exception) -> AsyncIterator[Any]:
-    for element in ():
-        yield element
-    raise error
+    def __iter__(self) -> "_NotOpened":
+        return self
+
+    def __next__(self) -> Any:
+        raise self.error
+
+    def __aiter__(self) -> "_NotOpened":
+        return self
+
+    async def __anext__(self) -> Any:
+        raise self.error
 
 
 ChainSource = PullSource | AsyncSource | PushSource
@@ -183,7 +191,7 @@ class Chain:
         except Exception as error:
             if not loop.emits_first:
                 raise
-            return _raise(error) if isinstance(source, PullSource) else _raise_async(error)
+            return _NotOpened(error)
 
     def open_push(self, loop: CompiledLoop, downstream: Downstream[Any]) -> FlowSubscription | None:
         """Open the source; None if it fails after the elements that stages emit first."""

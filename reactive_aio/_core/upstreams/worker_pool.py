@@ -211,7 +211,7 @@ class WorkerPool(Coordinator[Any]):
                     self._is_emission_scheduled = True
                     self.loop_handle.call_soon(self._emit_ready)
                 x = next_element(has_room)
-        except CancelledError as error:
+        except (CancelledError, GeneratorExit) as error:
             if worker.is_cancelled:
                 if ticket >= 0:
                     buffer.abandon(ticket)
@@ -221,19 +221,16 @@ class WorkerPool(Coordinator[Any]):
                 raise
             self._fail_ticket(ticket, as_failure(error))
         except BaseException as error:
-            if self.is_closed and isinstance(error, GeneratorExit):
-                raise  # its event loop is closed, so that it can never continue
-            failure = self._explained(as_failure(error))
-            note_element(failure, x)
-            self._fail_ticket(ticket, failure)
+            self._fail_ticket(ticket, self._explained(as_failure(error), x))
             if isinstance(error, STOPS_PROGRAM):
                 raise
 
-    def _explained(self, error: BaseException) -> BaseException:
-        if not isinstance(error, TypeError):
-            return error
+    def _explained(self, error: BaseException, element: object) -> BaseException:
         name = ("filter_async", "predicate") if self._keeps_element else ("map_async", "mapper")
-        return explain_await(*name, self._apply, error)
+        if isinstance(error, TypeError):
+            error = explain_await(*name, self._apply, error)
+        note_element(error, element)
+        return error
 
     def _pull(self, has_room: bool) -> Any:
         """The next element of a synchronous source, or `_WAIT` or `_STOP`."""
