@@ -86,7 +86,8 @@ class _ConsumerSlice(TimeSlice):
 
     def failure_of(self, error: BaseException) -> BaseException:
         """What the consumer receives for *error*, which must not look like its cancellation."""
-        if isinstance(error, GeneratorExit) or is_cancelled_here(error):
+        # What stops the program is raised in the consumer's task, as in any generator.
+        if isinstance(error, (GeneratorExit, *STOPS_PROGRAM)) or is_cancelled_here(error):
             return error
         failure = as_failure(error)
         self.annotate(failure)
@@ -398,9 +399,9 @@ async def _first_pulled(chain: Chain) -> Any:
     try:
         elements.close()
     except BaseException as error:
-        chain.annotate(error)
-        note_result(error, element)
-        raise
+        failure = time_slice.failure_of(error)
+        note_result(failure, element)
+        raise failure  # noqa: B904 - usually it is the same error
     return element
 
 

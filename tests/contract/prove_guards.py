@@ -246,7 +246,12 @@ GUARDS: Final = (
         "self.subscriber = self.flush_batch = self.pending_signal = None",
         "pass",
     ),
-    Guard("3.13 the source is closed", ISLAND, "    source.close()", "    pass"),
+    Guard(
+        "3.13 the source is closed",
+        ISLAND,
+        "source.close()\n        except STOPS_PROGRAM:",
+        "pass\n        except STOPS_PROGRAM:",
+    ),
     Guard(
         "3.13 upstream is cancelled",
         INPUT,
@@ -361,7 +366,7 @@ GUARDS: Final = (
     ),
     Guard(
         "tasks: a cancellation before the first step is reported (3.13)",
-        ISLAND,
+        CORE + "subscription/awaited_signals.py",
         "        if self.phase is not Phase.CLOSED:\n            if not self.is_stopped:",
         "        if False:\n            if not self.is_stopped:",
     ),

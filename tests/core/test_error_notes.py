@@ -108,6 +108,11 @@ TRAILS: dict[str, tuple[Callable[[], Flow[Any]], str, str]] = {
         "range(0, 5) → boundary(2) → map(fails_at_2) → boundary(2) → >>do_finally(raises)<<",
         "",
     ),
+    "a function without an element": (
+        lambda: r.from_callable(cast("Any", raises)).map(str),
+        "repeated → >>from_callable(raises)<< → map(str)",
+        "",
+    ),
     "what a stage emits first": (
         lambda: r.empty().start_with(2).map(fails_at_2),
         "empty() → start_with((2,)) → >>map(fails_at_2)<<",

@@ -111,8 +111,13 @@ def _lengthened(note: str, trail: str) -> str:
 def _element_of(failure: Failure) -> str:
     if failure.frame is None or not failure.position:
         return ""
-    x = failure.frame.f_locals.get("x")
-    return "" if x is None or x is failure.frame.f_globals["END"] else _element(x)
+    local = failure.frame.f_locals
+    x = local.get("x")
+    if x is None or x is failure.frame.f_globals["END"]:
+        return ""
+    if callable(x) and any(x is value for name, value in local.items() if name != "x"):
+        return ""  # a source repeats the function that is to be called
+    return _element(x)
 
 
 def _element(x: object) -> str:

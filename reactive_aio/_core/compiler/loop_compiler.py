@@ -106,7 +106,10 @@ class CompiledLoop:
 
 
 def close_source(
-    source: object, report: Callable[[str, BaseException], None], error: BaseException | None = None
+    source: object,
+    report: Callable[[str, BaseException], None],
+    failure_of: Callable[[BaseException], BaseException] | None,
+    error: BaseException | None = None,
 ) -> None:
     """Run the cleanup of a generator now: *error*, which ended the flow, may be kept for long.
 
@@ -117,7 +120,7 @@ def close_source(
             source.close()
         except BaseException as raised:
             if error is None or isinstance(error, GeneratorExit):
-                raise
+                raise raised if failure_of is None else failure_of(raised)  # noqa: B904
             report("the cleanup of a source raised", raised)
 
 
@@ -228,13 +231,14 @@ class _Writer:
         """Close the source of an iterator, which no island does."""
         if not self.iterated:
             return lines
+        failure_of = "S.failure_of" if self.shape.mode == "async_generator" else "None"
         return [
             "try:",
             *_indent(1, lines),
             "except BaseException as error:",
-            "    close_source(src, report, error)",
+            f"    close_source(src, report, {failure_of}, error)",
             "    raise",
-            "close_source(src, report)",
+            f"close_source(src, report, {failure_of})",
         ]
 
     # -- end hooks --------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ frame; `TaskIsland` runs a generated coroutine in the subscription's one task.
 from collections.abc import Awaitable, Callable
 from dataclasses import InitVar, dataclass, field
 from functools import partial
-from inspect import isawaitable, iscoroutine
+from inspect import isawaitable
 from types import GeneratorType
 from typing import Any, Final, cast
 
@@ -43,7 +43,7 @@ from ..loop import (
     wait_settled,
     yield_to_loop,
 )
-from ..time_slice import TimeSlice
+from .awaited_signals import AwaitedSignals
 from .bulk_subscriber import BulkSubscriber
 from .input_queue import InputQueue
 from .lifecycle import STEPS, Action, Input, Phase
@@ -53,7 +53,7 @@ _IDLE: Final = Phase.IDLE
 
 
 @dataclass(slots=True, eq=False, repr=False, weakref_slot=True)
-class Island(TimeSlice, FlowSubscription):
+class Island(AwaitedSignals):
     """One subscription. `request` and `cancel` may be called from any thread, at any time."""
 
     mode = "sync"
@@ -297,9 +297,15 @@ class Island(TimeSlice, FlowSubscription):
         is_silent = self.is_stopped and not self.is_fault
         error, subscriber = self.error, self.subscriber
         self.error = None
-        self._release()
-        if subscriber is None:
-            return
+        try:
+            self._release()
+        finally:  # if a cleanup stops the program, the subscriber is notified as well
+            if subscriber is not None:
+                self._send_end(subscriber, error, is_silent)
+
+    def _send_end(
+        self, subscriber: Subscriber[Any], error: BaseException | None, is_silent: bool
+    ) -> None:
         if is_silent:
             if error is not None:
                 self._report_dropped(error)
@@ -315,53 +321,6 @@ class Island(TimeSlice, FlowSubscription):
             return
         if signalled is not None and self.must_await(signalled):
             self._await_in_task("its terminal signal", lambda: None)
-
-    # -- signals that return an awaitable ---------------------------------------------------------
-    def must_await(self, signalled: object) -> bool:
-        """Whether a signal returned an awaitable, which the next signal has to wait for (1.3)."""
-        if isawaitable(signalled):
-            self.pending_signal = signalled
-            return True
-        return False
-
-    def _await_in_task(self, signal: str, then: Callable[[], None]) -> None:
-        pending, self.pending_signal = cast("Awaitable[None]", self.pending_signal), None
-        if self.loop_handle.is_closed:
-            if iscoroutine(pending):
-                pending.close()  # no loop is left to await it
-            return
-        name = f"{signal} of {self.chain.trail()}"
-        task = self.loop_handle.create_task(self._run_signal(pending, signal, then), name)
-        task.add_done_callback(partial(self._on_signal_task_done, pending))
-        self.task = self.task or task
-
-    def _on_signal_task_done(self, pending: Awaitable[None], task: Task[Any]) -> None:
-        if task.cancelled():
-            if iscoroutine(pending):
-                pending.close()  # it has not started if the task has not
-            self._on_task_done(task)
-
-    def _on_task_done(self, task: Task[Any]) -> None:
-        """End the subscription of a task that was cancelled before its first step."""
-        if not task.cancelled():
-            task.exception()  # it stops the program, and has left the loop
-        if self.phase is not Phase.CLOSED:
-            if not self.is_stopped:
-                self.error = Interrupted(f"the task {task.get_name()!r} was cancelled from outside")
-            self.loop_handle.run(self._enter, Input.FINISHED)
-
-    async def _run_signal(
-        self, pending: Awaitable[None], signal: str, then: Callable[[], None]
-    ) -> None:
-        self.task = None
-        try:
-            await pending
-        except CancelledError:
-            raise  # `_on_signal_task_done` ends the subscription
-        except BaseException as error:
-            self._subscriber_raised(signal, error)
-        else:
-            then()
 
 
 class SyncIsland(Island):
@@ -440,6 +399,28 @@ class SyncIsland(Island):
         # But a terminal signal waits until the current signal has ended (1.3).
         if self.is_suspended and not self.is_fault:
             self._enter(Input.FINISHED)
+
+    def _request_needed(self, queue: InputQueue[Any]) -> None:
+        try:
+            super()._request_needed(queue)
+        except STOPS_PROGRAM as error:
+            self.error = as_failure(error)
+            self._enter(Input.FINISHED)
+            raise
+
+    def _terminate(self) -> None:
+        # A cleanup that raises turns the completion into a failure, as it does in a task.
+        source = self.source
+        if isinstance(source, GeneratorType) and self.error is None and not self.is_stopped:
+            self.source = None
+            try:
+                source.close()
+            except BaseException as error:
+                self.error = as_failure(error)
+                if isinstance(error, STOPS_PROGRAM):
+                    super()._terminate()
+                    raise
+        super()._terminate()
 
     def _release(self) -> None:
         drain, self.drain = self.drain, None

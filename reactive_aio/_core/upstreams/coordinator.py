@@ -128,11 +128,11 @@ class Coordinator(FlowSubscription, Generic[R]):
 
     def fail(self, error: BaseException) -> None:
         """Fail downstream, and cancel every upstream."""
-        if self.is_closed:
-            self.report_cleanup("an error after the end of a flow", error)
-        else:
+        if not self.is_closed:
             self.cancel()
             self.downstream.fail(error)
+        elif not isinstance(error.__cause__, STOPS_PROGRAM):  # that stops the program
+            self.report_cleanup("an error after the end of a flow", error)
 
     def end(self, error: BaseException | None) -> None:
         """End downstream: complete, or fail with *error*."""
