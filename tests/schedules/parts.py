@@ -233,9 +233,9 @@ PARTS: dict[str, Part] = {
         lambda _: from_aiter(lambda: in_a_task_group(1, 2, 3)).boundary(2),
         Interleaved([1, 2, 3]),
     ),
-    "merge: a cleanup fails": (
-        lambda _: merge(from_aiter(lambda: failing_cleanup(1, 2)), steps("a", "b")),
-        Interleaved([1, 2], ["a", "b"], fails=SourceError),
+    "concat: a cleanup fails": (
+        lambda _: concat(steps(1), from_aiter(lambda: failing_cleanup(2, 3)), steps(4)),
+        Interleaved([1, 2, 3], fails=SourceError),
     ),
     "from_awaitable": (lambda _: from_awaitable(lambda: slow(1)), Interleaved([1])),
     "from_queue": (lambda _: from_queue(filled_queue(1, 2, "end"), end="end"), Interleaved([1, 2])),
