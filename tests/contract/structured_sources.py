@@ -30,14 +30,14 @@ class Sources:
         self.count = count
         self.opened = 0
         self.closed = 0
-        self.ended = 0
+        self.finished_count = 0
         """How many were read to their end."""
 
     def numbers(self) -> Generator[int]:
         self.opened += 1
         try:
             yield from range(self.count)
-            self.ended += 1
+            self.finished_count += 1
         finally:
             self.closed += 1
 

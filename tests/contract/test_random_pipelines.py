@@ -193,7 +193,8 @@ async def check(
     assert {type(error) for error in found} <= {ChildError, CleanupError}
     assert sources.closed == sources.opened
     assert asyncio.all_tasks() == {asyncio.current_task()}
-    has_failed = sources.ended or "take" in operators  # it failed before the consumer cancelled
+    # Then the flow has failed, perhaps before the consumer cancelled it.
+    has_failed = sources.finished_count or "take" in operators
     if errors == (CleanupError,) and not has_failed:
         assert len(found) == sources.opened
     if not errors:
