@@ -4,8 +4,9 @@ The operators with several sources (merge, zip, flat_map …) use it to accept a
 publisher, an asynchronous iterable, or an iterable.
 """
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from .errors import AlreadySubscribed
@@ -77,12 +78,22 @@ def _refusal(source: object, name: str) -> str:
 def from_sync_iterable(source: Iterable[T], *, name: str = "from_iterable") -> "Flow[T]":
     """Make a flow of an iterable; an iterator serves one subscription."""
     checked = isinstance(source, _NEVER_NONE)
-    return from_pull(_Once(source, iter, name), name=f"{name}({describe(source)})", checked=checked)
+    shown = partial(_shown, name, source)
+    is_shared = isinstance(source, Iterator) and not hasattr(source, "close")
+    return from_pull(_Once(source, iter, name), name=shown, checked=checked, one_by_one=is_shared)
+
+
+def _shown(name: str, source: object) -> str:
+    return f"{name}({describe(source)})"
 
 
 def from_async_iterable(source: AsyncIterable[T], *, name: str = "from_aiter") -> "Flow[T]":
     """Make a flow of an asynchronous iterable; an iterator serves one subscription."""
-    return from_async(_Once(source, aiter, name), name=f"{name}({describe(source)})")
+    # The next reader of an iterator without `aclose` continues where this one has stopped.
+    is_shared = isinstance(source, AsyncIterator) and not hasattr(source, "aclose")
+    return from_async(
+        _Once(source, aiter, name), name=partial(_shown, name, source), one_by_one=is_shared
+    )
 
 
 def from_factory(factory: Callable[[], Source[T]], *, name: str) -> "Flow[T]":

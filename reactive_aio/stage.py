@@ -33,6 +33,7 @@ from ._core.compiler.chain import (
     AsyncSource,
     Chain,
     Downstream,
+    Name,
     PullSource,
     PushSource,
     is_spent,
@@ -53,8 +54,10 @@ from ._core.queues.output_buffer import OutputBuffer
 from ._core.queues.reorder_buffer import ReorderBuffer
 from ._core.subscription.subscribing import subscribe
 from ._core.time_slice import TimeSlice
+from ._core.upstreams.await_pool import AwaitPool
 from ._core.upstreams.coordinator import Coordinator
-from ._core.upstreams.inner_subscriber import InnerSubscriber, run_now
+from ._core.upstreams.decisions import run_now
+from ._core.upstreams.inner_subscriber import InnerSubscriber
 from ._core.upstreams.merging import MergingCoordinator, combine_errors
 from ._core.upstreams.sequential import ForwardingCoordinator, SequentialCoordinator
 from ._core.upstreams.worker_pool import WorkerPool
@@ -65,6 +68,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "UNBOUNDED",
+    "AwaitPool",
     "BatchTimer",
     "BoundedQueue",
     "Coordinator",
@@ -143,14 +147,17 @@ class Fluent(Generic[T_co]):
         """
         subscribe(self.chain, subscriber)
 
-    def via(self, stage: InlineStage, *arguments: object, holds: int | None = 0) -> "Flow[Any]":
+    def via(
+        self, stage: InlineStage, *arguments: object, holds: int | None = 0, contents: int = 1
+    ) -> "Flow[Any]":
         """Attach an inline stage, with a value for each of its parameters.
 
-        *holds* is how many elements the stage holds at most, None if unlimited.
+        *holds* is how many elements the stage holds at most, None if unlimited; *contents* is how
+        many of them each list contains that it delivers, if these are lists.
         """
         if len(arguments) != len(stage.params):
             raise TypeError(f"{stage.name} takes {stage.params}, got {arguments!r}")
-        return flow_of(self.chain.then(AppliedStage(stage, arguments, holds)))
+        return flow_of(self.chain.then(AppliedStage(stage, arguments, holds, contents)))
 
 
 def is_awaitable(value: object) -> bool:
@@ -172,17 +179,21 @@ def flow_of(chain: Chain) -> "Flow[Any]":
 def from_pull(
     open: Callable[[], Iterator[T]],
     *,
-    name: str,
+    name: Name,
     checked: bool = False,
     holds: int | None = 0,
     upstreams: tuple[Fluent[Any], ...] = (),
+    one_by_one: bool = False,
+    contents: int | None = None,
 ) -> "Flow[T]":
     """Make a flow of a synchronous iterator, opened once per subscription and pulled by demand.
 
-    The iterator must not block. *checked* promises that it never yields None. *upstreams* are the
-    flows that it reads from.
+    The iterator must not block. *name* may be a function that makes it, for a source that is made
+    for each element of another flow. *checked* promises that the iterator never yields None.
+    *upstreams* are the flows that it reads from. *one_by_one* is that of `from_async`,
+    *contents* that of `from_push`.
     """
-    return flow_of(Chain(PullSource(name, open, checked, holds, upstreams)))
+    return flow_of(Chain(PullSource(name, open, checked, holds, upstreams, one_by_one, contents)))
 
 
 def pull(flow: Fluent[T]) -> Iterator[T]:
@@ -196,26 +207,31 @@ def pull(flow: Fluent[T]) -> Iterator[T]:
 def from_async(
     open: Callable[[], AsyncIterator[T]],
     *,
-    name: str,
+    name: Name,
     checked: bool = False,
     holds: int | None = 0,
     upstreams: tuple[Fluent[Any], ...] = (),
+    one_by_one: bool = False,
 ) -> "Flow[T]":
     """Make a flow of an asynchronous iterator, opened once per subscription, inside its task.
 
-    The iterator advances only while there is demand; its ``aclose`` is awaited at the end.
+    The iterator advances only while there is demand; its ``aclose`` is awaited at the end. Say
+    *one_by_one* where reading takes elements away from other readers: ``async for`` then reads
+    none ahead.
     """
-    return flow_of(Chain(AsyncSource(name, open, checked, holds, upstreams)))
+    return flow_of(Chain(AsyncSource(name, open, checked, holds, upstreams, one_by_one)))
 
 
 def from_push(
     open: Callable[[Downstream[T]], FlowSubscription],
     *,
-    name: str,
+    name: Name,
     holds: int | None = 0,
     checked: bool = False,
     upstreams: tuple[Fluent[Any], ...] = (),
     window: int = 0,
+    one_by_one: bool | None = None,
+    contents: int | None = None,
 ) -> "Flow[T]":
     """Make a flow of a source that pushes elements as it receives demand.
 
@@ -227,6 +243,14 @@ def from_push(
 
     *holds* is how many elements the source holds at most, None if unlimited. *upstreams* are the
     flows that it reads from. With a *window*, each request is at most that large, and the next one
-    follows when those elements have been processed.
+    follows when those elements have been processed. With *one_by_one*, ``async for`` reads no
+    element ahead: elements go stale while they wait, or reading takes them away from other readers.
+    By default it is true if it is for an upstream; say False for an operator that reads ahead
+    itself. *contents* is how many elements one of its elements contains, if these are lists; by
+    default as many as an element of an upstream does.
     """
-    return flow_of(Chain(PushSource(name, open, holds, checked, upstreams, window)))
+    if one_by_one is None:
+        one_by_one = any(upstream.chain.is_one_by_one for upstream in upstreams)
+    return flow_of(
+        Chain(PushSource(name, open, holds, checked, upstreams, window, None, one_by_one, contents))
+    )

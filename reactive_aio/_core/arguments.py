@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from datetime import timedelta
 from inspect import (
+    CO_ASYNC_GENERATOR,
+    CO_COROUTINE,
     CO_VARARGS,
     isasyncgenfunction,
     isawaitable,
@@ -22,6 +24,8 @@ Duration = float | timedelta
 
 def is_coroutine_function(value: object) -> bool:
     """Whether a call of *value* returns a coroutine."""
+    if _is_plain_function(value, None):
+        return False
     call = getattr(value, "__call__", None)  # noqa: B004 - an object whose __call__ is async
     return iscoroutinefunction(value) or iscoroutinefunction(call)
 
@@ -62,6 +66,20 @@ def _arguments(count: int) -> str:
     return "no argument" if not count else f"{count} argument{'s' if count > 1 else ''}"
 
 
+_COROUTINE_MARK: Final = "_is_coroutine_mark"
+"""The attribute by which ``inspect.markcoroutinefunction`` marks a function, since Python 3.12."""
+_UNUSUAL: Final = CO_COROUTINE | CO_ASYNC_GENERATOR | CO_VARARGS
+
+
+def _is_plain_function(value: object, takes: int | None) -> bool:
+    """Whether *value* is sure to be a plain function of *takes* arguments, as most of them are."""
+    if type(value) is not FunctionType or value.__defaults__ or hasattr(value, _COROUTINE_MARK):
+        return False
+    code = value.__code__
+    is_usual = not (code.co_flags & _UNUSUAL or code.co_kwonlyargcount)
+    return is_usual and (takes is None or takes == code.co_argcount)
+
+
 def require_sync_callable(
     operator: str,
     parameter: str,
@@ -75,6 +93,8 @@ def require_sync_callable(
 
     Nor an asynchronous generator function, unless with *may_generate* its result is a source.
     """
+    if _is_plain_function(value, takes):
+        return
     require_callable(operator, parameter, value)
     kind = "coroutine" if is_coroutine_function(value) else ""
     if isasyncgenfunction(value) and not may_generate:
@@ -118,11 +138,16 @@ _ASYNC_FORMS: Final = {
 }
 
 
+_PLAIN_TYPES: Final = frozenset((bool, bytes, dict, float, int, list, str, tuple, type(None)))
+
+
 def refuse_awaitable(operator: str, function: object, result: object) -> None:
     """Raise if *function*, which an operator does not await, returned an awaitable.
 
     A publisher of another library may be awaitable as well, and is an element like any other.
     """
+    if type(result) in _PLAIN_TYPES:
+        return
     if isawaitable(result) and not isinstance(result, Publisher):
         if iscoroutine(result):
             result.close()

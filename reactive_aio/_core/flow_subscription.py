@@ -23,6 +23,16 @@ class FlowSubscription:
         """Every element sent so far has been processed; the demand stays as it is."""
 
     @property
+    def flushes_each_element(self) -> bool:
+        """Whether it cannot know which element of a batch is the last, and flushes after each."""
+        return False
+
+    @property
+    def is_one_by_one(self) -> bool:
+        """Whether a consumer must not read ahead; an operator may know it only at subscription."""
+        return False
+
+    @property
     def is_clean(self) -> bool:
         """Whether `aclose` would return at once."""
         return type(self).aclose is FlowSubscription.aclose

@@ -52,6 +52,8 @@ __all__ = (
 )
 
 T = TypeVar("T")
+A = TypeVar("A")
+Work = Callable[[], object]
 CancelledError = asyncio.CancelledError
 _shut_down: type[Exception] | None = getattr(asyncio, "QueueShutDown", None)
 QUEUE_SHUT_DOWN: tuple[type[Exception], ...] = () if _shut_down is None else (_shut_down,)
@@ -69,29 +71,38 @@ def yield_to_loop() -> Generator[None, None, None]:
     yield
 
 
-class _Nesting(threading.local):
-    """How deeply calls between subscriptions are nested on this thread, and the deferred calls."""
+class _Nesting:
+    """How deeply calls between subscriptions are nested on one thread, and the deferred calls."""
+
+    __slots__ = ("deferred", "depth", "thread")
 
     def __init__(self) -> None:
+        self.thread = get_ident()
         self.depth = 0
-        self.deferred: deque[tuple[LoopHandle, Callable[..., object], tuple[object, ...]]] = deque()
+        self.deferred: deque[tuple[LoopHandle, Work]] = deque()
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.nesting = _Nesting()
 
 
 _DEEPEST: Final = 24  # a hundred boundaries in a row must not exhaust the stack
-_nesting = _Nesting()
+_thread = _Thread()
 
 
 class LoopHandle:
     """The event loop on which a subscription was created, and the context it was created in."""
 
-    __slots__ = ("context", "event_loop", "is_entered", "thread")
+    __slots__ = ("_nesting", "context", "event_loop", "is_entered", "thread")
 
     def __init__(self, what: str = "subscribe()") -> None:
         loop = asyncio._get_running_loop()
         if loop is None:
             raise NoRunningLoop(what)
+        self._nesting: _Nesting = _thread.nesting
         self.event_loop: AbstractEventLoop = loop
-        self.thread: int = get_ident()
+        self.thread: int = self._nesting.thread
         self.context: Context = copy_context()
         self.is_entered: bool = False
 
@@ -114,31 +125,50 @@ class LoopHandle:
         """Run *work* now, in the subscription's context (which cannot be entered twice)."""
         if self.is_entered:
             work(*args)
+        else:
+            self._run(self.context.run, partial(work, *args) if args else work)
+
+    # A call with `*args` takes as long as all the rest: what runs for each hand-over has none.
+    def run_or_defer(self, work: Callable[[A], object], argument: A) -> None:
+        """Like `run`; at a depth of 24 calls, *work* is deferred to the outermost one (3.3)."""
+        if self.is_entered:
+            work(argument)
             return
-        nesting = _nesting
+        nesting = self._nesting
+        if nesting.depth >= _DEEPEST:
+            nesting.deferred.append((self, partial(work, argument)))
+            return
+        # The lines of `_run`, without its call.
         self.is_entered = True
         nesting.depth += 1
         try:
-            self.context.run(work, *args)
+            self.context.run(work, argument)
         finally:
             nesting.depth -= 1
             self.is_entered = False
             if nesting.deferred and not nesting.depth:
                 _run_deferred(nesting)
 
-    def run_or_defer(self, work: Callable[..., object], *args: object) -> None:
-        """Like `run`; at a depth of 24 calls, *work* is deferred to the outermost one (3.3)."""
-        if _nesting.depth < _DEEPEST or self.is_entered:
-            self.run(work, *args)
-        else:
-            _nesting.deferred.append((self, work, args))
+    def _run(self, call: Callable[[Work], object], work: Work) -> None:
+        """Let *call* call *work*; it enters the context, unless that has been entered."""
+        nesting = self._nesting
+        self.is_entered = True
+        nesting.depth += 1
+        try:
+            call(work)
+        finally:
+            nesting.depth -= 1
+            self.is_entered = False
+            if nesting.deferred and not nesting.depth:
+                _run_deferred(nesting)
 
     def time(self) -> float:
         return self.event_loop.time()
 
     def call_soon(self, callback: Callable[..., object], *args: object) -> Handle:
         """Call *callback* in the next turn, in the subscription's context."""
-        return self.event_loop.call_soon(self.run, callback, *args)
+        work = partial(callback, *args) if args else callback
+        return self.event_loop.call_soon(self._run, _call, work, context=self.context)
 
     def call_soon_threadsafe(self, callback: Callable[..., object], *args: object) -> bool:
         """Like `call_soon`, from any thread; return False if the loop is closed."""
@@ -203,12 +233,16 @@ def report(message: str, error: BaseException) -> None:
     loop.call_exception_handler({"message": message, "exception": error})
 
 
+def _call(work: Work) -> None:
+    work()
+
+
 def _run_deferred(nesting: _Nesting) -> None:
     nesting.depth += 1  # so that a nested call does not do the same
     try:
         while nesting.deferred:
-            loop_handle, work, args = nesting.deferred.popleft()
-            loop_handle.run(work, *args)
+            loop_handle, work = nesting.deferred.popleft()
+            loop_handle.run(work)
     finally:
         nesting.depth -= 1
 

@@ -55,7 +55,7 @@ class SerialExecutor:
         if not self._loop_handle.is_current_thread:
             self._loop_handle.call_soon_threadsafe(self._run)
         else:
-            self._loop_handle.run_or_defer(self._run)
+            self._loop_handle.run_or_defer(SerialExecutor._run, self)
 
     async def drained(self) -> None:
         """Wait until no signal runs or waits."""

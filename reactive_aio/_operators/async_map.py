@@ -133,4 +133,5 @@ def _concurrent(
         holds=2 * concurrency,
         checked=True,
         upstreams=(source,),
+        one_by_one=False,
     )

@@ -69,6 +69,7 @@ def boundary(source: "Flow[T]", capacity: int = 256, *, refill: float = 0.75) ->
         checked=True,
         upstreams=(source,),
         window=capacity,
+        one_by_one=False,
     )
 
 
@@ -94,7 +95,8 @@ class _Boundary(Coordinator[T]):
 
     def on_demand(self) -> None:
         self.on_processed()
-        self._lend()
+        if not self._is_lending:
+            self._lend()
 
     def on_processed(self) -> None:
         self._freed += self._lent
@@ -109,10 +111,13 @@ class _Boundary(Coordinator[T]):
 
     def _request(self, n: int) -> None:
         """Request, then hand over the elements that a synchronous upstream has sent."""
+        self._inner.is_notified = True
         self._inner.request(n)
         self._lend()
 
-    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+    def on_arrival(self, inner: InnerSubscriber[Any]) -> None:
+        """Wait for the end of this turn of the loop: more elements may arrive in it."""
+        inner.is_notified = True
         if not self._is_lending:
             self._is_lending = True
             self.loop_handle.call_soon(self._lend)
@@ -125,7 +130,7 @@ class _Boundary(Coordinator[T]):
         self.on_inner_complete(inner)
 
     def _lend(self) -> None:
-        self._is_lending = False
+        self._is_lending = self._inner.is_notified = False
         chunk = self._inner.take(min(self.demand.outstanding, self._capacity))
         self._lent += len(chunk)
         self.emit(chunk)
@@ -241,6 +246,7 @@ def _backpressured(
         checked=True,
         upstreams=(source,),
         window=window,
+        one_by_one=window > 0,
     )
 
 

@@ -91,8 +91,8 @@ def buffer(source: "Flow[T]", size: int, *, step: int | None = None) -> "Flow[li
     """
     require_int("buffer", "size", size, least=1)
     if step is None or require_int("buffer", "step", step, least=1) == size:
-        return source.via(_BUFFER, size, holds=size)
-    return source.via(_BUFFER_STEP, size, step, True, list, holds=size)
+        return source.via(_BUFFER, size, holds=size, contents=size)
+    return source.via(_BUFFER_STEP, size, step, True, list, holds=size, contents=size)
 
 
 def sliding_window(
@@ -118,4 +118,4 @@ def sliding_window(
     """
     require_int("sliding_window", "size", size, least=1)
     require_int("sliding_window", "step", step, least=1)
-    return source.via(_SLIDING, size, step, partial, tuple, holds=size)
+    return source.via(_SLIDING, size, step, partial, tuple, holds=size, contents=size)

@@ -50,14 +50,19 @@ def _combined(
     *,
     prefetch: int = 0,
     window: int = 0,
+    one_by_one: bool | None = None,
+    makes_tuples: bool = False,
 ) -> "Flow[Any]":
     """Make one iterator of sources that are all synchronous, else open a coordinator of them."""
     sources = tuple(sources)
     _refuse_list(sources, name)
     flows = tuple(to_flow(source, name=name) for source in sources)
     name = f"{name}({len(flows)} sources)"
+    contents = sum(flow.chain.weight for flow in flows) if makes_tuples else None
     if all(flow.chain.is_pullable for flow in flows):
-        return from_pull(partial(iterate, flows), name=name, checked=True, upstreams=flows)
+        return from_pull(
+            partial(iterate, flows), name=name, checked=True, upstreams=flows, contents=contents
+        )
     return from_push(
         lambda downstream: open(downstream, flows),
         name=name,
@@ -65,6 +70,8 @@ def _combined(
         checked=True,
         upstreams=flows,
         window=window,
+        one_by_one=one_by_one,
+        contents=contents,
     )
 
 
@@ -217,22 +224,26 @@ def _merge(sources: Iterable[Source[Any]], prefetch: int, name: str) -> "Flow[An
         partial(_interleaved, size=prefetch),
         lambda downstream, flows: _Merge(downstream, prefetch, flows),
         prefetch=require_int(name, "prefetch", prefetch, least=1),
+        one_by_one=False,
     )
 
 
 def _interleaved(flows: "tuple[Flow[Any], ...]", size: int) -> Iterator[Any]:
     iterators = [pull(flow) for flow in flows]
+    following: list[Iterator[Any]] = []
     try:
         while iterators:
-            for iterator in tuple(iterators):
+            for iterator in iterators:
                 missing = size
                 for element in islice(iterator, size):
                     missing -= 1
                     yield element
-                if missing:
-                    iterators.remove(iterator)
+                if not missing:
+                    following.append(iterator)
+            iterators, following = following, []
     finally:
         _close(iterators)
+        _close(following)
 
 
 @dataclass(eq=False, repr=False)
@@ -354,6 +365,7 @@ def _zip(sources: Iterable[Source[Any]], strict: bool, prefetch: int, name: str)
         partial(_zip_iterators, strict=strict),
         lambda downstream, flows: _Zip(downstream, flows, strict, prefetch),
         prefetch=require_int(name, "prefetch", prefetch, least=1),
+        makes_tuples=True,
     )
 
 

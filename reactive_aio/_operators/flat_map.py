@@ -2,12 +2,16 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..coerce import Source, to_flow
+from ..errors import NotAnElement
 from ..stage import (
+    UNBOUNDED,
+    AwaitPool,
     InnerSubscriber,
     MergingCoordinator,
     TimeSlice,
@@ -69,6 +73,8 @@ def flat_map(
         name=f"flat_map({describe(mapper)}, concurrency={concurrency})",
         holds=concurrency * (prefetch + 1),
         upstreams=(source,),
+        one_by_one=False,
+        contents=1,
     )
 
 
@@ -97,6 +103,17 @@ class _FlatMap(MergingCoordinator[Any]):
         # The key for pulled elements in the accounts; `is_done`, as it has no upstream.
         self._account: InnerSubscriber[Any] = InnerSubscriber(self)
         self._account.is_done = True
+        # The same for the results of awaitables, which it holds.
+        self._awaited: InnerSubscriber[Any] = InnerSubscriber(self, tag=0)
+        self._awaited.is_done = True
+        self._awaited.outstanding = UNBOUNDED
+        self._pool: AwaitPool[Flow[Any]] = AwaitPool(
+            self.loop_handle,
+            "a task of flat_map",
+            partial(self.submit, self._on_result),
+            partial(self.submit, self._on_await_failed),
+            self.report_cleanup,
+        )
 
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:
@@ -120,8 +137,30 @@ class _FlatMap(MergingCoordinator[Any]):
         else:
             super().on_inner_error(inner, error)
 
+    def _on_result(self, result: Any) -> None:
+        """An awaitable has a result: emit it at the end of this turn, and start the next one."""
+        self.live_count -= 1
+        if result is None:
+            self.stop_all(NotAnElement("from_awaitable produced None, which is not an element"))
+        else:
+            self._awaited.elements.append(result)
+            self._ready()
+        if not self._awaited.is_notified:
+            super().on_arrival(self._awaited)
+
+    def _on_await_failed(self, error: BaseException, flow: "Flow[Any]") -> None:
+        self.live_count -= 1
+        flow.chain.annotate(error)
+        self.stop_all(error)
+        self.emit_waiting()
+
     def on_stop(self) -> None:
+        self._pool.cancel()
         self._close_inner()
+
+    async def aclose(self) -> None:
+        await super().aclose()
+        await self._pool.aclose()
 
     # -- acts -------------------------------------------------------------------------------------
     def _schedule_emit(self) -> None:
@@ -145,7 +184,10 @@ class _FlatMap(MergingCoordinator[Any]):
 
     def stop_all(self, error: BaseException) -> None:
         self._outer.elements.clear()
+        self._pool.cancel()
+        self.live_count -= self._pool.running
         super().stop_all(error)
+        self.record(self._awaited)
         self._close_inner()
 
     def record(self, inner: InnerSubscriber[Any]) -> None:
@@ -170,9 +212,9 @@ class _FlatMap(MergingCoordinator[Any]):
         while not self.errors and not self.is_closed:
             if self._pending is not None and not self._admit(self._pending):
                 break
-            free = self._concurrency - self._active_count()
-            if not outer.elements and (missing := free - outer.outstanding) > 0:
-                outer.request(missing)
+            free = self._free_count()
+            if not outer.elements and not outer.outstanding and free > 0:
+                outer.request(free if self._source.chain.is_one_by_one else self._concurrency)
             if free <= 0 or not outer.elements or self._check_slice():
                 break
             try:
@@ -184,7 +226,11 @@ class _FlatMap(MergingCoordinator[Any]):
                 if flow.chain.is_pullable:
                     self._inner = pull(flow)
                     return self._inner
-                self._pending = flow
+                if (awaitable := flow.chain.awaitable) is not None:
+                    self.live_count += 1
+                    self._pool.start(awaitable, flow)
+                else:
+                    self._pending = flow
             except Exception as error:
                 self.stop_all(error)
         return None
@@ -218,7 +264,16 @@ class _FlatMap(MergingCoordinator[Any]):
 
     def _active_count(self) -> int:
         """How many of the sources that push are active."""
-        return len(self.inners) - (self._outer in self.inners)
+        return len(self.inners) - (self._outer in self.inners) + self._pool.running
+
+    def _free_count(self) -> int:
+        """How many more sources may be active; results that wait take places as well."""
+        awaited = self._awaited
+        results = (
+            self.accounting.held_by(awaited) + len(awaited.elements) - cast("int", awaited.tag)
+        )
+        limit = self._concurrency
+        return min(limit - self._active_count(), 2 * limit - self._pool.running - results)
 
     def _spare(self) -> int:
         """How many more elements may be pulled, besides those that active sources may send."""

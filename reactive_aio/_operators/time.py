@@ -122,6 +122,8 @@ class _Timeout(SequentialCoordinator[Any]):
 
     def _check(self) -> None:
         self._timer = None
+        if self.active is not None and self.active.elements:
+            self.on_elements(self.active)  # they have arrived in time, in this turn of the loop
         if self.is_closed or self._waiting_since is None:
             return
         remaining = self._waiting_since + self._limit - self.loop_handle.time()
@@ -166,6 +168,8 @@ def buffer_timeout(source: "Flow[T]", size: int, within: Duration) -> "Flow[list
         checked=True,
         upstreams=(source,),
         window=1,
+        one_by_one=True,
+        contents=size * source.chain.weight,
     )
 
 

@@ -293,7 +293,7 @@ def pairwise(source: "Flow[T]") -> "Flow[tuple[T, T]]":
     Holds: 1 element.
     Rules: 1.1
     """
-    return source.via(_PAIRWISE, holds=1)
+    return source.via(_PAIRWISE, holds=1, contents=2)
 
 
 def start_with(source: "Flow[T]", *elements: R) -> "Flow[T | R]":

@@ -5,12 +5,14 @@ subscription. Any other flow gets a subscriber that requests elements for the co
 """
 
 import sys
-from collections import deque
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from dataclasses import InitVar, dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from weakref import ref
 
 from .._core.cleanup import CleanupErrors
+from .._core.compiler.bound import Bound, held
 from .._core.compiler.chain import Chain
 from .._core.compiler.error_notes import note_result
 from .._core.compiler.loop_compiler import SLICE_OVER
@@ -30,13 +32,19 @@ __all__ = ("NOTHING", "Stream", "first_value", "iterate", "stream")
 T = TypeVar("T")
 NOTHING: Final[Any] = object()
 """The value of a flow without elements."""
-_CHECK_INTERVAL: Final = 16  # elements between checks of the clock
+_NEXT: Final = "__anext__"
+_LARGEST_WINDOW: Final = 256
+_KEEPS_UP: Final = 0.05
+"""The seconds from one window to the next up to which the next one is larger."""
 
 
 def iterate(source: "Fluent[T]") -> AsyncIterator[T]:
     """Iterate a flow: ``async for element in flow``.
 
-    Demand: one element at a time, requested by the loop; ``stream(prefetch=n)`` keeps n ahead.
+    Demand: one element first, then windows that double while elements take little time at both
+        sides, up to 256; one element at a time where elements go stale while they wait, or where
+        reading takes them from other readers. ``stream(prefetch=n)`` fixes the window.
+    Holds: nothing where the flow is synchronous, else a window of elements.
     Completes: the loop ends. Fails: the loop raises the error.
     Cancels: leaving the loop by ``break``, an exception or the cancellation of the task cancels
     upstream before the next statement runs, on CPython; use ``async with flow.stream()`` to wait
@@ -45,13 +53,13 @@ def iterate(source: "Fluent[T]") -> AsyncIterator[T]:
     """
     chain = source.chain
     if not chain.is_pullable:
-        return Stream(source, 1)
+        return Stream(source, None)
     if sys.version_info >= (3, 12):  # since then, a class is faster than an async generator
         return _IslandIterator(chain)
     return _generate(chain)
 
 
-def stream(source: "Fluent[T]", *, prefetch: int = 1) -> "Stream[T]":
+def stream(source: "Fluent[T]", *, prefetch: int | None = None) -> "Stream[T]":
     """Iterate a flow inside ``async with``, which also awaits asynchronous cleanup.
 
     ::
@@ -60,9 +68,15 @@ def stream(source: "Fluent[T]", *, prefetch: int = 1) -> "Stream[T]":
             async for element in elements:
                 ...
 
-    *prefetch* elements are requested ahead, and at most that many are held.
+    Elements are requested as by ``async for`` over the flow, or *prefetch* of them ahead; at most
+    that many are held (``stream().bound()``).
     """
-    return Stream(source, require_demand(prefetch))
+    return Stream(source, None if prefetch is None else require_demand(prefetch))
+
+
+def largest_window(chain: Chain) -> int:
+    """How many elements ``async for`` requests at a time at most; a list counts its elements."""
+    return 1 if chain.is_one_by_one else max(1, _LARGEST_WINDOW // chain.weight)
 
 
 class _ConsumerSlice(TimeSlice):
@@ -162,29 +176,26 @@ class _IslandIterator:
 class Stream(Generic[T]):
     """An asynchronous iterator over a subscription. One consumer, one pass.
 
-    A timed-out ``anext`` loses nothing: the element it waited for is kept for the next one.
-    Upstream refers to the subscriber and the consumer to this handle: dropping it cancels.
+    It requests elements in windows: the first is one element, and while both sides keep up, each is
+    twice as large as the one before, up to the number that `bound` reports. A timed-out ``anext``
+    loses nothing: the element that it waited for is kept for the next one. Upstream refers to the
+    subscriber and the consumer to this handle: dropping it cancels.
     """
 
-    __slots__ = ("_subscriber",)
+    # `__anext__` is an attribute of each stream: that of an asynchronous generator that iterates
+    # over the elements received. A method would cost a frame, or a coroutine, for each element.
+    __slots__ = (_NEXT, "__weakref__", "_subscriber")
 
-    def __init__(self, source: "Fluent[T]", prefetch: int) -> None:
-        self._subscriber: _StreamSubscriber[T] = _StreamSubscriber(source, prefetch)
+    if TYPE_CHECKING:
+
+        def __anext__(self) -> Awaitable[T]: ...
+
+    def __init__(self, source: "Fluent[T]", prefetch: int | None) -> None:
+        self._subscriber: _StreamSubscriber[T] = _StreamSubscriber(source, prefetch, ref(self))
+        self._subscriber.set_next(partial(_begin, ref(self)))
 
     def __aiter__(self) -> "Stream[T]":
         return self
-
-    async def __anext__(self) -> T:
-        subscriber = self._subscriber
-        subscriber.is_awaited = True
-        # The handle must not be referenced here while a task waits: dropping it has to cancel.
-        del self
-        try:
-            return await subscriber.next()
-        finally:
-            subscriber.is_awaited = False
-            if subscriber.is_abandoned:
-                subscriber.drop()
 
     async def __aenter__(self) -> "Stream[T]":
         return self
@@ -201,6 +212,10 @@ class Stream(Generic[T]):
         else:
             self._subscriber.cleanup.report()
 
+    def bound(self) -> Bound:
+        """Report how many elements this stream and its flow hold at most."""
+        return self._subscriber.bound
+
     async def aclose(self) -> None:
         """Cancel upstream, discard the elements held, and wait for the cleanup; raise its error."""
         await self._subscriber.aclose()
@@ -210,17 +225,61 @@ class Stream(Generic[T]):
         self._subscriber.abandon()
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class _StreamSubscriber(BulkSubscriber, Generic[T]):
-    """The subscriber of a stream: holds at most *prefetch* elements."""
+def _begin(handle: "ref[Stream[T]]") -> Awaitable[T]:
+    """The first ``anext`` of a stream, and the first one after an ``anext`` that was cancelled."""
+    return _start_iterating(cast("Stream[T]", handle()))
 
-    caller: ClassVar[str] = "async for"
+
+async def _start_iterating(stream: Stream[T]) -> T:
+    subscriber = stream._subscriber
+    elements = subscriber.iterate()
+    # Else the event loop would close the generator in a task of its own when it is dropped.
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(firstiter=None, finalizer=None)
+    try:
+        first = elements.__anext__()
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
+    subscriber.set_next(elements.__anext__)
+    subscriber.is_awaited = True
+    # The handle must not be referenced here while a task waits: dropping it has to cancel.
+    del stream
+    try:
+        return await first
+    finally:
+        subscriber.is_awaited = False
+        if subscriber.is_abandoned:
+            subscriber.drop()
+
+
+async def _refuse() -> Any:
+    raise RuntimeError("a stream has one consumer, and it is waiting in another task")
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
+    """The subscriber of a stream: holds at most as many elements as its largest window."""
+
     _source: "Fluent[T] | None"
-    _prefetch: int
-    _ahead: int = 0  # requested, and not taken by the consumer yet
-    _elements: deque[T] = field(default_factory=deque[T])
+    prefetch: InitVar[int | None]
+    _stream: "ref[Stream[T]]"
+    _chain: Chain = field(init=False)
+    _smallest: int = field(init=False)
+    _largest: int = field(init=False)
+    _window: int = field(init=False)
+    """How many elements may be requested and not yet iterated over."""
+    _ahead: int = 0
+    """How many are."""
+    _taken: int = 0
+    """How many were iterated over since the window was chosen."""
+    _window_began: float = 0.0
+    _elements: list[T] = field(default_factory=list[T])
     append: Callable[[T], None] = field(init=False)
-    is_notified: bool = False
+    _chunk: list[T] = field(default_factory=list[T])
+    """The elements that the consumer iterates over; clearing it ends that."""
+    _batch: int = 8
+    """The most elements of a chunk."""
+    is_notified: bool = True
     is_awaited: bool = False
     is_abandoned: bool = False
     cleanup: CleanupErrors = field(default_factory=CleanupErrors)
@@ -229,44 +288,110 @@ class _StreamSubscriber(BulkSubscriber, Generic[T]):
     _subscription: "Subscription | None" = None
     _loop_handle: LoopHandle = field(init=False)
     _waiter: Future[Any] | None = None
-    _time_slice: _ConsumerSlice = field(init=False)
-    _until_check: int = _CHECK_INTERVAL
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, prefetch: int | None) -> None:
         self.append = self._elements.append
-        self._time_slice = _ConsumerSlice(cast("Fluent[T]", self._source).chain)
+        self._chain = cast("Fluent[T]", self._source).chain
+        self._smallest = self._window = prefetch or 1
+        self._largest = prefetch or largest_window(self._chain)
+
+    @property
+    def bound(self) -> Bound:
+        ahead = self._largest * self._chain.weight
+        return Bound((*held(self._chain), ("async for", ahead)))
 
     # -- the consumer's side ----------------------------------------------------------------------
-    async def next(self) -> T:
-        source, self._source = self._source, None
-        if source is not None:
-            self._loop_handle = LoopHandle(self.caller)
+    async def iterate(self) -> AsyncGenerator[T]:
+        """Iterate over the elements received; a cancelled ``anext`` ends it, but not the stream."""
+        if self._source is not None:
+            source, self._source = self._source, None
+            self._loop_handle = LoopHandle("async for")
+            self.start_slice()
+            self._window_began = self._loop_handle.time()
             source.subscribe(self)
-        self._until_check -= 1
-        if self._until_check < 0:
-            await self._check_slice()
-        while not self._elements:
-            if self._is_done:
-                return await self._finish()
-            waiter = self._request_missing()
-            if waiter is not None:
-                await waiter
-                self._time_slice.start_slice()
-        self._ahead -= 1
-        return self._elements.popleft()
+        while True:
+            chunk = self._next_chunk()
+            for element in chunk:
+                yield element
+            if chunk:
+                if self.is_slice_over:
+                    await self._wait(yield_to_loop())
+            elif self._is_done:
+                break
+            else:
+                self._waiter = self._loop_handle.create_future()
+                await self._wait(self._waiter)
+        if (error := await self._end()) is not None:
+            if isinstance(error, StopAsyncIteration):
+                # As in any asynchronous generator: an error must not look like the end.
+                raise RuntimeError("the flow failed with StopAsyncIteration") from error
+            raise error
 
-    async def _check_slice(self) -> None:
-        """Yield to the loop, for sources that always have an element ready."""
-        self._until_check = _CHECK_INTERVAL
-        if self._time_slice.check_slice():
-            await self._time_slice.yield_slice()
+    def _next_chunk(self) -> list[T]:
+        """Take the elements that have arrived; the list is empty if none have."""
+        elements = self._elements
+        if self._chunk:
+            self._ahead -= len(self._chunk)
+            self._taken += len(self._chunk)
+            self._batch = self.next_batch_size(self._batch)
+        if not elements and not self._is_done:
+            self._request_missing()
+        if len(elements) > self._batch:
+            self._chunk = elements[: self._batch]
+            del elements[: self._batch]
+        else:
+            self._chunk = elements.copy()
+            elements.clear()
+        return self._chunk
 
-    async def _finish(self) -> T:
-        error = await self._end()
-        if isinstance(error, StopAsyncIteration):
-            # As in an asynchronous generator: an error must not look like the end.
-            raise RuntimeError("the flow failed with StopAsyncIteration") from error
-        raise StopAsyncIteration if error is None else error
+    def _request_missing(self) -> None:
+        """Request what is missing of the window."""
+        if self._taken >= self._window:
+            self._taken = 0
+            self._adapt_window()
+        missing = self._window - self._ahead
+        if missing * 4 >= self._window and self._subscription is not None:
+            self._ahead += missing
+            self._subscription.request(missing)
+
+    def _adapt_window(self) -> None:
+        """Choose the next window by the time that the last one took."""
+        began, self._window_began = self._window_began, self._loop_handle.time()
+        took = self._window_began - began
+        if took > 2 * _KEEPS_UP:
+            self._window = max(self._window // 2, self._smallest)
+        elif took < _KEEPS_UP and self._window < self._largest and not self._reads_one_by_one():
+            self._window = min(self._window * 2, self._largest)
+
+    def _reads_one_by_one(self) -> bool:
+        """Whether a source that is known only since the subscription must not be read ahead."""
+        subscription = self._subscription
+        return isinstance(subscription, FlowSubscription) and subscription.is_one_by_one
+
+    async def _wait(self, for_what: Awaitable[object]) -> None:
+        """Wait until elements or the end arrive, or for a turn of the loop."""
+        before = self.set_next(_refuse)
+        self.is_notified, self.is_awaited = False, True
+        try:
+            await for_what
+        except BaseException:
+            before = partial(_begin, self._stream)
+            raise
+        finally:
+            self.set_next(before)
+            self.is_notified, self.is_awaited = True, False
+            if self.is_abandoned:
+                self._keep_one()
+        self.start_slice()
+
+    def set_next(self, function: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
+        """Set what the next ``anext`` of the stream calls; return what it would have called."""
+        stream = self._stream()
+        if stream is None:
+            return function
+        before: Callable[[], Awaitable[T]] = getattr(stream, _NEXT, function)
+        setattr(stream, _NEXT, function)
+        return before
 
     async def _end(self) -> BaseException | None:
         """Wait for the cleanup of cancelled operators, and return the error of the flow."""
@@ -291,19 +416,6 @@ class _StreamSubscriber(BulkSubscriber, Generic[T]):
         if (error := self.cleanup.take()) is not None:
             raise error
 
-    def _request_missing(self) -> "Future[Any] | None":
-        """Request missing elements; return a future to wait for, unless one arrived at once."""
-        if self._waiter is not None and not self._waiter.done():
-            raise RuntimeError("a stream has one consumer, and it is waiting in another task")
-        need = self._prefetch - self._ahead
-        if need > 0 and self._subscription is not None and not self._is_done:
-            self._ahead += need
-            self._subscription.request(need)
-        if self._elements or self._is_done:
-            return None
-        self._waiter = self._loop_handle.create_future()
-        return self._waiter
-
     async def aclose(self) -> None:
         subscription = self._subscription
         self.cleanup.is_awaited = True
@@ -322,10 +434,18 @@ class _StreamSubscriber(BulkSubscriber, Generic[T]):
         self.cleanup.report()
         self.cancel()
 
+    def _keep_one(self) -> None:
+        """Cancel, and keep the element that an ``anext`` has waited for."""
+        first = self._elements[:1]
+        self.drop()
+        self._elements += first
+
     def cancel(self) -> None:
         self._source = None
         was_done, self._is_done = self._is_done, True
         self._elements.clear()
+        self._chunk.clear()
+        self.flush()
         subscription, self._subscription = self._subscription, None
         if subscription is not None and not was_done:
             subscription.cancel()
@@ -339,13 +459,15 @@ class _StreamSubscriber(BulkSubscriber, Generic[T]):
         self.flush()
 
     @property
-    def container(self) -> deque[T]:
+    def container(self) -> list[T]:
         return self._elements
 
     def flush(self) -> None:
         waiter = self._waiter
-        if waiter is not None and not waiter.done() and (self._elements or self._is_done):
-            waiter.set_result(None)
+        if waiter is not None and (self._elements or self._is_done):
+            self._waiter, self.is_notified = None, True
+            if not waiter.done():
+                waiter.set_result(None)
 
     def on_error(self, error: BaseException) -> None:
         self._error = error
@@ -364,9 +486,11 @@ async def first_value(flow: "Fluent[Any]", request: int = UNBOUNDED) -> Any:
     """
     if flow.chain.is_pullable:
         return await _first_pulled(flow.chain)
-    subscriber = _FirstValueSubscriber(flow, request)
+    subscriber = _FirstValueSubscriber(request, LoopHandle("a terminal operator").create_future())
+    flow.subscribe(subscriber)
     try:
-        element = await subscriber.next()
+        await subscriber.arrival
+        element = subscriber.value()
     except BaseException:
         await subscriber.aclose()
         subscriber.cleanup.report()
@@ -415,25 +539,66 @@ def _close_dropped(elements: Any) -> None:
         report("the cleanup of a source raised", error)
 
 
-class _FirstValueSubscriber(_StreamSubscriber[Any]):
+@dataclass(slots=True, eq=False, repr=False)
+class _FirstValueSubscriber(BulkSubscriber):
     """Cancels as soon as it has one element."""
 
-    __slots__ = ()
-    caller: ClassVar[str] = "a terminal operator"
+    _demand: int
+    arrival: Future[None]
+    """Done when the value or the end is known."""
+    _elements: list[Any] = field(default_factory=list[Any])
+    append: Callable[[Any], None] = field(init=False)
+    is_notified: bool = False
+    cleanup: CleanupErrors = field(default_factory=CleanupErrors)
+    _error: BaseException | None = None
+    _subscription: "Subscription | None" = None
+
+    def __post_init__(self) -> None:
+        self.append = self._elements.append
+
+    def value(self) -> Any:
+        if self._elements:
+            return self._elements[0]
+        if self._error is not None:
+            raise self._error
+        return NOTHING
+
+    async def aclose(self) -> None:
+        subscription, self._subscription = self._subscription, None
+        self.cleanup.is_awaited = True
+        try:
+            if isinstance(subscription, FlowSubscription):
+                await subscription.aclose()
+            elif subscription is not None:
+                subscription.cancel()
+        except BaseException:
+            self.cleanup.report()
+            raise
 
     def on_subscribe(self, subscription: "Subscription") -> None:
-        super().on_subscribe(subscription)
-        self._ahead = self._prefetch
-        subscription.request(self._prefetch)
+        self._subscription = subscription
+        subscription.request(self._demand)
+
+    def on_next(self, element: Any) -> None:
+        self._elements.append(element)
+        self.flush()
+
+    @property
+    def container(self) -> list[Any]:
+        return self._elements
 
     def flush(self) -> None:
-        super().flush()
-        if self._elements and not self._is_done and self._subscription is not None:
-            self._is_done = self.cleanup.is_awaited = True
-            self._subscription.cancel()
+        if self._elements and not self.is_notified:
+            self.is_notified = True
+            self.on_complete()
+            if self._subscription is not None:
+                self._subscription.cancel()
 
-    async def _finish(self) -> Any:
-        error = await self._end()
-        if error is not None:
-            raise error
-        return NOTHING
+    def on_error(self, error: BaseException) -> None:
+        self._error = error
+        self.on_complete()
+
+    def on_complete(self) -> None:
+        self.cleanup.is_awaited = True
+        if not self.arrival.done():
+            self.arrival.set_result(None)

@@ -7,6 +7,7 @@ from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
+from .._core.compiler.chain import Chain, PullSource
 from .._core.loop import QUEUE_SHUT_DOWN, Future, shield
 from ..coerce import from_async_iterable, from_foreign
 from ..errors import AlreadySubscribed
@@ -14,8 +15,8 @@ from ..stage import (
     Fluent,
     InlineStage,
     describe,
+    flow_of,
     from_async,
-    from_pull,
     is_coroutine_function,
     require_callable,
 )
@@ -126,8 +127,12 @@ def from_awaitable(source: Awaitable[T] | Callable[[], Awaitable[T]]) -> "Flow[T
         require_callable("from_awaitable", "source", cast("Callable[[], Any]", source), takes=0)
         make = source
     calls: Callable[[], Iterator[object]] = partial(repeat, make)
-    name = f"from_awaitable({describe(source)})"
-    return from_pull(calls, name=name, checked=True).via(_AWAIT, make)
+    name = partial(_name_awaitable, source)
+    return flow_of(Chain(PullSource(name, calls, checked=True, awaitable=make))).via(_AWAIT, make)
+
+
+def _name_awaitable(source: object) -> str:
+    return f"from_awaitable({describe(source)})"
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -185,7 +190,8 @@ def from_queue(queue: "_Queue[T]", *, end: object = _NO_END) -> "Flow[T]":
     if not iscoroutinefunction(getattr(queue, "get", None)):
         kind = type(queue).__name__
         raise TypeError(f"from_queue: queue must be an asyncio.Queue, not {kind}")
-    return from_async(partial(_drain, queue, end), name=f"from_queue({type(queue).__name__})")
+    name = f"from_queue({type(queue).__name__})"
+    return from_async(partial(_drain, queue, end), name=name, one_by_one=True)
 
 
 async def _drain(queue: _Queue[T], end: object) -> AsyncIterator[T]:

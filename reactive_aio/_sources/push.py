@@ -74,7 +74,9 @@ def create(
 
     latest = overflow == "latest"
     holds = capacity + (2 if latest else capacity)
-    return from_push(open, name=name, holds=holds, checked=True, window=int(latest))
+    return from_push(
+        open, name=name, holds=holds, checked=True, window=int(latest), one_by_one=latest
+    )
 
 
 class Emitter(Generic[T]):

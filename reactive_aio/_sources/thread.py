@@ -22,6 +22,7 @@ from weakref import ref
 
 from .._core.cleanup import CleanupErrors, add_cleanup_error
 from .._core.failures import as_failure
+from .._core.loop import yield_to_loop
 from ..stage import UNBOUNDED, Downstream, FlowSubscription, LoopHandle, from_push
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def from_thread(
     Fails: when making or iterating it raises.
     Cancels: returns at once; the thread ends when its current call returns, and closes there what
         a function has made, and a generator.
-    Holds: nothing.
+    Holds: *chunk* elements, which were requested and wait for the loop or a slow subscriber.
     Rules: 1.1, 3.4, 3.5, 3.13
     """
 
@@ -95,7 +96,8 @@ def from_interruptible(
     """`from_thread` for an iterable with its own way to be interrupted; *open* runs on the thread.
 
     With *closes*, the iterable is closed at the end, if it has a ``close``. *holds* is how many
-    elements the iterable itself keeps at most, None if that is unknown.
+    elements the iterable itself keeps at most, None if that is unknown; *chunk* more wait between
+    the threads.
     """
     if isinstance(chunk, bool) or chunk < 1:
         raise ValueError(f"{name}: chunk must be an int of at least 1, not {chunk!r}.")
@@ -105,7 +107,8 @@ def from_interruptible(
             downstream, _PullThread(open, LoopHandle(name), name, closes, downstream.cleanup)
         )
 
-    return from_push(subscription, name=name, holds=holds, window=chunk)
+    held = None if holds is None else holds + chunk
+    return from_push(subscription, name=name, holds=held, window=chunk)
 
 
 class ReentrantEvent:
@@ -149,20 +152,20 @@ class ReentrantEvent:
 class _PullState(Generic[T]):
     """The state of one subscription that the loop and the thread share. It calls nothing.
 
-    There is no lock: each store and each operation of the deque is atomic, and both sides keep to
+    There is no lock: each store and each operation of the list is atomic, and both sides keep to
     these orders:
 
     * The loop changes `requested` or `is_cancelled`, then sets the event. The thread clears the
       event, then looks at both (`demand`). So the thread never sleeps while there is demand.
-    * The thread appends to `ready`, then looks at `is_posted` (`add`). The loop resets `is_posted`,
-      then takes from `ready` (`take`). So an element is never left without a callback.
+    * The thread appends to `ready`, then looks at `is_posted`. The loop resets `is_posted`, then
+      takes from `ready` (`take`). So an element is never left without a callback.
     * The thread sets `error`, then `is_finished`, after its last append. The loop looks at
       `is_finished` before it takes from `ready` (`take`). So the end never overtakes an element.
     """
 
     requested: int = 0
     pulled: int = 0
-    ready: deque[T] = field(default_factory=deque[T])
+    ready: list[T] = field(default_factory=list[T])
     is_posted: bool = False
     """A callback that takes from `ready` is scheduled on the loop."""
     is_cancelled: bool = False
@@ -173,12 +176,6 @@ class _PullState(Generic[T]):
     def demand(self) -> int | None:
         """How many elements to pull: 0 to wait for more demand, None to stop."""
         return None if self.is_cancelled else self.requested - self.pulled
-
-    def add(self, element: T) -> bool:
-        """Add an element for the loop to take; whether a callback must be scheduled."""
-        self.ready.append(element)
-        self.pulled += 1
-        return not self.is_posted
 
     def finish(self, error: BaseException | None) -> None:
         """The thread ends and adds no more. After a cancellation, *error* is dropped."""
@@ -198,7 +195,9 @@ class _PullState(Generic[T]):
         self.is_posted = False
         is_finished = self.is_finished
         ready = self.ready
-        return [ready.popleft() for _ in range(len(ready))], is_finished
+        elements = ready[:]
+        del ready[: len(elements)]  # the thread may have appended more
+        return elements, is_finished
 
 
 def _as_failure(error: BaseException) -> BaseException:
@@ -282,14 +281,17 @@ class _PullThread(Generic[T]):
             closing.insert(0, elements)
         del source
         state = self.state
+        add = state.ready.append
         while wanted := self._wait_for_demand():
             pulled = 0
             for element in islice(elements, wanted):
                 pulled += 1
-                if state.add(element):
+                add(element)
+                if not state.is_posted:
                     self._post()
                 if state.is_cancelled:
                     return
+            state.pulled += pulled
             if pulled < wanted:
                 return  # the iterable has ended
 
@@ -423,6 +425,8 @@ class _ThreadSubscription(FlowSubscription, Generic[T]):
         if self._is_started and not self._worker.state.is_finished:
             self._closing = self._closing or self._worker.loop_handle.create_future()
             await self._closing
+        elif self._worker.state.is_cancelled:
+            await yield_to_loop()  # what the closing raised is still on its way to the loop
 
     def __del__(self) -> None:
         # Collected without a signal, for example after its loop was closed. Only what is safe

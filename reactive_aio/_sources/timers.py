@@ -55,6 +55,7 @@ def interval(
         holds=int(keep),
         checked=True,
         window=1,
+        one_by_one=True,
     )
 
 

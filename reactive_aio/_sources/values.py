@@ -58,11 +58,15 @@ def just(*elements: T) -> "Flow[T]":
     Holds: nothing.
     Rules: 1.1, 1.5, 2.13
     """
-    if any(element is None for element in elements):
-        raise NotAnElement("just() got None, which is not an element; leave it out")
+    for element in elements:
+        if element is None:
+            raise NotAnElement("just() got None, which is not an element; leave it out")
+    return from_pull(elements.__iter__, name=partial(_name_just, elements), checked=True)
+
+
+def _name_just(elements: tuple[object, ...]) -> str:
     shown = [describe(element) for element in elements[:3]]
-    name = ", ".join([*shown, "…"] if len(elements) > 3 else shown)
-    return from_pull(partial(iter, elements), name=f"just({name})", checked=True)
+    return f"just({', '.join([*shown, '…'] if len(elements) > 3 else shown)})"
 
 
 def empty() -> "Flow[Never]":

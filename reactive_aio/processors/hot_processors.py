@@ -76,6 +76,7 @@ class HotProcessor(Flow[T], ABC):
             holds=holds + 2 * capacity,
             checked=True,
             window=int(latest),
+            one_by_one=latest,
         )
         super().__init__(Chain(head))
         self._emitter: HotEmitter[T] = HotEmitter(

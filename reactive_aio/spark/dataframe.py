@@ -177,13 +177,15 @@ class SparkFlow(Flow[T_co]):
             changed = change(source.df)
         return SparkFlow(source.over(changed))
 
-    def via(self, stage: InlineStage, *arguments: object, holds: int | None = 0) -> Flow[Any]:
+    def via(
+        self, stage: InlineStage, *arguments: object, holds: int | None = 0, contents: int = 1
+    ) -> Flow[Any]:
         """Attach an inline stage; a `take` is pushed down."""
         count = cast("int", arguments[0]) if stage is TAKE else _LARGEST_LIMIT + 1
         if count > _LARGEST_LIMIT or self._source.kind == "batch":
-            return super().via(stage, *arguments, holds=holds)
+            return super().via(stage, *arguments, holds=holds, contents=contents)
         limited = replace(self._source, first=count)
-        return Flow[Any](limited.chain()).via(stage, *arguments, holds=holds)
+        return Flow[Any](limited.chain()).via(stage, *arguments, holds=holds, contents=contents)
 
 
 def _require_expression(method: str, value: object, alternative: str) -> None:

@@ -72,8 +72,8 @@ GUARDS: Final = (
     Guard(
         "3.8 the check after the drain has paused",
         ISLAND,
-        "                if self._is_ready():\n                    self._enter(Input.WAKE)",
-        "                pass",
+        "            if self._is_ready():\n                self._enter(_WAKE)",
+        "            pass",
     ),
     Guard(
         "3.8 the check after a synchronous drain has paused",
@@ -143,7 +143,7 @@ GUARDS: Final = (
         "3.3 a request wakes an idle flow only",
         ISLAND,
         "        self.limit += n\n        if self.phase is _IDLE:\n"
-        "            self._wake(Input.REQUEST)",
+        "            self._wake(_REQUEST)",
         "        self.limit += n\n        self._run()",
     ),
     Guard(
@@ -273,7 +273,7 @@ GUARDS: Final = (
     Guard(
         "3.16 a request after the loop has closed",
         ISLAND,
-        "elif happened is Input.REQUEST and self.loop_handle.is_closed:",
+        "elif happened == _REQUEST and loop_handle.event_loop.is_closed():",
         "elif False:",
     ),
     # -- a subscriber that raises
@@ -311,9 +311,9 @@ GUARDS: Final = (
     Guard(
         "threads: an island wakes on the loop's thread",
         ISLAND,
-        "        if not self.loop_handle.is_current_thread:\n"
-        "            self.loop_handle.call_soon_threadsafe(self._enter, happened)\n        elif",
-        "        if",
+        "        elif not loop_handle.is_current_thread:\n"
+        "            loop_handle.call_soon_threadsafe(self._enter, happened)\n",
+        "",
     ),
     Guard(
         "threads: signals of foreign publishers arrive on the loop's thread",

@@ -97,6 +97,9 @@ SOURCES: dict[str, Callable[[], Flow[int]]] = {
     "using": lambda: r.using(plain_resource, lambda _: range(MANY)),
     "using, asynchronously": lambda: r.using(async_resource, lambda _: range(MANY)),
     "create": lambda: r.create(emitter, capacity=1),
+    "an awaited flow": lambda: r.range(MANY).flat_map(
+        lambda x: r.from_awaitable(lambda: worker(x)), concurrency=3
+    ),
     "a worker": lambda: r.range(MANY).map_async(worker, concurrency=3),
 }
 BETWEEN: dict[str, Callable[[Flow[int]], Flow[Any]]] = {

@@ -114,7 +114,7 @@ class TestConcurrency:
         inner[0].complete()
         await probe.wait_for_signals(1)
         await asyncio.sleep(0)
-        assert outer.requested == 3
+        assert outer.requested == 4
         outer.emit(2)
         assert inner[2].subscribers
 

@@ -97,7 +97,7 @@ def test_a_request_that_checks_the_phase_before_it_adds(monkeypatch: Broken) -> 
 def test_a_loop_that_resets_is_posted_after_it_has_taken(monkeypatch: Broken) -> None:
     def take(self: "_PullState[Any]") -> tuple[list[Any], bool]:
         is_finished = self.is_finished
-        elements = [self.ready.popleft() for _ in range(len(self.ready))]
+        elements = [self.ready.pop(0) for _ in range(len(self.ready))]
         self.is_posted = False
         return elements, is_finished
 

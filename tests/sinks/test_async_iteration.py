@@ -1,6 +1,8 @@
 """``async for`` and ``stream``: demand, prefetch, one consumer. Leaving early: tests/contract."""
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
+from itertools import count, pairwise
 from typing import Any
 
 import pytest
@@ -25,7 +27,7 @@ async def stream(flow: Flow[Any]) -> None:
 SINKS: Sinks = {"async for": iterate, "stream": stream}
 
 
-async def test_async_for_requests_one_element_at_a_time() -> None:
+async def test_the_first_request_of_async_for_is_one_element() -> None:
     foreign = PublisherProbe[int]()
     elements = aiter(r.from_publisher(foreign))
     first = asyncio.ensure_future(anext(elements))
@@ -73,3 +75,159 @@ async def test_a_stream_has_one_consumer() -> None:
         with pytest.raises(RuntimeError, match="one consumer"):
             await anext(elements)
         waiting.cancel()
+
+
+class Numbers:
+    """Counts the elements that were read of it."""
+
+    def __init__(self, delay: float | None = None) -> None:
+        self.read = 0
+        self._delay = delay
+
+    async def __call__(self) -> AsyncIterator[int]:
+        for number in count():
+            self.read += 1
+            if self._delay is not None:
+                await asyncio.sleep(self._delay)
+            yield number
+
+
+class Iterator:
+    """An asynchronous iterator that others may continue to read."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def __aiter__(self) -> "Iterator":
+        return self
+
+    async def __anext__(self) -> int:
+        self.read += 1
+        return self.read
+
+
+WAYS: dict[str, Callable[[Numbers], Flow[int]]] = {
+    "from_aiter": r.from_aiter,
+    "map_async": lambda numbers: r.from_aiter(numbers).map_async(same),
+    "timeout": lambda numbers: r.from_aiter(numbers).timeout(60),
+    "concat": lambda numbers: r.concat(r.from_aiter(numbers), [1]),
+}
+
+
+async def same(x: int) -> int:
+    return x
+
+
+class TestWindow:
+    """How far ``async for`` reads ahead of its consumer."""
+
+    @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+    async def test_leaving_after_the_first_element_has_cost_one_element(
+        self, way: Callable[[Numbers], Flow[int]]
+    ) -> None:
+        numbers = Numbers()
+        async for _ in way(numbers):
+            break
+        assert numbers.read == 1
+
+    async def test_the_window_doubles_up_to_256(self) -> None:
+        log: list[int] = []
+        async for number in r.range(2000).do_on_request(log.append).map_async(same):
+            assert number < 2000
+        assert log[:9] == [1, 2, 4, 8, 16, 32, 64, 128, 256]
+        assert max(log) == 256
+
+    async def test_a_stream_with_a_prefetch_has_a_window_of_that_size(self) -> None:
+        log: list[int] = []
+        async with r.range(12).do_on_request(log.append).stream(prefetch=4) as elements:
+            assert [x async for x in elements] == [*range(12)]
+        assert log == [4, 4, 4]
+
+    @pytest.mark.virtual_time
+    async def test_the_window_stays_small_where_elements_take_long(self) -> None:
+        numbers = Numbers(delay=1)
+        async for number in r.from_aiter(numbers):
+            assert numbers.read <= number + 2
+            if number == 50:
+                break
+
+    @pytest.mark.virtual_time
+    async def test_it_reads_no_element_ahead_of_a_slow_consumer(self) -> None:
+        numbers = Numbers()
+        async for number in r.from_aiter(numbers):
+            await asyncio.sleep(1)
+            if number == 20:
+                break
+        assert numbers.read == 21
+
+    async def test_leaving_loses_no_element_of_a_queue(self) -> None:
+        queue = asyncio.Queue[int]()
+        for number in range(100):
+            queue.put_nowait(number)
+        for flow in (r.from_queue(queue), r.from_queue(queue).timeout(60).map(abs)):
+            async for number in flow:
+                if number % 30 == 29:
+                    break
+        assert queue.get_nowait() == 60
+
+    async def test_leaving_loses_no_element_of_a_queue_that_is_known_only_at_subscription(
+        self,
+    ) -> None:
+        queue = asyncio.Queue[int]()
+        for number in range(100):
+            queue.put_nowait(number)
+        async for number in r.defer(lambda: r.from_queue(queue)):
+            if number == 30:
+                break
+        assert queue.get_nowait() == 31
+
+    async def test_leaving_loses_no_element_of_an_iterator(self) -> None:
+        numbers = Iterator()
+        async for number in r.from_aiter(numbers).map_async(same):
+            if number == 30:
+                break
+        assert numbers.read == 30
+
+    @pytest.mark.virtual_time
+    async def test_a_slow_consumer_sees_the_latest_element(self) -> None:
+        seen: list[int] = []
+        flow = r.from_aiter(Numbers(delay=1)).on_backpressure_latest()
+        async for number in flow:
+            seen.append(number)
+            await asyncio.sleep(10.5)
+            if len(seen) == 4:
+                break
+        assert seen == [0, 10, 20, 31]
+
+    @pytest.mark.virtual_time
+    async def test_a_slow_consumer_of_a_clock_receives_no_burst(self) -> None:
+        seen: list[int] = []
+        async for tick in r.interval(1):
+            seen.append(tick)
+            await asyncio.sleep(0 if tick < 20 else 5.5)
+            if tick > 40:
+                break
+        assert seen[:21] == [*range(21)]
+        assert all(later - earlier >= 5 for earlier, later in pairwise(seen[20:]))
+
+    def test_a_stream_reports_its_window(self) -> None:
+        assert r.range(3).boundary(4).stream().bound().total == 4 + 256
+        assert r.range(3).boundary(4).stream(prefetch=8).bound().total == 4 + 8
+        assert r.interval(1).stream().bound().total == 1 + 1
+
+    def test_a_list_counts_its_elements(self) -> None:
+        assert r.range(3).buffer(100).stream().bound().total == 100 + 2 * 100
+        assert r.range(3).buffer(1000).stream().bound().total == 1000 + 1000
+
+    async def test_closing_a_stream_ends_the_wait_of_its_consumer(self) -> None:
+        elements = r.never().stream()
+        waiting = asyncio.ensure_future(anext(elements, "ended"))
+        await asyncio.sleep(0)
+        await elements.aclose()
+        assert await waiting == "ended"
+
+    async def test_closing_a_stream_discards_what_it_has_read_ahead(self) -> None:
+        elements = r.from_aiter(Numbers()).stream(prefetch=10)
+        assert await anext(elements) == 0
+        await elements.aclose()
+        assert await anext(elements, "ended") == "ended"

@@ -446,7 +446,7 @@ def test_a_chunk_has_at_least_one_element(chunk: int) -> None:
 
 
 def test_it_holds_nothing() -> None:
-    assert from_thread([1]).bound().total == 0
+    assert from_thread([1], chunk=10).bound().total == 10
 
 
 async def test_a_system_without_threads_fails_the_flow(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -475,7 +475,7 @@ class TestState:
         state = _PullState[int]()
         assert state.demand() == 0
         state.request(3)
-        state.add(1)
+        state.pulled += 1
         assert state.demand() == 2
 
     def test_there_is_no_demand_after_a_cancellation(self) -> None:
@@ -486,15 +486,14 @@ class TestState:
 
     def test_one_callback_takes_all_elements_that_are_ready(self) -> None:
         state = _PullState[int]()
-        assert state.add(1)
+        state.ready += [1, 2]
         state.is_posted = True
-        assert not state.add(2)
         assert state.take() == ([1, 2], False)
-        assert state.add(3)
+        assert not state.is_posted
 
     def test_the_end_comes_with_the_last_elements(self) -> None:
         state = _PullState[int]()
-        state.add(1)
+        state.ready.append(1)
         state.finish(None)
         assert state.take() == ([1], True)
 

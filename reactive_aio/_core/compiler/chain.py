@@ -1,6 +1,6 @@
 """Chain: the description of an island: what feeds it, then its stages."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
@@ -9,20 +9,16 @@ from ..cleanup import CleanupErrors
 from ..demand import UNBOUNDED
 from ..flow_subscription import FlowSubscription
 from . import error_notes
-from .inline import AppliedStage, describe
-from .loop_compiler import CompiledLoop, LoopShape, compile_loop
+from .inline import AppliedStage, InlineStage, describe
+from .loop_compiler import CompiledLoop, LoopShape, compile_loop, length_hint_of
 
 T = TypeVar("T")
-
-# Iterators that report how many elements are left, so that on_complete can follow the last
-# requested element directly (1.5) without reading ahead.
-_SIZED: tuple[Iterable[Any], ...] = ((), [], {}, "", b"", range(0), range(1 << 70))
-_EXACT: Final = frozenset(type(iter(sized)) for sized in _SIZED)
 
 
 def is_spent(iterator: Any) -> bool:
     """Whether *iterator* is known to have no more elements."""
-    return type(iterator) in _EXACT and not iterator.__length_hint__()
+    left = length_hint_of(iterator)
+    return left is not None and not left()
 
 
 class Downstream(Protocol[T]):
@@ -56,35 +52,48 @@ class Downstream(Protocol[T]):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+Name = str | Callable[[], str]
+"""The name of a source, or a function that makes it when it is shown."""
+
+
+# Not frozen: setting the attributes of a frozen one takes longer than the rest of `map`.
+@dataclass(slots=True, eq=False)
 class PullSource:
     """An iterator per subscription: pulled, and fused with the stages."""
 
-    name: str
+    name: Name
     open: Callable[[], Iterator[Any]]
     checked: bool = False
     """Whether its elements are known not to be None."""
     holds: int | None = 0
     upstreams: tuple[Any, ...] = ()
     """The flows it reads from, for `bound` and `explain`."""
+    one_by_one: bool = False
+    """Whether reading takes elements away from other readers, so that none may be read ahead."""
+    contents: int | None = None
+    """How many elements one of its elements contains; None: as many as one of an upstream does."""
+    awaitable: Callable[[], Awaitable[Any]] | None = None
+    """Makes the awaitable whose result is the only element; the first stage awaits it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class AsyncSource:
     """An asynchronous iterator per subscription, advanced in the subscription's task."""
 
-    name: str
+    name: Name
     open: Callable[[], AsyncIterator[Any]]
     checked: bool = False
     holds: int | None = 0
     upstreams: tuple[Any, ...] = ()
+    one_by_one: bool = False
+    """Whether reading takes elements away from other readers, so that none may be read ahead."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class PushSource:
     """A source that pushes elements to a `Downstream` as it receives demand."""
 
-    name: str
+    name: Name
     open: Callable[[Downstream[Any]], FlowSubscription]
     holds: int | None = 0
     checked: bool = False
@@ -93,6 +102,11 @@ class PushSource:
     """The largest request that an island makes; 0 if demand is passed through."""
     details: Callable[[], str] | None = None
     """More lines about it for `explain`."""
+    one_by_one: bool = False
+    """Whether elements go stale while they wait, or reading takes them away from other readers: so
+    that none may be read ahead."""
+    contents: int | None = None
+    """How many elements one of its elements contains; None: as many as one of an upstream does."""
 
 
 @dataclass(slots=True, eq=False)
@@ -124,28 +138,56 @@ _FEEDS: Final[dict[type, Any]] = {PullSource: "pull", PushSource: "push", AsyncS
 class Chain:
     """Immutable. One chain serves any number of subscriptions and caches its loops."""
 
-    __slots__ = ("_loops", "arguments", "awaits", "request_hooks", "source", "stages")
+    __slots__ = ("_kinds", "_loops", "arguments", "awaits", "request_hooks", "source", "stages")
 
-    def __init__(self, source: ChainSource, stages: tuple[AppliedStage, ...] = ()) -> None:
+    def __init__(self, source: ChainSource) -> None:
         self.source: ChainSource = source
-        self.stages: tuple[AppliedStage, ...] = stages
-        self.arguments: tuple[object, ...] = tuple(
-            value for each in stages for value in each.arguments
-        )
-        self.awaits: bool = isinstance(source, AsyncSource) or any(
-            each.stage.awaits for each in stages
-        )
-        self.request_hooks: tuple[tuple[int, Any], ...] = tuple(
-            (place, each.arguments[each.stage.params.index(each.stage.on_request)])
-            for place, each in reversed([*enumerate(stages, 1)])
-            if each.stage.on_request
-        )
+        self.stages: tuple[AppliedStage, ...] = ()
+        self.arguments: tuple[object, ...] = ()
+        self.awaits: bool = source.__class__ is AsyncSource
+        self.request_hooks: tuple[tuple[int, Any], ...] = ()
         """Positions of stages with a request hook, and the hooks: last first, as demand travels."""
+        self._kinds: tuple[InlineStage, ...] = ()
         self._loops: dict[tuple[str, str], CompiledLoop] = {}
 
     def then(self, stage: AppliedStage) -> "Chain":
         """Return the chain with one more stage."""
-        return Chain(self.source, (*self.stages, stage))
+        kind, chain = stage.stage, Chain(self.source)
+        chain.stages = (*self.stages, stage)
+        chain.arguments = self.arguments + stage.arguments
+        chain.awaits = self.awaits or kind.awaits
+        chain.request_hooks = self.request_hooks
+        if kind.on_request:
+            hook = stage.arguments[kind.params.index(kind.on_request)]
+            chain.request_hooks = ((len(chain.stages), hook), *self.request_hooks)
+        chain._kinds = (*self._kinds, kind)
+        return chain
+
+    @property
+    def input_weight(self) -> int:
+        """The most elements that one element of an upstream of the source contains."""
+        return max((upstream.chain.weight for upstream in self.source.upstreams), default=1)
+
+    @property
+    def source_weight(self) -> int:
+        """The most elements that one element of the source contains, as a list does."""
+        source = self.source
+        contents = None if isinstance(source, AsyncSource) else source.contents
+        return self.input_weight if contents is None else contents
+
+    @property
+    def weight(self) -> int:
+        """The same for what the last stage delivers."""
+        weight = self.source_weight
+        for each in self.stages:
+            weight = each.weight_after(weight)
+        return weight
+
+    @property
+    def name(self) -> str:
+        """The name of the source."""
+        name = self.source.name
+        return name if isinstance(name, str) else name()
 
     @property
     def is_pullable(self) -> bool:
@@ -153,18 +195,28 @@ class Chain:
         return isinstance(self.source, PullSource) and not self.awaits and not self.request_hooks
 
     @property
+    def awaitable(self) -> Callable[[], Awaitable[Any]] | None:
+        """Makes the awaitable of a flow that only awaits one, so that no island is needed."""
+        is_alone = len(self.stages) == 1 and isinstance(self.source, PullSource)
+        return cast("PullSource", self.source).awaitable if is_alone else None
+
+    @property
+    def is_one_by_one(self) -> bool:
+        """Whether a consumer must not read ahead."""
+        return self.source.one_by_one
+
+    @property
     def is_bare(self) -> bool:
         """Whether its elements need no processing, so that they can be taken in batches."""
-        return isinstance(self.source, PullSource) and self.source.checked and not self.stages
+        return self.source.checked and not self.stages and not self.awaits
 
     def compiled_loop(self, mode: str, delivery: str) -> CompiledLoop:
         """The generated loop for one mode and one kind of delivery."""
         found = self._loops.get((mode, delivery))
         if found is None:
-            stages = tuple(each.stage for each in self.stages)
             feed = _FEEDS[type(self.source)]
             shape = LoopShape(
-                feed, cast("Any", mode), cast("Any", delivery), self.source.checked, stages
+                feed, cast("Any", mode), cast("Any", delivery), self.source.checked, self._kinds
             )
             found = self._loops[mode, delivery] = compile_loop(shape)
         return found
@@ -181,7 +233,7 @@ class Chain:
         loop = self.compiled_loop(mode, "yield")
         # End hooks also observe a source that fails to open.
         src: Any = partial(self.open_source, loop)
-        return loop.run(time_slice, src if loop.end_hooks else src(), report, *self.arguments)
+        return loop.run(time_slice, src if loop.end_hooks else src(), report, self.arguments)
 
     def open_source(self, loop: CompiledLoop) -> Any:
         """Open the iterator; one that fails does so after the elements that stages emit first."""
@@ -205,7 +257,7 @@ class Chain:
             return None
         if not isinstance(upstream, FlowSubscription):
             raise TypeError(
-                f"{source.name}: the function given to from_push returned {describe(upstream)},"
+                f"{self.name}: the function given to from_push returned {describe(upstream)},"
                 " which is not a FlowSubscription; derive its class from stage.FlowSubscription"
             )
         return upstream

@@ -190,7 +190,7 @@ def _beside(upstreams: "tuple[Any, ...]", failure: Failure | None) -> str:
 
 def island_text(chain: "Chain", failing: int | None = None) -> str:
     """The source and the stages of *chain* on one line; the failing one is marked."""
-    names = [chain.source.name, *map(str, chain.stages)]
+    names = [chain.name, *map(str, chain.stages)]
     if failing is not None:
         names[failing] = names[failing].join(_MARKS)
     return " → ".join(names)
@@ -248,10 +248,5 @@ def _runs(frame: FrameType, chain: "Chain") -> bool:
             continue
         if frame.f_code is not loop.run.__code__:
             return True  # an end hook
-        names = frame.f_code.co_varnames[3 : frame.f_code.co_argcount]
-        given = frame.f_locals
-        return all(
-            given.get(name) is argument
-            for name, argument in zip(names, chain.arguments, strict=True)
-        )
+        return frame.f_locals.get("arguments") is chain.arguments
     return False

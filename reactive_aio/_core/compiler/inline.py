@@ -54,6 +54,7 @@ class InlineStage:
     on_request: str = ""
     """The parameter that is called with each *n* requested from the island."""
     emits_many: bool = field(init=False)
+    expands: bool = field(init=False)
     drops: bool = field(init=False)
     stops: bool = field(init=False)
     proves: bool = field(init=False)
@@ -65,6 +66,7 @@ class InlineStage:
         found = map(DIRECTIVES.match, self.each.splitlines())
         words = {directive["word"] for directive in found if directive is not None}
         object.__setattr__(self, "emits_many", "emit" in words or "emit each" in words)
+        object.__setattr__(self, "expands", "emit each" in words)
         object.__setattr__(self, "drops", "drop" in words)
         object.__setattr__(self, "proves", "sync" in words)
         object.__setattr__(self, "stops", "last" in words or "done" in words)
@@ -79,14 +81,20 @@ class InlineStage:
         return [f"{param}_{index}" for param in self.params]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class AppliedStage:
     """An inline stage with its arguments, at its position in a flow."""
 
     stage: InlineStage
     arguments: tuple[object, ...] = ()
     holds: int | None = 0
-    """How many elements it holds at most; None if unlimited."""
+    """How many elements of those that it receives it holds at most; None if unlimited."""
+    contents: int = 1
+    """How many of them one element contains that it delivers, as a list does."""
+
+    def weight_after(self, weight: int) -> int:
+        """The most elements that one delivered element contains, if each received has *weight*."""
+        return 1 if self.stage.expands else weight * self.contents
 
     def __str__(self) -> str:
         return f"{self.stage.name}({', '.join(map(describe, self.arguments))})"

@@ -91,6 +91,17 @@ def no_element(stage: str) -> NotAnElement:
     return NotAnElement(f"{stage} produced None, which is not an element.{advice}")
 
 
+# Iterators that report how many elements are left, so that on_complete can follow the last
+# requested element directly (1.5) without reading ahead.
+_SIZED: tuple[Iterable[Any], ...] = ((), [], {}, "", b"", range(0), range(1 << 70))
+_EXACT = frozenset(type(iter(sized)) for sized in _SIZED)
+
+
+def length_hint_of(iterator: Any) -> Callable[[], int] | None:
+    """The function that returns how many elements *iterator* has left, if that is known."""
+    return iterator.__length_hint__ if type(iterator) in _EXACT else None
+
+
 @dataclass(frozen=True, slots=True)
 class CompiledLoop:
     """A generated loop and its text."""
@@ -141,6 +152,7 @@ def compile_loop(shape: LoopShape) -> CompiledLoop:
     lines = source.splitlines(keepends=True)
     space: dict[str, Any] = {
         "islice": islice,
+        "length_hint_of": length_hint_of,
         "Done": Done,
         "EndHooks": EndHooks,
         "SubscriberRaised": SubscriberRaised,
@@ -176,6 +188,7 @@ class _Writer:
         self.stops = any(stage.stops for stage in self.stages)
         self.hooked = any(stage.on_end for stage in self.stages)
         self.last_proof = max((i for i, s in enumerate(self.stages, 1) if s.proves), default=0)
+        self.leave = "continue"  # what ends the work on an element that is dropped
         self.proves = False  # the lines that are being written look at results of functions
         self.mode_lines = MODE_LINES[shape.mode]
         self.delivery = "append" if shape.delivery == "inspect" else shape.delivery
@@ -185,12 +198,13 @@ class _Writer:
     def text(self) -> str:
         args = ", ".join(self._all("arguments"))
         expands = any("emit each" in s.before + s.each + s.after for s in self.stages)
-        head = ["S", "src", "report" if self.iterated else "on_next", *([args] if args else [])]
+        head = ["S", "src", "report" if self.iterated else "on_next", "arguments"]
         keyword = "async def" if self.shape.mode in ("task", "async_generator") else "def"
         return "\n".join(
             [
                 *(self._hooks(args) if self.hooked else []),
                 f"{keyword} loop({', '.join(head)}):",
+                *_indent(1, [f"{args}, = arguments"] if args else []),
                 *_indent(1, self.mode_lines["prologue"]),
                 *_indent(1, self.mode_lines.get(f"prologue {self.delivery}", [])),
                 *_indent(1, self._all("lines", "setup")),
@@ -210,9 +224,9 @@ class _Writer:
         variant = 2 if self.many else int(self.ends)
         feed: str = self.shape.mode if self.iterated else self.shape.feed
         if self.shape.delivery == "extend":
-            feed = "extend"
-        if feed == "aiter" and not any(stage.drops for stage in self.stages):
-            feed = "aiter bulk"
+            feed = f"{feed} extend"
+        if feed == "aiter" and not variant:
+            self.leave = "break"  # `continue` would skip the countdown
         skeleton = LOOP_TEMPLATES[feed][variant]
         if self.last_proof and self.iterated:
             skeleton = PROVING_ITERATION + skeleton
@@ -327,7 +341,7 @@ class _Writer:
         match found["word"]:
             case "drop":
                 bulk = not (counted or self.iterated)
-                lines = ["dropped += 1"] * bulk + self._stopped(within, index) + ["continue"]
+                lines = ["dropped += 1"] * bulk + self._stopped(within, index) + [self.leave]
             case "last":
                 lines = [f"stop = {number}"]
             case "done":

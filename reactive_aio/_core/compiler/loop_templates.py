@@ -9,6 +9,7 @@ A line in capitals is replaced by lines of the chain or of the mode (`MODE_LINES
 ``IF_PROVEN``            only if an element has passed those lines: the others do not have them
 ``AWAIT_DEMAND``         pause until there is demand, or end if the source is known to be exhausted
 ``CHECK_DEMAND``         the same, only if there is no demand
+``BREAK_IF_SPENT``       end if the source is known to be exhausted
 ``AWAIT_ELEMENTS``       request from upstream what the island needs, and pause until it arrives
 ``END_BATCH``            choose the size of the next batch; yield to the loop if the slice is over
 ``MEASURE_BATCH``        only choose the size (where elements are pushed)
@@ -42,6 +43,7 @@ while True:
         else:
             if x is END:
                 break
+            BREAK_IF_SPENT
             END_BATCH
     else:
         AWAIT_DEMAND
@@ -101,6 +103,20 @@ _PUSH: Final = f"""{_NEXT_CHUNK}\
     MEASURE_BATCH
 """
 
+# The same without stages into a container.
+_PUSH_EXTEND: Final = f"""{_NEXT_CHUNK}\
+    size = len(chunk)
+    if S.limit - emitted >= size:
+        kept.extend(chunk)
+        emitted += size
+    else:
+        for x in chunk:
+            CHECK_DEMAND
+            kept.append(x)
+            emitted += 1
+    MEASURE_BATCH
+"""
+
 _PUSH_MANY: Final = f"""{_NEXT_CHUNK}\
     for x in chunk:
         CHECK_DEMAND
@@ -120,15 +136,20 @@ async for x in src:
     CHECK_DEMAND
 """
 
-# The same where no stage drops: every element is delivered, so one countdown counts both.
+# The same where an element brings at most one: as many as are requested may be taken from the
+# source, so one countdown serves the batch and the demand. The inner loop is for `drop` to leave.
 _AITER_BULK: Final = """
 CHECK_DEMAND
 size = left = min(batch, S.limit - emitted)
+dropped = 0
 async for x in src:
-    DELIVER_PROVING
+    while True:
+        DELIVER_PROVING
+        break
     left -= 1
     if not left:
-        emitted += size
+        emitted += size - dropped
+        dropped = 0
         END_BATCH
         CHECK_DEMAND
         size = left = min(batch, S.limit - emitted)
@@ -163,10 +184,10 @@ LOOP_TEMPLATES: Final[dict[str, tuple[str, str, str]]] = {
     # for chains that emit at most one element per element; for those that also emit after the
     # source has ended; for those that emit many elements per element
     "pull": (_PULL, _counted(_PULL), _PULL_MANY),
-    "extend": (_EXTEND, _EXTEND, _EXTEND),
+    "pull extend": (_EXTEND, _EXTEND, _EXTEND),
+    "push extend": (_PUSH_EXTEND, _PUSH_EXTEND, _PUSH_EXTEND),
     "push": (_PUSH, _counted(_PUSH), _PUSH_MANY),
-    "aiter": (_AITER, _AITER, _AITER_MANY),
-    "aiter bulk": (_AITER_BULK, _AITER, _AITER_MANY),
+    "aiter": (_AITER_BULK, _AITER, _AITER_MANY),
     # an iterator has no demand: its mode has no lines that check it
     "async_generator": (_PULL_MANY, _PULL_MANY, _PULL_MANY),
     "fair_generator": (_PULL_MANY, _PULL_MANY, _PULL_MANY),
@@ -204,7 +225,7 @@ S.is_signalling = False
 
 _WAIT = """
 S.emitted = emitted
-if S.is_source_spent(): raise Done
+if left_in_source is not None and not left_in_source(): raise Done
 yield NO_DEMAND
 """
 
@@ -215,8 +236,9 @@ _AWAIT_TURN = "if S.is_slice_over: await S.yield_slice()"
 
 _MODES: Final[dict[str, dict[str, str]]] = {
     "sync": {
-        "prologue": _COUNTING,
+        "prologue": f"{_COUNTING}\nleft_in_source = length_hint_of(src)",
         "AWAIT_DEMAND": _WAIT,
+        "BREAK_IF_SPENT": "if left_in_source is not None and not left_in_source(): break",
         "CHECK_DEMAND": "while emitted >= S.limit:" + indent(_WAIT, "    "),
         "CHECK_DEMAND_MID_ELEMENT": (
             "while emitted >= S.limit:\n    S.emitted = emitted\n    yield MID_ELEMENT"
@@ -232,6 +254,7 @@ _MODES: Final[dict[str, dict[str, str]]] = {
     "task": {
         "prologue": _COUNTING,
         "AWAIT_DEMAND": "await S.wait_for_demand(emitted)",
+        "BREAK_IF_SPENT": "",
         "CHECK_DEMAND": "if emitted >= S.limit:\n    await S.wait_for_demand(emitted)",
         "CHECK_DEMAND_MID_ELEMENT": (
             "if emitted >= S.limit:\n    await S.wait_for_demand(emitted, True)"

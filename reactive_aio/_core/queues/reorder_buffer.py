@@ -65,6 +65,27 @@ class ReorderBuffer(Generic[R]):
         excess = len(ready) - self.open_demand
         return self.limit - self.running - len(self._early) > (excess if excess > 0 else 0)
 
+    def exchange(self, ticket: int, result: R | None) -> int:
+        """The same as `finish` and, if there is room, `start`: a new ticket, or -1."""
+        ready = self.ready
+        if ticket == self._next and not self._early:
+            self._next = ticket + 1
+            if result is not None:
+                ready.append(result)
+            excess = len(ready) - self.open_demand
+            if self.limit - self.running >= (excess if excess > 0 else 0):
+                ticket = self._tickets
+                self._tickets = ticket + 1
+                return ticket
+            self.running -= 1
+            return -1
+        return self.start() if self.finish(ticket, result) else -1
+
+    def give_back(self, ticket: int) -> None:
+        """Nothing is left to do with *ticket*, the last one issued."""
+        self.running -= 1
+        self._tickets = ticket
+
     def abandon(self, ticket: int) -> None:
         """The work of *ticket* failed or was cancelled; no later result will be ready."""
         self.running -= 1

@@ -60,7 +60,12 @@ class InputQueue(Generic[T]):
     # -- called by the source ---------------------------------------------------------------------
     def push(self, elements: list[T], /) -> None:
         """Take *elements*; more than were requested fail the flow (rule 1.1)."""
-        if not elements or not self._accepts(len(elements)):
+        count = len(elements)
+        if not count or self.is_ended:
+            return
+        if count <= self.outstanding:
+            self.outstanding -= count
+        elif not self._accepts(count):
             return
         waiting = self._waiting
         if waiting and isinstance(last := waiting[-1], list):
@@ -135,7 +140,7 @@ class InputQueue(Generic[T]):
         upstream = self.upstream
         if upstream is None or self.is_ended:
             return
-        wanted = int(min(max(needed, 0), self._window, UNBOUNDED))
+        wanted = self._window if needed > self._window else int(needed) if needed > 0 else 0
         missing = wanted - self.outstanding
         # Refilling an unbounded demand would cost a request every few elements.
         if missing > 0 and self.outstanding < UNBOUNDED // 2:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import InitVar, dataclass, field
 from functools import partial
 from inspect import isawaitable
+from threading import get_ident
 from types import GeneratorType
 from typing import Any, Final, cast
 
@@ -46,10 +47,16 @@ from ..loop import (
 from .awaited_signals import AwaitedSignals
 from .bulk_subscriber import BulkSubscriber
 from .input_queue import InputQueue
-from .lifecycle import STEPS, Action, Input, Phase
+from .lifecycle import Action, Input, Phase
 
 _NEVER: Final = float("-inf")
+# Looking up a member of an enumeration takes as long as all the rest of a step.
 _IDLE: Final = Phase.IDLE
+# And a tuple is indexed faster by an int than by a member of an IntEnum.
+_REQUEST, _WAKE = int(Input.REQUEST), int(Input.WAKE)
+_PAUSED, _FINISHED = int(Input.PAUSED), int(Input.FINISHED)
+_DRAIN, _RECHECK = Action.DRAIN, Action.RECHECK
+_INTERRUPT, _RELEASE, _TERMINATE = Action.INTERRUPT, Action.RELEASE, Action.TERMINATE
 
 
 @dataclass(slots=True, eq=False, repr=False, weakref_slot=True)
@@ -100,7 +107,7 @@ class Island(AwaitedSignals):
             return
         self.limit += n
         if self.phase is _IDLE:
-            self._wake(Input.REQUEST)
+            self._wake(_REQUEST)
 
     def cancel(self) -> None:
         self.is_stopped = True
@@ -109,6 +116,11 @@ class Island(AwaitedSignals):
             self._wake(Input.CANCEL)
         else:
             self.loop_handle.call_soon_threadsafe(self.cancel)
+
+    @property
+    def is_one_by_one(self) -> bool:
+        upstream = None if self.input_queue is None else self.input_queue.upstream
+        return self.chain.is_one_by_one or (upstream is not None and upstream.is_one_by_one)
 
     @property
     def is_clean(self) -> bool:
@@ -140,40 +152,39 @@ class Island(AwaitedSignals):
             self.error, self.is_fault, self.is_stopped, self.limit = error, True, True, _NEVER
             self._wake(Input.FAULT)
 
-    def _wake(self, happened: Input) -> None:
+    def _wake(self, happened: int) -> None:
         """Apply *happened* on the loop's thread, in the subscription's context."""
-        if not self.loop_handle.is_current_thread:
-            self.loop_handle.call_soon_threadsafe(self._enter, happened)
-        elif happened is Input.REQUEST and self.loop_handle.is_closed:
+        loop_handle = self.loop_handle
+        if get_ident() != loop_handle.thread:
+            loop_handle.call_soon_threadsafe(self._enter, happened)
+        elif happened == _REQUEST and loop_handle.event_loop.is_closed():
             self._fail(Interrupted("the event loop of this subscription is closed"))
         else:
-            self.loop_handle.run_or_defer(self._enter, happened)
+            loop_handle.run_or_defer(self._enter, happened)
 
     def wake(self) -> None:
         """The input queue has elements or the end."""
         if self.phase is _IDLE:
-            self._wake(Input.WAKE)
+            self._wake(_WAKE)
 
     # -- executing the table ----------------------------------------------------------------------
-    def _step(self, happened: Input) -> Action:
-        self.phase, action = STEPS[self.phase][happened]
+    def _step(self, happened: int) -> Action:
+        self.phase, action = self.phase.steps[happened]
         return action
 
-    def _enter(self, happened: Input) -> None:
-        match self._step(happened):
-            case Action.DRAIN:
-                self._run()
-            case Action.RECHECK:
-                if self._is_ready():
-                    self._enter(Input.WAKE)
-            case Action.INTERRUPT:
-                self._interrupt()
-            case Action.RELEASE:
-                self._release()
-            case Action.TERMINATE:
-                self._terminate()
-            case Action.NOTHING:
-                pass
+    def _enter(self, happened: int) -> None:
+        self.phase, action = self.phase.steps[happened]
+        if action is _DRAIN:
+            self._run()
+        elif action is _TERMINATE:
+            self._terminate()
+        elif action is _RECHECK:
+            if self._is_ready():
+                self._enter(_WAKE)
+        elif action is _INTERRUPT:
+            self._interrupt()
+        elif action is _RELEASE:
+            self._release()
 
     def _is_ready(self) -> bool:
         if self.input_queue is not None and self.pause is NO_ELEMENTS:
@@ -192,7 +203,7 @@ class Island(AwaitedSignals):
     # -- the beginning: in the subscriber's context -----------------------------------------------
     def begin(self) -> None:
         """Send on_subscribe (1.9), and open the source once it has returned (1.3)."""
-        subscriber = cast("Subscriber[Any]", self.subscriber)
+        subscriber: Any = self.subscriber
         try:
             signalled = subscriber.on_subscribe(self)
         except BaseException as error:
@@ -215,9 +226,13 @@ class Island(AwaitedSignals):
             if isinstance(error, STOPS_PROGRAM):
                 raise
         else:
-            # It may be known, before the loop has run, that no element will follow.
-            is_empty = not self.compiled_loop.emits_unprompted and self.is_source_spent()
-            self._enter(Input.FINISHED if is_empty else Input.PAUSED)
+            # It may be known, before there is demand, that no element will follow.
+            is_empty = (
+                not self.limit
+                and not self.compiled_loop.emits_unprompted
+                and self.is_source_spent()
+            )
+            self._enter(_FINISHED if is_empty else _PAUSED)
 
     def _open(self) -> None:
         source = self.chain.source
@@ -339,17 +354,17 @@ class SyncIsland(Island):
         self.is_suspended = False
 
     def _start(self) -> Any:
-        subscriber = cast("Any", self.subscriber)
+        subscriber: Any = self.subscriber
         on_next = subscriber.append if self.flush_batch is not None else subscriber.on_next
         self.drain = drain = self.compiled_loop.run(
-            self, self.source, on_next, *self.chain.arguments
+            self, self.source, on_next, self.chain.arguments
         )
         return drain
 
     def _run(self) -> None:
         """Run the drain until it has to wait for demand, elements, the loop or a signal."""
         drain = self.drain or self._start()
-        self.start_slice()
+        self.is_slice_over, self.slice_end = False, 0.0  # `restart_slice`
         while True:
             try:
                 pause: Pause | None = next(drain, None)
@@ -366,7 +381,7 @@ class SyncIsland(Island):
             if self.flush_batch is not None:
                 self.flush_batch()
             if pause is None or self.is_stopped:
-                self._enter(Input.FINISHED)
+                self._enter(_FINISHED)
                 return
             if pause is SLICE_OVER:
                 self.is_suspended = True
@@ -379,13 +394,13 @@ class SyncIsland(Island):
             if pause is NO_ELEMENTS and self.input_queue is not None:
                 self._request_needed(self.input_queue)
             self.pause = pause
-            action = self._step(Input.PAUSED)
-            if action is not Action.RECHECK:
+            self.phase, action = self.phase.steps[_PAUSED]
+            if action is not _RECHECK:
                 self._terminate()
                 return
             if not self._is_ready():
                 return
-            self._step(Input.WAKE)
+            self.phase, _ = self.phase.steps[_WAKE]
 
     def _resume(self) -> None:
         self.is_suspended = False
@@ -441,6 +456,10 @@ class TaskIsland(Island):
         self.is_signalling = False
         self.is_cleaning_up = False  # the source's cleanup has begun, and runs to its end
 
+    @property
+    def flushes_each_element(self) -> bool:
+        return True
+
     def _run(self) -> None:
         if self.waiter is not None:
             if not self.waiter.done():
@@ -487,7 +506,7 @@ class TaskIsland(Island):
         subscriber = cast("Any", self.subscriber)
         on_next = subscriber.append if self.flush_batch is not None else subscriber.on_next
         try:
-            await self.compiled_loop.run(self, src, on_next, *self.chain.arguments)
+            await self.compiled_loop.run(self, src, on_next, self.chain.arguments)
         except BaseException as error:
             await self._clean_up(src, error)
             raise

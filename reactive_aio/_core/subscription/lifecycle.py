@@ -25,6 +25,9 @@ class Phase(IntEnum):
     CLOSING = 3
     CLOSED = 4
 
+    steps: "tuple[tuple[Phase, Action], ...]"
+    """The rows of `TABLE` for this phase, by input."""
+
 
 class Input(IntEnum):
     """What can happen to a subscription."""
@@ -82,3 +85,6 @@ recorded, and is silent after a cancellation."""
 
 STEPS = tuple(tuple(TABLE[phase, happened] for happened in Input) for phase in Phase)
 """The same by position: hashing members of an enumeration takes longer than all the rest."""
+
+for _phase in Phase:
+    _phase.steps = STEPS[_phase]

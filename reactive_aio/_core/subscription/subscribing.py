@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from inspect import iscoroutine
 from typing import Any, Final
-from weakref import WeakKeyDictionary
+from weakref import ref
 
 from ...errors import NoRunningLoop, NotAnElement
 from ..arguments import is_coroutine_function, refuse_awaitable
@@ -16,7 +16,9 @@ from .bulk_subscriber import BulkSubscriber
 from .island import Island, SyncIsland, TaskIsland
 
 _SIGNALS: Final = ("on_subscribe", "on_next", "on_error", "on_complete")
-_is_async_class: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+# By the class's id, since a WeakKeyDictionary takes as long as all other checks together.
+_known_classes: dict[int, tuple[ref[type], ref[Any], bool]] = {}
+"""Each class of subscribers, its function ``on_next``, and whether that is a coroutine function."""
 
 
 def subscribe(chain: Chain, subscriber: Any) -> None:
@@ -32,13 +34,13 @@ def subscribe(chain: Chain, subscriber: Any) -> None:
         island = _TaskIslandWithHooks if chain.request_hooks else TaskIsland
     else:
         island = _SyncIslandWithHooks if chain.request_hooks else SyncIsland
-    delivery = "await" if is_async else _delivery(chain, subscriber)
-    loop_handle.run(island(chain, subscriber, delivery, loop_handle).begin)
+    delivery = "await" if is_async else "call"
+    if isinstance(subscriber, BulkSubscriber):
+        delivery = _bulk_delivery(chain, subscriber)
+    loop_handle.run_or_defer(island.begin, island(chain, subscriber, delivery, loop_handle))
 
 
-def _delivery(chain: Chain, subscriber: object) -> str:
-    if not isinstance(subscriber, BulkSubscriber):
-        return "call"
+def _bulk_delivery(chain: Chain, subscriber: BulkSubscriber) -> str:
     if subscriber.container is None:
         return "inspect"
     return "extend" if chain.is_bare else "append"
@@ -48,12 +50,15 @@ def require_subscriber(subscriber: Any) -> bool:
     """Check that *subscriber* is one; return whether its on_next is a coroutine function.
 
     The answer is cached per class. An instance with an ``on_next`` attribute of its own is checked
-    each time.
+    each time. (Looking into its ``__dict__`` would make each of its attributes slower for good.)
     """
     kind = subscriber.__class__
-    known = _is_async_class.get(kind)
-    if known is not None and "on_next" not in getattr(subscriber, "__dict__", ()):
-        return known
+    function = getattr(getattr(subscriber, "on_next", None), "__func__", None)
+    known = _known_classes.get(id(kind))
+    if known is not None and function is not None:
+        known_class, known_function, is_async = known
+        if known_class() is kind and known_function() is function:
+            return is_async
     if subscriber is None:
         raise NotAnElement("subscribe(None): a subscriber is needed", rule="1.9")
     if isinstance(subscriber, type):
@@ -68,8 +73,10 @@ def require_subscriber(subscriber: Any) -> bool:
             f"{', '.join(missing)}; to pass a plain function, use for_each()"
         )
     is_async = is_coroutine_function(subscriber.on_next)
-    if "on_next" not in getattr(subscriber, "__dict__", ()):
-        _is_async_class[kind] = is_async
+    if function is not None and getattr(kind, "on_next", None) is function:
+        key = id(kind)
+        known_class = ref(kind, lambda _: _known_classes.pop(key, None) and None)
+        _known_classes[key] = (known_class, ref(function), is_async)
     return is_async
 
 

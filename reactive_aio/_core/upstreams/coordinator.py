@@ -17,8 +17,8 @@ from ..demand import Demand
 from ..failures import STOPS_PROGRAM
 from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
-from ..serial_executor import SerialExecutor
-from .inner_subscriber import InnerSubscriber, run_now
+from .decisions import Decisions, run_now
+from .inner_subscriber import InnerSubscriber
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ class Coordinator(FlowSubscription, Generic[R]):
     """The base of all coordinators; a subclass overrides the methods under "decisions"."""
 
     is_serialized: ClassVar[bool] = True
-    """Whether decisions go through a `SerialExecutor`. A subclass may say False if each of its
+    """Whether decisions go through `Decisions`. A subclass may say False if each of its
     decisions changes all state first and calls at most one other object, at its end."""
 
     downstream: Downstream[R]
@@ -44,11 +44,7 @@ class Coordinator(FlowSubscription, Generic[R]):
         self.inners: dict[InnerSubscriber[Any], None] = {}
         self.submit: Callable[..., object] = run_now
         if self.is_serialized:
-            # A decision raises, usually because a function of the user did: the flow fails (1.4).
-            executor = SerialExecutor(
-                capacity=None, loop_handle=self.loop_handle, on_error=self.fail
-            )
-            self.submit = executor.submit
+            self.submit = Decisions(self.loop_handle, self.fail).submit
         self.is_closed: bool = False
         self.emitted: int = 0
         """How many elements were pushed in total."""
@@ -88,9 +84,19 @@ class Coordinator(FlowSubscription, Generic[R]):
     def on_arrival(self, inner: InnerSubscriber[Any]) -> None:
         """*inner* has just received elements. By default, `on_elements` runs at once.
 
-        To collect more elements first, set ``inner.is_notified`` and read ``inner`` soon.
+        To collect more elements first, set ``inner.is_notified`` and read ``inner`` soon: by
+        default in the next turn of the loop, if *inner* cannot know whether more follow directly.
         """
-        self.submit(self.on_elements, inner)
+        if inner.flushes_each_element:
+            inner.is_notified = True
+            self.loop_handle.call_soon(self._on_arrived, inner)
+        else:
+            self.submit(self.on_elements, inner)
+
+    def _on_arrived(self, inner: InnerSubscriber[Any]) -> None:
+        inner.is_notified = False
+        if inner.elements:
+            self.submit(self.on_elements, inner)
 
     # -- acts: called by a subclass ---------------------------------------------------------------
     def subscribe_to(

@@ -46,11 +46,6 @@ class Owner(Protocol):
         ...
 
 
-def run_now(decision: Callable[..., object], *args: object) -> None:
-    """A `submit` for an owner whose decisions change all state before they call anything."""
-    decision(*args)
-
-
 class InnerSubscriber(BulkSubscriber, Generic[T]):
     """One upstream. It holds at most what it has requested.
 
@@ -130,6 +125,18 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         if not self.is_done:
             self.is_done = self.is_cancelled = True
             self._cancel(self._subscription)
+
+    @property
+    def flushes_each_element(self) -> bool:
+        """Whether more elements may follow directly after each `flush`."""
+        subscription = self._subscription
+        return isinstance(subscription, FlowSubscription) and subscription.flushes_each_element
+
+    @property
+    def is_one_by_one(self) -> bool:
+        """Whether elements of the upstream must not be read ahead."""
+        subscription = self._subscription
+        return isinstance(subscription, FlowSubscription) and subscription.is_one_by_one
 
     @property
     def is_clean(self) -> bool:

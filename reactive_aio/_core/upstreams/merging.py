@@ -107,10 +107,10 @@ class MergingCoordinator(Coordinator[T]):
         """Wait for the end of this turn of the loop: more elements may arrive in it."""
         inner.is_notified = True
         if not self._arrived:
-            self.loop_handle.call_soon(self.submit, self._on_arrived)
+            self.loop_handle.call_soon(self.submit, self._on_turn)
         self._arrived.append(inner)
 
-    def _on_arrived(self) -> None:
+    def _on_turn(self) -> None:
         arrived, self._arrived = self._arrived, []
         for inner in arrived:
             inner.is_notified = False

@@ -15,6 +15,10 @@ class ForwardingCoordinator(Coordinator[T]):
 
     upstream: InnerSubscriber[T] | None = None
 
+    @property
+    def is_one_by_one(self) -> bool:
+        return self.upstream is not None and self.upstream.is_one_by_one
+
     def attach(self, publisher: Publisher[T]) -> "ForwardingCoordinator[T]":
         """Subscribe to *publisher*, and request the outstanding demand from it."""
         self.upstream = self.subscribe_to(publisher)
@@ -45,6 +49,10 @@ class SequentialCoordinator(Coordinator[T]):
     """
 
     active: InnerSubscriber[T] | None = None
+
+    @property
+    def is_one_by_one(self) -> bool:
+        return self.active is not None and self.active.is_one_by_one
 
     @abstractmethod
     def begin(self) -> None:

@@ -14,6 +14,7 @@ from ..compiler.loop_compiler import no_element
 from ..failures import STOPS_PROGRAM, as_failure, is_cancelled
 from ..loop import CancelledError, Future, Task, cancel_task, report, wait_settled
 from ..queues.reorder_buffer import ReorderBuffer
+from ..time_slice import TimeSlice
 from .coordinator import Coordinator
 from .inner_subscriber import InnerSubscriber
 from .merging import combine_errors
@@ -66,11 +67,13 @@ class WorkerPool(Coordinator[Any]):
         self._buffer = buffer
         self._workers: dict[Task[Any], _Worker] = {}
         self._waiting: deque[Future[Any]] = deque()
-        self._elements: Iterator[Any] | None = None
+        self._elements: Iterator[Any] = iter(())
         self._inner: InnerSubscriber[Any] | None = None
         self._next_element: Callable[[bool], Any] = self._pull
         self._is_over = False  # no more elements are started
         self._is_emission_scheduled = False
+        self._is_emitting = False
+        self._time_slice = TimeSlice()
         self._source_error: BaseException | None = None
         self._errors: dict[int, BaseException] = {}  # of the function, by ticket
 
@@ -91,6 +94,8 @@ class WorkerPool(Coordinator[Any]):
         self._emit_ready()
 
     def on_processed(self) -> None:
+        if self._is_emitting:
+            return  # `_emit_ready` goes on
         if self._buffer.ready and not self._is_emission_scheduled:
             self._emit_ready()
         else:
@@ -112,7 +117,7 @@ class WorkerPool(Coordinator[Any]):
         self._is_over = True
         for worker in self._workers.values():
             worker.cancel()
-        elements, self._elements = self._elements, None
+        elements, self._elements = self._elements, iter(())
         # One that is running has cancelled the flow itself; the last reference closes it.
         if isinstance(elements, GeneratorType) and not elements.gi_running:
             elements.close()
@@ -123,11 +128,21 @@ class WorkerPool(Coordinator[Any]):
         await wait_settled(*tasks)
 
     # -- acts -------------------------------------------------------------------------------------
+    def _on_turn(self) -> None:
+        self._is_emission_scheduled = False
+        self._time_slice.start_slice()
+        self._emit_ready()
+
     def _emit_ready(self) -> None:
         """Emit the results that are ready and requested, and start work on the next elements."""
-        self._is_emission_scheduled = False
-        if self._buffer.ready:
-            self.emit(self._buffer.take(self._open_demand()))
+        if self._is_emitting:
+            return  # re-entered by demand: the loop below goes on
+        self._is_emitting = True
+        try:
+            while self._buffer.ready and (count := self._open_demand()) > 0:
+                self.emit(self._buffer.take(count))
+        finally:
+            self._is_emitting = False
         self._buffer.open_demand = self._open_demand()
         self._schedule()
         if self._is_over:
@@ -189,28 +204,33 @@ class WorkerPool(Coordinator[Any]):
     async def _work(self, worker: _Worker) -> None:
         buffer, apply, keeps_element = self._buffer, self._apply, self._keeps_element
         next_element = self._next_element
-        ticket, x = -1, None
+        x: Any = None
+        ticket = buffer.start() if buffer.room > 0 else -1
         try:
-            x = next_element(buffer.room > 0)
-            while x is not _STOP:
+            while (x := next_element(ticket >= 0)) is not _STOP:
                 if x is _WAIT:
+                    if ticket < 0 and self._can_emit_now():
+                        self._emit_ready()
+                        if buffer.room > 0:
+                            ticket = buffer.start()
+                            continue
+                    ticket = self._give_back(ticket)
                     waiter = self.loop_handle.create_future()
                     self._waiting.append(waiter)
                     await waiter
-                    x = next_element(buffer.room > 0)
+                    ticket = buffer.start() if buffer.room > 0 else -1
                     continue
-                worker.ticket = ticket = buffer.start()
+                worker.ticket = ticket
                 result = await apply(x)
                 if keeps_element:
                     result = x if result else None
                 elif result is None:
                     raise no_element("map_async")
-                has_room = buffer.finish(ticket, result)
-                ticket = -1
+                ticket = buffer.exchange(ticket, result)
                 if not self._is_emission_scheduled:
                     self._is_emission_scheduled = True
-                    self.loop_handle.call_soon(self._emit_ready)
-                x = next_element(has_room)
+                    self.loop_handle.call_soon(self._on_turn)
+            self._give_back(ticket)
         except (CancelledError, GeneratorExit) as error:
             if worker.is_cancelled:
                 if ticket >= 0:
@@ -224,6 +244,16 @@ class WorkerPool(Coordinator[Any]):
             self._fail_ticket(ticket, self._explained(as_failure(error), x))
             if isinstance(error, STOPS_PROGRAM):
                 raise
+
+    def _can_emit_now(self) -> bool:
+        """Whether emitting makes room, so that a function that never suspends need not wait."""
+        return bool(self._buffer.ready) and not self._time_slice.check_slice()
+
+    def _give_back(self, ticket: int) -> int:
+        """There is no element for *ticket*, if it is one."""
+        if ticket >= 0:
+            self._buffer.give_back(ticket)
+        return -1
 
     def _explained(self, error: BaseException, element: object) -> BaseException:
         name = ("filter_async", "predicate") if self._keeps_element else ("map_async", "mapper")
@@ -239,7 +269,7 @@ class WorkerPool(Coordinator[Any]):
         if not has_room:
             return _WAIT
         try:
-            element = next(cast("Iterator[Any]", self._elements), _STOP)
+            element = next(self._elements, _STOP)
         except STOPS_PROGRAM:
             raise
         except BaseException as error:

@@ -1,0 +1,112 @@
+"""AwaitPool: awaitables that run at the same time, in tasks that are reused."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, TypeVar
+
+from ...errors import Interrupted
+from ..failures import STOPS_PROGRAM, as_failure, is_cancelled_here
+from ..loop import CancelledError, LoopHandle, Task, cancel_task, wait_settled
+
+K = TypeVar("K")
+Make = Callable[[], Awaitable[Any]]
+Job = tuple[Make, K]
+
+
+class AwaitPool(Generic[K]):
+    """Awaits each awaitable that it is given, and reports its result or error to its owner.
+
+    An error is reported with the *key* that was given with the awaitable. The owner decides how
+    many run at the same time. A task that has reported a result continues with the next awaitable,
+    if *on_result* has started one, and ends otherwise.
+    """
+
+    __slots__ = ("_is_closed", "_is_reporting", "_loop_handle", "_name", "_next", "_on_error",
+                 "_on_result", "_report_cleanup", "_tasks", "running")  # fmt: skip
+
+    def __init__(
+        self,
+        loop_handle: LoopHandle,
+        name: str,
+        on_result: Callable[[Any], object],
+        on_error: Callable[[BaseException, K], object],
+        report_cleanup: Callable[[str, BaseException], object],
+    ) -> None:
+        self._loop_handle = loop_handle
+        self._name = name
+        self._on_result = on_result
+        self._on_error = on_error
+        self._report_cleanup = report_cleanup
+        self._next: Job[K] | None = None  # for the task that reports a result
+        self._is_reporting = False
+        self._is_closed = False
+        self._tasks: set[Task[Any]] = set()
+        self.running: int = 0
+        """How many awaitables have neither a result nor an error."""
+
+    def start(self, make: Make, key: K) -> None:
+        """Await ``make()`` in a task."""
+        self.running += 1
+        if self._is_reporting and self._next is None:
+            self._next = (make, key)
+        else:
+            task = self._loop_handle.create_task(self._work((make, key)), self._name)
+            self._tasks.add(task)
+            task.add_done_callback(self._on_task_done)
+
+    def cancel(self) -> None:
+        """Cancel every task; nothing more is reported."""
+        if not self._is_closed:
+            self._is_closed = True
+            for task in self._tasks:
+                if not self._loop_handle.is_current_task(task):
+                    cancel_task(task)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether every task has ended."""
+        return not self._tasks
+
+    async def aclose(self) -> None:
+        """Cancel, and wait until every task has ended."""
+        self.cancel()
+        tasks = [task for task in self._tasks if not self._loop_handle.is_current_task(task)]
+        await wait_settled(*tasks)
+
+    async def _work(self, job: Job[K] | None) -> None:
+        while job is not None and not self._is_closed:
+            make, key = job
+            try:
+                result = await make()
+            except BaseException as error:
+                self._failed(error, key)
+                if isinstance(error, STOPS_PROGRAM) or is_cancelled_here(error):
+                    raise
+                return
+            job = self._report(result)
+
+    def _report(self, result: Any) -> Job[K] | None:
+        """Report *result*; return what to await next."""
+        self.running -= 1
+        if self._is_closed:
+            return None
+        self._is_reporting = True
+        try:
+            self._on_result(result)
+        finally:
+            self._is_reporting = False
+        job, self._next = self._next, None
+        return job
+
+    def _failed(self, error: BaseException, key: K) -> None:
+        self.running -= 1
+        if not self._is_closed:
+            if isinstance(error, CancelledError) and is_cancelled_here(error):
+                error = Interrupted(f"{self._name} was cancelled from outside")
+            self._on_error(as_failure(error), key)
+        elif not isinstance(error, (CancelledError, GeneratorExit, *STOPS_PROGRAM)):
+            self._report_cleanup(f"{self._name} raised after the end of its flow", error)
+
+    def _on_task_done(self, task: Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # it stops the program, and has left the loop
