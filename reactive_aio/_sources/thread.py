@@ -22,6 +22,7 @@ from weakref import ref
 
 from .._core.cleanup import CleanupErrors, add_cleanup_error
 from .._core.failures import as_failure
+from .._core.loop import yield_to_loop
 from ..stage import UNBOUNDED, Downstream, FlowSubscription, LoopHandle, from_push
 
 if TYPE_CHECKING:
@@ -423,6 +424,8 @@ class _ThreadSubscription(FlowSubscription, Generic[T]):
         if self._is_started and not self._worker.state.is_finished:
             self._closing = self._closing or self._worker.loop_handle.create_future()
             await self._closing
+        elif self._worker.state.is_cancelled:
+            await yield_to_loop()  # what the closing raised is still on its way to the loop
 
     def __del__(self) -> None:
         # Collected without a signal, for example after its loop was closed. Only what is safe
