@@ -15,6 +15,7 @@ signals: the guards are in the island that they feed and in `InnerSubscriber`.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
@@ -157,7 +158,14 @@ class Fluent(Generic[T_co]):
         """
         if len(arguments) != len(stage.params):
             raise TypeError(f"{stage.name} takes {stage.params}, got {arguments!r}")
-        return flow_of(self.chain.then(AppliedStage(stage, arguments, holds, contents)))
+        chain = _continued(self) if self.chain.is_full() else self.chain
+        return flow_of(chain.then(AppliedStage(stage, arguments, holds, contents)))
+
+
+def _continued(flow: Fluent[Any]) -> Chain:
+    """A chain that iterates *flow*, for more stages than one loop can have."""
+    open = partial(flow.chain.iterate, report)
+    return Chain(PullSource("(continued)", open, checked=True, upstreams=(flow,)))
 
 
 def is_awaitable(value: object) -> bool:

@@ -1,5 +1,10 @@
 """FlowSubscription: what a subscription of this package can do beyond `request` and `cancel`."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 class FlowSubscription:
     """The base of every subscription that a source or an operator of this package hands out.
@@ -35,8 +40,22 @@ class FlowSubscription:
     @property
     def is_clean(self) -> bool:
         """Whether `aclose` would return at once."""
-        return type(self).aclose is FlowSubscription.aclose
+        kind = type(self)
+        return kind.aclose is FlowSubscription.aclose and kind.settle is FlowSubscription.settle
 
     async def aclose(self) -> None:
-        """Cancel, and wait until the source has cleaned up."""
-        self.cancel()
+        """Cancel, and wait until the source and everything above it have cleaned up."""
+        closing: list[FlowSubscription] = [self]
+        while closing:  # no recursion, for flows of any depth
+            closing += await closing.pop().settle()
+
+    async def settle(self) -> "Sequence[FlowSubscription]":
+        """Cancel, and wait until this subscription itself has cleaned up.
+
+        Return the subscriptions above it, whose cleanup is still to be waited for.
+        """
+        if type(self).aclose is FlowSubscription.aclose:
+            self.cancel()
+        else:
+            await self.aclose()
+        return ()

@@ -126,7 +126,7 @@ class LoopHandle:
         if self.is_entered:
             work(*args)
         else:
-            self._run(self.context.run, partial(work, *args) if args else work)
+            self._run(_call, partial(work, *args))
 
     # A call with `*args` takes as long as all the rest: what runs for each hand-over has none.
     def run_or_defer(self, work: Callable[[A], object], argument: A) -> None:
@@ -134,11 +134,13 @@ class LoopHandle:
         if self.is_entered:
             work(argument)
             return
-        nesting = self._nesting
-        if nesting.depth >= _DEEPEST:
-            nesting.deferred.append((self, partial(work, argument)))
+        if self._nesting.depth >= _DEEPEST:
+            self._nesting.deferred.append((self, partial(work, argument)))
             return
-        # The lines of `_run`, without its call.
+        self._run(work, argument)
+
+    def _run(self, work: Callable[[A], object], argument: A) -> None:
+        nesting = self._nesting
         self.is_entered = True
         nesting.depth += 1
         try:
@@ -149,18 +151,20 @@ class LoopHandle:
             if nesting.deferred and not nesting.depth:
                 _run_deferred(nesting)
 
-    def _run(self, call: Callable[[Work], object], work: Work) -> None:
-        """Let *call* call *work*; it enters the context, unless that has been entered."""
+    def _run_entered(self, work: Work) -> None:
+        """Run *work* for the event loop, which has entered the context."""
         nesting = self._nesting
         self.is_entered = True
         nesting.depth += 1
         try:
-            call(work)
+            work()
         finally:
             nesting.depth -= 1
-            self.is_entered = False
-            if nesting.deferred and not nesting.depth:
-                _run_deferred(nesting)
+            try:
+                if nesting.deferred and not nesting.depth:
+                    _run_deferred(nesting)
+            finally:
+                self.is_entered = False
 
     def time(self) -> float:
         return self.event_loop.time()
@@ -168,7 +172,7 @@ class LoopHandle:
     def call_soon(self, callback: Callable[..., object], *args: object) -> Handle:
         """Call *callback* in the next turn, in the subscription's context."""
         work = partial(callback, *args) if args else callback
-        return self.event_loop.call_soon(self._run, _call, work, context=self.context)
+        return self.event_loop.call_soon(self._run_entered, work, context=self.context)
 
     def call_soon_threadsafe(self, callback: Callable[..., object], *args: object) -> bool:
         """Like `call_soon`, from any thread; return False if the loop is closed."""

@@ -1,6 +1,6 @@
 """Operators that map each element to a source, and merge those sources."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
@@ -12,6 +12,7 @@ from ..errors import NotAnElement
 from ..stage import (
     UNBOUNDED,
     AwaitPool,
+    FlowSubscription,
     InnerSubscriber,
     MergingCoordinator,
     TimeSlice,
@@ -144,6 +145,7 @@ class _FlatMap(MergingCoordinator[Any]):
             self.stop_all(NotAnElement("from_awaitable produced None, which is not an element"))
         else:
             self._awaited.elements.append(result)
+            self.record(self._awaited)
             self._ready()
         if not self._awaited.is_notified:
             super().on_arrival(self._awaited)
@@ -158,9 +160,10 @@ class _FlatMap(MergingCoordinator[Any]):
         self._pool.cancel()
         self._close_inner()
 
-    async def aclose(self) -> None:
-        await super().aclose()
+    async def settle(self) -> Sequence[FlowSubscription]:
+        above = await super().settle()
         await self._pool.aclose()
+        return above
 
     # -- acts -------------------------------------------------------------------------------------
     def _schedule_emit(self) -> None:
@@ -187,7 +190,6 @@ class _FlatMap(MergingCoordinator[Any]):
         self._pool.cancel()
         self.live_count -= self._pool.running
         super().stop_all(error)
-        self.record(self._awaited)
         self._close_inner()
 
     def record(self, inner: InnerSubscriber[Any]) -> None:
@@ -268,11 +270,7 @@ class _FlatMap(MergingCoordinator[Any]):
 
     def _free_count(self) -> int:
         """How many more sources may be active; results that wait take places as well."""
-        awaited = self._awaited
-        results = (
-            self.accounting.held_by(awaited) + len(awaited.elements) - cast("int", awaited.tag)
-        )
-        limit = self._concurrency
+        limit, results = self._concurrency, self.accounting.held_by(self._awaited)
         return min(limit - self._active_count(), 2 * limit - self._pool.running - results)
 
     def _spare(self) -> int:

@@ -1,6 +1,6 @@
 """Sources with a resource: a connection, a file, a lock."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -9,7 +9,13 @@ from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled
 from .._core.loop import Future, cancel_task, wait_settled
 from ..coerce import WINDOW, Source, to_flow
 from ..errors import Interrupted
-from ..stage import ForwardingCoordinator, describe, from_push, require_sync_callable
+from ..stage import (
+    FlowSubscription,
+    ForwardingCoordinator,
+    describe,
+    from_push,
+    require_sync_callable,
+)
 
 if TYPE_CHECKING:
     from .._core.loop import Task
@@ -161,10 +167,11 @@ class _Using(ForwardingCoordinator[T]):
         finally:
             self._released(_exit(manager, None))
 
-    async def aclose(self) -> None:
-        await super().aclose()
+    async def settle(self) -> Sequence[FlowSubscription]:
+        above = await super().settle()
         if self._task is not None and not self.loop_handle.is_current_task(self._task):
             await wait_settled(self._task)
+        return above
 
 
 def _exit(

@@ -261,7 +261,7 @@ class RouterResponder:
         """Grant the peer one lease after the other."""
         connection = driver.connection
         try:
-            async with to_flow(leases).stream() as requested:
+            async with to_flow(leases).stream(prefetch=1) as requested:
                 async for lease in requested:
                     over = self._leases_over[driver] = Event()
                     ttl = None

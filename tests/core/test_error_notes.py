@@ -233,3 +233,20 @@ async def test_a_frozen_exception_arrives_without_notes() -> None:
     assert isinstance(error, FrozenError)
     flow = r.error(FrozenError(1)).on_error_resume(r.error(FrozenError(2))).retry(2)
     assert isinstance(await error_of(flow), FrozenError)
+
+
+# -- large flows -----------------------------------------------------------------------------------
+async def test_the_trail_of_a_large_flow_is_short_and_keeps_the_failing_stage() -> None:
+    many = r.range(5)
+    for number in range(100):
+        many = many.map(fails_at_2 if number == 50 else abs)
+    [note] = (await error_of(many.boundary(2))).__notes__
+    assert "map(abs) → … → >>map(fails_at_2)<< → … → map(abs)" in note
+    assert note.count("→") < 30
+
+
+def test_the_trail_of_a_flow_that_is_combined_with_itself_is_short() -> None:
+    flow = r.range(5)
+    for _ in range(100):
+        flow = r.merge(flow, flow)
+    assert 500 < len(repr(flow)) < 5000

@@ -40,16 +40,23 @@ def count_elements(count: int | None) -> str:
 
 def held(chain: Chain) -> Iterator[tuple[str, int | None]]:
     """The parts of a chain that hold elements; a list or tuple of n elements counts as n."""
-    source = chain.source
-    for upstream in source.upstreams:
-        yield from held(upstream.chain)
-    if source.holds != 0:
-        yield chain.name, _times(source.holds, chain.input_weight)
+    above, chains = [chain], list[Chain]()
+    while above:  # no recursion, for flows of any depth
+        each = above.pop()
+        chains.append(each)
+        above += [upstream.chain for upstream in each.source.upstreams]
+    for each in reversed(chains):
+        yield from _held_by(each)
+
+
+def _held_by(chain: Chain) -> Iterator[tuple[str, int | None]]:
+    if chain.source.holds != 0:
+        yield chain.name, _times(chain.source.holds, chain.input_weight)
     weight = chain.source_weight
-    for each in chain.stages:
-        if each.holds != 0:
-            yield str(each), _times(each.holds, weight)
-        weight = each.weight_after(weight)
+    for stage in chain.stages:
+        if stage.holds != 0:
+            yield str(stage), _times(stage.holds, weight)
+        weight = stage.weight_after(weight)
 
 
 def _times(count: int | None, weight: int) -> int | None:

@@ -132,13 +132,20 @@ ChainSource = PullSource | AsyncSource | PushSource
 
 Report = Callable[[str, BaseException], None]
 
+_DEEPEST_PULL: Final = 100
+"""How many iterators may be nested; deeper, there is an island for each."""
+# The text of a stage that emits contains the stages that follow, so that many take quadratic time.
+_MANY_STAGES, _MANY_ENDINGS = 128, 8
+_MOST_STAGES, _MOST_ENDINGS = 1000, 32
+
 _FEEDS: Final[dict[type, Any]] = {PullSource: "pull", PushSource: "push", AsyncSource: "aiter"}
 
 
 class Chain:
     """Immutable. One chain serves any number of subscriptions and caches its loops."""
 
-    __slots__ = ("_kinds", "_loops", "arguments", "awaits", "request_hooks", "source", "stages")
+    __slots__ = ("_kinds", "_loops", "arguments", "awaits", "depth", "input_weight",
+                 "request_hooks", "source", "stages", "weight")  # fmt: skip
 
     def __init__(self, source: ChainSource) -> None:
         self.source: ChainSource = source
@@ -147,6 +154,13 @@ class Chain:
         self.awaits: bool = source.__class__ is AsyncSource
         self.request_hooks: tuple[tuple[int, Any], ...] = ()
         """Positions of stages with a request hook, and the hooks: last first, as demand travels."""
+        upstreams = source.upstreams
+        self.depth: int = 1 + max([each.chain.depth for each in upstreams]) if upstreams else 1
+        """How many chains deep the flow is nested at most."""
+        self.input_weight: int = max([each.chain.weight for each in upstreams]) if upstreams else 1
+        """The most elements that one element of an upstream of the source contains."""
+        self.weight: int = self.source_weight
+        """The same for one element that the last stage delivers."""
         self._kinds: tuple[InlineStage, ...] = ()
         self._loops: dict[tuple[str, str], CompiledLoop] = {}
 
@@ -161,27 +175,33 @@ class Chain:
             hook = stage.arguments[kind.params.index(kind.on_request)]
             chain.request_hooks = ((len(chain.stages), hook), *self.request_hooks)
         chain._kinds = (*self._kinds, kind)
+        chain.weight = stage.weight_after(self.weight)
         return chain
-
-    @property
-    def input_weight(self) -> int:
-        """The most elements that one element of an upstream of the source contains."""
-        return max((upstream.chain.weight for upstream in self.source.upstreams), default=1)
 
     @property
     def source_weight(self) -> int:
         """The most elements that one element of the source contains, as a list does."""
-        source = self.source
-        contents = None if isinstance(source, AsyncSource) else source.contents
+        contents = None if isinstance(self.source, AsyncSource) else self.source.contents
         return self.input_weight if contents is None else contents
 
-    @property
-    def weight(self) -> int:
-        """The same for what the last stage delivers."""
-        weight = self.source_weight
-        for each in self.stages:
-            weight = each.weight_after(weight)
-        return weight
+    def is_full(self) -> bool:
+        """Whether another stage would make one loop too long for the Python compiler.
+
+        Raises ValueError where the stages cannot be divided among several loops.
+        """
+        count = len(self.stages)
+        if count < _MANY_ENDINGS:
+            return False
+        endings = sum(bool(kind.before or kind.after or kind.emits_many) for kind in self._kinds)
+        if self.is_pullable:
+            return count >= _MANY_STAGES or endings >= _MANY_ENDINGS
+        if count >= _MOST_STAGES or endings >= _MOST_ENDINGS:
+            raise ValueError(
+                f"a flow has at most {_MOST_STAGES} operators between two boundaries, "
+                f"{_MOST_ENDINGS} of which may emit several elements or emit at the end; add "
+                "boundary() between them"
+            )
+        return False
 
     @property
     def name(self) -> str:
@@ -191,8 +211,13 @@ class Chain:
 
     @property
     def is_pullable(self) -> bool:
-        """Whether it can be iterated without awaiting anything."""
-        return isinstance(self.source, PullSource) and not self.awaits and not self.request_hooks
+        """Whether it can be iterated without awaiting anything, within the depth of the stack."""
+        return (
+            isinstance(self.source, PullSource)
+            and not self.awaits
+            and not self.request_hooks
+            and self.depth <= _DEEPEST_PULL
+        )
 
     @property
     def awaitable(self) -> Callable[[], Awaitable[Any]] | None:

@@ -30,6 +30,8 @@ _MARKS: Final = (">>", "<<")
 _MOST_NOTES: Final = 8  # an exception instance may be raised in any number of flows
 _MOST_ISLANDS: Final = 50
 _MOST_BESIDE: Final = 4  # upstreams of one operator
+_FIRST_STAGES, _LAST_STAGES = 8, 16  # of one island
+_MOST_SEARCHED: Final = 10_000  # chains, for the failing stage
 _MOST_FRAMES: Final = 200
 _LONGEST_TEXT: Final = 200
 
@@ -159,41 +161,56 @@ def short_text(value: object) -> str:
 # -- the trail -------------------------------------------------------------------------------------
 def trail(chain: "Chain", failure: Failure | None = None) -> str:
     """The operators from the sources to *chain* on one line; the failing one is marked."""
-    parts: list[str] = []
-    while True:
-        is_here = failure is not None and not failure.path
-        parts.append(island_text(chain, failure.position if failure and is_here else None))
-        above = chain.source.upstreams
-        if len(above) != 1:
-            break
-        failure = None if failure is None or is_here else failure.above(0)
-        chain = above[0].chain
-        if len(parts) == _MOST_ISLANDS:
+    return _TrailWriter().write(chain, failure)
+
+
+class _TrailWriter:
+    """Writes the trail of a flow: of one with many islands, those closest to the consumer."""
+
+    def __init__(self) -> None:
+        self.remaining = _MOST_ISLANDS
+
+    def write(self, chain: "Chain", failure: Failure | None) -> str:
+        parts: list[str] = []
+        while self.remaining:
+            self.remaining -= 1
+            is_here = failure is not None and not failure.path
+            parts.append(island_text(chain, failure.position if failure and is_here else None))
+            upstreams = chain.source.upstreams
+            if len(upstreams) != 1:
+                parts += [f"({self._beside(upstreams, failure)})"] * bool(upstreams)
+                break
+            failure = None if failure is None or is_here else failure.above(0)
+            chain = upstreams[0].chain
+        else:
             parts.append("…")
-            break
-    if len(above) > 1:
-        parts.append(f"({_beside(above, failure)})")
-    return " → ".join(reversed(parts))
+        return " → ".join(reversed(parts))
 
-
-def _beside(upstreams: "tuple[Any, ...]", failure: Failure | None) -> str:
-    """The trails of several upstreams: the first ones, and the failing one."""
-    failing = failure.path[0] if failure is not None and failure.path else -1
-    shown = [i for i in range(len(upstreams)) if i < _MOST_BESIDE or i == failing]
-    texts = [
-        trail(upstreams[i].chain, None if failure is None else failure.above(i)) for i in shown
-    ]
-    if hidden := len(upstreams) - len(shown):
-        texts.append(f"{hidden} more")
-    return " | ".join(texts)
+    def _beside(self, upstreams: "tuple[Any, ...]", failure: Failure | None) -> str:
+        """The trails of several upstreams: the first ones, and the failing one."""
+        failing = failure.path[0] if failure is not None and failure.path else -1
+        shown = [i for i in range(len(upstreams)) if i < _MOST_BESIDE or i == failing]
+        texts = [
+            self.write(upstreams[i].chain, None if failure is None else failure.above(i))
+            for i in shown
+        ]
+        if hidden := len(upstreams) - len(shown):
+            texts.append(f"{hidden} more")
+        return " | ".join(texts)
 
 
 def island_text(chain: "Chain", failing: int | None = None) -> str:
     """The source and the stages of *chain* on one line; the failing one is marked."""
-    names = [chain.name, *map(str, chain.stages)]
-    if failing is not None:
-        names[failing] = names[failing].join(_MARKS)
-    return " → ".join(names)
+    steps = (chain.name, *chain.stages)
+    shown: list[str] = []
+    for i, step in enumerate(steps):
+        if i == failing:
+            shown.append(str(step).join(_MARKS))
+        elif i < _FIRST_STAGES or i >= len(steps) - _LAST_STAGES:
+            shown.append(str(step))
+        elif shown[-1] != "…":
+            shown.append("…")
+    return " → ".join(shown)
 
 
 # -- the failing stage -----------------------------------------------------------------------------
@@ -204,7 +221,7 @@ def failure_in(chain: "Chain", error: BaseException) -> Failure | None:
 
 
 def _entries(traceback: TracebackType | None) -> "list[tuple[FrameType, int]]":
-    """The frames of generated loops and their lines, the outermost first."""
+    """The frames of generated loops and their stages, the outermost first."""
     found: list[tuple[FrameType, int]] = []
     for _ in range(_MOST_FRAMES):  # that of an exception which is raised often grows
         if traceback is None:
@@ -217,14 +234,22 @@ def _entries(traceback: TracebackType | None) -> "list[tuple[FrameType, int]]":
 
 
 def _search(chain: "Chain", entries: "list[tuple[FrameType, int]]") -> Failure | None:
-    here = _position_in(chain, entries)
-    if here is not None and here.position:
-        return here
-    for i, upstream in enumerate(chain.source.upstreams):
-        above = _search(upstream.chain, entries)
-        if above is not None:
-            return above._replace(path=(i, *above.path))
-    return here
+    """Find the stage, in *chain* first; the source of a chain is said to fail if no stage has."""
+    found: Failure | None = None
+    waiting: list[tuple[Chain, tuple[int, ...]]] = [(chain, ())]
+    for _ in range(_MOST_SEARCHED):
+        if not waiting:
+            break
+        chain, path = waiting.pop()
+        here = _position_in(chain, entries)
+        if here is not None:
+            found = here._replace(path=path)
+            if found.position:
+                break
+        if len(path) < _MOST_ISLANDS:
+            upstreams = enumerate(chain.source.upstreams)
+            waiting += reversed([(each.chain, (*path, i)) for i, each in upstreams])
+    return found
 
 
 def _position_in(chain: "Chain", entries: "list[tuple[FrameType, int]]") -> Failure | None:

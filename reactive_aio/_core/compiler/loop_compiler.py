@@ -28,6 +28,7 @@ from functools import lru_cache
 from itertools import count, islice
 from types import GeneratorType
 from typing import Any, Literal, NamedTuple
+from weakref import finalize
 
 from ...errors import NotAnElement
 from ..arguments import refuse_awaitable
@@ -102,7 +103,7 @@ def length_hint_of(iterator: Any) -> Callable[[], int] | None:
     return iterator.__length_hint__ if type(iterator) in _EXACT else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class CompiledLoop:
     """A generated loop and its text."""
 
@@ -169,7 +170,10 @@ def compile_loop(shape: LoopShape) -> CompiledLoop:
     linecache.cache[name] = (len(source), None, lines, name)
     emits_first = any(stage.before for stage in shape.stages)
     emits_unprompted = emits_first or any(stage.after or stage.on_end for stage in shape.stages)
-    return CompiledLoop(space["loop"], source, emits_first, emits_unprompted, space.get("hooks"))
+    end_hooks = space.get("hooks")
+    loop = CompiledLoop(space["loop"], source, emits_first, emits_unprompted, end_hooks)
+    finalize(loop, linecache.cache.pop, name, None)
+    return loop
 
 
 class _Writer:
@@ -321,16 +325,15 @@ class _Writer:
 
     def _stage(self, index: int, within: int, *, counted: bool, check: bool) -> list[str]:
         """The lines for an element that has reached stage *index* (0-based)."""
-        if index == len(self.stages):
-            return self._deliver(within, counted=counted, check=check)
-        stage = self.stages[index]
         out: list[str] = []
-        for line in stage.lines("each", index + 1):
-            out += self._line(line, index, within, counted=counted, check=check)
-        out = self._positioned(out, index + 1)
-        if stage.emits_many:
-            return out + self._stopped(within, index + 1)
-        return out + self._stage(index + 1, within, counted=counted, check=check)
+        for number, stage in enumerate(self.stages[index:], index + 1):
+            lines: list[str] = []
+            for line in stage.lines("each", number):
+                lines += self._line(line, number - 1, within, counted=counted, check=check)
+            out += self._positioned(lines, number)
+            if stage.emits_many:  # its `emit` lines contain the stages that follow
+                return out + self._stopped(within, number)
+        return out + self._deliver(within, counted=counted, check=check)
 
     def _line(self, line: str, index: int, within: int, *, counted: bool, check: bool) -> list[str]:
         found = DIRECTIVES.match(line)

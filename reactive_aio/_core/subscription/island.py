@@ -7,7 +7,7 @@ the subscriber's context, and threads. `SyncIsland` runs a generated generator i
 frame; `TaskIsland` runs a generated coroutine in the subscription's one task.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import partial
 from inspect import isawaitable
@@ -127,13 +127,12 @@ class Island(AwaitedSignals):
         upstream = self.closing_upstream
         return (self.task is None or self.task.done()) and (upstream is None or upstream.is_clean)
 
-    async def aclose(self) -> None:
+    async def settle(self) -> Sequence[FlowSubscription]:
         self.cancel()
         if self.task is not None and not self.loop_handle.is_current_task(self.task):
             await wait_settled(self.task)
         upstream, self.closing_upstream = self.closing_upstream, None
-        if upstream is not None:
-            await upstream.aclose()
+        return () if upstream is None else (upstream,)
 
     def _request_unusual(self, n: object) -> None:
         """Handle rule 3.9, and subclasses of int."""

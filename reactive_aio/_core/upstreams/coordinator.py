@@ -6,6 +6,7 @@ the guards of a subscriber and the elements not yet passed on. An operator overr
 under "decisions"; they run one at a time, on the loop, in the subscriber's context.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -175,11 +176,11 @@ class Coordinator(FlowSubscription, Generic[R]):
         if not self.is_closed:
             self.on_demand()
 
-    async def aclose(self) -> None:
-        """Cancel, and wait until every upstream has cleaned up."""
+    async def settle(self) -> Sequence[FlowSubscription]:
+        """Cancel, and return every upstream whose cleanup is to be waited for."""
         self.cancel()
-        while self._closing:
-            await self._closing.pop().aclose()
+        closing, self._closing = self._closing, []
+        return [subscription for inner in closing for subscription in inner.close()]
 
     def cancel(self) -> None:
         if self.is_closed:

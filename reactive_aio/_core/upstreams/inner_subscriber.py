@@ -4,7 +4,7 @@ The publisher may be foreign, and is not trusted: a broken rule cancels the publ
 upstream with an error that names the rule.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import iscoroutine
 from typing import Any, Generic, Protocol, TypeVar, cast
 
@@ -148,21 +148,29 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
             or subscription.is_clean
         )
 
-    async def aclose(self) -> None:
-        """Cancel, and wait until the upstream has cleaned up."""
+    def close(self) -> Sequence[FlowSubscription]:
+        """Cancel; return the subscription whose cleanup is to be waited for, if there is one."""
         self.cancel()
         subscription = self._subscription
-        if isinstance(subscription, FlowSubscription):
+        return (subscription,) if isinstance(subscription, FlowSubscription) else ()
+
+    async def aclose(self) -> None:
+        """Cancel, and wait until the upstream has cleaned up."""
+        for subscription in self.close():
             await subscription.aclose()
 
     # -- guards against a foreign subscription ----------------------------------------------------
     def _request(self, subscription: Subscription, n: int) -> None:
+        was_notified, self.is_notified = self.is_notified, True
         try:
             subscription.request(n)
         except BaseException as error:
             self._fail_rule("3.16", f"request({n}) raised {error!r}", error)
             if isinstance(error, STOPS_PROGRAM):
                 raise
+        finally:  # hand over together what the publisher has sent in the call
+            self.is_notified = was_notified
+            self.flush()
 
     def _cancel(self, subscription: Subscription | None) -> None:
         try:

@@ -1,7 +1,7 @@
 """WorkerPool: a coroutine function applied to several elements at once, by reused tasks."""
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -12,6 +12,7 @@ from ..compiler.chain import Downstream
 from ..compiler.error_notes import note_element
 from ..compiler.loop_compiler import no_element
 from ..failures import STOPS_PROGRAM, as_failure, is_cancelled
+from ..flow_subscription import FlowSubscription
 from ..loop import CancelledError, Future, Task, cancel_task, report, wait_settled
 from ..queues.reorder_buffer import ReorderBuffer
 from ..time_slice import TimeSlice
@@ -122,10 +123,11 @@ class WorkerPool(Coordinator[Any]):
         if isinstance(elements, GeneratorType) and not elements.gi_running:
             elements.close()
 
-    async def aclose(self) -> None:
+    async def settle(self) -> Sequence[FlowSubscription]:
         tasks = [task for task in self._workers if not self.loop_handle.is_current_task(task)]
-        await super().aclose()
+        above = await super().settle()
         await wait_settled(*tasks)
+        return above
 
     # -- acts -------------------------------------------------------------------------------------
     def _on_turn(self) -> None:
