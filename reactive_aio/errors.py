@@ -3,7 +3,10 @@
 They are sorted by the side at fault: the caller (``IllegalDemand``, ``NotAnElement``,
 ``AlreadySubscribed``, ``NoRunningLoop``, ``WrongLoop``, ``MissingExtra``), the other side
 (``RuleViolation``), or the flow itself (``Overflow``, ``TimedOut``, ``EmptyFlow``,
-``TooManyElements``, ``RetriesExhausted``, ``Interrupted``).
+``TooManyElements``, ``Interrupted``).
+
+Every error that leaves a flow has a note with the operators of the flow, the failing one marked,
+and the element that it failed with; `show_elements` leaves the elements out.
 """
 
 __all__ = (
@@ -16,11 +19,11 @@ __all__ = (
     "NotAnElement",
     "Overflow",
     "ReactiveError",
-    "RetriesExhausted",
     "RuleViolation",
     "TimedOut",
     "TooManyElements",
     "WrongLoop",
+    "show_elements",
 )
 
 
@@ -115,10 +118,6 @@ class TooManyElements(ReactiveError, ValueError):
     """The flow has more elements than allowed."""
 
 
-class RetriesExhausted(ReactiveError):
-    """Every attempt of a retry policy failed; the last error is the ``__cause__``."""
-
-
 class Interrupted(ReactiveError):
     """The task of a subscription was cancelled from outside, its loop was closed, or the publisher
     of a hot source was cancelled when the last subscriber left."""
@@ -132,3 +131,21 @@ class MissingExtra(ReactiveError, ImportError):
             f"{feature} needs the extra {extra!r}: pip install 'reactive-aio[{extra}]'"
         )
         self.extra: str = extra
+
+
+_are_elements_shown = True
+
+
+def show_elements(shown: bool) -> None:
+    """Set whether the notes of errors show elements, shortened to 200 characters.
+
+    They do by default. In a program whose elements are confidential, call ``show_elements(False)``
+    when it starts: the setting is that of the process.
+    """
+    global _are_elements_shown
+    _are_elements_shown = shown
+
+
+def are_elements_shown() -> bool:
+    """Whether the notes of errors show elements."""
+    return _are_elements_shown

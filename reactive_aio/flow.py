@@ -24,6 +24,7 @@ from ._operators import (
 )
 from ._sinks import (
     async_iteration as _async_iteration,
+    for_each as _for_each,
     terminal as _terminal,
 )
 from .stage import Fluent
@@ -122,8 +123,10 @@ class Flow(Fluent[T_co], is_vocabulary=True):
     any: Final = _terminal.any
     all: Final = _terminal.all
     sum: Final = _terminal.sum
-    for_each: Final = _terminal.for_each
     run: Final = _terminal.run
+
+    # for_each
+    for_each: Final = _for_each.for_each
 
     # Defined here, as type checkers require of an AsyncIterable.
     def __aiter__(self) -> AsyncIterator[T_co]:

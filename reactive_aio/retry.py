@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ._core.arguments import Duration, require_sync_callable, to_seconds
+from ._core.arguments import Duration, refuse_awaitable, require_sync_callable, to_seconds
 
 __all__ = ("RetryPolicy",)
 
@@ -70,7 +70,9 @@ class RetryPolicy:
         only = self.only
         if isinstance(only, (type, tuple)):
             return isinstance(error, only)
-        return bool(only(error))
+        answer = only(error)
+        refuse_awaitable("RetryPolicy", only, answer)
+        return bool(answer)
 
     def backoff(self, attempt: int, random: float) -> float:
         """The delay after *attempt* (from 1), with *random* in [0, 1)."""

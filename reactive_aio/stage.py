@@ -39,6 +39,7 @@ from ._core.compiler.chain import (
     PushSource,
     is_spent,
 )
+from ._core.compiler.error_notes import add_bounded_note, short_text
 from ._core.compiler.inline import AppliedStage, InlineStage, describe
 from ._core.demand import UNBOUNDED, Demand, require_demand
 from ._core.flow_subscription import FlowSubscription
@@ -89,6 +90,7 @@ __all__ = (
     "TimeSlice",
     "TimerAction",
     "WorkerPool",
+    "add_bounded_note",
     "combine_errors",
     "describe",
     "explain_await",
@@ -108,6 +110,7 @@ __all__ = (
     "require_policy",
     "require_sync_callable",
     "run_now",
+    "short_text",
     "to_seconds",
 )
 

@@ -407,6 +407,23 @@ async def test_the_callbacks_of_an_end_refuse_an_awaitable_result() -> None:
     assert isinstance(raised.value.__context__, OSError)
 
 
+async def test_a_request_callback_refuses_an_awaitable_result_at_its_first_call() -> None:
+    message = r"^do_on_request: mistaken returned .* would await"
+    for flow in (r.range(5), r.from_aiter(r.range(5)), r.range(5).boundary(2)):
+        watched = flow.do_on_request(mistaken)
+        with pytest.raises(TypeError, match=message):
+            await watched.to_list()
+        probe = SubscriberProbe[object](1).subscribed_to(watched)
+        with pytest.raises(TypeError, match=message):
+            raise (await probe.end())[-1]
+
+
+async def test_a_predicate_of_a_retry_policy_refuses_an_awaitable_result() -> None:
+    flow = r.error(OSError("gone")).retry(r.RetryPolicy(only=mistaken))
+    with pytest.raises(TypeError, match=r"^RetryPolicy: mistaken returned"):
+        await flow.to_list()
+
+
 def test_a_coroutine_function_does_not_decide_about_another_attempt() -> None:
     with pytest.raises(TypeError, match=r"only must be a plain function, .* coroutine"):
         r.RetryPolicy(only=coroutine_function)

@@ -118,7 +118,7 @@ def require_async_callable(operator: str, parameter: str, value: Callable[..., A
 
 
 def explain_await(
-    operator: str, parameter: str, function: Callable[..., Any], error: TypeError
+    operator: str, parameter: str, function: Callable[..., Any], error: TypeError, remedy: str = ""
 ) -> TypeError:
     """Return *error*, or a clearer one if the result of *function* could not be awaited."""
     traceback = error.__traceback__
@@ -126,8 +126,8 @@ def explain_await(
         return error  # raised inside the function
     return TypeError(
         f"{operator}: {parameter} must be a coroutine function or return an awaitable: {error}, "
-        f"which {describe(function)} returned; use {operator.removesuffix('_async')} for a plain "
-        "function"
+        f"which {describe(function)} returned; "
+        + (remedy or f"use {operator.removesuffix('_async')} for a plain function")
     )
 
 

@@ -4,8 +4,7 @@
 `Interrupted`. Every other exception is a failure of the flow like any `Exception`.
 """
 
-from collections.abc import AsyncGenerator
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from ..errors import Interrupted
 from .loop import CancelledError, Task, is_being_cancelled
@@ -45,16 +44,13 @@ def cleanup_failure(error: BaseException) -> BaseException | None:
     return None if isinstance(error, GeneratorExit) else error
 
 
-async def close_source(source: AsyncGenerator[object]) -> None:
-    """Run the cleanup of *source*; raise its errors, except that it was closed."""
+async def run_cleanup(source: Any) -> BaseException | None:
+    """Close an asynchronous iterator, and return the error of its cleanup."""
     try:
         await source.aclose()
     except BaseException as error:
-        failure = cleanup_failure(error)
-        if failure is error:
-            raise
-        if failure is not None:
-            raise failure from None
+        return cleanup_failure(error)
+    return None
 
 
 def is_cancelled(task: Task[object] | None, error: BaseException) -> bool:

@@ -27,6 +27,7 @@ from socket import socket
 from threading import get_ident
 from types import coroutine
 from typing import Any, Final, TypeVar
+from weakref import WeakSet
 
 from ..errors import NoRunningLoop
 
@@ -42,6 +43,7 @@ __all__ = (
     "SocketProtocol",
     "Task",
     "TimerHandle",
+    "cancel_task",
     "is_being_cancelled",
     "report",
     "shield",
@@ -59,6 +61,8 @@ QUEUE_SHUT_DOWN: tuple[type[Exception], ...] = () if _shut_down is None else (_s
 
 # The collector may free a pending task that only its own callbacks refer to.
 _tasks: set[Task[Any]] = set()
+_known_loops: WeakSet[AbstractEventLoop] = WeakSet()
+"""The loops on which tasks were started; closed ones are looked for when another one is."""
 
 
 @coroutine
@@ -192,6 +196,9 @@ class LoopHandle:
     def create_task(self, work: Coroutine[Any, Any, Any], name: str) -> Task[Any]:
         """Start a task in a copy of the subscription's context, and keep it referenced."""
         task: Task[Any] = Task(work, loop=self.event_loop, name=name, context=self.context.copy())
+        if self.event_loop not in _known_loops:
+            _known_loops.add(self.event_loop)
+            _tasks.difference_update([each for each in _tasks if each.get_loop().is_closed()])
         _tasks.add(task)
         task.add_done_callback(_tasks.discard)
         return task
@@ -243,6 +250,16 @@ def _run_deferred(nesting: _Nesting) -> None:
             loop_handle.run(work)
     finally:
         nesting.depth -= 1
+
+
+def cancel_task(task: Task[Any]) -> None:
+    """Cancel *task*; if its loop is closed, release it, as nothing else ever would."""
+    if not task.get_loop().is_closed():
+        task.cancel()
+        return
+    _tasks.discard(task)
+    # It was cancelled, so no "Task was destroyed but it is pending!" is due when it is collected.
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
 
 
 def is_being_cancelled() -> bool:

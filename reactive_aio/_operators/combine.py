@@ -2,6 +2,7 @@
 
 from builtins import zip as zip_iterators
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -87,9 +88,10 @@ def _refuse_list(sources: tuple[Source[Any], ...], name: str) -> None:
 
 
 def _close(iterators: Iterable[Any]) -> None:
-    for iterator in iterators:
-        if hasattr(iterator, "close"):
-            iterator.close()
+    with ExitStack() as stack:  # each is closed, whatever the others raise
+        for iterator in iterators:
+            if hasattr(iterator, "close"):
+                stack.callback(iterator.close)
 
 
 @overload

@@ -2,22 +2,25 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from random import random
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar, cast
 
 from ..coerce import WINDOW, Source, to_flow
-from ..errors import NotAnElement, RetriesExhausted
+from ..errors import NotAnElement
 from ..retry import RetryPolicy
 from ..spec import Publisher
 from ..stage import (
     SequentialCoordinator,
+    add_bounded_note,
     describe,
     from_pull,
     from_push,
     pull,
     require_sync_callable,
+    short_text,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +35,8 @@ U = TypeVar("U")
 
 Errors = type[BaseException] | tuple[type[BaseException], ...]
 
-_MAX_NOTES: Final = 10  # failed attempts that the last error lists
+_MAX_ATTEMPTS_NOTED: Final = 10
+_NOTE: Final = "retry: "
 
 
 def on_error_resume(
@@ -44,7 +48,8 @@ def on_error_resume(
     """When the source fails, continue with another source.
 
     *fallback* is a flow (or a publisher, an iterable, an asynchronous iterable), or a function of
-    the error that returns one. Errors that are not instances of *only* are passed on.
+    the error that returns one. Errors that are not instances of *only* are passed on. The error of
+    a *fallback* that fails as well has the first one as its ``__context__``.
 
     ::
 
@@ -124,11 +129,29 @@ def _resume(source: "Flow[Any]", other: "Flow[Any]", only: Errors) -> Iterator[A
         yield from pull(source)
     except GeneratorExit:
         raise
-    except only:
-        pass
+    except only as error:
+        first = error
     else:
         return
-    yield from pull(other)
+    try:
+        yield from pull(other)
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        _set_context(error, first)
+        raise
+    finally:
+        del first  # its traceback refers to this frame
+
+
+def _set_context(error: BaseException, first: BaseException) -> None:
+    """Make *first* the context of *error*, as in an ``except`` clause, unless it has another."""
+    before: BaseException | None = first
+    while before is not None and before is not error:
+        before = before.__context__
+    if before is None and error.__context__ is None:
+        with suppress(Exception):  # an exception may be frozen
+            error.__context__ = first
 
 
 @dataclass(eq=False, repr=False)
@@ -136,21 +159,27 @@ class _Resume(SequentialCoordinator[Any]):
     _source: "Flow[Any]"
     _fallback: "Flow[Any] | Callable[[BaseException], Source[Any]] | None"
     _only: Errors
+    _first: BaseException | None = None
 
     def begin(self) -> None:
         self.switch(self._source)
 
     def next_after(self, error: BaseException | None) -> None:
         fallback, self._fallback = self._fallback, None
-        if error is None or fallback is None or not isinstance(error, self._only):
-            self.end(error)
-            return
-        try:
+        if error is not None and fallback is not None and isinstance(error, self._only):
+            self._first = error
             made = fallback(error) if _is_function(fallback) else cast("Flow[Any]", fallback)
             self.switch(to_flow(made, name="on_error_resume"))
-        except Exception as raised:
-            raised.__context__ = error
-            self.end(raised)
+        else:
+            self.end(error)
+
+    def fail(self, error: BaseException) -> None:
+        if self._first is not None:
+            _set_context(error, self._first)
+        super().fail(error)
+
+    def on_stop(self) -> None:
+        self._first = None
 
 
 def retry(source: "Flow[T]", policy: RetryPolicy | int = 3) -> "Flow[T]":
@@ -168,8 +197,8 @@ def retry(source: "Flow[T]", policy: RetryPolicy | int = 3) -> "Flow[T]":
 
     Demand: passed through; the rest is carried over to the next attempt.
     Completes: when an attempt completes.
-    Fails: when *policy* gives up: with RetriesExhausted, whose cause is the last error and whose
-        notes list the attempts; with the error itself if *policy* does not cover it.
+    Fails: when *policy* gives up: with the error of the last attempt, whose notes list the last ten
+        attempts before it.
     Cancels: the running attempt, or the wait for the next one.
     Holds: up to 256 elements in delivery.
     Rules: 1.1, 1.4, 1.7
@@ -191,7 +220,7 @@ class _Retry(SequentialCoordinator[Any]):
     _policy: RetryPolicy
     _attempt: int = 0
     _began: float = 0.0
-    _failures: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_NOTES))
+    _failures: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_ATTEMPTS_NOTED))
     _timer: "TimerHandle | None" = None
 
     # -- decisions --------------------------------------------------------------------------------
@@ -209,12 +238,13 @@ class _Retry(SequentialCoordinator[Any]):
         if error is None:
             self.complete()
             return
-        self._failures.append(f"attempt {self._attempt}: {error!r}")
         elapsed = self.loop_handle.time() - self._began
         wait = self._policy.decide(self._attempt, error, elapsed, random())
         if wait is None:
             self._give_up(error, elapsed)
-        elif wait == 0:
+            return
+        self._failures.append(f"attempt {self._attempt}: {short_text(error)}")
+        if wait == 0:
             self._try()
         else:
             self._timer = self.loop_handle.call_later(wait, self.submit, self._try)
@@ -230,14 +260,9 @@ class _Retry(SequentialCoordinator[Any]):
             self.switch(self._source)
 
     def _give_up(self, error: BaseException, elapsed: float) -> None:
-        if not self._policy.covers(error) or self._policy.attempts == 1:
-            self.fail(error)
-            return
-        exhausted = RetriesExhausted(
-            f"all {self._attempt} attempts failed, within {elapsed:.3g} s; the last one with "
-            f"{error!r}"
-        )
-        exhausted.__cause__ = error
-        for failure in self._failures:
-            exhausted.add_note(failure)
-        self.fail(exhausted)
+        """Fail with the last error itself, so that ``except`` and ``only=`` find its type."""
+        if self._failures:
+            text = f"{_NOTE}attempt {self._attempt} failed with this error, after {elapsed:.3g} s"
+            with suppress(Exception):  # it may be frozen
+                add_bounded_note(error, _NOTE, "\n    ".join([text, *self._failures]))
+        self.fail(error)

@@ -113,6 +113,7 @@ class _FlatMap(MergingCoordinator[Any]):
             "a task of flat_map",
             partial(self.submit, self._on_result),
             partial(self.submit, self._on_await_failed),
+            self.report_cleanup,
         )
 
     # -- decisions --------------------------------------------------------------------------------
@@ -302,4 +303,7 @@ class _FlatMap(MergingCoordinator[Any]):
         inner: Any = self._inner
         self._pulled = self._inner = self._pending = None
         if hasattr(inner, "close"):
-            inner.close()
+            try:
+                inner.close()
+            except Exception as error:
+                self.report_cleanup("the cleanup of a source of flat_map raised", error)

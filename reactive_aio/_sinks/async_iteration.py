@@ -11,10 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 from weakref import ref
 
+from .._core.cleanup import CleanupErrors
 from .._core.compiler.bound import Bound, held
 from .._core.compiler.chain import Chain
+from .._core.compiler.error_notes import note_result
 from .._core.compiler.loop_compiler import SLICE_OVER
-from .._core.failures import as_failure, is_cancelled_here
+from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
 from .._core.loop import CancelledError, Future, report, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from ..stage import UNBOUNDED, FlowSubscription, LoopHandle, TimeSlice, require_demand
@@ -80,10 +82,11 @@ def largest_window(chain: Chain) -> int:
 class _ConsumerSlice(TimeSlice):
     """The time slice of an iterator, which yields to the event loop in the consumer's task."""
 
-    __slots__ = ()
+    __slots__ = ("_chain",)
 
-    def __init__(self) -> None:
+    def __init__(self, chain: Chain) -> None:
         super().__init__()
+        self._chain = chain
         self.start_slice()
 
     async def yield_slice(self) -> None:
@@ -97,8 +100,16 @@ class _ConsumerSlice(TimeSlice):
 
     def failure_of(self, error: BaseException) -> BaseException:
         """What the consumer receives for *error*, which must not look like its cancellation."""
-        ends_generator = isinstance(error, GeneratorExit) or is_cancelled_here(error)
-        return error if ends_generator else as_failure(error)
+        # What stops the program is raised in the consumer's task, as in any generator.
+        if isinstance(error, (GeneratorExit, *STOPS_PROGRAM)) or is_cancelled_here(error):
+            return error
+        failure = as_failure(error)
+        self.annotate(failure)
+        return failure
+
+    def annotate(self, error: BaseException) -> None:
+        """Note in *error* where it was raised."""
+        self._chain.annotate(error)
 
 
 def _generate(chain: Chain) -> AsyncIterator[Any]:
@@ -108,7 +119,7 @@ def _generate(chain: Chain) -> AsyncIterator[Any]:
     made; that of asyncio would close it one turn later, in another task. A synchronous island can
     be closed immediately.
     """
-    generator = chain.run("async_generator", _ConsumerSlice(), report)
+    generator = chain.run("async_generator", _ConsumerSlice(chain), report)
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(firstiter=None, finalizer=_close_now)
     try:
@@ -123,6 +134,8 @@ def _close_now(generator: Any) -> None:
         generator.aclose().send(None)
     except StopIteration:
         pass
+    except Exception as error:
+        report("the cleanup of a source raised", error)
 
 
 class _IslandIterator:
@@ -131,7 +144,7 @@ class _IslandIterator:
     __slots__ = ("_elements", "_time_slice")
 
     def __init__(self, chain: Chain) -> None:
-        self._time_slice = _ConsumerSlice()
+        self._time_slice = _ConsumerSlice(chain)
         self._elements = chain.run("fair_generator", self._time_slice, report)
 
     def __aiter__(self) -> "_IslandIterator":
@@ -148,10 +161,16 @@ class _IslandIterator:
             raise RuntimeError("the flow failed with StopAsyncIteration") from error
         except CancelledError as error:
             raise self._time_slice.failure_of(error)  # noqa: B904 - it may be the same error
+        except Exception as error:
+            self._time_slice.annotate(error)
+            raise
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
         self._elements.close()
+
+    def __del__(self) -> None:
+        _close_dropped(self._elements)
 
 
 class Stream(Generic[T]):
@@ -187,15 +206,20 @@ class Stream(Generic[T]):
         error: BaseException | None,
         traceback: "TracebackType | None",
     ) -> None:
-        await self.aclose()
+        await self._subscriber.aclose()
+        if error is None:
+            self._subscriber.raise_cleanup_error()
+        else:
+            self._subscriber.cleanup.report()
 
     def bound(self) -> Bound:
         """Report how many elements this stream and its flow hold at most."""
         return self._subscriber.bound
 
     async def aclose(self) -> None:
-        """Cancel upstream, wait for its cleanup, and discard the elements held."""
+        """Cancel upstream, discard the elements held, and wait for the cleanup; raise its error."""
         await self._subscriber.aclose()
+        self._subscriber.raise_cleanup_error()
 
     def __del__(self) -> None:
         self._subscriber.abandon()
@@ -225,7 +249,7 @@ async def _start_iterating(stream: Stream[T]) -> T:
     finally:
         subscriber.is_awaited = False
         if subscriber.is_abandoned:
-            subscriber.cancel()
+            subscriber.drop()
 
 
 async def _refuse() -> Any:
@@ -258,6 +282,7 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
     is_notified: bool = True
     is_awaited: bool = False
     is_abandoned: bool = False
+    cleanup: CleanupErrors = field(default_factory=CleanupErrors)
     _is_done: bool = False
     _error: BaseException | None = None
     _subscription: "Subscription | None" = None
@@ -371,28 +396,48 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
     async def _end(self) -> BaseException | None:
         """Wait for the cleanup of cancelled operators, and return the error of the flow."""
         subscription, self._subscription = self._subscription, None
-        if isinstance(subscription, FlowSubscription):
-            await subscription.aclose()
+        await self._wait_for_cleanup(subscription)
         error, self._error = self._error, None
+        if error is None:
+            return self.cleanup.take()
+        self.cleanup.report()
         return error
+
+    async def _wait_for_cleanup(self, subscription: "Subscription | None") -> None:
+        try:
+            if isinstance(subscription, FlowSubscription):
+                await subscription.aclose()
+        except BaseException:
+            self.cleanup.report()
+            raise
+
+    def raise_cleanup_error(self) -> None:
+        """After `aclose`: raise what the cleanup has raised."""
+        if (error := self.cleanup.take()) is not None:
+            raise error
 
     async def aclose(self) -> None:
         subscription = self._subscription
+        self.cleanup.is_awaited = True
         self.cancel()
-        if isinstance(subscription, FlowSubscription):
-            await subscription.aclose()
+        await self._wait_for_cleanup(subscription)
 
     def abandon(self) -> None:
         """Cancel; after the element that an ``anext`` waits for, as in ``anext(aiter(flow))``."""
         if self.is_awaited:
             self.is_abandoned = True
         else:
-            self.cancel()
+            self.drop()
+
+    def drop(self) -> None:
+        """Cancel; nothing waits for the cleanup."""
+        self.cleanup.report()
+        self.cancel()
 
     def _keep_one(self) -> None:
         """Cancel, and keep the element that an ``anext`` has waited for."""
         first = self._elements[:1]
-        self.cancel()
+        self.drop()
         self._elements += first
 
     def cancel(self) -> None:
@@ -429,14 +474,15 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
         self.on_complete()
 
     def on_complete(self) -> None:
-        self._is_done = True
+        self._is_done = self.cleanup.is_awaited = True
         self.flush()
 
 
 async def first_value(flow: "Fluent[Any]", request: int = UNBOUNDED) -> Any:
     """Return the first element of *flow*, or `NOTHING`; raise the error of a flow that fails.
 
-    It requests *request* elements, and cancels once it has one.
+    It requests *request* elements, cancels once it has one, and waits for the cleanup of the flow,
+    also when it fails or is cancelled itself.
     """
     if flow.chain.is_pullable:
         return await _first_pulled(flow.chain)
@@ -444,27 +490,53 @@ async def first_value(flow: "Fluent[Any]", request: int = UNBOUNDED) -> Any:
     flow.subscribe(subscriber)
     try:
         await subscriber.arrival
-    finally:
-        await subscriber.aclose()  # wait for the cleanup of the source
-    return subscriber.value()
+        element = subscriber.value()
+    except BaseException:
+        await subscriber.aclose()
+        subscriber.cleanup.report()
+        raise
+    await subscriber.aclose()
+    if (error := subscriber.cleanup.take()) is not None:
+        if element is not NOTHING:
+            note_result(error, element)
+        raise error
+    return element
 
 
 async def _first_pulled(chain: Chain) -> Any:
-    time_slice = _ConsumerSlice()
+    time_slice = _ConsumerSlice(chain)
     elements = chain.run("fair_generator", time_slice, report)
+    element: Any = NOTHING
     try:
         for element in elements:
             if element is not SLICE_OVER:
-                return element
+                break
             await time_slice.yield_slice()
-    except CancelledError as error:
+        else:
+            return NOTHING
+    except (CancelledError, GeneratorExit) as error:
+        _close_dropped(elements)
         raise time_slice.failure_of(error)  # noqa: B904 - it may be the same error
     except Exception as error:
         chain.annotate(error)
         raise
-    finally:
+    try:
         elements.close()
-    return NOTHING
+    except BaseException as error:
+        failure = time_slice.failure_of(error)
+        note_result(failure, element)
+        raise failure  # noqa: B904 - usually it is the same error
+    return element
+
+
+def _close_dropped(elements: Any) -> None:
+    """Run the cleanup of an iterator where its error cannot be raised: report that."""
+    try:
+        elements.close()
+    except BaseException as error:
+        if isinstance(error, STOPS_PROGRAM):
+            raise
+        report("the cleanup of a source raised", error)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -477,6 +549,7 @@ class _FirstValueSubscriber(BulkSubscriber):
     _elements: list[Any] = field(default_factory=list[Any])
     append: Callable[[Any], None] = field(init=False)
     is_notified: bool = False
+    cleanup: CleanupErrors = field(default_factory=CleanupErrors)
     _error: BaseException | None = None
     _subscription: "Subscription | None" = None
 
@@ -492,10 +565,15 @@ class _FirstValueSubscriber(BulkSubscriber):
 
     async def aclose(self) -> None:
         subscription, self._subscription = self._subscription, None
-        if isinstance(subscription, FlowSubscription):
-            await subscription.aclose()
-        elif subscription is not None:
-            subscription.cancel()
+        self.cleanup.is_awaited = True
+        try:
+            if isinstance(subscription, FlowSubscription):
+                await subscription.aclose()
+            elif subscription is not None:
+                subscription.cancel()
+        except BaseException:
+            self.cleanup.report()
+            raise
 
     def on_subscribe(self, subscription: "Subscription") -> None:
         self._subscription = subscription
@@ -521,5 +599,6 @@ class _FirstValueSubscriber(BulkSubscriber):
         self.on_complete()
 
     def on_complete(self) -> None:
+        self.cleanup.is_awaited = True
         if not self.arrival.done():
             self.arrival.set_result(None)

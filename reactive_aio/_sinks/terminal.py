@@ -5,13 +5,11 @@ inside the flow's own loop, and in the consumer's task where that loop is synchr
 """
 
 from collections.abc import Callable, Hashable
-from inspect import isawaitable, iscoroutine
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, overload
 
-from .._core.arguments import is_coroutine_function
 from ..errors import EmptyFlow, TooManyElements
-from ..stage import InlineStage, describe, require_callable, require_int, require_sync_callable
+from ..stage import InlineStage, describe, require_int, require_sync_callable
 from .async_iteration import NOTHING, first_value
 
 if TYPE_CHECKING:
@@ -23,7 +21,6 @@ __all__ = (
     "count",
     "element_at",
     "first",
-    "for_each",
     "last",
     "max",
     "min",
@@ -235,33 +232,6 @@ def _answer(name: str, is_open: str, answer: bool) -> InlineStage:
 _ANY = _answer("any", "not $found", answer=True)
 _ALL = _answer("all", "$found", answer=False)
 
-
-def require_plain_result(result: object) -> None:
-    if isawaitable(result):
-        if iscoroutine(result):
-            result.close()
-        raise TypeError(
-            f"for_each: the function returned {describe(result)}, which is to be awaited, but is "
-            "not a coroutine function; write it with async def"
-        )
-
-
-_EACH = _fold(
-    "for_each",
-    "$value = 0",
-    """
-    $result = $function(x)
-    if $result is not None:
-        require_plain_result($result)
-    $value += 1
-    """,
-    params=("function",),
-    uses=(require_plain_result,),
-)
-
-_EACH_ASYNC = _fold(
-    "for_each", "$value = 0", "await $function(x)\n$value += 1", params=("function",)
-)
 
 _IGNORE = InlineStage("ignore", each="drop")
 
@@ -560,27 +530,6 @@ async def all(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> b
     """
     require_sync_callable("all", "predicate", predicate, _USE_MAP_ASYNC, takes=1)
     return cast("bool", await first_value(source.via(_ALL, predicate)))
-
-
-async def for_each(source: "Fluent[T]", function: Callable[[T], object]) -> int:
-    """Call *function* with each element, and return the number of elements.
-
-    The result of a coroutine function is awaited before the next element is taken; to run several
-    concurrently, use ``map_async(function, concurrency=n)``.
-
-    Demand: unbounded; elements come one at a time.
-    Completes: returns when the flow completes.
-    Fails: raises the error of the flow or of *function*.
-    Cancels: when its task is cancelled.
-    Holds: nothing.
-    Rules: 1.3, 2.1
-    """
-    require_callable("for_each", "function", function, takes=1)
-    if is_coroutine_function(function):
-        stage = source.via(_EACH_ASYNC, function)
-    else:
-        stage = source.via(_EACH, function)
-    return cast("int", await first_value(stage))
 
 
 async def run(source: "Fluent[object]") -> None:

@@ -1,11 +1,13 @@
 """A source that emits without regard to demand: listeners, callbacks, timers, coroutines."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from inspect import isasyncgenfunction, isawaitable, iscoroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from .._core.cleanup import add_cleanup_error
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled
-from .._core.loop import Task, wait_settled
+from .._core.loop import Task, cancel_task, wait_settled
 from .._core.queues.bounded_queue import Emission
 from .._core.queues.hot_emitter import HotEmitter
 from ..errors import Interrupted, NotAnElement
@@ -208,6 +210,8 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
             if is_cancelled(self._task, error):
                 self.producer.end(Interrupted("the task of an emitter was cancelled from outside"))
                 raise
+            if self._is_cancelled and isinstance(error, GeneratorExit):
+                raise  # its event loop is closed, so that it can never continue
             self._failed(as_failure(error))
             if isinstance(error, STOPS_PROGRAM):
                 raise
@@ -216,7 +220,9 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
 
     def _failed(self, error: BaseException) -> None:
         if self.producer.is_ended:
-            self.loop_handle.report("an error of an emitter after the end of its flow", error)
+            message = "an error of an emitter after the end of its flow"
+            report = partial(self.loop_handle.report, message, error)
+            add_cleanup_error(self.output.downstream.cleanup, error, report)
         else:
             self.producer.end(error)
 
@@ -235,7 +241,7 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
     def _stop(self) -> None:
         """Cancel the user's coroutine, even when it is the caller."""
         if self._task is not None:
-            self._task.cancel()
+            cancel_task(self._task)
 
     # -- cancellation -----------------------------------------------------------------------------
     def _on_cancel(self, _: OutputBuffer[T]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled
-from .._core.loop import Future, wait_settled
+from .._core.loop import Future, cancel_task, wait_settled
 from ..coerce import WINDOW, Source, to_flow
 from ..errors import Interrupted
 from ..stage import (
@@ -147,11 +147,11 @@ class _Using(ForwardingCoordinator[T]):
         if not self.is_closed:
             self.complete() if error is None else self.fail(error)
         elif error is not None:
-            self.loop_handle.report("releasing the resource of using() raised", error)
+            self.report_cleanup("releasing the resource of using() raised", error)
 
     def on_stop(self) -> None:
         if self._task is not None and self._release is None:
-            self._task.cancel()  # it has not entered yet
+            cancel_task(self._task)  # it has not entered yet
         elif self._manager is not None and not self._is_sync:
             manager, self._manager = self._manager, None
             self._task = self.loop_handle.create_task(

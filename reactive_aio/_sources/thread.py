@@ -11,7 +11,7 @@ pile up.
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,7 +20,9 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, Generic, TypeGuard, TypeVar, cast
 from weakref import ref
 
+from .._core.cleanup import CleanupErrors, add_cleanup_error
 from .._core.failures import as_failure
+from .._core.loop import yield_to_loop
 from ..stage import UNBOUNDED, Downstream, FlowSubscription, LoopHandle, from_push
 
 if TYPE_CHECKING:
@@ -47,10 +49,11 @@ def from_thread(
     """Emit the elements of a blocking iterable, which is iterated on its own thread.
 
     Each subscription iterates *source*; an iterable that can be iterated only once is given as a
-    function that makes it. The function, the iteration and the closing of a generator all happen
-    on that thread, in the subscriber's context, so none of them may use the loop. With
-    *interrupt*, cancelling also ends a call that blocks: *interrupt* is called with the iterable,
-    on another thread, repeatedly until the call has returned; an error of the call is then dropped.
+    function that makes it, such as ``lambda: open(path)``. What a function has made is closed at
+    the end, if it has a ``close``. All of that happens on the thread, in the subscriber's context,
+    so none of it may use the loop. With *interrupt*, cancelling also ends a call that blocks:
+    *interrupt* is called with the iterable, on another thread, repeatedly until the call has
+    returned; an error of the call is then dropped.
 
     ::
 
@@ -62,8 +65,8 @@ def from_thread(
         subscriber, add a ``boundary``.
     Completes: when the iterable ends, which shows only when one more element is requested.
     Fails: when making or iterating it raises.
-    Cancels: returns at once; the thread ends when its current call returns, and closes the
-        iterable there if that is a generator.
+    Cancels: returns at once; the thread ends when its current call returns, and closes there what
+        a function has made, and a generator.
     Holds: *chunk* elements, which were requested and wait for the loop or a slow subscriber.
     Rules: 1.1, 3.4, 3.5, 3.13
     """
@@ -72,7 +75,7 @@ def from_thread(
         iterable = source() if _is_factory(source) else cast("Iterable[T]", source)
         return iterable, None if interrupt is None else partial(interrupt, iterable)
 
-    return from_interruptible(open, name="from_thread", chunk=chunk)
+    return from_interruptible(open, name="from_thread", chunk=chunk, closes=_is_factory(source))
 
 
 def _is_factory(
@@ -83,18 +86,26 @@ def _is_factory(
 
 
 def from_interruptible(
-    open: Callable[[], Interruptible[T]], *, name: str, chunk: int, holds: int | None = 0
+    open: Callable[[], Interruptible[T]],
+    *,
+    name: str,
+    chunk: int,
+    holds: int | None = 0,
+    closes: bool = False,
 ) -> "Flow[T]":
     """`from_thread` for an iterable with its own way to be interrupted; *open* runs on the thread.
 
-    *holds* is how many elements the iterable itself keeps at most, None if that is unknown; *chunk*
-    more wait between the threads.
+    With *closes*, the iterable is closed at the end, if it has a ``close``. *holds* is how many
+    elements the iterable itself keeps at most, None if that is unknown; *chunk* more wait between
+    the threads.
     """
     if isinstance(chunk, bool) or chunk < 1:
         raise ValueError(f"{name}: chunk must be an int of at least 1, not {chunk!r}.")
 
     def subscription(downstream: Downstream[T]) -> _ThreadSubscription[T]:
-        return _ThreadSubscription(downstream, _PullThread(open, LoopHandle(name), name))
+        return _ThreadSubscription(
+            downstream, _PullThread(open, LoopHandle(name), name, closes, downstream.cleanup)
+        )
 
     held = None if holds is None else holds + chunk
     return from_push(subscription, name=name, holds=held, window=chunk)
@@ -201,12 +212,30 @@ def _as_failure(error: BaseException) -> BaseException:
 class _PullThread(Generic[T]):
     """The thread of one subscription: it pulls elements and posts them to the loop."""
 
-    __slots__ = ("_open", "event", "interrupt", "loop_handle", "owner", "owners", "state", "thread")
+    __slots__ = (
+        "_cleanup",
+        "_closes",
+        "_open",
+        "event",
+        "interrupt",
+        "loop_handle",
+        "owner",
+        "owners",
+        "state",
+        "thread",
+    )
 
     def __init__(
-        self, open: Callable[[], Interruptible[T]], loop_handle: LoopHandle, name: str
+        self,
+        open: Callable[[], Interruptible[T]],
+        loop_handle: LoopHandle,
+        name: str,
+        closes: bool,
+        cleanup: CleanupErrors | None,
     ) -> None:
         self._open = open
+        self._closes = closes
+        self._cleanup = cleanup
         self.loop_handle = loop_handle
         self.state: _PullState[T] = _PullState()
         self.event = ReentrantEvent()
@@ -227,38 +256,44 @@ class _PullThread(Generic[T]):
 
     def _run(self) -> None:
         error: BaseException | None = None
+        closing: list[object] = []
         try:
-            self._pull()
+            self._pull(closing)
         except BaseException as raised:
             error = raised
+        for each in closing:
+            error = self._close(each, error)
+        closing.clear()
         self.state.finish(error)
         del error  # with its traceback
         self._post()
         self.owners.clear()
 
-    def _pull(self) -> None:
+    def _pull(self, closing: list[object]) -> None:
+        """Pull the elements. *closing* receives what is to be closed afterwards."""
         if not self._wait_for_demand():
             return
         source, self.interrupt = self._open()
+        if self._closes:
+            closing.append(source)
         elements = iter(source)
+        if isinstance(elements, Generator):
+            closing.insert(0, elements)
         del source
         state = self.state
         add = state.ready.append
-        try:
-            while wanted := self._wait_for_demand():
-                pulled = 0
-                for element in islice(elements, wanted):
-                    pulled += 1
-                    add(element)
-                    if not state.is_posted:
-                        self._post()
-                    if state.is_cancelled:
-                        return
-                state.pulled += pulled
-                if pulled < wanted:
-                    return  # the iterable has ended
-        finally:
-            self._close(elements)
+        while wanted := self._wait_for_demand():
+            pulled = 0
+            for element in islice(elements, wanted):
+                pulled += 1
+                add(element)
+                if not state.is_posted:
+                    self._post()
+                if state.is_cancelled:
+                    return
+            state.pulled += pulled
+            if pulled < wanted:
+                return  # the iterable has ended
 
     def _wait_for_demand(self) -> int:
         """Sleep until there is demand, and return it; 0 after a cancellation."""
@@ -274,15 +309,17 @@ class _PullThread(Generic[T]):
                 return demand
             self.event.wait()
 
-    def _close(self, elements: Iterator[T]) -> None:
-        if not isinstance(elements, Generator):
-            return  # an iterator is closed by its maker
+    def _close(self, iterable: object, error: BaseException | None) -> BaseException | None:
+        """Close *iterable* if it can be closed; return the error of the flow, the first one."""
+        close = getattr(iterable, "close", None)
         try:
-            cast("Generator[T]", elements).close()
-        except BaseException as error:
-            if not self.state.is_cancelled:
-                raise
-            self._report("closing the iterable raised after the cancellation", error)
+            if callable(close):
+                close()
+        except BaseException as raised:
+            if error is None and not self.state.is_cancelled:
+                return raised
+            self._report("closing the iterable raised after the end of the flow", raised)
+        return error
 
     def _post(self) -> None:
         """Schedule, on the loop, the delivery of the ready elements."""
@@ -294,8 +331,8 @@ class _PullThread(Generic[T]):
             self.state.cancel()
 
     def _report(self, what: str, error: BaseException) -> None:
-        message = f"{self.thread.name}: {what}"
-        self.loop_handle.call_soon_threadsafe(self.loop_handle.report, message, error)
+        report = partial(self.loop_handle.report, f"{self.thread.name}: {what}", error)
+        self.loop_handle.call_soon_threadsafe(add_cleanup_error, self._cleanup, error, report)
 
     # -- called by the loop -----------------------------------------------------------------------
     def stop(self) -> None:
@@ -388,6 +425,8 @@ class _ThreadSubscription(FlowSubscription, Generic[T]):
         if self._is_started and not self._worker.state.is_finished:
             self._closing = self._closing or self._worker.loop_handle.create_future()
             await self._closing
+        elif self._worker.state.is_cancelled:
+            await yield_to_loop()  # what the closing raised is still on its way to the loop
 
     def __del__(self) -> None:
         # Collected without a signal, for example after its loop was closed. Only what is safe

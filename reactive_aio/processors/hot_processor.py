@@ -325,7 +325,15 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
 class _UpstreamFeed(Generic[T]):
     """Delivers a publisher's elements; those for which there is no room wait in `inner`."""
 
-    __slots__ = ("_emitter", "_processor", "inner", "is_passing_on", "loop_handle", "submit")
+    __slots__ = (
+        "_emitter",
+        "_processor",
+        "cleanup",
+        "inner",
+        "is_passing_on",
+        "loop_handle",
+        "submit",
+    )
 
     def __init__(self, processor: HotProcessor[T]) -> None:
         self._processor = processor
@@ -333,6 +341,7 @@ class _UpstreamFeed(Generic[T]):
         self.is_passing_on = False
         self.loop_handle: LoopHandle = self._emitter.loop_handle
         self.submit: Callable[..., object] = run_now
+        self.cleanup = None  # no single consumer awaits the cleanup of the publisher
         self.inner: InnerSubscriber[T] = InnerSubscriber(self)
 
     def pass_on(self, *_: object) -> None:

@@ -219,6 +219,10 @@ class _MeteredDownstream:
     _meter: ProgressMeter
     _has_batches: bool
 
+    @property
+    def cleanup(self) -> Any:
+        return self._downstream.cleanup
+
     def push(self, elements: list[Any], /) -> None:
         rows = sum(each.num_rows for each in elements) if self._has_batches else len(elements)
         self._meter.on_delivery(len(elements), rows)

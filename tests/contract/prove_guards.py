@@ -173,9 +173,9 @@ GUARDS: Final = (
     ),
     Guard(
         "1.4 an exception that cannot be annotated",
-        CORE + "compiler/chain.py",
-        "with suppress(Exception):",
-        "if True:",
+        CORE + "compiler/error_notes.py",
+        "with suppress(Exception):  # an exception may be frozen, and",
+        "if True:  #",
     ),
     Guard(
         "1.5 a stage that still emits for its element",
@@ -225,20 +225,20 @@ GUARDS: Final = (
     Guard(
         "3.12 upstream is cancelled while a task unwinds",
         ISLAND,
-        "    self.task.cancel()\n        self._close_source()\n",
-        "    self.task.cancel()\n",
+        "    cancel_task(self.task)\n        self._close_source()\n",
+        "    cancel_task(self.task)\n",
     ),
     Guard(
         "3.12 cancel ends what a stage awaits",
         ISLAND,
-        "            self.task.cancel()",
+        "            cancel_task(self.task)",
         "            pass",
     ),
     Guard(
         "3.12 but not a suspended on_next",
         ISLAND,
-        "if not (self.is_signalling or self.is_cleaning_up or self.loop_handle.is_closed):",
-        "if not (self.is_cleaning_up or self.loop_handle.is_closed):",
+        "if self.loop_handle.is_closed or not (self.is_signalling or self.is_cleaning_up):",
+        "if self.loop_handle.is_closed or not self.is_cleaning_up:",
     ),
     Guard(
         "3.13 the reference to the subscriber is dropped",
@@ -246,7 +246,12 @@ GUARDS: Final = (
         "self.subscriber = self.flush_batch = self.pending_signal = None",
         "pass",
     ),
-    Guard("3.13 the source is closed", ISLAND, "    source.close()", "    pass"),
+    Guard(
+        "3.13 the source is closed",
+        ISLAND,
+        "source.close()\n        except STOPS_PROGRAM:",
+        "pass\n        except STOPS_PROGRAM:",
+    ),
     Guard(
         "3.13 upstream is cancelled",
         INPUT,
@@ -361,7 +366,7 @@ GUARDS: Final = (
     ),
     Guard(
         "tasks: a cancellation before the first step is reported (3.13)",
-        ISLAND,
+        CORE + "subscription/awaited_signals.py",
         "        if self.phase is not Phase.CLOSED:\n            if not self.is_stopped:",
         "        if False:\n            if not self.is_stopped:",
     ),

@@ -10,6 +10,8 @@ import pytest
 import reactive_aio as r
 from reactive_aio.errors import Interrupted
 from reactive_aio.testing import SubscriberProbe
+from tests.contract.outcomes import NOTHING, Consume, collect, iterate, observe, subscribe
+from tests.harness.loops import REAL_LOOPS, LoopFactory
 
 Raise = Callable[[], BaseException]
 
@@ -138,12 +140,12 @@ def functions(error: Raise) -> dict[str, Callable[[], Any]]:
     }
 
 
-async def iterate(flow: Any) -> None:
+async def consume(flow: Any) -> None:
     async for _ in flow:
         pass
 
 
-async def subscribe(flow: Any) -> None:
+async def receive(flow: Any) -> None:
     end = (await SubscriberProbe[Any](99).subscribed_to(flow).end())[-1]
     if isinstance(end, BaseException):
         raise end
@@ -151,8 +153,8 @@ async def subscribe(flow: Any) -> None:
 
 WAYS: dict[str, Callable[[Any], Any]] = {
     "to_list": lambda flow: flow.to_list(),
-    "async for": iterate,
-    "subscribe": subscribe,
+    "async for": consume,
+    "subscribe": receive,
 }
 
 
@@ -169,6 +171,21 @@ async def test_it_reaches_the_consumer(place: str, kind: str, way: str) -> None:
     if kind == "GeneratorExit":  # a generator of the user turns it into the end of the generator
         received = BaseException
     assert isinstance(raised, received), raised
+
+
+@pytest.mark.parametrize("make_loop", REAL_LOOPS.values(), ids=REAL_LOOPS)
+@pytest.mark.parametrize("way", [subscribe, collect, iterate], ids=lambda way: way.__name__)
+@pytest.mark.parametrize("place", functions(OwnError))
+def test_a_keyboard_interrupt_stops_the_program_and_reaches_the_consumer(
+    place: str, way: Consume, make_loop: LoopFactory
+) -> None:
+    outcome = observe(way, lambda: functions(KeyboardInterrupt)[place](), make_loop)
+    assert outcome.stops is (place != "from_thread")  # the thread ends, and the flow fails
+    assert outcome.reported == []
+    if way is subscribe and place == "do_on_request":
+        assert outcome.end == NOTHING  # it is raised to the subscriber, which made the request
+    else:
+        assert isinstance(outcome.end, (Interrupted, KeyboardInterrupt)), outcome.end
 
 
 # -- sources around a task group -------------------------------------------------------------------

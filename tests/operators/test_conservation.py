@@ -6,7 +6,7 @@ every way to ask, and the ledger is settled: nothing lost, nothing doubled, noth
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,15 @@ async def prompt(token: Token) -> Token:
 async def even(token: Token) -> bool:
     await asyncio.sleep(0)
     return token.number % 2 == 0
+
+
+async def in_a_task_group(ledger: Ledger) -> AsyncIterator[Token]:
+    async with asyncio.TaskGroup() as group:
+        child = group.create_task(asyncio.sleep(60))
+        for _ in range(COUNT):
+            await asyncio.sleep(0)
+            yield ledger.issue()
+        child.cancel()
 
 
 @dataclass(frozen=True)
@@ -131,6 +140,7 @@ SOURCES: dict[str, Callable[[Ledger], Flow[Token]]] = {
     "after a boundary": lambda ledger: r.from_iterable(ledger.tokens(COUNT)).boundary(2),
     "asynchronous": lambda ledger: to_flow(ledger.tokens_async(COUNT)),
     "pushed": lambda ledger: to_flow(ledger.publisher(COUNT)),
+    "in a task group": lambda ledger: r.from_aiter(lambda: in_a_task_group(ledger)),
 }
 DEMANDS: dict[str, dict[str, Any]] = {
     "unbounded": {"request": MANY},

@@ -11,7 +11,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow, Publisher, RetryPolicy
-from reactive_aio.errors import NotAnElement, RetriesExhausted
+from reactive_aio.errors import NotAnElement
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.cases import Identities
 from tests.operators.streams import MANY, slow
@@ -122,11 +122,39 @@ class TestResume:
         other.complete()
         assert probe.signals == [1, 2, 3, "|"]
 
-    async def test_a_failure_of_the_fallback_is_passed_on(self) -> None:
-        flow = r.error(Failed()).on_error_resume(r.error(KeyError("other")))
+    @pytest.mark.parametrize("is_async", [False, True])
+    async def test_a_fallback_that_fails_shows_the_first_error(self, is_async: bool) -> None:
+        def failing(error: Exception) -> Flow[int]:
+            return slow([1], error=error) if is_async else r.just(1).concat_with(r.error(error))
+
+        first = Failed()
+        flow = failing(first).on_error_resume(failing(KeyError("other")))
         probe = SubscriberProbe[int](5).subscribed_to(flow)
         await probe.end()
         assert isinstance(probe.error, KeyError)
+        assert probe.error.__context__ is first
+
+    async def test_a_function_may_raise_the_error_itself(self) -> None:
+        first = Failed()
+
+        def fallback(error: BaseException) -> list[int]:
+            raise error
+
+        with pytest.raises(Failed) as caught:
+            await r.error(first).on_error_resume(fallback).to_list()
+        assert caught.value is first
+        assert first.__context__ is not first
+
+    async def test_errors_that_are_raised_again_and_again_do_not_collect_others(self) -> None:
+        flow = r.error(lambda: Failed(object())).on_error_resume(r.error(KeyError("shared")))
+        contexts = []
+        for _ in range(3):
+            with pytest.raises(KeyError) as caught:
+                await flow.to_list()
+            contexts.append(caught.value.__context__)
+            assert isinstance(contexts[-1], Failed)
+            assert contexts[-1].__context__ is None
+        assert len(set(contexts)) == 3
 
     async def test_a_function_that_raises_fails_the_flow_and_shows_the_first_error(self) -> None:
         flow = r.error(Failed()).on_error_resume(lambda _: [1 // 0])
@@ -159,12 +187,24 @@ class TestRetry:
         flow = r.from_aiter(Flaky(9, range(0))).retry(3)
         probe = SubscriberProbe[int](1).subscribed_to(flow)
         await probe.end()
-        assert isinstance(probe.error, RetriesExhausted)
-        assert isinstance(probe.error.__cause__, Failed)
-        assert probe.error.__cause__.args == (3,)
-        notes = "\n".join(probe.error.__notes__)
-        assert "attempt 1: Failed(1)" in notes
-        assert "attempt 3: Failed(3)" in notes
+        assert isinstance(probe.error, Failed)
+        assert probe.error.args == (3,)
+        assert probe.error.__notes__[-1].splitlines() == [
+            "retry: attempt 3 failed with this error, after 0 s",
+            "    attempt 1: Failed(1)",
+            "    attempt 2: Failed(2)",
+        ]
+
+    async def test_an_attempt_that_fails_otherwise_ends_it_with_the_attempts_before(self) -> None:
+        errors = iter([Failed(1), OSError("gone")])
+
+        def fails() -> int:
+            raise next(errors)
+
+        flow = r.from_callable(fails).retry(RetryPolicy(only=Failed, attempts=9))
+        with pytest.raises(OSError, match="gone") as caught:
+            await flow.to_list()
+        assert "attempt 1: Failed(1)" in "\n".join(caught.value.__notes__)
 
     async def test_an_error_that_is_not_covered_is_passed_on_unchanged(self) -> None:
         flow = r.from_aiter(Flaky(9)).retry(RetryPolicy(only=KeyError))
@@ -191,7 +231,9 @@ class TestRetry:
         flow = r.defer(make).retry(2)
         for _ in range(2):
             probe = SubscriberProbe[int](9).subscribed_to(flow)
-            assert isinstance((await probe.end())[-1], RetriesExhausted)
+            error = (await probe.end())[-1]
+            assert isinstance(error, Failed)
+            assert any(note.startswith("retry: attempt 2") for note in error.__notes__)
         assert len(made) == 4
 
     async def test_the_time_budget_limits_all_attempts(self) -> None:
@@ -218,5 +260,7 @@ class TestRetry:
     async def test_many_attempts_in_a_row_do_not_recurse(self) -> None:
         probe = SubscriberProbe[int](MANY).subscribed_to(r.error(Failed()).retry(20_000))
         await probe.end()
-        assert isinstance(probe.error, RetriesExhausted)
-        assert len(probe.error.__notes__) < 20
+        assert isinstance(probe.error, Failed)
+        [_, note] = probe.error.__notes__
+        assert len(note.splitlines()) == 11
+        assert "attempt 20000 failed" in note

@@ -1,12 +1,22 @@
 """The operators that map elements, leave them out, or add some."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from operator import add
 from typing import Any
 
 import pytest
 
-from reactive_aio import Flow, empty, from_iterable, just, never, range as flow_range
+from reactive_aio import (
+    Flow,
+    defer,
+    empty,
+    error,
+    from_aiter,
+    from_iterable,
+    just,
+    never,
+    range as flow_range,
+)
 from reactive_aio.errors import NotAnElement
 from reactive_aio.testing import SubscriberProbe
 from tests.cases import Identities
@@ -172,6 +182,47 @@ async def test_the_first_elements_do_not_wait_for_the_source() -> None:
     probe.request(2)
     assert probe.signals == ["a", "b", "c"]
     probe.cancel()
+
+
+class FailsToOpen:
+    def __iter__(self) -> Iterator[int]:
+        raise Failed
+
+    def __aiter__(self) -> AsyncIterator[int]:
+        raise Failed
+
+
+def fails() -> Flow[int]:
+    raise Failed
+
+
+NOT_OPENED: dict[str, Callable[[], Flow[int]]] = {
+    "error": lambda: error(Failed()),
+    "from_iterable": lambda: from_iterable(FailsToOpen()),
+    "from_aiter": lambda: from_aiter(FailsToOpen()),
+    "defer": lambda: defer(fails),
+}
+
+
+@pytest.mark.parametrize("ends", [False, True], ids=["", "with an end hook"])
+@pytest.mark.parametrize("source", NOT_OPENED)
+async def test_the_first_elements_precede_the_error_of_a_source_that_does_not_open(
+    source: str, ends: bool
+) -> None:
+    for flow in (
+        NOT_OPENED[source]().start_with(1),
+        NOT_OPENED[source]().scan(add, seed=1),
+        NOT_OPENED[source]().map(str).start_with("x").map(lambda _: 1),
+    ):
+        log: list[str] = []
+        changed = flow.do_finally(log.append) if ends else flow
+        probe = SubscriberProbe[int](9).subscribed_to(changed)
+        assert [type(signal) for signal in await probe.end()] == [int, Failed]
+        elements = aiter(changed)
+        assert await anext(elements) == 1
+        with pytest.raises(Failed):
+            await anext(elements)
+        assert log == ["failed", "failed"] * ends
 
 
 async def test_nothing_is_emitted_without_demand() -> None:

@@ -29,7 +29,14 @@ from reactive_aio import (
 from reactive_aio.errors import TimedOut
 from reactive_aio.testing.schedules import Schedule
 from tests.schedules.checks import Expected, Interleaved, InterleavedLists, Lossy
-from tests.schedules.sources import SourceError, async_steps, steps
+from tests.schedules.sources import (
+    SourceError,
+    async_steps,
+    failing_cleanup,
+    in_a_task_group,
+    in_an_anyio_task_group,
+    steps,
+)
 
 Part = tuple[Callable[[Schedule], Flow[Any]], Expected]
 
@@ -210,6 +217,26 @@ PARTS: dict[str, Part] = {
     ),
     "do_on_request": (lambda _: steps(1, 2, 3).do_on_request(abs), Interleaved([1, 2, 3])),
     "from_aiter": (lambda _: from_aiter(lambda: async_steps(1, 2, 3)), Interleaved([1, 2, 3])),
+    "from_aiter: in a task group": (
+        lambda _: from_aiter(lambda: in_a_task_group(1, 2, 3)),
+        Interleaved([1, 2, 3]),
+    ),
+    "from_aiter: in an anyio task group": (
+        lambda _: from_aiter(lambda: in_an_anyio_task_group(1, 2, 3)),
+        Interleaved([1, 2, 3]),
+    ),
+    "from_aiter: its cleanup fails": (
+        lambda _: from_aiter(lambda: failing_cleanup(1, 2, 3)),
+        Interleaved([1, 2, 3], fails=SourceError),
+    ),
+    "boundary: after a task group": (
+        lambda _: from_aiter(lambda: in_a_task_group(1, 2, 3)).boundary(2),
+        Interleaved([1, 2, 3]),
+    ),
+    "concat: a cleanup fails": (
+        lambda _: concat(steps(1), from_aiter(lambda: failing_cleanup(2, 3)), steps(4)),
+        Interleaved([1, 2, 3], fails=SourceError),
+    ),
     "from_awaitable": (lambda _: from_awaitable(lambda: slow(1)), Interleaved([1])),
     "from_queue": (lambda _: from_queue(filled_queue(1, 2, "end"), end="end"), Interleaved([1, 2])),
     "from_queue: filled later": (

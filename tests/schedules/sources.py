@@ -7,10 +7,19 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import anyio
+
 from reactive_aio import Flow, from_publisher
 from reactive_aio.spec import Subscriber
 
-__all__ = ("SourceError", "async_steps", "steps")
+__all__ = (
+    "SourceError",
+    "async_steps",
+    "failing_cleanup",
+    "in_a_task_group",
+    "in_an_anyio_task_group",
+    "steps",
+)
 
 
 class SourceError(Exception):
@@ -83,3 +92,34 @@ async def async_steps(*elements: Any) -> AsyncIterator[Any]:
     for element in elements:
         await asyncio.sleep(0)
         yield element
+
+
+async def in_a_task_group(*elements: Any) -> AsyncIterator[Any]:
+    """The same beside a task of a task group."""
+    async with asyncio.TaskGroup() as group:
+        child = group.create_task(asyncio.sleep(1))
+        for element in elements:
+            await asyncio.sleep(0)
+            yield element
+        child.cancel()
+
+
+async def in_an_anyio_task_group(*elements: Any) -> AsyncIterator[Any]:
+    """The same with anyio, whose cancel scopes belong to a task."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(asyncio.sleep, 1)
+        for element in elements:
+            await asyncio.sleep(0)
+            yield element
+        group.cancel_scope.cancel()
+
+
+async def failing_cleanup(*elements: Any) -> AsyncIterator[Any]:
+    """The same, and then its cleanup fails, however it ends."""
+    try:
+        for element in elements:
+            await asyncio.sleep(0)
+            yield element
+    finally:
+        await asyncio.sleep(0)
+        raise SourceError

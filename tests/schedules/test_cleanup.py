@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from typing import Any
 
+import anyio
 import pytest
 
 from reactive_aio import Emitter, Flow, create, from_aiter, from_thread, merge, using
@@ -67,6 +68,52 @@ def generator(log: Log) -> Flow[Any]:
     return from_aiter(elements)
 
 
+def task_group(log: Log) -> Flow[Any]:
+    async def elements() -> AsyncIterator[int]:
+        async with asyncio.TaskGroup() as group:
+            resource = Resource(log)
+            child = group.create_task(asyncio.sleep(1))
+            try:
+                for n in range(3):
+                    await asyncio.sleep(0)
+                    yield n
+            finally:
+                resource.close()
+            child.cancel()
+
+    return from_aiter(elements)
+
+
+def anyio_task_group(log: Log) -> Flow[Any]:
+    async def elements() -> AsyncIterator[int]:
+        async with anyio.create_task_group() as group:
+            resource = Resource(log)
+            group.start_soon(asyncio.sleep, 1)
+            try:
+                for n in range(3):
+                    await asyncio.sleep(0)
+                    yield n
+            finally:
+                resource.close()
+            group.cancel_scope.cancel()
+
+    return from_aiter(elements)
+
+
+def generator_whose_cleanup_fails(log: Log) -> Flow[Any]:
+    async def elements() -> AsyncIterator[int]:
+        resource = Resource(log)
+        try:
+            for n in range(3):
+                await asyncio.sleep(0)
+                yield n
+        finally:
+            resource.close()
+            raise SourceError
+
+    return from_aiter(elements)
+
+
 def thread(log: Log) -> Flow[Any]:
     def elements() -> Iterator[int]:
         resource = Resource(log)
@@ -110,6 +157,9 @@ MAKERS: tuple[Make, ...] = (
     plain_resource,
     awaited_resource,
     generator,
+    task_group,
+    anyio_task_group,
+    generator_whose_cleanup_fails,
     thread,
     emitter,
     workers,
@@ -167,9 +217,10 @@ def test_after_a_cancellation_from_within_while_a_thread_requests(make: Make) ->
 def test_after_leaving_the_block_around_async_for(make: Make) -> None:
     async def scenario(schedule: Schedule) -> None:
         log: Log = []
-        async with aclosing(make(log).stream()) as elements:
-            async for _ in elements:
-                break
+        with suppress(SourceError):  # of the cleanup
+            async with aclosing(make(log).stream()) as elements:
+                async for _ in elements:
+                    break
         check(schedule, log)  # `aclose` has waited
 
     explored(scenario)

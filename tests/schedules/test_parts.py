@@ -6,7 +6,7 @@ part of them; ``SCHEDULES=20`` tries twenty times as many.
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 import pytest
@@ -93,10 +93,11 @@ async def iterated(_: Schedule, flow: Any, expected: Expected) -> None:
 
 
 async def iterated_and_cancelled(_: Schedule, flow: Any, expected: Expected) -> None:
-    async with aclosing(flow.stream()) as elements:
-        async for element in elements:
-            expected.check_some([element])
-            break
+    with suppress(*(() if expected.fails is None else (expected.fails,))):  # of the cleanup
+        async with aclosing(flow.stream()) as elements:
+            async for element in elements:
+                expected.check_some([element])
+                break
 
 
 WAYS: dict[str, Way] = {

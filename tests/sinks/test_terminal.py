@@ -39,8 +39,6 @@ SINKS: Sinks = {
     "any": lambda flow: flow.any(lambda _: False),
     "all": lambda flow: flow.all(lambda _: True),
     "sum": lambda flow: flow.sum(),
-    "for_each": lambda flow: flow.for_each(lambda _: None),
-    "for_each: async": lambda flow: flow.for_each(later),
     "run": lambda flow: flow.run(),
     "run: async": lambda flow: flow.map_async(later).run(),
 }
@@ -92,26 +90,6 @@ class TestValues:
         assert await make(0).all()
         assert not await make(3).all()
         assert await make(3).all(lambda x: x < 3)
-
-    async def test_for_each_returns_the_number_of_calls(
-        self, make: Callable[[int], Flow[int]]
-    ) -> None:
-        seen: list[int] = []
-        assert await make(3).for_each(seen.append) == 3
-        assert seen == [0, 1, 2]
-
-    async def test_for_each_awaits_a_coroutine_function_rule_1_3(
-        self, make: Callable[[int], Flow[int]]
-    ) -> None:
-        log: list[str] = []
-
-        async def work(x: int) -> None:
-            log.append(f"begin {x}")
-            await asyncio.sleep(0)
-            log.append(f"end {x}")
-
-        assert await make(2).for_each(work) == 2
-        assert log == ["begin 0", "end 0", "begin 1", "end 1"]
 
     async def test_run_discards_the_elements(self, make: Callable[[int], Flow[int]]) -> None:
         seen: list[int] = []

@@ -326,6 +326,69 @@ async def test_a_close_that_raises_is_reported(expects_loop_errors: list[Context
     await no_thread()
 
 
+async def test_a_close_that_raises_is_raised_to_the_consumer_that_awaits_it() -> None:
+    def numbers() -> Iterator[int]:
+        try:
+            while True:
+                yield 1
+        finally:
+            raise RuntimeError("cannot close")
+
+    with pytest.raises(RuntimeError, match="cannot close"):
+        await from_thread(numbers).first()
+    await no_thread()
+
+
+class Closable:
+    """An iterable with a ``close``, like a file."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.closed_on: list[int] = []
+        self.fails = fails
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(9))
+
+    def close(self) -> None:
+        self.closed_on.append(threading.get_ident())
+        if self.fails:
+            raise OSError("cannot close")
+
+
+async def test_what_a_function_has_made_is_closed_on_the_thread() -> None:
+    made: list[Closable] = []
+
+    def make() -> Closable:
+        made.append(Closable())
+        return made[-1]
+
+    await from_thread(make).to_list()
+    await from_thread(make).first()
+    await no_thread()
+    threads_that_closed = [each for one in made for each in one.closed_on]
+    assert len(threads_that_closed) == 2
+    assert threading.get_ident() not in threads_that_closed
+
+
+async def test_it_is_closed_when_it_cannot_be_iterated(expects_loop_errors: list[Context]) -> None:
+    class NotIterable(Closable):
+        def __iter__(self) -> Iterator[int]:
+            raise ValueError("cannot iterate")
+
+    made = NotIterable(fails=True)
+    with pytest.raises(ValueError, match="cannot iterate"):
+        await from_thread(lambda: made).to_list()
+    assert len(made.closed_on) == 1
+    assert [str(each["exception"]) for each in expects_loop_errors] == ["cannot close"]
+
+
+async def test_what_is_passed_directly_belongs_to_the_caller() -> None:
+    mine = Closable()
+    assert await from_thread(mine).count() == 9
+    await no_thread()
+    assert mine.closed_on == []
+
+
 async def test_aclose_waits_until_the_generator_is_closed() -> None:
     steps = Steps(10**9)
     async with from_thread(steps).stream() as numbers:

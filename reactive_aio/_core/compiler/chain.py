@@ -1,13 +1,15 @@
 """Chain: the description of an island: what feeds it, then its stages."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
 
+from ..cleanup import CleanupErrors
 from ..demand import UNBOUNDED
 from ..flow_subscription import FlowSubscription
-from .inline import AppliedStage, InlineStage
+from . import error_notes
+from .inline import AppliedStage, InlineStage, describe
 from .loop_compiler import CompiledLoop, LoopShape, compile_loop, length_hint_of
 
 T = TypeVar("T")
@@ -34,6 +36,11 @@ class Downstream(Protocol[T]):
         ``processed()`` is called. If it raises, the flow fails with that error. Elements that are
         cancelled before their delivery are never created.
         """
+        ...
+
+    @property
+    def cleanup(self) -> CleanupErrors | None:
+        """Where the errors of the source's cleanup go, if a consumer awaits it."""
         ...
 
     def complete(self) -> None:
@@ -102,18 +109,35 @@ class PushSource:
     """How many elements one of its elements contains; None: as many as one of an upstream does."""
 
 
+@dataclass(slots=True, eq=False)
+class _NotOpened:
+    """The iterator, synchronous or not, of a source that could not be opened."""
+
+    error: Exception
+
+    def __iter__(self) -> "_NotOpened":
+        return self
+
+    def __next__(self) -> Any:
+        raise self.error
+
+    def __aiter__(self) -> "_NotOpened":
+        return self
+
+    async def __anext__(self) -> Any:
+        raise self.error
+
+
 ChainSource = PullSource | AsyncSource | PushSource
 
 Report = Callable[[str, BaseException], None]
 
 _DEEPEST_PULL: Final = 100
 """How many iterators may be nested; deeper, there is an island for each."""
-_LONGEST_TRAIL: Final = 24
 # The text of a stage that emits contains the stages that follow, so that many take quadratic time.
 _MANY_STAGES, _MANY_ENDINGS = 128, 8
 _MOST_STAGES, _MOST_ENDINGS = 1000, 32
 
-_NOTE: Final = "in the flow: "
 _FEEDS: Final[dict[type, Any]] = {PullSource: "pull", PushSource: "push", AsyncSource: "aiter"}
 
 
@@ -232,10 +256,36 @@ class Chain:
     def run(self, mode: str, time_slice: object, report: Report) -> Any:
         """Run the loop that makes a pullable chain an iterator of the given kind."""
         loop = self.compiled_loop(mode, "yield")
-        source = cast("PullSource", self.source)
         # End hooks also observe a source that fails to open.
-        src = source.open if loop.end_hooks else source.open()
-        return loop.run(time_slice, src, report, self.arguments)
+        src: Any = partial(self.open_source, loop)
+        return loop.run(time_slice, src if loop.end_hooks else src(), report, self.arguments)
+
+    def open_source(self, loop: CompiledLoop) -> Any:
+        """Open the iterator; one that fails does so after the elements that stages emit first."""
+        source = cast("PullSource | AsyncSource", self.source)
+        try:
+            return source.open()
+        except Exception as error:
+            if not loop.emits_first:
+                raise
+            return _NotOpened(error)
+
+    def open_push(self, loop: CompiledLoop, downstream: Downstream[Any]) -> FlowSubscription | None:
+        """Open the source; None if it fails after the elements that stages emit first."""
+        source = cast("PushSource", self.source)
+        try:
+            upstream: object = source.open(downstream)
+        except Exception as error:
+            if not loop.emits_first:
+                raise
+            downstream.fail(error)
+            return None
+        if not isinstance(upstream, FlowSubscription):
+            raise TypeError(
+                f"{self.name}: the function given to from_push returned {describe(upstream)},"
+                " which is not a FlowSubscription; derive its class from stage.FlowSubscription"
+            )
+        return upstream
 
     # -- properties of the whole -------------------------------------------------------------------
     def window(self, mode: str) -> int:
@@ -250,29 +300,16 @@ class Chain:
 
     def island_text(self) -> str:
         """Its source and its stages in one line."""
-        stages = self.stages
-        if len(stages) > _LONGEST_TRAIL:
-            shown = [*map(str, stages[:8]), "…", *map(str, stages[8 - _LONGEST_TRAIL :])]
-        else:
-            shown = [*map(str, stages)]
-        return " → ".join([self.name, *shown])
+        return error_notes.island_text(self)
 
-    def trail(self, depth: int = _LONGEST_TRAIL) -> str:
-        """All operators from the sources to this island on one line, for messages.
-
-        Of a flow that is nested deeper than *depth*, it shows the last ones.
-        """
-        upstreams = self.source.upstreams
-        above = [each.chain.trail(depth - 1) for each in upstreams] if depth else ["…"]
-        if not above:
-            return self.island_text()
-        joined = above[0] if len(above) == 1 else f"({' | '.join(above)})"
-        return f"{joined} → {self.island_text()}"
+    def trail(self) -> str:
+        """All operators from the sources to this island on one line, for messages."""
+        return error_notes.trail(self)
 
     def annotate(self, error: BaseException) -> None:
-        """Add a note to *error* that names this flow, unless an upstream has added one."""
-        trail = self.trail()
-        notes: list[str] = getattr(error, "__notes__", [])
-        if not any(note.startswith(_NOTE) and note[len(_NOTE) :] in trail for note in notes):
-            with suppress(Exception):  # an exception may be frozen
-                error.add_note(_NOTE + trail)
+        """Note in *error* that this flow passed it on, and which stage failed."""
+        error_notes.annotate(self, error)
+
+    def loops(self) -> Iterable[CompiledLoop]:
+        """The loops that have been compiled for it."""
+        return self._loops.values()

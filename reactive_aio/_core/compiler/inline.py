@@ -105,5 +105,13 @@ def describe(value: object) -> str:
     name = getattr(value, "__qualname__", None)
     if isinstance(name, str):
         return name.rpartition("<locals>.")[2]
-    text = short_repr(value)  # reads only a few elements of a large container
+    text = safe_repr(value, short_repr)  # reads only a few elements of a large container
     return text if len(text) <= 24 else f"{text[:20]}…{text[-3:]}"
+
+
+def safe_repr(value: object, repr: Callable[[object], str]) -> str:
+    """``repr(value)`` on one line; its type if that raises."""
+    try:
+        return repr(value).replace("\n", "\\n")
+    except Exception as error:
+        return f"<{type(value).__name__}, whose repr() raises {type(error).__name__}>"

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from itertools import count, islice
+from types import GeneratorType
 from typing import Any, Literal, NamedTuple
 from weakref import finalize
 
@@ -85,7 +86,7 @@ def no_element(stage: str) -> NotAnElement:
     """The error for a stage or a source that produced None."""
     advice = {
         "map": " Use filter_map to leave elements out.",
-        "map_async": " Filter first, or map to a value that stands for nothing.",
+        "map_async": " To await a function without a result: for_each(function, concurrency=n).",
         "filter_map": "",
     }.get(stage, "")
     return NotAnElement(f"{stage} produced None, which is not an element.{advice}")
@@ -108,14 +109,35 @@ class CompiledLoop:
 
     run: Callable[..., Any]
     text: str
+    emits_first: bool
+    """Whether a stage may emit ahead of the first element from upstream."""
     emits_unprompted: bool
     """Whether a stage may emit, or observe the end, without an element from upstream."""
     end_hooks: Callable[..., list[tuple[int, Hook]]] | None
     """Creates the end hooks from the stages' arguments; None if no stage has one."""
 
 
+def close_source(
+    source: object,
+    report: Callable[[str, BaseException], None],
+    failure_of: Callable[[BaseException], BaseException] | None,
+    error: BaseException | None = None,
+) -> None:
+    """Run the cleanup of a generator now: *error*, which ended the flow, may be kept for long.
+
+    What the cleanup raises is *report*ed, so that it does not replace *error*.
+    """
+    if isinstance(source, GeneratorType):
+        try:
+            source.close()
+        except BaseException as raised:
+            if error is None or isinstance(error, GeneratorExit):
+                raise raised if failure_of is None else failure_of(raised)  # noqa: B904
+            report("the cleanup of a source raised", raised)
+
+
 _numbers = count(1)
-_POSITION = re.compile(r"  # (\d+)$")
+_POSITION = re.compile(r"  # (\d+)$", re.MULTILINE)
 
 
 @lru_cache(maxsize=1024)
@@ -127,6 +149,8 @@ def compile_loop(shape: LoopShape) -> CompiledLoop:
     name = f"<reactive_aio {shape.mode} {number}: {chain}>"
     lines = source.splitlines(keepends=True)
     positions = [int(found[1]) if (found := _POSITION.search(line)) else 0 for line in lines]
+    source = _POSITION.sub("", source)
+    lines = source.splitlines(keepends=True)
     space: dict[str, Any] = {
         "islice": islice,
         "length_hint_of": length_hint_of,
@@ -135,6 +159,7 @@ def compile_loop(shape: LoopShape) -> CompiledLoop:
         "SubscriberRaised": SubscriberRaised,
         "UpstreamFailed": UpstreamFailed,
         "no_element": no_element,
+        "close_source": close_source,
         "refuse_awaitable": refuse_awaitable,
         "END": object(),
         "STAGE_OF_LINE": [0, *positions],
@@ -143,8 +168,10 @@ def compile_loop(shape: LoopShape) -> CompiledLoop:
     space |= {each.__name__: each for stage in shape.stages for each in stage.uses}
     exec(compile(source, name, "exec"), space)
     linecache.cache[name] = (len(source), None, lines, name)
-    emits_unprompted = any(stage.before or stage.after or stage.on_end for stage in shape.stages)
-    loop = CompiledLoop(space["loop"], source, emits_unprompted, space.get("hooks"))
+    emits_first = any(stage.before for stage in shape.stages)
+    emits_unprompted = emits_first or any(stage.after or stage.on_end for stage in shape.stages)
+    end_hooks = space.get("hooks")
+    loop = CompiledLoop(space["loop"], source, emits_first, emits_unprompted, end_hooks)
     finalize(loop, linecache.cache.pop, name, None)
     return loop
 
@@ -188,7 +215,7 @@ class _Writer:
                 *_indent(1, ["stop = 0"] if self.stops or self.ends or self.hooked else []),
                 *_indent(1, ["spent = 0"] if expands else []),
                 *_indent(1, ["proven = False"] if self.last_proof else []),
-                *_indent(1, self._guarded(args) if self.hooked else self._run()),
+                *_indent(1, self._closing(self._guarded(args) if self.hooked else self._run())),
                 "",
             ]
         )
@@ -213,10 +240,24 @@ class _Writer:
         run += self._endings()
         if self.shape.mode == "async_generator":
             # It runs in the consumer's task, which must not take an error for its cancellation.
-            handler = ["except Exception:", "    raise"]
+            handler = ["except Exception as error:", "    S.annotate(error)", "    raise"]
             handler += ["except BaseException as error:", "    raise S.failure_of(error)"]
             return ["try:", *_indent(1, run), *handler]
         return run
+
+    def _closing(self, lines: list[str]) -> list[str]:
+        """Close the source of an iterator, which no island does."""
+        if not self.iterated:
+            return lines
+        failure_of = "S.failure_of" if self.shape.mode == "async_generator" else "None"
+        return [
+            "try:",
+            *_indent(1, lines),
+            "except BaseException as error:",
+            f"    close_source(src, report, {failure_of}, error)",
+            "    raise",
+            f"close_source(src, report, {failure_of})",
+        ]
 
     # -- end hooks --------------------------------------------------------------------------------
     def _hooks(self, args: str) -> list[str]:
@@ -224,6 +265,7 @@ class _Writer:
         numbers = [i for i, stage in enumerate(self.stages, 1) if stage.on_end]
         for i in numbers:
             lines = self.stages[i - 1].lines("on_end", i)
+            lines = self._positioned(lines, i)
             out += [f"    def over_{i}(how, error):", *_indent(2, lines)]
         pairs = ", ".join(f"({i}, over_{i})" for i in numbers)
         return [*out, f"    return [{pairs}]", ""]
@@ -250,8 +292,6 @@ class _Writer:
 
     def _positioned(self, lines: list[str], number: int) -> list[str]:
         """Append the position of the stage to *lines*, to find the stage that raised."""
-        if not self.hooked:
-            return lines
         return [line if _POSITION.search(line) else f"{line}  # {number}" for line in lines]
 
     # -- one element ------------------------------------------------------------------------------
@@ -367,7 +407,8 @@ class _Writer:
 
     def _endings(self) -> list[str]:
         """What stages emit after the elements have ended, first stage first."""
-        out = ["H.stop_at(stop)"] if self.hooked and self.stops else []
+        out = ["x = END"] if self.ends or self.hooked else []  # so that no error names an element
+        out += ["H.stop_at(stop)"] if self.hooked and self.stops else []
         for number, stage in enumerate(self.stages, 1):
             if stage.after:
                 lines = _indent(1, self._part("after", number - 1))

@@ -4,6 +4,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from ..cleanup import CleanupErrors
+
 
 class BulkSubscriber:
     """A subscriber whose island appends elements for it, and calls `flush` after a batch.
@@ -23,6 +25,11 @@ class BulkSubscriber:
     def container(self) -> list[Any] | deque[Any] | None:
         """The container whose ``append`` is `append`; None if `append` examines each element, and
         so may cancel after any of them."""
+        return None
+
+    @property
+    def cleanup(self) -> CleanupErrors | None:
+        """Where the errors of the flow's cleanup go, if a consumer awaits it."""
         return None
 
     def flush(self) -> None:

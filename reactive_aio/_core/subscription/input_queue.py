@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Generic, TypeVar
 
 from ...errors import RuleViolation
+from ..cleanup import CleanupErrors
 from ..compiler.loop_compiler import UpstreamFailed
 from ..demand import UNBOUNDED
 from ..flow_subscription import FlowSubscription
@@ -54,6 +55,7 @@ class InputQueue(Generic[T]):
     _is_upstream_faulty: bool = False  # it broke a rule, so that `close` must cancel it
     is_ended: bool = False
     upstream: FlowSubscription | None = None
+    cleanup: CleanupErrors | None = None
 
     # -- called by the source ---------------------------------------------------------------------
     def push(self, elements: list[T], /) -> None:

@@ -7,19 +7,19 @@ the subscriber's context, and threads. `SyncIsland` runs a generated generator i
 frame; `TaskIsland` runs a generated coroutine in the subscription's one task.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import partial
-from inspect import isawaitable, iscoroutine
+from inspect import isawaitable
 from threading import get_ident
 from types import GeneratorType
 from typing import Any, Final, cast
 
 from ...errors import Interrupted
 from ...spec import Subscriber
+from ..cleanup import CleanupErrors, add_cleanup_error
 from ..compiler.chain import AsyncSource, Chain, PullSource, PushSource, is_spent
 from ..compiler.end_hooks import EndHooks
-from ..compiler.inline import describe
 from ..compiler.loop_compiler import (
     AWAIT_SIGNAL,
     NO_DEMAND,
@@ -32,18 +32,19 @@ from ..compiler.loop_compiler import (
     UpstreamFailed,
 )
 from ..demand import require_demand
-from ..failures import STOPS_PROGRAM, as_failure, close_source, is_cancelled
+from ..failures import STOPS_PROGRAM, as_failure, is_cancelled, run_cleanup
 from ..flow_subscription import FlowSubscription
 from ..loop import (
     CancelledError,
     Future,
     LoopHandle,
     Task,
+    cancel_task,
     report,
     wait_settled,
     yield_to_loop,
 )
-from ..time_slice import TimeSlice
+from .awaited_signals import AwaitedSignals
 from .bulk_subscriber import BulkSubscriber
 from .input_queue import InputQueue
 from .lifecycle import Action, Input, Phase
@@ -59,7 +60,7 @@ _INTERRUPT, _RELEASE, _TERMINATE = Action.INTERRUPT, Action.RELEASE, Action.TERM
 
 
 @dataclass(slots=True, eq=False, repr=False, weakref_slot=True)
-class Island(TimeSlice, FlowSubscription):
+class Island(AwaitedSignals):
     """One subscription. `request` and `cancel` may be called from any thread, at any time."""
 
     mode = "sync"
@@ -68,7 +69,8 @@ class Island(TimeSlice, FlowSubscription):
     delivery: InitVar[str]
     loop_handle: LoopHandle
     compiled_loop: CompiledLoop = field(init=False)
-    flush_batch: Callable[[], None] | None = field(init=False)
+    flush_batch: Callable[[], None] | None = None
+    cleanup: CleanupErrors | None = None
     end_hooks: EndHooks | None = None
     phase: Phase = Phase.OPENING
     limit: float = 0  # requested in total; -inf once no more signals may be sent
@@ -90,7 +92,8 @@ class Island(TimeSlice, FlowSubscription):
         if (hooks := self.compiled_loop.end_hooks) is not None:
             self.end_hooks = EndHooks(hooks(*self.chain.arguments), report)
         subscriber: object = self.subscriber
-        self.flush_batch = subscriber.flush if isinstance(subscriber, BulkSubscriber) else None
+        if isinstance(subscriber, BulkSubscriber):
+            self.flush_batch, self.cleanup = subscriber.flush, subscriber.cleanup
 
     def __repr__(self) -> str:
         return f"<subscription {self.phase.name.lower()} {self.chain.trail()}>"
@@ -233,19 +236,12 @@ class Island(TimeSlice, FlowSubscription):
     def _open(self) -> None:
         source = self.chain.source
         if isinstance(source, PullSource):
-            self.source = source.open()
+            self.source = self.chain.open_source(self.compiled_loop)
         elif isinstance(source, PushSource):
             queue: InputQueue[Any] = InputQueue(self.wake, self.chain.window(self.mode))
-            self.input_queue = queue
+            self.input_queue, queue.cleanup = queue, self.cleanup
             self.pause, self.source = NO_ELEMENTS, queue.take
-            upstream = source.open(queue)
-            if not isinstance(cast("object", upstream), FlowSubscription):
-                raise TypeError(
-                    f"{self.chain.name}: the function given to from_push returned "
-                    f"{describe(upstream)}, which is not a FlowSubscription; derive its class from "
-                    "stage.FlowSubscription"
-                )
-            queue.upstream = upstream
+            queue.upstream = self.chain.open_push(self.compiled_loop, queue)
 
     def _opening_error(self, error: BaseException) -> BaseException:
         failure = as_failure(error)
@@ -305,16 +301,25 @@ class Island(TimeSlice, FlowSubscription):
             self._report_dropped(error)
 
     def _report_dropped(self, error: BaseException) -> None:
+        self.chain.annotate(error)
         trail = self.chain.trail()
-        self.loop_handle.report(f"an error after the end of a flow ({trail})", error, flow=trail)
+        message = f"an error after the end of a flow ({trail})"
+        report = partial(self.loop_handle.report, message, error, flow=trail)
+        add_cleanup_error(self.cleanup, error, report)
 
     def _terminate(self) -> None:
         is_silent = self.is_stopped and not self.is_fault
         error, subscriber = self.error, self.subscriber
         self.error = None
-        self._release()
-        if subscriber is None:
-            return
+        try:
+            self._release()
+        finally:  # if a cleanup stops the program, the subscriber is notified as well
+            if subscriber is not None:
+                self._send_end(subscriber, error, is_silent)
+
+    def _send_end(
+        self, subscriber: Subscriber[Any], error: BaseException | None, is_silent: bool
+    ) -> None:
         if is_silent:
             if error is not None:
                 self._report_dropped(error)
@@ -329,54 +334,7 @@ class Island(TimeSlice, FlowSubscription):
             self._subscriber_raised("on_complete" if error is None else "on_error", raised)
             return
         if signalled is not None and self.must_await(signalled):
-            self._await_in_task("its terminal signal", _ignore)
-
-    # -- signals that return an awaitable ---------------------------------------------------------
-    def must_await(self, signalled: object) -> bool:
-        """Whether a signal returned an awaitable, which the next signal has to wait for (1.3)."""
-        if isawaitable(signalled):
-            self.pending_signal = signalled
-            return True
-        return False
-
-    def _await_in_task(self, signal: str, then: Callable[[], None]) -> None:
-        pending, self.pending_signal = cast("Awaitable[None]", self.pending_signal), None
-        if self.loop_handle.is_closed:
-            if iscoroutine(pending):
-                pending.close()  # no loop is left to await it
-            return
-        name = f"{signal} of {self.chain.trail()}"
-        task = self.loop_handle.create_task(self._run_signal(pending, signal, then), name)
-        task.add_done_callback(partial(self._on_signal_task_done, pending))
-        self.task = self.task or task
-
-    def _on_signal_task_done(self, pending: Awaitable[None], task: Task[Any]) -> None:
-        if task.cancelled():
-            if iscoroutine(pending):
-                pending.close()  # it has not started if the task has not
-            self._on_task_done(task)
-
-    def _on_task_done(self, task: Task[Any]) -> None:
-        """End the subscription of a task that was cancelled before its first step."""
-        if not task.cancelled():
-            task.exception()  # it stops the program, and has left the loop
-        if self.phase is not Phase.CLOSED:
-            if not self.is_stopped:
-                self.error = Interrupted(f"the task {task.get_name()!r} was cancelled from outside")
-            self.loop_handle.run(self._enter, Input.FINISHED)
-
-    async def _run_signal(
-        self, pending: Awaitable[None], signal: str, then: Callable[[], None]
-    ) -> None:
-        self.task = None
-        try:
-            await pending
-        except CancelledError:
-            raise  # `_on_signal_task_done` ends the subscription
-        except BaseException as error:
-            self._subscriber_raised(signal, error)
-        else:
-            then()
+            self._await_in_task("its terminal signal", lambda: None)
 
 
 class SyncIsland(Island):
@@ -456,6 +414,28 @@ class SyncIsland(Island):
         if self.is_suspended and not self.is_fault:
             self._enter(Input.FINISHED)
 
+    def _request_needed(self, queue: InputQueue[Any]) -> None:
+        try:
+            super()._request_needed(queue)
+        except STOPS_PROGRAM as error:
+            self.error = as_failure(error)
+            self._enter(Input.FINISHED)
+            raise
+
+    def _terminate(self) -> None:
+        # A cleanup that raises turns the completion into a failure, as it does in a task.
+        source = self.source
+        if isinstance(source, GeneratorType) and self.error is None and not self.is_stopped:
+            self.source = None
+            try:
+                source.close()
+            except BaseException as error:
+                self.error = as_failure(error)
+                if isinstance(error, STOPS_PROGRAM):
+                    super()._terminate()
+                    raise
+        super()._terminate()
+
     def _release(self) -> None:
         drain, self.drain = self.drain, None
         if drain is not None:
@@ -490,10 +470,10 @@ class TaskIsland(Island):
     async def _main(self) -> None:
         try:
             await self._drain()
-        except CancelledError as error:
+        except (CancelledError, GeneratorExit) as error:
             if self.is_stopped:
                 return
-            if is_cancelled(self.task, error):
+            if self.loop_handle.is_closed or is_cancelled(self.task, error):
                 self.error = Interrupted("the task of this subscription was cancelled from outside")
                 raise
             self.error = as_failure(error)
@@ -517,7 +497,7 @@ class TaskIsland(Island):
         source, src = self.chain.source, self.source
         if isinstance(source, AsyncSource):
             try:
-                src = source.open()
+                src = self.chain.open_source(self.compiled_loop)
             except STOPS_PROGRAM:
                 raise
             except BaseException as error:
@@ -526,10 +506,25 @@ class TaskIsland(Island):
         on_next = subscriber.append if self.flush_batch is not None else subscriber.on_next
         try:
             await self.compiled_loop.run(self, src, on_next, self.chain.arguments)
-        finally:
-            if isinstance(source, AsyncSource) and hasattr(src, "aclose"):
-                self.is_cleaning_up = True
-                await close_source(cast("AsyncGenerator[Any]", src))
+        except BaseException as error:
+            await self._clean_up(src, error)
+            raise
+        await self._clean_up(src)
+
+    async def _clean_up(self, source: Any, failed: BaseException | None = None) -> None:
+        """Run an asynchronous source's cleanup; its errors do not replace that of the flow."""
+        if not isinstance(self.chain.source, AsyncSource) or not hasattr(source, "aclose"):
+            return
+        if isinstance(failed, GeneratorExit):
+            return  # the loop is closed, so that nothing can be awaited
+        self.is_cleaning_up = True
+        if (failure := await run_cleanup(source)) is None:
+            return
+        # A cancellation may be that of a task group in the source, which raises the cause only now.
+        is_hidden = failed is not None and not isinstance(failed, CancelledError)
+        if self.is_stopped or not is_hidden or isinstance(failure, STOPS_PROGRAM):
+            raise failure
+        self._report_dropped(failure)
 
     # -- called by the compiled loop --------------------------------------------------------------
     async def wait_for_demand(self, emitted: int, within: bool = False) -> None:
@@ -584,14 +579,10 @@ class TaskIsland(Island):
         """Cancel what a stage or the source awaits; but a signal runs to its end (1.3)."""
         if self.task is None or self.loop_handle.is_current_task(self.task):
             return
-        if not (self.is_signalling or self.is_cleaning_up or self.loop_handle.is_closed):
-            self.task.cancel()
+        if self.loop_handle.is_closed or not (self.is_signalling or self.is_cleaning_up):
+            cancel_task(self.task)
         self._close_source()
 
     def _release(self) -> None:
         super()._release()
         self._interrupt()
-
-
-def _ignore() -> None:
-    """Nothing follows a terminal signal (1.7)."""

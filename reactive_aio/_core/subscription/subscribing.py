@@ -1,11 +1,12 @@
 """Subscribing: what happens to a subscriber before it has a subscription."""
 
+from collections.abc import Callable
 from inspect import iscoroutine
 from typing import Any, Final
 from weakref import ref
 
 from ...errors import NoRunningLoop, NotAnElement
-from ..arguments import is_coroutine_function
+from ..arguments import is_coroutine_function, refuse_awaitable
 from ..compiler.chain import Chain
 from ..demand import require_demand
 from ..failures import STOPS_PROGRAM, as_failure
@@ -130,7 +131,7 @@ class _RequestHooks(Island):
             return True  # it fails the flow (3.9), and is not a request to observe
         for position, hook in self.chain.request_hooks:
             try:
-                self.loop_handle.run(hook, n)
+                self.loop_handle.run(_call_hook, hook, n)
             except BaseException as error:
                 failure, hooks = as_failure(error), self.end_hooks
                 self._fail(failure if hooks is None else hooks.fail_at(position, failure))
@@ -138,6 +139,10 @@ class _RequestHooks(Island):
                     raise
                 return False
         return not self.is_stopped
+
+
+def _call_hook(hook: Callable[[int], object], n: int) -> None:
+    refuse_awaitable("do_on_request", hook, hook(n))
 
 
 class _SyncIslandWithHooks(_RequestHooks, SyncIsland):

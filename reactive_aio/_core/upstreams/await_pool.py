@@ -5,7 +5,7 @@ from typing import Any, Generic, TypeVar
 
 from ...errors import Interrupted
 from ..failures import STOPS_PROGRAM, as_failure, is_cancelled_here
-from ..loop import CancelledError, LoopHandle, Task, wait_settled
+from ..loop import CancelledError, LoopHandle, Task, cancel_task, wait_settled
 
 K = TypeVar("K")
 Make = Callable[[], Awaitable[Any]]
@@ -21,7 +21,7 @@ class AwaitPool(Generic[K]):
     """
 
     __slots__ = ("_is_closed", "_is_reporting", "_loop_handle", "_name", "_next", "_on_error",
-                 "_on_result", "_tasks", "running")  # fmt: skip
+                 "_on_result", "_report_cleanup", "_tasks", "running")  # fmt: skip
 
     def __init__(
         self,
@@ -29,11 +29,13 @@ class AwaitPool(Generic[K]):
         name: str,
         on_result: Callable[[Any], object],
         on_error: Callable[[BaseException, K], object],
+        report_cleanup: Callable[[str, BaseException], object],
     ) -> None:
         self._loop_handle = loop_handle
         self._name = name
         self._on_result = on_result
         self._on_error = on_error
+        self._report_cleanup = report_cleanup
         self._next: Job[K] | None = None  # for the task that reports a result
         self._is_reporting = False
         self._is_closed = False
@@ -57,7 +59,7 @@ class AwaitPool(Generic[K]):
             self._is_closed = True
             for task in self._tasks:
                 if not self._loop_handle.is_current_task(task):
-                    task.cancel()
+                    cancel_task(task)
 
     @property
     def is_clean(self) -> bool:
@@ -101,6 +103,8 @@ class AwaitPool(Generic[K]):
             if isinstance(error, CancelledError) and is_cancelled_here(error):
                 error = Interrupted(f"{self._name} was cancelled from outside")
             self._on_error(as_failure(error), key)
+        elif not isinstance(error, (CancelledError, GeneratorExit, *STOPS_PROGRAM)):
+            self._report_cleanup(f"{self._name} raised after the end of its flow", error)
 
     def _on_task_done(self, task: Task[Any]) -> None:
         self._tasks.discard(task)

@@ -8,11 +8,14 @@ under "decisions"; they run one at a time, on the loop, in the subscriber's cont
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from ...spec import Publisher
+from ..cleanup import CleanupErrors, add_cleanup_error
 from ..compiler.chain import Downstream
 from ..demand import Demand
+from ..failures import STOPS_PROGRAM
 from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
 from .decisions import Decisions, run_now
@@ -50,6 +53,11 @@ class Coordinator(FlowSubscription, Generic[R]):
         """How many of those downstream has processed, as far as it has reported."""
         self._started = False
         self._closing: list[InnerSubscriber[Any]] = []  # their cleanup may still be running
+
+    @property
+    def cleanup(self) -> CleanupErrors | None:
+        """Where the errors of the upstreams' cleanup go, if a consumer awaits it."""
+        return self.downstream.cleanup
 
     # -- decisions: overridden by a subclass ------------------------------------------------------
     def on_start(self) -> None:
@@ -127,11 +135,11 @@ class Coordinator(FlowSubscription, Generic[R]):
 
     def fail(self, error: BaseException) -> None:
         """Fail downstream, and cancel every upstream."""
-        if self.is_closed:
-            self.loop_handle.report("an error after the end of a flow", error)
-        else:
+        if not self.is_closed:
             self.cancel()
             self.downstream.fail(error)
+        elif not isinstance(error.__cause__, STOPS_PROGRAM):  # that stops the program
+            self.report_cleanup("an error after the end of a flow", error)
 
     def end(self, error: BaseException | None) -> None:
         """End downstream: complete, or fail with *error*."""
@@ -144,6 +152,10 @@ class Coordinator(FlowSubscription, Generic[R]):
         """End as *inner* did, once it is done and holds no elements."""
         if inner.is_done and not inner.elements and not self.is_closed:
             self.end(inner.error)
+
+    def report_cleanup(self, message: str, error: BaseException) -> None:
+        """Hand *error*, which a cleanup raised, to the consumer that awaits it, or report it."""
+        add_cleanup_error(self.cleanup, error, partial(self.loop_handle.report, message, error))
 
     # -- the subscription that the island holds ---------------------------------------------------
     def request(self, n: int, /) -> None:
@@ -179,4 +191,9 @@ class Coordinator(FlowSubscription, Generic[R]):
         self._closing += inners
         for inner in inners:
             inner.cancel()
-        self.on_stop()
+        try:
+            self.on_stop()
+        except STOPS_PROGRAM:
+            raise
+        except BaseException as error:
+            self.report_cleanup("the cleanup of an operator raised", error)

@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 
 from ...errors import NotAnElement, ReactiveError, RuleViolation
 from ...spec import Publisher, Subscription
+from ..cleanup import CleanupErrors
 from ..demand import UNBOUNDED
 from ..failures import STOPS_PROGRAM, as_failure
 from ..flow_subscription import FlowSubscription
@@ -23,6 +24,12 @@ class Owner(Protocol):
     """What owns inner subscribers, and is notified by them."""
 
     loop_handle: LoopHandle
+
+    @property
+    def cleanup(self) -> CleanupErrors | None:
+        """Where the errors of the cleanup of an upstream go, if a consumer awaits it."""
+        ...
+
     submit: Callable[..., object]
     """Runs one of the methods below with its arguments, at once or after those that run now."""
 
@@ -71,6 +78,10 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
     def __repr__(self) -> str:
         state = "done" if self.is_done else f"{self.outstanding} outstanding"
         return f"<InnerSubscriber {self.tag!r} {state}, holds {len(self.elements)}>"
+
+    @property
+    def cleanup(self) -> CleanupErrors | None:
+        return self._owner.cleanup
 
     # -- called by the owner ----------------------------------------------------------------------
     def subscribe(self, publisher: Publisher[T]) -> "InnerSubscriber[T]":

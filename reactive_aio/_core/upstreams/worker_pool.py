@@ -1,17 +1,19 @@
 """WorkerPool: a coroutine function applied to several elements at once, by reused tasks."""
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...errors import Interrupted
 from ..arguments import explain_await
 from ..compiler.chain import Downstream
+from ..compiler.error_notes import note_element
 from ..compiler.loop_compiler import no_element
 from ..failures import STOPS_PROGRAM, as_failure, is_cancelled
 from ..flow_subscription import FlowSubscription
-from ..loop import CancelledError, Future, Task, report, wait_settled
+from ..loop import CancelledError, Future, Task, cancel_task, report, wait_settled
 from ..queues.reorder_buffer import ReorderBuffer
 from ..time_slice import TimeSlice
 from .coordinator import Coordinator
@@ -36,7 +38,7 @@ class _Worker:
     def cancel(self) -> None:
         self.is_cancelled = True
         if self.task is not None:
-            self.task.cancel()
+            cancel_task(self.task)
 
 
 class WorkerPool(Coordinator[Any]):
@@ -117,11 +119,9 @@ class WorkerPool(Coordinator[Any]):
         for worker in self._workers.values():
             worker.cancel()
         elements, self._elements = self._elements, iter(())
-        if isinstance(elements, Generator):
-            try:
-                elements.close()
-            except ValueError:
-                pass  # it is running, and cancelled the flow itself; the last reference closes it
+        # One that is running has cancelled the flow itself; the last reference closes it.
+        if isinstance(elements, GeneratorType) and not elements.gi_running:
+            elements.close()
 
     async def settle(self) -> Sequence[FlowSubscription]:
         tasks = [task for task in self._workers if not self.loop_handle.is_current_task(task)]
@@ -206,6 +206,7 @@ class WorkerPool(Coordinator[Any]):
     async def _work(self, worker: _Worker) -> None:
         buffer, apply, keeps_element = self._buffer, self._apply, self._keeps_element
         next_element = self._next_element
+        x: Any = None
         ticket = buffer.start() if buffer.room > 0 else -1
         try:
             while (x := next_element(ticket >= 0)) is not _STOP:
@@ -232,7 +233,7 @@ class WorkerPool(Coordinator[Any]):
                     self._is_emission_scheduled = True
                     self.loop_handle.call_soon(self._on_turn)
             self._give_back(ticket)
-        except CancelledError as error:
+        except (CancelledError, GeneratorExit) as error:
             if worker.is_cancelled:
                 if ticket >= 0:
                     buffer.abandon(ticket)
@@ -242,7 +243,7 @@ class WorkerPool(Coordinator[Any]):
                 raise
             self._fail_ticket(ticket, as_failure(error))
         except BaseException as error:
-            self._fail_ticket(ticket, self._explained(as_failure(error)))
+            self._fail_ticket(ticket, self._explained(as_failure(error), x))
             if isinstance(error, STOPS_PROGRAM):
                 raise
 
@@ -256,11 +257,12 @@ class WorkerPool(Coordinator[Any]):
             self._buffer.give_back(ticket)
         return -1
 
-    def _explained(self, error: BaseException) -> BaseException:
-        if not isinstance(error, TypeError):
-            return error
+    def _explained(self, error: BaseException, element: object) -> BaseException:
         name = ("filter_async", "predicate") if self._keeps_element else ("map_async", "mapper")
-        return explain_await(*name, self._apply, error)
+        if isinstance(error, TypeError):
+            error = explain_await(*name, self._apply, error)
+        note_element(error, element)
+        return error
 
     def _pull(self, has_room: bool) -> Any:
         """The next element of a synchronous source, or `_WAIT` or `_STOP`."""
@@ -288,6 +290,9 @@ class WorkerPool(Coordinator[Any]):
 
     def _fail_ticket(self, ticket: int, error: BaseException) -> None:
         """The function failed: cancel all work, except on earlier elements if order matters."""
+        if self.is_closed:
+            self.report_cleanup("a call of map_async raised after the end of its flow", error)
+            return
         if ticket >= 0:
             self._buffer.abandon(ticket)
         self._errors[ticket] = error

@@ -1,0 +1,54 @@
+"""CleanupErrors: what the cleanup of a flow raises, for the consumer that awaits it.
+
+A consumer that awaits the cleanup (a terminal operator, a stream) has a `CleanupErrors`. The
+islands and operators of its flow receive it from below when they are subscribed to, since the
+cleanup of a source may run after every reference to the consumer is gone (3.13).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+Report = Callable[[], object]
+"""Reports an error to the loop's exception handler."""
+
+
+@dataclass(slots=True, eq=False)
+class CleanupErrors:
+    """The errors of the cleanups of one flow; reported at once unless its consumer is waiting."""
+
+    is_awaited: bool = False
+    """Whether the flow has ended or was cancelled, and its consumer waits for the cleanup."""
+    _kept: list[tuple[BaseException, Report]] = field(
+        default_factory=list[tuple[BaseException, Report]]
+    )
+
+    def add(self, error: BaseException, report: Report) -> None:
+        """Keep *error* for the consumer, or *report* it."""
+        if self.is_awaited:
+            self._kept.append((error, report))
+        else:
+            report()
+
+    def take(self) -> BaseException | None:
+        """The error for the consumer to raise: several as a group. Later ones are reported."""
+        errors = [error for error, _ in self._kept]
+        self.is_awaited = False
+        self._kept.clear()
+        if len(errors) > 1:
+            return BaseExceptionGroup(f"{len(errors)} cleanups failed", errors)
+        return errors[0] if errors else None
+
+    def report(self) -> None:
+        """The consumer raises something else, or does not wait: report what it has not taken."""
+        kept, self._kept = self._kept, []
+        self.is_awaited = False
+        for _, report in kept:
+            report()
+
+
+def add_cleanup_error(cleanup: CleanupErrors | None, error: BaseException, report: Report) -> None:
+    """Hand over an error that a cleanup raised; without a consumer that waits, *report* it."""
+    if cleanup is None:
+        report()
+    else:
+        cleanup.add(error, report)
