@@ -5,7 +5,7 @@ islands and operators of its flow receive it from below when they are subscribed
 cleanup of a source may run after every reference to the consumer is gone (3.13).
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 Report = Callable[[], object]
@@ -28,6 +28,15 @@ class CleanupErrors:
             self._kept.append((error, report))
         else:
             report()
+
+    async def wait(self, cleanup: Awaitable[object]) -> None:
+        """Wait for *cleanup*, and keep its errors; if the wait is cancelled, report them."""
+        self.is_awaited = True
+        try:
+            await cleanup
+        except BaseException:
+            self.report()
+            raise
 
     def take(self) -> BaseException | None:
         """The error for the consumer to raise: several as a group. Later ones are reported."""

@@ -396,20 +396,13 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
     async def _end(self) -> BaseException | None:
         """Wait for the cleanup of cancelled operators, and return the error of the flow."""
         subscription, self._subscription = self._subscription, None
-        await self._wait_for_cleanup(subscription)
+        if isinstance(subscription, FlowSubscription):
+            await self.cleanup.wait(subscription.aclose())
         error, self._error = self._error, None
         if error is None:
             return self.cleanup.take()
         self.cleanup.report()
         return error
-
-    async def _wait_for_cleanup(self, subscription: "Subscription | None") -> None:
-        try:
-            if isinstance(subscription, FlowSubscription):
-                await subscription.aclose()
-        except BaseException:
-            self.cleanup.report()
-            raise
 
     def raise_cleanup_error(self) -> None:
         """After `aclose`: raise what the cleanup has raised."""
@@ -420,7 +413,8 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
         subscription = self._subscription
         self.cleanup.is_awaited = True
         self.cancel()
-        await self._wait_for_cleanup(subscription)
+        if isinstance(subscription, FlowSubscription):
+            await self.cleanup.wait(subscription.aclose())
 
     def abandon(self) -> None:
         """Cancel; after the element that an ``anext`` waits for, as in ``anext(aiter(flow))``."""
@@ -565,15 +559,10 @@ class _FirstValueSubscriber(BulkSubscriber):
 
     async def aclose(self) -> None:
         subscription, self._subscription = self._subscription, None
-        self.cleanup.is_awaited = True
-        try:
-            if isinstance(subscription, FlowSubscription):
-                await subscription.aclose()
-            elif subscription is not None:
-                subscription.cancel()
-        except BaseException:
-            self.cleanup.report()
-            raise
+        if isinstance(subscription, FlowSubscription):
+            await self.cleanup.wait(subscription.aclose())
+        elif subscription is not None:
+            subscription.cancel()
 
     def on_subscribe(self, subscription: "Subscription") -> None:
         self._subscription = subscription

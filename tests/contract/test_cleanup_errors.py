@@ -79,6 +79,7 @@ async def emitter(to: r.Emitter[int]) -> None:
 
 async def worker(number: int) -> int:
     try:
+        await asyncio.sleep(0)  # so that the others have begun
         if number:
             await asyncio.Event().wait()
         return number

@@ -205,8 +205,7 @@ class WorkerPool(Coordinator[Any]):
     # -- a worker ---------------------------------------------------------------------------------
     async def _work(self, worker: _Worker) -> None:
         buffer, apply, keeps_element = self._buffer, self._apply, self._keeps_element
-        next_element = self._next_element
-        x: Any = None
+        next_element, x = self._next_element, cast("Any", None)
         ticket = buffer.start() if buffer.room > 0 else -1
         try:
             while (x := next_element(ticket >= 0)) is not _STOP:
@@ -235,8 +234,7 @@ class WorkerPool(Coordinator[Any]):
             self._give_back(ticket)
         except (CancelledError, GeneratorExit) as error:
             if worker.is_cancelled:
-                if ticket >= 0:
-                    buffer.abandon(ticket)
+                self._abandon(ticket)
                 raise
             if is_cancelled(worker.task, error):
                 self._fail_ticket(ticket, Interrupted("a worker was cancelled from outside"))
@@ -246,6 +244,11 @@ class WorkerPool(Coordinator[Any]):
             self._fail_ticket(ticket, self._explained(as_failure(error), x))
             if isinstance(error, STOPS_PROGRAM):
                 raise
+
+    def _abandon(self, ticket: int) -> None:
+        """No result follows for *ticket*, if it is one."""
+        if ticket >= 0:
+            self._buffer.abandon(ticket)
 
     def _can_emit_now(self) -> bool:
         """Whether emitting makes room, so that a function that never suspends need not wait."""
@@ -293,8 +296,7 @@ class WorkerPool(Coordinator[Any]):
         if self.is_closed:
             self.report_cleanup("a call of map_async raised after the end of its flow", error)
             return
-        if ticket >= 0:
-            self._buffer.abandon(ticket)
+        self._abandon(ticket)
         self._errors[ticket] = error
         self._is_over = True
         if self._inner is not None:
