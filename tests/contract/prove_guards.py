@@ -311,9 +311,9 @@ GUARDS: Final = (
     Guard(
         "threads: an island wakes on the loop's thread",
         ISLAND,
-        "        elif not loop_handle.is_current_thread:\n"
-        "            loop_handle.call_soon_threadsafe(self._enter, happened)\n",
-        "",
+        "        if get_ident() != loop_handle.thread:\n"
+        "            loop_handle.call_soon_threadsafe(self._enter, happened)\n        elif",
+        "        if",
     ),
     Guard(
         "threads: signals of foreign publishers arrive on the loop's thread",
@@ -355,8 +355,8 @@ GUARDS: Final = (
     Guard(
         "context: callbacks run in the subscriber's context",
         CORE + "loop.py",
-        "            self.context.run(work, *args)",
-        "            work(*args)",
+        "            self.context.run(work, argument)",
+        "            work(argument)",
     ),
     Guard(
         "tasks: an interruption is reported",

@@ -206,20 +206,12 @@ class WorkerPool(Coordinator[Any]):
     async def _work(self, worker: _Worker) -> None:
         buffer, apply, keeps_element = self._buffer, self._apply, self._keeps_element
         next_element, x = self._next_element, cast("Any", None)
-        ticket = buffer.start() if buffer.room > 0 else -1
+        ticket = self._start_ticket()
         try:
             while (x := next_element(ticket >= 0)) is not _STOP:
                 if x is _WAIT:
-                    if ticket < 0 and self._can_emit_now():
-                        self._emit_ready()
-                        if buffer.room > 0:
-                            ticket = buffer.start()
-                            continue
-                    ticket = self._give_back(ticket)
-                    waiter = self.loop_handle.create_future()
-                    self._waiting.append(waiter)
-                    await waiter
-                    ticket = buffer.start() if buffer.room > 0 else -1
+                    given, ticket = ticket, -1
+                    ticket = await self._wait(given)
                     continue
                 worker.ticket = ticket
                 result = await apply(x)
@@ -250,15 +242,25 @@ class WorkerPool(Coordinator[Any]):
         if ticket >= 0:
             self._buffer.abandon(ticket)
 
-    def _can_emit_now(self) -> bool:
-        """Whether emitting makes room, so that a function that never suspends need not wait."""
-        return bool(self._buffer.ready) and not self._time_slice.check_slice()
+    async def _wait(self, ticket: int) -> int:
+        """There is no element for *ticket*, or no ticket: wait, and return a new one, or -1."""
+        if ticket < 0 and self._buffer.ready and not self._time_slice.check_slice():
+            self._emit_ready()  # so that a function that never suspends need not wait for room
+            if self._buffer.room > 0:
+                return self._buffer.start()
+        self._give_back(ticket)
+        waiter = self.loop_handle.create_future()
+        self._waiting.append(waiter)
+        await waiter
+        return self._start_ticket()
 
-    def _give_back(self, ticket: int) -> int:
+    def _start_ticket(self) -> int:
+        return self._buffer.start() if self._buffer.room > 0 else -1
+
+    def _give_back(self, ticket: int) -> None:
         """There is no element for *ticket*, if it is one."""
         if ticket >= 0:
             self._buffer.give_back(ticket)
-        return -1
 
     def _explained(self, error: BaseException, element: object) -> BaseException:
         name = ("filter_async", "predicate") if self._keeps_element else ("map_async", "mapper")
