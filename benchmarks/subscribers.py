@@ -1,23 +1,25 @@
-"""The subscribers of the benchmarks.
-
-They have slots, since the cost of an instance dict would distort the results.
-"""
+"""The subscribers of the benchmarks: plain classes, as a person writes them first."""
 
 import asyncio
+from typing import Any
 
 from reactive_aio import Flow, Subscription
 
 UNBOUNDED = 2**63 - 1
 
 
-class Summing:
+class _Sums:
     """Adds up the elements, with unbounded demand."""
 
-    __slots__ = ("done", "subscription", "total")
+    __slots__ = ()
+
+    total: int
+    done: asyncio.Future[None]
+    subscription: Subscription
 
     def __init__(self) -> None:
-        self.total: int = 0
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.total = 0
+        self.done = asyncio.get_running_loop().create_future()
 
     def on_subscribe(self, subscription: Subscription) -> None:
         self.subscription = subscription
@@ -32,17 +34,25 @@ class Summing:
     def on_complete(self) -> None:
         self.done.set_result(None)
 
-    async def sum_of(self, flow: Flow[int]) -> int:
+    async def sum_of(self, flow: Flow[Any]) -> int:
         """Subscribe, wait for the end and return the sum."""
         flow.subscribe(self)
         await self.done
         return self.total
 
 
+class Summing(_Sums):
+    """A plain class: its attributes are in its dict."""
+
+
+class SlottedSumming(_Sums):
+    """The same with slots."""
+
+    __slots__ = ("done", "subscription", "total")
+
+
 class OneByOne(Summing):
     """Requests one element from inside each on_next: stop and wait."""
-
-    __slots__ = ()
 
     def on_subscribe(self, subscription: Subscription) -> None:
         self.subscription = subscription
@@ -53,10 +63,15 @@ class OneByOne(Summing):
         self.subscription.request(1)
 
 
+class Passive(Summing):
+    """Requests nothing: another object requests for it."""
+
+    def on_subscribe(self, subscription: Subscription) -> None:
+        self.subscription = subscription
+
+
 class Batches(Summing):
     """Requests 256 elements whenever 256 have been received."""
-
-    __slots__ = ("remaining",)
 
     def on_subscribe(self, subscription: Subscription) -> None:
         self.subscription = subscription
@@ -71,10 +86,15 @@ class Batches(Summing):
             self.subscription.request(256)
 
 
+class Pairs(Summing):
+    """Adds up the first elements of pairs."""
+
+    def on_next(self, element: Any) -> None:
+        self.total += element[0]
+
+
 class Coroutine(Summing):
     """Receives elements in an ``async def``."""
-
-    __slots__ = ()
 
     async def on_next(  # type: ignore[override]  # each method is def or async def
         self, element: int

@@ -1,0 +1,1 @@
+"""Growth with the number of elements, sources, stages and timers."""

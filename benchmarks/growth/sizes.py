@@ -1,0 +1,48 @@
+"""Questions about growth: the same work beside, or with, more and more of something."""
+
+from collections.abc import Awaitable, Callable
+from time import process_time
+
+from ..runner.question import Question
+
+Measure = Callable[[int], Awaitable[float]]
+"""Returns the cost of one element, or of one part, for a size."""
+
+
+def growth(
+    text: str,
+    way: str,
+    sizes: tuple[int, ...],
+    measure: Measure,
+    *,
+    unit: str = "ns each",
+    goal: float = 1.5,
+    rounds: int = 3,
+) -> Question:
+    """Return a question whose cases have more and more parts; *way* names a case by its size.
+
+    The first case is the smallest size, and *goal* is how much more the others may cost. A quick
+    run shrinks every size.
+    """
+    question = Question(text, sizes[-1], unit=unit, rounds=rounds)
+
+    def add(size: int) -> None:
+        async def run(count: int) -> float:
+            return await measure(min(size, count))
+
+        name = way.format(n=f"{size:,}")
+        if question.cases:
+            question.ours(name, goal=goal)(run)
+        else:
+            question.by_hand(name)(run)
+
+    for each in sizes:
+        add(each)
+    return question
+
+
+async def nanoseconds(work: Awaitable[object], parts: int) -> float:
+    """Return the CPU time of *work* for each of its parts."""
+    before = process_time()
+    await work
+    return (process_time() - before) / parts * 1e9
