@@ -41,7 +41,7 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Measure what each way costs, as a ratio to the same written by hand.",
+        description="Measure what each way costs, as a ratio to hand-written code.",
         epilog=f"families: {', '.join(FAMILIES)}",
     )
     parser.add_argument("questions", nargs="*", metavar="QUESTION",
@@ -54,7 +54,7 @@ def _arguments() -> argparse.Namespace:
                         help="run every case once and briefly, to see that it works; "
                         "growth and asgi too")  # fmt: skip
     parser.add_argument("--write", action="store_true",
-                        help="store the results, and write README.md, cases.md and the plots")  # fmt: skip
+                        help="store the results, write README.md, cases.md and plots")  # fmt: skip
     options = parser.parse_args()
     if options.write and (options.quick or options.uvloop):
         parser.error("--write stores figures of asyncio, without --quick or --uvloop")

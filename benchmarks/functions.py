@@ -17,6 +17,10 @@ def even(element: int) -> bool:
     return not element & 1
 
 
+def odd(element: int) -> bool:
+    return bool(element & 1)
+
+
 def hundred(_: int) -> range:
     """The inner elements of `flat_map`."""
     return range(INNER)

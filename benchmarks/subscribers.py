@@ -8,18 +8,14 @@ from reactive_aio import Flow, Subscription
 UNBOUNDED = 2**63 - 1
 
 
-class _Sums:
+class Summing:
     """Adds up the elements, with unbounded demand."""
 
-    __slots__ = ()
-
-    total: int
-    done: asyncio.Future[None]
     subscription: Subscription
 
     def __init__(self) -> None:
-        self.total = 0
-        self.done = asyncio.get_running_loop().create_future()
+        self.total: int = 0
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def on_subscribe(self, subscription: Subscription) -> None:
         self.subscription = subscription
@@ -39,16 +35,6 @@ class _Sums:
         flow.subscribe(self)
         await self.done
         return self.total
-
-
-class Summing(_Sums):
-    """A plain class: its attributes are in its dict."""
-
-
-class SlottedSumming(_Sums):
-    """The same with slots."""
-
-    __slots__ = ("done", "subscription", "total")
 
 
 class OneByOne(Summing):

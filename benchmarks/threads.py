@@ -1,4 +1,4 @@
-"""A thread that hands over elements to the loop, by hand and by other means."""
+"""A thread that hands over elements to the loop: hand-written, and by other means."""
 
 import asyncio
 import threading

@@ -51,8 +51,8 @@ def lines(count: int) -> Iterator[str]:
         yield ENCODER.encode(ELEMENT) + "\n"
 
 
-@question.by_hand("an ASGI app with 64 lines per send")
-async def by_hand(count: int) -> int:
+@question.handwritten("an ASGI app with 64 lines per send")
+async def handwritten(count: int) -> int:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         chunk: list[str] = []

@@ -14,8 +14,8 @@ def boundary_of(size: int, elements: int, goal: float) -> Question:
     """Return the question for boundaries of *size*."""
     question = Question(f"An asynchronous boundary of {size}", elements, counted=1024)
 
-    @question.by_hand(f"two tasks that hand over lists of {size}")
-    async def by_hand(count: int) -> int:
+    @question.handwritten(f"two tasks that hand over lists of {size}")
+    async def handwritten(count: int) -> int:
         swap = Swap()
         task = asyncio.create_task(swap.fill(range(count), size))
         found = await total(swap.elements())

@@ -11,8 +11,8 @@ from ..runner.question import Question
 question = Question("`flat_map` of iterables", 500_000)
 
 
-@question.by_hand("an async generator with nested for loops")
-async def by_hand(count: int) -> int:
+@question.handwritten("an async generator with nested for loops")
+async def handwritten(count: int) -> int:
     async def flattened() -> AsyncIterator[int]:
         f = hundred
         for outer in range(count // INNER):

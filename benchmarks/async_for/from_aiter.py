@@ -4,15 +4,15 @@ from collections.abc import AsyncIterator
 
 from reactive_aio import from_aiter
 
-from ..functions import even, increment, numbers, total
+from ..functions import even, increment, numbers, odd, total
 from ..runner.peers import peer
 from ..runner.question import Question
 
 question = Question("`map`, `filter` of an async generator", 500_000)
 
 
-@question.by_hand("one async generator around the source")
-async def by_hand(count: int) -> int:
+@question.handwritten("one async generator around the source")
+async def handwritten(count: int) -> int:
     async def fused() -> AsyncIterator[int]:
         f, p = increment, even
         async for element in numbers(count):
@@ -38,7 +38,7 @@ async def asyncstdlib(count: int) -> int:
 async def aioitertools(count: int) -> int:
     library = peer("aioitertools")
     mapped = library.map(increment, numbers(count))
-    return await total(library.filterfalse(lambda element: not even(element), mapped))
+    return await total(library.filterfalse(odd, mapped))
 
 
 @question.peer("aiostream", "aiostream", share=0.05)

@@ -12,8 +12,8 @@ from ..runner.question import Question
 question = Question("Lock-step: a queue of one", 50_000)
 
 
-@question.by_hand("two tasks that pass one element by a future")
-async def by_hand(count: int) -> int:
+@question.handwritten("two tasks that pass one element by a future")
+async def handwritten(count: int) -> int:
     loop = asyncio.get_running_loop()
     taken: asyncio.Future[None] = loop.create_future()
     given: asyncio.Future[int | None] = loop.create_future()
@@ -48,7 +48,7 @@ async def over(count: int) -> int:
     return found
 
 
-@question.peer("`asyncio.Queue(1)`")
+@question.other("the same queue, without a flow")
 async def plain(count: int) -> int:
     queue: asyncio.Queue[int] = asyncio.Queue(1)
     task = asyncio.create_task(_fill(queue, count))

@@ -11,8 +11,8 @@ from ..threads import by_anyio, by_coroutine, by_reactivex, chunks
 question = Question("A thread", 400_000, counted=0)
 
 
-@question.by_hand("a thread that hands over lists of 1024")
-async def by_hand(count: int) -> int:
+@question.handwritten("a thread that hands over lists of 1024")
+async def handwritten(count: int) -> int:
     async def elements() -> AsyncIterator[int]:
         async for chunk in chunks(count):
             for element in chunk:

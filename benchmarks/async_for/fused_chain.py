@@ -5,15 +5,15 @@ from collections.abc import AsyncIterator
 
 from reactive_aio import range as flow_range
 
-from ..functions import even, increment, numbers, total
+from ..functions import even, increment, numbers, odd, total
 from ..runner.peers import peer
 from ..runner.question import Question
 
 question = Question("`map`, `filter` of a synchronous source", 1_000_000)
 
 
-@question.by_hand("one async generator")
-async def by_hand(count: int) -> int:
+@question.handwritten("one async generator")
+async def handwritten(count: int) -> int:
     async def fused() -> AsyncIterator[int]:
         f, p = increment, even
         for element in range(count):
@@ -59,7 +59,7 @@ async def asyncstdlib(count: int) -> int:
 async def aioitertools(count: int) -> int:
     library = peer("aioitertools")
     mapped = library.map(increment, range(count))
-    return await total(library.filterfalse(lambda element: not even(element), mapped))
+    return await total(library.filterfalse(odd, mapped))
 
 
 @question.peer("aiostream", "aiostream", share=0.05)

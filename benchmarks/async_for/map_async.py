@@ -11,8 +11,8 @@ from ..runner.question import Question
 question = Question("Sequential `map_async`", 500_000)
 
 
-@question.by_hand("an async generator: `yield await f(x)`")
-async def by_hand(count: int) -> int:
+@question.handwritten("an async generator: `yield await f(x)`")
+async def handwritten(count: int) -> int:
     async def mapped() -> AsyncIterator[int]:
         f = double
         for element in range(count):

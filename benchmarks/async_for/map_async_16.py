@@ -15,8 +15,8 @@ CONCURRENCY = 16
 question = Question("`map_async`, 16 at a time, suspending once", 100_000)
 
 
-@question.by_hand("16 tasks that share an iterator and fill a list, which is swapped")
-async def by_hand(count: int) -> int:
+@question.handwritten("16 tasks that share an iterator and fill a list, which is swapped")
+async def handwritten(count: int) -> int:
     async def mapped() -> AsyncIterator[int]:
         loop, f, elements = asyncio.get_running_loop(), suspend_once, iter(range(count))
         results: list[int] = []

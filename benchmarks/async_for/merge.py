@@ -4,17 +4,22 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from reactive_aio import from_aiter, merge
+from reactive_aio import Flow, from_aiter, merge
 
 from ..functions import PARTS, pausing, total
 from ..runner.peers import peer
 from ..runner.question import Question
 
+
+def _sources(count: int) -> list[Flow[int]]:
+    return [from_aiter(pausing(count // PARTS)) for _ in range(PARTS)]
+
+
 question = Question("`merge` of 8 asynchronous sources", 400_000)
 
 
-@question.by_hand("8 tasks that fill a list, which is swapped for an empty one")
-async def by_hand(count: int) -> int:
+@question.handwritten("8 tasks that fill a list, which is swapped for an empty one")
+async def handwritten(count: int) -> int:
     async def merged() -> AsyncIterator[int]:
         loop = asyncio.get_running_loop()
         filled: list[int] = []
@@ -52,8 +57,8 @@ async def by_hand(count: int) -> int:
 
 @question.ours("`async for` over `merge` of 8 asynchronous sources", goal=1.8)
 async def over(count: int) -> int:
-    sources = [from_aiter(pausing(count // PARTS)) for _ in range(PARTS)]
-    return await total(aiter(merge(*sources)))
+    merged: Flow[int] = merge(*_sources(count))
+    return await total(aiter(merged))
 
 
 @question.peer("8 tasks and `asyncio.Queue(256)`", share=0.2)

@@ -14,14 +14,15 @@ SECONDS = 60
 question = Question("`timeout` for each element", 200_000)
 
 
-@question.by_hand("an async generator with one timer, and a deadline that moves")
-async def by_hand(count: int) -> int:
+@question.handwritten("an async generator with one timer, and a deadline that moves")
+async def handwritten(count: int) -> int:
     async def limited() -> AsyncIterator[int]:
         loop = asyncio.get_running_loop()
         now = loop.time
         deadline = now() + SECONDS
         consumer = asyncio.current_task()
         is_late = False
+        timer: asyncio.TimerHandle
 
         def check() -> None:
             nonlocal timer, is_late

@@ -20,8 +20,8 @@ async def first_total(pairs: Any) -> int:
     return found
 
 
-@question.by_hand("an async generator over the builtin `zip`")
-async def by_hand(count: int) -> int:
+@question.handwritten("an async generator over the builtin `zip`")
+async def handwritten(count: int) -> int:
     async def zipped() -> AsyncIterator[tuple[int, int]]:
         for pair in builtins.zip(range(count), range(count), strict=False):
             yield pair

@@ -39,7 +39,7 @@ WAYS: dict[str, Consume] = {
 
 
 def _cost(name: str, consume: Consume) -> Question:
-    async def measure(length: int) -> float:
+    async def measure(length: int, _: int) -> float:
         return await nanoseconds(consume(flow_range(length).map(increment)), length)
 
     return growth(f"Elements, {name}", "{n} elements, " + name, LENGTHS, measure, rounds=1)

@@ -9,35 +9,34 @@ from ..memory.idle import Waiting
 from ..subscribers import Summing
 from .sizes import growth, nanoseconds
 
-ELEMENTS = 20_000
 IDLE = (1, 100, 10_000)
 
 
-async def beside_inner_flows(idle: int) -> float:
+async def beside_inner_flows(idle: int, elements: int) -> float:
     """The cost of an element of an inner flow that pushes, while *idle* others are silent."""
-    busy = from_aiter(numbers(ELEMENTS))
+    busy = from_aiter(numbers(elements))
     inner: list[Flow[int]] = [*(never() for _ in range(idle)), busy]
-    flow = from_iterable(inner).flat_map(_itself, concurrency=idle + 1).take(ELEMENTS)
-    return await nanoseconds(Summing().sum_of(flow), ELEMENTS)
+    flow = from_iterable(inner).flat_map(_itself, concurrency=idle + 1).take(elements)
+    return await nanoseconds(Summing().sum_of(flow), elements)
 
 
 def _itself(flow: Flow[int]) -> Flow[int]:
     return flow
 
 
-async def beside_timers(timers: int) -> float:
+async def beside_timers(timers: int, elements: int) -> float:
     """The cost of an element with a timeout, while *timers* other timeouts run."""
     async with AsyncExitStack() as stack:
         for _ in range(timers):
             waiting = Waiting()
             never().timeout(3600).subscribe(waiting)
             stack.callback(waiting.close)
-        limited = flow_range(ELEMENTS).timeout(60)
-        return await nanoseconds(total(aiter(limited)), ELEMENTS)
+        limited = flow_range(elements).timeout(60)
+        return await nanoseconds(total(aiter(limited)), elements)
 
 
 inner_flows = growth(
-    f"Idle inner flows of `flat_map`, beside {ELEMENTS:,} elements",
+    "Idle inner flows of `flat_map`",
     "an element beside {n} idle inner flows",
     IDLE,
     beside_inner_flows,

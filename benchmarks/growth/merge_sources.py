@@ -8,7 +8,7 @@ from .sizes import growth, nanoseconds
 EACH = 10
 
 
-async def measure(sources: int) -> float:
+async def measure(sources: int, _: int) -> float:
     merged = merge(*(flow_range(EACH) for _ in range(sources)))
     return await nanoseconds(Summing().sum_of(merged), sources * EACH)
 

@@ -5,8 +5,8 @@ from time import process_time
 
 from ..runner.question import Question
 
-Measure = Callable[[int], Awaitable[float]]
-"""Returns the cost of one element, or of one part, for a size."""
+Measure = Callable[[int, int], Awaitable[float]]
+"""Returns the cost of one element, or of one part, for a size, and for at most so many elements."""
 
 
 def growth(
@@ -28,13 +28,13 @@ def growth(
 
     def add(size: int) -> None:
         async def run(count: int) -> float:
-            return await measure(min(size, count))
+            return await measure(min(size, count), count)
 
         name = way.format(n=f"{size:,}")
         if question.cases:
             question.ours(name, goal=goal)(run)
         else:
-            question.by_hand(name)(run)
+            question.handwritten(name)(run)
 
     for each in sizes:
         add(each)

@@ -25,7 +25,7 @@ def _always(_: object) -> bool:
     return True
 
 
-async def measure(stages: int) -> float:
+async def measure(stages: int, _: int) -> float:
     async def subscribe() -> None:
         await Summing().sum_of(chain(stages))
 

@@ -12,8 +12,8 @@ from ..swap import Swap
 question = Question("`await emit(x)`, read by `async for`", 200_000, counted=1024)
 
 
-@question.by_hand("two tasks that hand over lists of 256")
-async def by_hand(count: int) -> int:
+@question.handwritten("two tasks that hand over lists of 256")
+async def handwritten(count: int) -> int:
     swap = Swap()
     task = asyncio.create_task(swap.fill(range(count), 256))
     found = await total(swap.elements())

@@ -10,11 +10,11 @@ from ..subscribers import Batches, Summing
 
 SUBSCRIBERS = 10
 
-question = Question("Multicast to 10 subscribers", 100_000)
+question = Question("Multicast to 10 subscribers", 100_000, counted=256)
 
 
-@question.by_hand("a for loop over 10 `on_next`")
-async def by_hand(count: int) -> int:
+@question.handwritten("a for loop over 10 `on_next`")
+async def handwritten(count: int) -> int:
     subscribers = [Summing() for _ in range(SUBSCRIBERS)]
     signals = [each.on_next for each in subscribers]
     for element in range(count):

@@ -9,8 +9,8 @@ from ..subscribers import Summing
 question = Question("`try_emit(x)`", 200_000)
 
 
-@question.by_hand("a method call, `on_next(x)`")
-async def by_hand(count: int) -> int:
+@question.handwritten("a method call, `on_next(x)`")
+async def handwritten(count: int) -> int:
     subscriber = Summing()
     for element in range(count):
         subscriber.on_next(element)

@@ -31,8 +31,8 @@ def _subscribed(subscriber: Waiting) -> Waiting:
     return subscriber
 
 
-@question.by_hand("two tasks that hand over lists")
-async def by_hand(count: int) -> float:
+@question.handwritten("two tasks that hand over lists")
+async def handwritten(count: int) -> float:
     return await bytes_each(_tasks, count)
 
 

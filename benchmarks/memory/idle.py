@@ -4,7 +4,7 @@ import asyncio
 import gc
 import tracemalloc
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from reactive_aio import Subscription
 
@@ -46,7 +46,7 @@ class Closable(Protocol):
 
 
 Make = Callable[[Waiting], Closable | Awaitable[Closable]]
-"""Makes an idle subscription, of the given subscriber or by hand."""
+"""Makes an idle subscription, of the given subscriber or hand-written."""
 
 
 def idle(text: str) -> Question:
@@ -58,6 +58,7 @@ async def bytes_each(make: Make, count: int) -> float:
     """Return the bytes that each of *count* subscriptions allocates while it is idle."""
     count = min(count, SUBSCRIPTIONS)
     kept = await _make(make, [Waiting() for _ in range(20)])  # fills the caches
+    idle: list[Closable] = []
     subscribers = [Waiting() for _ in range(count)]
     gc.collect()
     tracemalloc.start()
@@ -79,8 +80,10 @@ async def bytes_each(make: Make, count: int) -> float:
 async def _make(make: Make, subscribers: list[Waiting]) -> list[Closable]:
     kept: list[Closable] = []
     for each in subscribers:
-        made: Any = make(each)
-        kept.append(await made if isinstance(made, Awaitable) else made)
+        made = make(each)
+        if isinstance(made, Awaitable):
+            made = await made
+        kept.append(made)
     await _turns()
     return kept
 
@@ -91,7 +94,9 @@ async def _turns() -> None:
 
 
 class Tasks:
-    """Tasks made by hand."""
+    """Hand-written tasks."""
+
+    __slots__ = ("_tasks",)
 
     def __init__(self, *tasks: "asyncio.Task[object]") -> None:
         self._tasks = tasks

@@ -39,8 +39,8 @@ def _subscribed(subscriber: Waiting) -> Waiting:
 FLOW = merge(from_aiter(_silent), from_aiter(_silent))
 
 
-@question.by_hand("two tasks that fill a list, and one that reads it")
-async def by_hand(count: int) -> float:
+@question.handwritten("two tasks that fill a list, and one that reads it")
+async def handwritten(count: int) -> float:
     return await bytes_each(_tasks, count)
 
 

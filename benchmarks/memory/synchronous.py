@@ -15,6 +15,8 @@ FLOW = flow_range(1000).map(increment).filter(even)
 class Suspended:
     """An async generator that has started, and waits for its consumer."""
 
+    __slots__ = ("elements",)
+
     def __init__(self, elements: AsyncGenerator[int, None]) -> None:
         self.elements = elements
 
@@ -39,8 +41,8 @@ def _subscribed(subscriber: Waiting) -> Waiting:
     return subscriber
 
 
-@question.by_hand("a suspended async generator")
-async def by_hand(count: int) -> float:
+@question.handwritten("a suspended async generator")
+async def handwritten(count: int) -> float:
     return await bytes_each(_suspended, count)
 
 

@@ -9,8 +9,8 @@ from ..subscribers import Coroutine
 question = Question("An `async def on_next`", 1_000_000)
 
 
-@question.by_hand("a for loop that awaits `on_next`")
-async def by_hand(count: int) -> int:
+@question.handwritten("a for loop that awaits `on_next`")
+async def handwritten(count: int) -> int:
     subscriber = Coroutine()
     on_next, f, p = subscriber.on_next, increment, even
     for element in range(count):

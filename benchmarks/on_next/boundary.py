@@ -14,8 +14,8 @@ SIZE = 256
 question = Question("An asynchronous boundary of 256", 1_000_000, counted=1024)
 
 
-@question.by_hand("two tasks that hand over lists of 256")
-async def by_hand(count: int) -> int:
+@question.handwritten("two tasks that hand over lists of 256")
+async def handwritten(count: int) -> int:
     subscriber, swap = Summing(), Swap()
     task = asyncio.create_task(swap.fill(range(count), SIZE))
     on_next = subscriber.on_next

@@ -10,8 +10,8 @@ from ..subscribers import Summing
 question = Question("`flat_map` of iterables", 1_000_000)
 
 
-@question.by_hand("nested for loops that call `on_next`")
-async def by_hand(count: int) -> int:
+@question.handwritten("nested for loops that call `on_next`")
+async def handwritten(count: int) -> int:
     subscriber = Summing()
     on_next, f = subscriber.on_next, hundred
     for outer in range(count // INNER):
@@ -30,6 +30,9 @@ async def reactivex(count: int) -> int:
     rx, operators = peer("reactivex"), peer("reactivex.operators")
     subscriber = Summing()
     source = rx.from_iterable(range(count // INNER))
-    flat = operators.flat_map(lambda outer: rx.from_iterable(hundred(outer)))
-    source.pipe(flat).subscribe(subscriber.on_next)
+
+    def inner(outer: int) -> object:
+        return rx.from_iterable(hundred(outer))
+
+    source.pipe(operators.flat_map(inner)).subscribe(subscriber.on_next)
     return subscriber.total

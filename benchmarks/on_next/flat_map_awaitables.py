@@ -6,10 +6,10 @@ from ..functions import suspend_once
 from ..runner.question import Question
 from ..subscribers import Summing
 
-question = Question("`flat_map` of awaitables, 16 at a time", 40_000)
+question = Question("`flat_map` of awaitables, 16 at a time", 40_000, counted=128)
 
 
-@question.by_hand("`map_async(f, concurrency=16)`")
+@question.handwritten("`map_async(f, concurrency=16)`")
 async def mapped(count: int) -> int:
     return await Summing().sum_of(flow_range(count).map_async(suspend_once, concurrency=16))
 

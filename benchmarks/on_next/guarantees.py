@@ -10,11 +10,11 @@ from reactive_aio._core.time_slice import TimeSlice
 
 from ..functions import even, increment
 from ..runner.question import Question, Run
-from ..subscribers import SlottedSumming
-from .fused_chain import by_hand
+from ..subscribers import Summing
+from .fused_chain import handwritten
 
 question = Question("What each guarantee of the loop costs", 1_000_000, counted=0)
-question.by_hand("a for loop that calls `on_next`")(by_hand)
+question.handwritten("a for loop that calls `on_next`")(handwritten)
 
 NOT_NONE = r"\n *if x is None:\n *raise no_element\([^)]*\)"
 RAISES = r"try:\n *(r = on_next\(x\)|on_next\(x\))\n *except \w+ as error:\n *raise .*error"
@@ -68,7 +68,7 @@ def _loop_without(*guards: str) -> Callable[..., Any]:
 def _case(*guards: str) -> Run:
     async def run(count: int) -> int:
         loop = _loop_without(*guards)
-        subscriber = SlottedSumming()
+        subscriber = Summing()
         for _ in loop(_Drain(), iter(range(count)), subscriber.on_next, increment, even):
             pass
         return subscriber.total

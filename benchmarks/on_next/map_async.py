@@ -1,19 +1,17 @@
 """What does a sequential ``map_async`` cost?"""
 
-import asyncio
-
 from reactive_aio import range as flow_range
 
 from ..functions import double
-from ..runner.peers import peer
+from ..reactivex_calls import sum_of_calls
 from ..runner.question import Question
 from ..subscribers import Summing
 
 question = Question("Sequential `map_async`", 500_000)
 
 
-@question.by_hand("`on_next(await f(x))` in a for loop")
-async def by_hand(count: int) -> int:
+@question.handwritten("`on_next(await f(x))` in a for loop")
+async def handwritten(count: int) -> int:
     subscriber = Summing()
     on_next, f = subscriber.on_next, double
     for element in range(count):
@@ -28,15 +26,4 @@ async def sequential(count: int) -> int:
 
 @question.peer("reactivex `concat_map(from_future)`", "reactivex", share=0.02)
 async def reactivex(count: int) -> int:
-    rx, operators = peer("reactivex"), peer("reactivex.operators")
-    subscriber = Summing()
-
-    def call(element: int) -> object:
-        return rx.defer(lambda _: rx.from_future(asyncio.ensure_future(double(element))))
-
-    source = rx.from_iterable(range(count))
-    source.pipe(operators.map(call), operators.merge(max_concurrent=1)).subscribe(
-        subscriber.on_next, subscriber.on_error, subscriber.on_complete
-    )
-    await subscriber.done
-    return subscriber.total
+    return await sum_of_calls(count, double, concurrency=1)

@@ -6,6 +6,7 @@ from typing import Any
 from reactive_aio import range as flow_range
 
 from ..functions import double, suspend_once
+from ..reactivex_calls import sum_of_calls
 from ..runner.peers import peer
 from ..runner.question import Question
 from ..subscribers import Summing
@@ -16,8 +17,8 @@ suspending = Question("`map_async`, 16 at a time, suspending once", 100_000)
 never_suspending = Question("`map_async`, 16 at a time, never suspending", 200_000)
 
 
-@suspending.by_hand("16 tasks that share an iterator and call `on_next`")
-async def by_hand(count: int) -> int:
+@suspending.handwritten("16 tasks that share an iterator and call `on_next`")
+async def handwritten(count: int) -> int:
     subscriber = Summing()
     on_next, f, elements = subscriber.on_next, suspend_once, iter(range(count))
 
@@ -83,21 +84,10 @@ async def anyio(count: int) -> int:
 
 @suspending.peer("reactivex `merge(max_concurrent=16)`", "reactivex", share=0.1)
 async def reactivex(count: int) -> int:
-    rx, operators = peer("reactivex"), peer("reactivex.operators")
-    subscriber = Summing()
-
-    def call(element: int) -> object:
-        return rx.defer(lambda _: rx.from_future(asyncio.ensure_future(suspend_once(element))))
-
-    source = rx.from_iterable(range(count))
-    source.pipe(operators.map(call), operators.merge(max_concurrent=CONCURRENCY)).subscribe(
-        subscriber.on_next, subscriber.on_error, subscriber.on_complete
-    )
-    await subscriber.done
-    return subscriber.total
+    return await sum_of_calls(count, suspend_once, concurrency=CONCURRENCY)
 
 
-@never_suspending.by_hand("the sequential `map_async(f)`")
+@never_suspending.handwritten("the sequential `map_async(f)`")
 async def one_at_a_time(count: int) -> int:
     return await Summing().sum_of(flow_range(count).map_async(double))
 

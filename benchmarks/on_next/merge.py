@@ -12,8 +12,8 @@ from ..subscribers import Summing
 question = Question("`merge` of 8 asynchronous sources", 400_000)
 
 
-@question.by_hand("8 tasks that fill a list, which is swapped for an empty one")
-async def by_hand(count: int) -> int:
+@question.handwritten("8 tasks that fill a list, which is swapped for an empty one")
+async def handwritten(count: int) -> int:
     subscriber, loop = Summing(), asyncio.get_running_loop()
     filled: list[int] = []
     news: asyncio.Future[None] | None = None

@@ -24,8 +24,8 @@ class Requesting(Summing):
         self.me.request(1)
 
 
-@question.by_hand("a for loop, `on_next` and one method call")
-async def by_hand(count: int) -> int:
+@question.handwritten("a for loop, `on_next` and one method call")
+async def handwritten(count: int) -> int:
     subscriber = Requesting()
     on_next = subscriber.on_next
     for element in range(count):

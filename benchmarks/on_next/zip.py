@@ -11,8 +11,8 @@ from ..subscribers import Pairs
 question = Question("`zip` of two", 1_000_000)
 
 
-@question.by_hand("a for loop over the builtin `zip` that calls `on_next`")
-async def by_hand(count: int) -> int:
+@question.handwritten("a for loop over the builtin `zip` that calls `on_next`")
+async def handwritten(count: int) -> int:
     subscriber = Pairs()
     on_next = subscriber.on_next
     for pair in builtins.zip(range(count), range(count), strict=False):

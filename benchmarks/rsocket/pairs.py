@@ -172,7 +172,7 @@ class RSocketQuestion(Measurable):
         return [self._row(case, spent, missing.get(case.name, "")) for case in self.cases]
 
     def _row(self, case: Case, spent: dict[str, list[Spent]], missing: str) -> Row:
-        kind: Kind = "by hand" if case is self.cases[0] else case.kind
+        kind: Kind = "hand-written" if case is self.cases[0] else case.kind
         if missing:
             return Row(case.name, kind, None, None, case.goal, missing)
         limit, this = spent[self.cases[0].name], spent[case.name]

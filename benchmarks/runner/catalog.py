@@ -16,7 +16,7 @@ CORE: Final = ("on_next", "async_for", "hot", "subscribing", "memory")
 MORE: Final = ("growth", "asgi", "rsocket", "spark")
 FAMILIES: Final = CORE + MORE
 
-ROOT: Final = __package__.rpartition(".")[0]
+ROOT: Final = __name__.rsplit(".", 2)[0]
 
 
 class NoSuchQuestion(Exception):

@@ -38,9 +38,13 @@ def pages(results: Results, readme: str) -> dict[str, str]:
 
 
 def _written(results: Results, drawn: list[str]) -> str:
-    images = [f"![{heading(Path(path).stem)}: × by hand]({path})" for path in drawn]
+    images = [f"![{_plain(path)}: × hand-written]({path})" for path in drawn]
     parts = [summary(results), "Measured:", circumstances(results), *images]
     return "\n\n".join(parts)
+
+
+def _plain(path: str) -> str:
+    return heading(Path(path).stem).replace("`", "")
 
 
 def _replaced(readme: str, written: str) -> str:

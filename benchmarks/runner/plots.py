@@ -1,4 +1,4 @@
-"""A plot of each family as SVG: every way of this package beside the peers, by × by hand.
+"""A plot of each family as SVG: every way beside the peers, as a ratio to hand-written code.
 
 It is drawn without a library: matplotlib and what it needs would be 100 MB for one kind of plot,
 and its files differ from run to run where no figure does.
@@ -64,6 +64,7 @@ class Axis:
 
 def plot(results: list[Result], heading: str) -> str:
     """Return the SVG of a family; empty if none of its ways has a ratio."""
+    heading = heading.replace("`", "")
     lines = [line for result in results for line in _lines(result)]
     if not lines:
         return ""
@@ -80,7 +81,7 @@ def _lines(result: Result) -> Iterator[Line]:
     best = result.best_peer()
     named = f"{best.name}  ×{number(best.ratio)}" if best is not None and best.ratio else ""
     for row in result.of("ours"):
-        if row.ratio:
+        if row.ratio and row.goal is not None:
             yield Line(row.name, row.ratio, _goal(result, row), peers, named)
 
 
@@ -97,10 +98,10 @@ def _frame(heading: str, height: float) -> Iterator[str]:
         f'width="{WIDTH}" height="{height:g}" role="img" '
         'font-family="Helvetica, Arial, sans-serif" font-size="13">'
     )
-    yield f"<title>{escape(heading)}: × by hand</title>"
+    yield f"<title>{escape(heading)}: × hand-written</title>"
     yield f'<rect width="{WIDTH}" height="{height:g}" rx="6" fill="#ffffff"/>'
     yield _text(16, 28, heading, size=17, weight="bold")
-    yield _text(LABEL_WIDTH + RATIO_WIDTH - 10, 72, "× by hand", anchor="end")
+    yield _text(LABEL_WIDTH + RATIO_WIDTH - 10, 72, "× hand-written", anchor="end")
     yield _text(LEFT + AXIS_WIDTH + 12, 72, "best peer")
     x = LEFT
     for mark, name in ((_circle, "this package"), (_diamond, "a peer"), (_stroke, "to reach")):
@@ -116,7 +117,7 @@ def _ticks(axis: Axis, height: float) -> Iterator[str]:
             f'<line x1="{x:.1f}" y1="{TOP - 6}" x2="{x:.1f}" y2="{height - BOTTOM + 6:g}" '
             f'stroke="{color}"/>'
         )
-        name = "by hand" if tick == 1 else f"{tick:,g}"
+        name = "hand-written" if tick == 1 else f"{tick:,g}"
         yield _text(x, 72, name, anchor="middle", weight="bold" if tick == 1 else "normal")
 
 

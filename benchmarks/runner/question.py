@@ -1,9 +1,9 @@
-"""A question: what does this way cost, compared with the same written by hand?
+"""A question: what does this way cost, compared with hand-written code?
 
 A question is an object in a module of a family (`on_next`, `async_for`, …). Each of its cases is a
-coroutine function that handles a number of elements and returns a checksum. The first case is the
-code written by hand: it makes the same calls of the user's functions, and nothing else. Every other
-case must return its checksum, so that no case is fast because it does less.
+coroutine function that handles a number of elements and returns a checksum. The first case is
+hand-written: it makes the same calls of the user's functions, and nothing else. Every other case
+must return its checksum, so that no case is fast because it does less.
 
 Where no time is measured, the question has a `unit`, and each case returns its figure.
 """
@@ -17,14 +17,14 @@ from typing import Final, Literal
 from .peers import missing
 
 Run = Callable[[int], Awaitable[float]]
-Kind = Literal["by hand", "ours", "peer", "other"]
+Kind = Literal["hand-written", "ours", "peer", "other"]
 
 TIME: Final = "ns"
 
 
 @dataclass(frozen=True)
 class Row:
-    """The result of one case: medians of its figure and of its rounds' ratios to by hand."""
+    """The result of one case: medians of its figure and of its ratios to hand-written code."""
 
     name: str
     kind: Kind
@@ -57,7 +57,7 @@ class Measurable(ABC):
     text: str
     unit: str
     is_goal_a_figure: bool
-    """Whether the goals are figures; else they are ratios to the case by hand."""
+    """Whether the goals are figures; else they are ratios to the hand-written case."""
 
     @abstractmethod
     async def measure(self, effort: Effort) -> list[Row]:
@@ -105,14 +105,16 @@ class Question(Measurable):
     other threads or on the clock."""
     cases: list[Case] = field(default_factory=list[Case])
 
-    def by_hand(self, name: str) -> Callable[[Run], Run]:
-        """Add the case by hand; it comes first."""
+    def handwritten(self, name: str) -> Callable[[Run], Run]:
+        """Add the hand-written case; it comes first."""
         if self.cases:
-            raise TypeError(f"{self.text}: the case by hand comes first, and there is one")
-        return self._adder(Case(name, "by hand", _unset))
+            raise TypeError(f"{self.text}: the hand-written case comes first, and there is one")
+        return self._adder(Case(name, "hand-written", _unset))
 
-    def ours(self, name: str, *, goal: float | None = None, share: float = 1) -> Callable[[Run], Run]:
-        """Add a way of this package; *goal* is the ratio to by hand that it should reach."""
+    def ours(
+        self, name: str, *, goal: float | None = None, share: float = 1
+    ) -> Callable[[Run], Run]:
+        """Add a way of this package; *goal* is the ratio to hand-written code to reach."""
         return self._adder(Case(name, "ours", _unset, goal, share))
 
     def peer(self, name: str, package: str = "", *, share: float = 1) -> Callable[[Run], Run]:
@@ -127,9 +129,7 @@ class Question(Measurable):
         def add(run: Run) -> Run:
             if any(case.name == each.name for each in self.cases):
                 raise TypeError(f"{self.text}: two cases are named {case.name!r}")
-            self.cases.append(
-                Case(case.name, case.kind, run, case.goal, case.share, case.package)
-            )
+            self.cases.append(Case(case.name, case.kind, run, case.goal, case.share, case.package))
             return run
 
         return add

@@ -48,9 +48,9 @@ class Result:
         return self.key.partition("/")[0]
 
     @property
-    def by_hand(self) -> Row | None:
+    def handwritten(self) -> Row | None:
         first = self.rows[0]
-        return first if first.kind == "by hand" else None
+        return first if first.kind == "hand-written" else None
 
     def of(self, kind: str) -> list[Row]:
         """Return the rows of a kind that were measured, or that failed."""
@@ -81,12 +81,11 @@ class Results:
         if not file.exists():
             return cls()
         stored: Any = json.loads(file.read_text("utf-8"))
-        runs = {date: _run(**run) for date, run in stored["runs"].items()}
+        runs: list[Run] = [_run(**run) for run in stored["runs"]]
         found: dict[str, Result] = {}
         for key, each in stored["questions"].items():
             rows = [Row(**row) for row in each.pop("rows")]
-            run = runs[each.pop("run")]
-            found[key] = Result(key, run=run, rows=rows, **each)
+            found[key] = Result(key, run=runs[int(each.pop("run"))], rows=rows, **each)
         return cls(found)
 
     def add(self, entry: Entry, run: Run, rows: list[Row]) -> Result:
@@ -111,26 +110,27 @@ class Results:
 
     def save(self, file: Path = FILE) -> None:
         ordered = self.in_order()
-        runs = {
-            each.run.date: asdict(each.run) | {"versions": dict(each.run.versions)}
-            for each in ordered
-        }
+        runs = list(dict.fromkeys(each.run for each in ordered))
         questions = {
             each.key: {
                 "text": each.text,
                 "unit": each.unit,
                 "is_goal_a_figure": each.is_goal_a_figure,
-                "run": each.run.date,
+                "run": runs.index(each.run),
                 "rows": [asdict(_rounded(row)) for row in each.rows],
             }
             for each in ordered
         }
-        stored = {"runs": runs, "questions": questions}
+        stored = {"runs": [_stored(run) for run in runs], "questions": questions}
         file.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 def _run(versions: dict[str, str], **rest: Any) -> Run:
     return Run(versions=tuple(versions.items()), **rest)
+
+
+def _stored(run: Run) -> dict[str, Any]:
+    return asdict(run) | {"versions": dict(run.versions)}
 
 
 def _rounded(row: Row) -> Row:

@@ -8,7 +8,7 @@ from .question import TIME, Row
 from .results import Result, Results, Run
 
 HEAD: Final = (
-    "| way | cost | × by hand | to reach | best peer |\n"
+    "| way | cost | × hand-written | to reach | best peer |\n"
     "|---|--:|--:|--:|---|"
 )  # fmt: skip
 NANO: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
@@ -18,18 +18,14 @@ def amount(figure: float, unit: str) -> str:
     """Write a figure with its unit, in at most four digits."""
     name, _, rest = unit.partition(" ")
     if name == TIME:
-        factor, name = next(
-            (each for each in NANO if figure >= each[0]), NANO[-1]
-        )
+        factor, name = next((each for each in NANO if figure >= each[0]), NANO[-1])
         figure /= factor
     return " ".join(filter(None, (number(figure), name, rest)))
 
 
 def number(value: float) -> str:
     """Write a number in three digits, or as many as it has before the point."""
-    if value >= 100 or value == int(value):
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
 
 
 def goal(result: Result, row: Row) -> str:
@@ -37,25 +33,27 @@ def goal(result: Result, row: Row) -> str:
     if row.goal is None:
         return ""
     mark = {True: " ✓", False: " ✗", None: ""}[result.is_reached(row)]
-    written = amount(row.goal, result.unit) if result.is_goal_a_figure else number(row.goal)
-    return f"≤ {written}{mark}"
+    unit = f" {result.unit}" if result.is_goal_a_figure else ""
+    written = f"{row.goal:,.0f}" if row.goal >= 100 else f"{row.goal:.3g}"
+    return f"≤ {written}{unit}{mark}"
 
 
 def ratio(row: Row) -> str:
     return "" if row.ratio is None else number(row.ratio)
 
 
-def peer(result: Result) -> str:
-    """Write the best peer, and its cost as a ratio to the code by hand."""
+def peer(result: Result, row: Row) -> str:
+    """Write the best peer, its ratio to hand-written code, and whether it costs less."""
     best = result.best_peer()
     if best is None or best.figure is None:
         return "–" if not result.of("peer") else "not installed"
     cost = f"× {number(best.ratio)}" if best.ratio is not None else amount(best.figure, result.unit)
-    return f"{best.name}: {cost}"
+    is_ahead = row.figure is not None and best.figure < row.figure
+    return f"{best.name}: {cost}" + (", **less**" if is_ahead else "")
 
 
 def summary(results: Results) -> str:
-    """One table: every way of this package, by families."""
+    """One table: the ways that have a goal, by families."""
     lines = [HEAD]
     for family in FAMILIES:
         rows = [line for result in results.family(family) for line in _ways(result)]
@@ -66,17 +64,22 @@ def summary(results: Results) -> str:
 
 def _ways(result: Result) -> Iterator[str]:
     for row in result.of("ours"):
+        if row.goal is None:
+            continue
         cost = row.note.partition(":")[0] if row.figure is None else amount(row.figure, result.unit)
         ours = f"**{ratio(row)}**" if row.ratio is not None else ""
-        yield f"| {row.name} | {cost} | {ours} | {goal(result, row)} | {peer(result)} |"
+        yield f"| {row.name} | {cost} | {ours} | {goal(result, row)} | {peer(result, row)} |"
 
 
 def cases(result: Result) -> str:
     """All cases of one question, as a table with a heading."""
+    run = result.run
     lines = [
         f"### {result.text}",
         "",
-        "| | case | cost | × by hand | to reach | |",
+        f"Medians of {run.rounds} rounds; {run.date}." if run.rounds > 1 else f"{run.date}.",
+        "",
+        "| | case | cost | × hand-written | to reach | |",
         "|---|---|--:|--:|--:|---|",
     ]
     for row in result.rows:
@@ -97,18 +100,20 @@ def all_cases(results: Results) -> str:
 
 def circumstances(results: Results) -> str:
     """The machine, Python and the versions of each run, and which families it measured."""
-    families: dict[Run, list[str]] = {}
+    families: dict[str, list[str]] = {}
     for result in results.in_order():
-        names = families.setdefault(result.run, [])
+        names = families.setdefault(_described(result.run), [])
         if result.family not in names:
             names.append(result.family)
-    lines: list[str] = []
-    for run, names in families.items():
-        versions = ", ".join(f"{name} {version}" for name, version in run.versions)
-        lines.append(
-            f"- {', '.join(f'`{name}`' for name in names)}: {run.date} UTC, {run.python}, "
-            f"{run.loop}, medians of {run.rounds} rounds"
-            + (f" at {run.scale:g} of the elements" if run.scale != 1 else "")
-            + f"; {run.machine}; {versions}"
-        )
-    return "\n".join(lines)
+    return "\n".join(
+        f"- {', '.join(f'`{name}`' for name in names)}: {run}" for run, names in families.items()
+    )
+
+
+def _described(run: Run) -> str:
+    parts = [f"{run.date}: {run.python}, {run.loop}", run.machine]
+    if run.versions:
+        parts.append(", ".join(f"{name} {version}" for name, version in run.versions))
+    if run.scale != 1:
+        parts.append(f"{run.scale:g} of the elements")
+    return "; ".join(parts)

@@ -1,4 +1,4 @@
-"""Runs the cases of a question interleaved; reports medians and ratios to the case by hand."""
+"""Runs the cases of a question interleaved; reports medians and ratios to the hand-written case."""
 
 import asyncio
 import gc
@@ -11,7 +11,7 @@ NANO: Final = 1e9
 
 
 class WrongChecksum(Exception):
-    """A case did not do the same work as the case by hand."""
+    """A case did not do the same work as the hand-written case."""
 
 
 async def measure(question: Question, effort: Effort) -> list[Row]:
@@ -66,7 +66,7 @@ class _Measurement:
         if returned != expected:
             raise WrongChecksum(
                 f"{self._question.text}: {case.name!r} returned {returned} for {count} elements, "
-                f"the case by hand {expected}"
+                f"the hand-written case {expected}"
             )
         return took / count * NANO
 
@@ -75,21 +75,21 @@ class _Measurement:
         return max(int(elements), self._effort.least)
 
     async def _checksum(self, count: int) -> float:
-        """Return the checksum of the case by hand for *count* elements."""
+        """Return the checksum of the hand-written case for *count* elements."""
         if count not in self._expected:
             self._expected[count] = await self._question.cases[0].run(count)
         return self._expected[count]
 
     def rows(self) -> list[Row]:
         first = self._question.cases[0]
-        by_hand = self._figures[first.name] if first.kind == "by hand" else []
-        return [self._row(case, by_hand) for case in self._question.cases]
+        handwritten = self._figures[first.name] if first.kind == "hand-written" else []
+        return [self._row(case, handwritten) for case in self._question.cases]
 
-    def _row(self, case: Case, by_hand: list[float]) -> Row:
+    def _row(self, case: Case, handwritten: list[float]) -> Row:
         figures, note = self._figures[case.name], self._notes[case.name]
         if note or not figures:
             return Row(case.name, case.kind, None, None, case.goal, note)
-        ratios = [each / hand for each, hand in zip(figures, by_hand, strict=False) if hand]
+        ratios = [each / hand for each, hand in zip(figures, handwritten, strict=False) if hand]
         ratio = statistics.median(ratios) if ratios else None
         return Row(case.name, case.kind, statistics.median(figures), ratio, case.goal)
 

@@ -19,7 +19,7 @@ def read(kind: "RowKind", name: str, goal: float) -> Question:
         prepare=clear_results,
     )
 
-    @question.by_hand("`flow.run()`")
+    @question.handwritten("`flow.run()`")
     async def run(count: int) -> int:
         await flow(numbers(count), kind).run()
         return count

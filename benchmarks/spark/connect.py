@@ -28,7 +28,7 @@ def table(count: int) -> Any:
     return numbers(count, remote)
 
 
-@question.by_hand("`df.toArrow()`")
+@question.handwritten("`df.toArrow()`")
 async def to_arrow(count: int) -> int:
     return int(table(count).toArrow().num_rows)
 

@@ -31,7 +31,7 @@ async def timed(count: int, first: Callable[[Any], Awaitable[float]]) -> float:
     return min(times)
 
 
-@question.by_hand("`df.toLocalIterator()`, on the loop")
+@question.handwritten("`df.toLocalIterator()`, on the loop")
 async def to_local_iterator(count: int) -> float:
     async def first(table: Any) -> float:
         rows = iter(table.toLocalIterator())
@@ -51,7 +51,7 @@ async def in_executor(count: int) -> float:
     return await timed(count, first)
 
 
-@question.peer("`df.toArrow()`")
+@question.other("`df.toArrow()`")
 async def to_arrow(count: int) -> float:
     async def first(table: Any) -> float:
         assert table.toArrow()[0][0].is_valid

@@ -13,18 +13,18 @@ ROWS = 336_776
 question = Question("Flights out of Spark", ROWS, clock=perf_counter, prepare=clear_results)
 
 
-@question.by_hand("`df.toArrow()`")
+@question.handwritten("`df.toArrow()`")
 async def to_arrow(_: int) -> int:
     return int(flights().toArrow().num_rows)
 
 
-@question.peer("`df.toArrow()`, then tuples")
+@question.other("`df.toArrow()`, then tuples")
 async def to_arrow_tuples(_: int) -> int:
     arrow = flights().toArrow()
     return sum(1 for _ in zip(*(column.to_pylist() for column in arrow.columns), strict=True))
 
 
-@question.peer("`df.toPandas()`")
+@question.other("`df.toPandas()`")
 async def to_pandas(_: int) -> int:
     return len(flights().toPandas())
 

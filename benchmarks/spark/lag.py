@@ -52,7 +52,7 @@ async def lag(work: Awaitable[int], count: int) -> float:
     return 1000 * late[int(len(late) * 0.99)]
 
 
-@question.by_hand("`df.toLocalIterator()`, in an executor, 1024 per hop")
+@question.handwritten("`df.toLocalIterator()`, in an executor, 1024 per hop")
 async def in_executor(count: int) -> float:
     async def read() -> int:
         return sum([len(chunk) async for chunk in by_executor(numbers(count // 4))])

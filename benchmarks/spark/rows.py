@@ -21,16 +21,16 @@ def rows_of(text: str, make: Callable[[], Any]) -> Question:
     """Return the question, for the session that *make* returns."""
     question = Question(text, 4_000_000, clock=perf_counter, prepare=partial(clear_results, make))
 
-    @question.by_hand("`df.toArrow()`")
+    @question.handwritten("`df.toArrow()`")
     async def to_arrow(count: int) -> int:
         return int(numbers(count, make).toArrow().num_rows)
 
-    @question.peer("`df.toArrow()`, then tuples")
+    @question.other("`df.toArrow()`, then tuples")
     async def to_arrow_tuples(count: int) -> int:
         arrow = numbers(count, make).toArrow()
         return sum(1 for _ in zip(*(column.to_pylist() for column in arrow.columns), strict=True))
 
-    @question.peer("`df.toPandas()`")
+    @question.other("`df.toPandas()`")
     async def to_pandas(count: int) -> int:
         return len(numbers(count, make).toPandas())
 

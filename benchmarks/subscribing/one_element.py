@@ -17,7 +17,7 @@ class Subscriber:
     """The least of a subscriber: it waits for nothing."""
 
     def __init__(self) -> None:
-        self.total = 0
+        self.total: int = 0
         self.is_completed = False
 
     def on_subscribe(self, subscription: Any) -> None:
@@ -51,7 +51,7 @@ class Awaited(Subscriber):
 
 
 class Subscription:
-    """A subscription by hand to one element."""
+    """A hand-written subscription to one element."""
 
     def __init__(self, element: int, subscriber: Subscriber) -> None:
         self.demand = 0
@@ -64,8 +64,8 @@ class Subscription:
         self.demand += n
 
 
-@question.by_hand("an object that calls the three signals")
-async def by_hand(count: int) -> int:
+@question.handwritten("an object that calls the three signals")
+async def handwritten(count: int) -> int:
     found = 0
     for _ in range(count):
         subscriber = Subscriber()
