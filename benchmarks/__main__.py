@@ -10,8 +10,8 @@ from typing import Any
 from .runner.catalog import CORE, FAMILIES, MORE, Entry, NoSuchQuestion, entries, select
 from .runner.pages import write_pages
 from .runner.question import QUICK, Effort, Row
-from .runner.results import Results, Run
-from .runner.tables import cases
+from .runner.results import Result, Results, Run
+from .runner.tables import cases, shortfalls
 
 
 def main() -> int:
@@ -23,16 +23,20 @@ def main() -> int:
     results = Results.load() if options.write else Results()
     print(f"{run.python}, {loop}, {run.rounds} rounds; {run.machine}\n")
     failed: list[str] = []
+    measured: list[Result] = []
     for entry in _selected(options.questions, is_quick=options.quick):
         before = time.process_time()
         rows = _run(entry.question.measure(effort), uvloop=options.uvloop)
         failed += [f"{entry.key}: {row.name} {row.note}" for row in rows if _is_failed(row)]
         result = results.add(entry, run, rows)
+        measured.append(result)
         took = time.process_time() - before
         brief = f"{entry.key}: {len(rows)} cases, {took:.2f} s"
         print(brief if options.quick else cases(result), flush=True)
         if options.write:
             write_pages(results)
+    if not options.quick:
+        print(shortfalls(measured))
     for each in failed:
         print(each, file=sys.stderr)
     return bool(failed)

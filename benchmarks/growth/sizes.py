@@ -21,7 +21,7 @@ def growth(
 ) -> Question:
     """Return a question whose cases have more and more parts; *way* names a case by its size.
 
-    The first case is the smallest size, and *goal* is how much more the others may cost. A quick
+    The first case is the smallest size, and *goal* is how much more the largest may cost. A quick
     run shrinks every size.
     """
     question = Question(text, sizes[-1], unit=unit, rounds=rounds)
@@ -32,7 +32,7 @@ def growth(
 
         name = way.format(n=f"{size:,}")
         if question.cases:
-            question.ours(name, goal=goal)(run)
+            question.ours(name, goal=goal if size == sizes[-1] else None)(run)
         else:
             question.handwritten(name)(run)
 

@@ -14,7 +14,9 @@ async def mapped(count: int) -> int:
     return await Summing().sum_of(flow_range(count).map_async(suspend_once, concurrency=16))
 
 
-@question.ours("`flat_map(lambda x: from_awaitable(f(x)), concurrency=16)` → `on_next`", goal=2.5)
+@question.ours(
+    "`flat_map(lambda x: from_awaitable(f(x)), concurrency=16)` (× `map_async`)", goal=2.5
+)
 async def flattened(count: int) -> int:
     flow = flow_range(count).flat_map(lambda x: from_awaitable(suspend_once(x)), concurrency=16)
     return await Summing().sum_of(flow)

@@ -92,7 +92,7 @@ async def one_at_a_time(count: int) -> int:
     return await Summing().sum_of(flow_range(count).map_async(double))
 
 
-@never_suspending.ours("`map_async(f, concurrency=16)` → `on_next`, never suspending", goal=2)
+@never_suspending.ours("`map_async(f, concurrency=16)`, never suspending (× sequential)", goal=2)
 async def not_suspending(count: int) -> int:
     flow = flow_range(count).map_async(double, concurrency=CONCURRENCY)
     return await Summing().sum_of(flow)

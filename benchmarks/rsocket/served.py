@@ -8,7 +8,7 @@ question = RSocketQuestion(
     [
         Case("a Flow served", "ours", "stream"),
         # By rate: at least 0.6.
-        Case("a plain `Publisher` served over RSocket", "ours", "plain", goal=1 / 0.6),
+        Case("a plain `Publisher` served over RSocket (× a Flow)", "ours", "plain", goal=1 / 0.6),
         Case("PyPI rsocket, a synchronous publisher", "pypi", "stream", 0.05),
     ],
 )

@@ -14,7 +14,7 @@ from .question import Row
 from .results import Result
 from .tables import number
 
-LABEL_WIDTH: Final = 430
+LABEL_WIDTH: Final = 480
 RATIO_WIDTH: Final = 60
 AXIS_WIDTH: Final = 330
 PEER_WIDTH: Final = 330
@@ -25,7 +25,7 @@ TOP: Final = 92
 BOTTOM: Final = 16
 LONGEST_NAME: Final = 66
 """Characters that fit into the width of a label, and of a peer's name."""
-LONGEST_PEER: Final = 46
+LONGEST_PEER: Final = 40
 
 INK, FAINT, OURS, PEER, GOAL = "#1f2328", "#d0d7de", "#0969da", "#bc4c00", "#1a7f37"
 
@@ -71,6 +71,8 @@ def plot(results: list[Result], heading: str) -> str:
     axis = Axis([ratio for line in lines for ratio in (line.ratio, *line.peers)])
     height = TOP + LINE * len(lines) + BOTTOM
     parts = [*_frame(heading, height), *_ticks(axis, height)]
+    if any(line.peers for line in lines):
+        parts.append(_text(LEFT + AXIS_WIDTH + 12, 72, "best peer"))
     for place, line in enumerate(lines):
         parts += _drawn(line, axis, TOP + LINE * place + LINE / 2)
     return "\n".join([*parts, "</svg>", ""])
@@ -79,7 +81,9 @@ def plot(results: list[Result], heading: str) -> str:
 def _lines(result: Result) -> Iterator[Line]:
     peers = tuple(row.ratio for row in result.of("peer") if row.ratio)
     best = result.best_peer()
-    named = f"{best.name}  ×{number(best.ratio)}" if best is not None and best.ratio else ""
+    named = ""
+    if best is not None and best.ratio:
+        named = f"{_shortened(best.name, LONGEST_PEER)}  ×{number(best.ratio)}"
     for row in result.of("ours"):
         if row.ratio and row.goal is not None:
             yield Line(row.name, row.ratio, _goal(result, row), peers, named)
@@ -102,7 +106,6 @@ def _frame(heading: str, height: float) -> Iterator[str]:
     yield f'<rect width="{WIDTH}" height="{height:g}" rx="6" fill="#ffffff"/>'
     yield _text(16, 28, heading, size=17, weight="bold")
     yield _text(LABEL_WIDTH + RATIO_WIDTH - 10, 72, "× hand-written", anchor="end")
-    yield _text(LEFT + AXIS_WIDTH + 12, 72, "best peer")
     x = LEFT
     for mark, name in ((_circle, "this package"), (_diamond, "a peer"), (_stroke, "to reach")):
         yield mark(x + 6, 23)
@@ -117,8 +120,8 @@ def _ticks(axis: Axis, height: float) -> Iterator[str]:
             f'<line x1="{x:.1f}" y1="{TOP - 6}" x2="{x:.1f}" y2="{height - BOTTOM + 6:g}" '
             f'stroke="{color}"/>'
         )
-        name = "hand-written" if tick == 1 else f"{tick:,g}"
-        yield _text(x, 72, name, anchor="middle", weight="bold" if tick == 1 else "normal")
+        weight = "bold" if tick == 1 else "normal"
+        yield _text(x, 72, f"{tick:,g}", anchor="middle", weight=weight)
 
 
 def _drawn(line: Line, axis: Axis, y: float) -> Iterator[str]:
@@ -128,7 +131,7 @@ def _drawn(line: Line, axis: Axis, y: float) -> Iterator[str]:
     if line.goal is not None:
         yield _stroke(axis.x(line.goal), y)
     yield _circle(axis.x(line.ratio), y)
-    yield _text(LEFT + AXIS_WIDTH + 12, y + 4, _shortened(line.best_peer, LONGEST_PEER), color=PEER)
+    yield _text(LEFT + AXIS_WIDTH + 12, y + 4, line.best_peer, color=PEER)
 
 
 def _shortened(name: str, longest: int) -> str:

@@ -48,8 +48,7 @@ def peer(result: Result, row: Row) -> str:
     if best is None or best.figure is None:
         return "–" if not result.of("peer") else "not installed"
     cost = f"× {number(best.ratio)}" if best.ratio is not None else amount(best.figure, result.unit)
-    is_ahead = row.figure is not None and best.figure < row.figure
-    return f"{best.name}: {cost}" + (", **less**" if is_ahead else "")
+    return f"{best.name}: {cost}" + (", **less**" if is_undercut(result, row) else "")
 
 
 def summary(results: Results) -> str:
@@ -69,6 +68,33 @@ def _ways(result: Result) -> Iterator[str]:
         cost = row.note.partition(":")[0] if row.figure is None else amount(row.figure, result.unit)
         ours = f"**{ratio(row)}**" if row.ratio is not None else ""
         yield f"| {row.name} | {cost} | {ours} | {goal(result, row)} | {peer(result, row)} |"
+
+
+def shortfalls(results: list[Result]) -> str:
+    """List the ways that miss their goal, and those that a peer undercuts."""
+    missed = [
+        f"{row.name}: {ratio(row) or row.note}, {goal(result, row)}"
+        for result in results
+        for row in result.of("ours")
+        if result.is_reached(row) is False
+    ]
+    undercut = [
+        f"{row.name}: {ratio(row)}; {peer(result, row)}"
+        for result in results
+        for row in result.of("ours")
+        if row.goal is not None and is_undercut(result, row)
+    ]
+    return "\n".join(
+        f"{title}:\n  " + "\n  ".join(lines) + "\n"
+        for title, lines in (("Not reached", missed), ("A peer costs less", undercut))
+        if lines
+    )
+
+
+def is_undercut(result: Result, row: Row) -> bool:
+    """Whether a peer costs less than *row*."""
+    best = result.best_peer()
+    return bool(best and best.figure and row.figure and best.figure < row.figure)
 
 
 def cases(result: Result) -> str:

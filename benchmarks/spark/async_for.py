@@ -24,7 +24,7 @@ def read(kind: "RowKind", name: str, goal: float) -> Question:
         await flow(numbers(count), kind).run()
         return count
 
-    @question.ours(f"`async for` over {name} of Spark", goal=goal)
+    @question.ours(f"`async for` over {name} of Spark (× `run()`)", goal=goal)
     async def over(count: int) -> int:
         found = 0
         async for element in flow(numbers(count), kind):
