@@ -7,9 +7,9 @@ import time
 from collections.abc import Coroutine
 from typing import Any
 
-from .runner.catalog import CORE, FAMILIES, MORE, Entry, NoSuchQuestion, entries, select
+from .runner.cases import QUICK, Effort, Row
+from .runner.catalog import CORE, FAMILIES, MORE, Entry, NoSuchQuestion, entries, places, select
 from .runner.pages import write_pages
-from .runner.question import QUICK, Effort, Row
 from .runner.results import Result, Results, Run
 from .runner.tables import cases, shortfalls
 
@@ -24,7 +24,9 @@ def main() -> int:
     print(f"{run.python}, {loop}, {run.rounds} rounds; {run.machine}\n")
     failed: list[str] = []
     measured: list[Result] = []
-    for entry in _selected(options.questions, is_quick=options.quick):
+    selected = _selected(options.questions, is_quick=options.quick)
+    results.keep({*places()}, selected)
+    for entry in selected:
         before = time.process_time()
         rows = _run(entry.question.measure(effort), uvloop=options.uvloop)
         failed += [f"{entry.key}: {row.name} {row.note}" for row in rows if _is_failed(row)]
@@ -68,11 +70,11 @@ def _arguments() -> argparse.Namespace:
 def _selected(names: list[str], *, is_quick: bool) -> list[Entry]:
     by_default = [*CORE, "growth", "asgi"] if is_quick else [*CORE]
     try:
-        places = select(names or by_default)
+        modules = select(names or by_default)
     except NoSuchQuestion as error:
         sys.exit(str(error))
     found: list[Entry] = []
-    for family, module in places:
+    for family, module in modules:
         try:
             found += entries(family, module)
         except ImportError as error:

@@ -9,7 +9,8 @@ from reactive_aio import range as flow_range
 from reactive_aio._core.time_slice import TimeSlice
 
 from ..functions import even, increment
-from ..runner.question import Question, Run
+from ..runner.cases import Run
+from ..runner.question import Question
 from ..subscribers import Summing
 from .fused_chain import handwritten
 

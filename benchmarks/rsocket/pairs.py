@@ -15,7 +15,8 @@ from pathlib import Path
 from statistics import median
 from typing import Final, Self
 
-from ..runner.question import Effort, Kind, Measurable, Row
+from ..runner.cases import Effort, Kind, Row
+from ..runner.question import Measurable
 
 HERE: Final = Path(__file__).parent / "ends"
 

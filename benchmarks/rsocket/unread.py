@@ -16,7 +16,8 @@ from reactive_aio.rsocket.protocol.metadata import (
     write_routing,
 )
 
-from ..runner.question import Effort, Kind, Measurable, Row
+from ..runner.cases import Effort, Kind, Row
+from ..runner.question import Measurable
 from .pairs import End, Missing
 
 MIB: Final = 1024 * 1024

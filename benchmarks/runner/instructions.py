@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from reactive_aio._core.time_slice import set_clock
 
-from .question import TIME, Case, Measurable, Question
+from .cases import TIME, Case
+from .question import Measurable, Question
 
 LONGER: Final = 3
 """How much longer the second run is."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 from xml.sax.saxutils import escape
 
-from .question import Row
+from .cases import Row
 from .results import Result
 from .tables import number
 

@@ -10,45 +10,13 @@ Where no time is measured, the question has a `unit`, and each case returns its 
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Literal
 
-from .peers import missing
+from .cases import TIME, Case, Effort, Kind, Row, Run
+from .timing import measure
 
-Run = Callable[[int], Awaitable[float]]
-Kind = Literal["hand-written", "ours", "peer", "other"]
-
-TIME: Final = "ns"
-
-
-@dataclass(frozen=True)
-class Row:
-    """The result of one case: medians of its figure and of its ratios to hand-written code."""
-
-    name: str
-    kind: Kind
-    figure: float | None
-    """The cost of one element, in the unit of its question; None if the case did not run."""
-    ratio: float | None
-    goal: float | None = None
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How much a run measures."""
-
-    rounds: int = 7
-    scale: float = 1.0
-    """The factor of the number of elements."""
-    least: int = 1000
-    """The least number of elements, whatever the scale."""
-    is_warmed_up: bool = True
-
-
-QUICK: Final = Effort(rounds=1, scale=0.0001, least=256, is_warmed_up=False)
-"""Runs every case, and measures nothing of value."""
+Add = Callable[[Run], Run]
 
 
 class Measurable(ABC):
@@ -62,25 +30,6 @@ class Measurable(ABC):
     @abstractmethod
     async def measure(self, effort: Effort) -> list[Row]:
         """Run every case once a round."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """One way to do the work of a question."""
-
-    name: str
-    kind: Kind
-    run: Run
-    goal: float | None = None
-    share: float = 1.0
-    """The part of the elements that it handles: a slow case would take too long for all of them."""
-    package: str = ""
-    """The package that it needs, beside this one."""
-
-    @property
-    def missing(self) -> str:
-        """Why the case cannot run here, if so."""
-        return missing(self.package) if self.package else ""
 
 
 @dataclass(eq=False)
@@ -105,40 +54,40 @@ class Question(Measurable):
     other threads or on the clock."""
     cases: list[Case] = field(default_factory=list[Case])
 
-    def handwritten(self, name: str) -> Callable[[Run], Run]:
+    def handwritten(self, name: str) -> Add:
         """Add the hand-written case; it comes first."""
         if self.cases:
             raise TypeError(f"{self.text}: the hand-written case comes first, and there is one")
-        return self._adder(Case(name, "hand-written", _unset))
+        return self._adder(name, "hand-written")
 
-    def ours(
-        self, name: str, *, goal: float | None = None, share: float = 1
-    ) -> Callable[[Run], Run]:
+    def ours(self, name: str, *, goal: float | None = None, share: float = 1.0) -> Add:
         """Add a way of this package; *goal* is the ratio to hand-written code to reach."""
-        return self._adder(Case(name, "ours", _unset, goal, share))
+        return self._adder(name, "ours", goal=goal, share=share)
 
-    def peer(self, name: str, package: str = "", *, share: float = 1) -> Callable[[Run], Run]:
+    def peer(self, name: str, package: str = "", *, share: float = 1.0) -> Add:
         """Add the same by another library; it is left out where *package* is not installed."""
-        return self._adder(Case(name, "peer", _unset, None, share, package))
+        return self._adder(name, "peer", share=share, package=package)
 
-    def other(self, name: str, *, share: float = 1) -> Callable[[Run], Run]:
+    def other(self, name: str, *, share: float = 1.0) -> Add:
         """Add a case for comparison that is neither ours nor a library's."""
-        return self._adder(Case(name, "other", _unset, None, share))
+        return self._adder(name, "other", share=share)
 
-    def _adder(self, case: Case) -> Callable[[Run], Run]:
+    def _adder(
+        self,
+        name: str,
+        kind: Kind,
+        *,
+        goal: float | None = None,
+        share: float = 1.0,
+        package: str = "",
+    ) -> Add:
         def add(run: Run) -> Run:
-            if any(case.name == each.name for each in self.cases):
-                raise TypeError(f"{self.text}: two cases are named {case.name!r}")
-            self.cases.append(Case(case.name, case.kind, run, case.goal, case.share, case.package))
+            if any(name == each.name for each in self.cases):
+                raise TypeError(f"{self.text}: two cases are named {name!r}")
+            self.cases.append(Case(name, kind, run, goal, share, package))
             return run
 
         return add
 
     async def measure(self, effort: Effort) -> list[Row]:
-        from .timing import measure
-
         return await measure(self, effort)
-
-
-async def _unset(count: int) -> float:
-    raise NotImplementedError

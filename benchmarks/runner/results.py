@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Self
 
+from .cases import Row
 from .catalog import FAMILIES, Entry
 from .machine import machine, python
 from .peers import versions
-from .question import Row
 
 FILE: Final = Path(__file__).parents[1] / "results.json"
 
@@ -102,10 +102,14 @@ class Results:
     def in_order(self) -> list[Result]:
         return [each for family in FAMILIES for each in self.family(family)]
 
-    def forget_except(self, keys: set[str], families: set[str]) -> None:
-        """Drop the results of *families* whose questions do not exist any more."""
-        for key, result in [*self.of.items()]:
-            if result.family in families and key not in keys:
+    def keep(self, places: set[tuple[str, str]], measured: list[Entry]) -> None:
+        """Drop results of questions that are gone: from *places*, or from a measured module."""
+        keys = {entry.key for entry in measured}
+        modules = {(entry.family, entry.module) for entry in measured}
+        for key in [*self.of]:
+            family, _, name = key.partition("/")
+            place = (family, name.partition(".")[0])
+            if place not in places or (place in modules and key not in keys):
                 del self.of[key]
 
     def save(self, file: Path = FILE) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+from .cases import TIME, Row
 from .catalog import FAMILIES, heading
-from .question import TIME, Row
 from .results import Result, Results, Run
 
 HEAD: Final = (

@@ -3,9 +3,12 @@
 import asyncio
 import gc
 import statistics
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from .question import TIME, Case, Effort, Question, Row
+from .cases import TIME, Case, Effort, Row
+
+if TYPE_CHECKING:
+    from .question import Question
 
 NANO: Final = 1e9
 
@@ -14,7 +17,7 @@ class WrongChecksum(Exception):
     """A case did not do the same work as the hand-written case."""
 
 
-async def measure(question: Question, effort: Effort) -> list[Row]:
+async def measure(question: "Question", effort: Effort) -> list[Row]:
     """Run every case once a round, usually after one round of warm-up."""
     run = _Measurement(question, effort)
     rounds = min(effort.rounds, question.rounds or effort.rounds)
@@ -27,7 +30,7 @@ async def measure(question: Question, effort: Effort) -> list[Row]:
 class _Measurement:
     """The figures of one question, round by round."""
 
-    def __init__(self, question: Question, effort: Effort) -> None:
+    def __init__(self, question: "Question", effort: Effort) -> None:
         self._question = question
         self._effort = effort
         self._notes = {case.name: case.missing for case in question.cases}

@@ -5,9 +5,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from benchmarks.runner.cases import Row
+from benchmarks.runner.catalog import entries, places
 from benchmarks.runner.pages import BEGIN, PLACE, pages, write_pages
 from benchmarks.runner.plots import plot
-from benchmarks.runner.question import Row
 from benchmarks.runner.results import Result, Results, Run
 from benchmarks.runner.tables import amount, cases, circumstances, goal, shortfalls, summary
 
@@ -95,6 +96,15 @@ def test_results_are_stored_and_read_again(tmp_path: Path) -> None:
     stored.save(tmp_path / "results.json")
     assert Results.load(tmp_path / "results.json") == stored
     assert Results.load(tmp_path / "none.json") == Results()
+
+
+def test_results_of_questions_that_are_gone_are_dropped() -> None:
+    [zipped, *_] = entries("async_for", "zip")
+    gone = ["async_for/zip.old", "async_for/removed.question"]
+    kept = ["async_for/zip.question", "async_for/merge.question"]
+    stored = Results({key: result(HANDWRITTEN) for key in gone + kept})
+    stored.keep({*places()}, [zipped])
+    assert list(stored.of) == kept
 
 
 def test_writing_replaces_only_the_written_part(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ from itertools import accumulate, repeat
 
 import pytest
 
+from benchmarks.runner.cases import QUICK, Effort, Row
 from benchmarks.runner.peers import missing
-from benchmarks.runner.question import QUICK, Effort, Question, Row
+from benchmarks.runner.question import Question
 from benchmarks.runner.timing import WrongChecksum
 
 ONCE = Effort(rounds=1, scale=1, least=1, is_warmed_up=False)
