@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from .question import Question
 
 NANO: Final = 1e9
+LONGEST: Final = 2.0
+"""Seconds of one run; a case that takes longer gets fewer elements in the rounds that follow."""
 
 
 class WrongChecksum(Exception):
@@ -36,6 +38,7 @@ class _Measurement:
         self._notes = {case.name: case.missing for case in question.cases}
         self._figures: dict[str, list[float]] = {case.name: [] for case in question.cases}
         self._expected: dict[int, float] = {}
+        self._shares = {case.name: case.share for case in question.cases}
 
     async def round(self, *, is_measured: bool) -> None:
         if self._question.prepare is not None:
@@ -71,10 +74,12 @@ class _Measurement:
                 f"{self._question.text}: {case.name!r} returned {returned} for {count} elements, "
                 f"the hand-written case {expected}"
             )
+        if took > LONGEST:
+            self._shares[case.name] *= LONGEST / took
         return took / count * NANO
 
     def _count(self, case: Case) -> int:
-        elements = self._question.elements * self._effort.scale * case.share
+        elements = self._question.elements * self._effort.scale * self._shares[case.name]
         return max(int(elements), self._effort.least)
 
     async def _checksum(self, count: int) -> float:

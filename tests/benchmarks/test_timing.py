@@ -58,7 +58,7 @@ def test_a_row_has_the_median_cost_and_the_median_ratio_of_its_rounds() -> None:
 
 
 def test_the_round_of_warm_up_does_not_count() -> None:
-    question = timed(handwritten=[9.0, 1e-3], ours=[9.0, 5e-3])
+    question = timed(handwritten=[0.9, 1e-3], ours=[0.9, 5e-3])
     rows = measured(question, Effort(rounds=1, least=1))
     assert rows["ours"].ratio == pytest.approx(5)
 
@@ -94,6 +94,25 @@ def test_a_slow_case_runs_with_its_share_and_is_compared_for_that() -> None:
 
     assert measured(question)["slow"].figure is not None
     assert counts == [100]
+
+
+def test_a_case_that_takes_long_gets_fewer_elements_in_the_next_round() -> None:
+    clock, counts = Clock(), list[int]()
+    question = Question("Long", 1000, clock=clock)
+
+    @question.handwritten("hand-written")
+    async def handwritten(count: int) -> int:
+        return count
+
+    @question.ours("long")
+    async def long(count: int) -> int:
+        counts.append(count)
+        clock.now += count / 100
+        return count
+
+    row = measured(question, Effort(rounds=2, least=1, is_warmed_up=False))["long"]
+    assert counts == [1000, 200]
+    assert row.figure == pytest.approx(1e7)
 
 
 def test_a_case_that_fails_is_reported_and_does_not_stop_the_others() -> None:
