@@ -1,18 +1,16 @@
 """What does each guarantee cost? The generated loop runs with one guard removed from its text."""
 
 import re
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
-from reactive_aio import range as flow_range
-from reactive_aio._core.time_slice import TimeSlice
+from reactive_aio import Flow, range as flow_range
 
 from ..functions import even, increment
 from ..runner.cases import Run
 from ..runner.question import Question
-from ..subscribers import Summing
-from .fused_chain import handwritten
+from .fused_chain import Slotted, handwritten
 
 question = Question("What each guarantee of the loop costs", 1_000_000, counted=0)
 question.handwritten("a for loop that calls `on_next`")(handwritten)
@@ -31,29 +29,10 @@ GUARDS = {
 }
 
 
-class _Drain(TimeSlice):
-    """The part of a subscription that the loop uses, with unbounded demand."""
-
-    __slots__ = ("emitted", "is_stopped", "limit")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_stopped = False
-        self.limit = 2**63 - 1
-        self.slice_end = float("inf")
-
-    def must_await(self, returned: object) -> bool:
-        return returned is not None
-
-    def is_source_spent(self) -> bool:
-        return False
-
-
-@cache
-def _loop_without(*guards: str) -> Callable[..., Any]:
-    """Return the loop of the chain without *guards*."""
-    chain = flow_range(0).map(increment).filter(even).chain
-    compiled = chain.compiled_loop("sync", "call")
+@contextmanager
+def _without(guards: tuple[str, ...], flow: Flow[int]) -> Generator[None]:
+    """Remove *guards* from the loop of *flow*, which every flow of its shape shares."""
+    compiled = flow.chain.compiled_loop("sync", "call")
     text = compiled.text
     for guard in guards:
         pattern, replacement = GUARDS[guard]
@@ -62,17 +41,22 @@ def _loop_without(*guards: str) -> Callable[..., Any]:
             raise LookupError(f"the loop has no such guard: {guard}")
     space: dict[str, Any] = dict(compiled.run.__globals__)
     exec(text, space)
-    loop: Callable[..., Any] = space["loop"]
-    return loop
+    loop: Any = compiled.run
+    before, loop.__code__ = loop.__code__, space["loop"].__code__
+    try:
+        yield
+    finally:
+        loop.__code__ = before
 
 
 def _case(*guards: str) -> Run:
     async def run(count: int) -> int:
-        loop = _loop_without(*guards)
-        subscriber = Summing()
-        for _ in loop(_Drain(), iter(range(count)), subscriber.on_next, increment, even):
-            pass
-        return subscriber.total
+        flow = flow_range(count).map(increment).filter(even)
+        with _without(guards, flow):
+            subscriber = Slotted()
+            flow.subscribe(subscriber)
+            await subscriber.done
+            return subscriber.total
 
     return run
 
