@@ -38,6 +38,13 @@ def goal(result: Result, row: Row) -> str:
     return f"≤ {written}{unit}{mark}"
 
 
+def measured(result: Result, row: Row) -> str:
+    """Write what the goal is about: the figure, or the ratio."""
+    if not result.is_goal_a_figure:
+        return ratio(row)
+    return "" if row.figure is None else amount(row.figure, result.unit)
+
+
 def ratio(row: Row) -> str:
     return "" if row.ratio is None else number(row.ratio)
 
@@ -73,7 +80,7 @@ def _ways(result: Result) -> Iterator[str]:
 def shortfalls(results: list[Result]) -> str:
     """List the ways that miss their goal, and those that a peer undercuts."""
     missed = [
-        f"{row.name}: {ratio(row) or row.note}, {goal(result, row)}"
+        f"{row.name}: {measured(result, row) or row.note}, {goal(result, row)}"
         for result in results
         for row in result.of("ours")
         if result.is_reached(row) is False
@@ -111,8 +118,13 @@ def cases(result: Result) -> str:
     for row in result.rows:
         cost = "" if row.figure is None else amount(row.figure, result.unit)
         cells = (row.kind, row.name, cost, ratio(row), goal(result, row), row.note)
-        lines.append("| " + " | ".join(cells) + " |")
+        lines.append("| " + " | ".join(map(_cell, cells)) + " |")
     return "\n".join([*lines, ""])
+
+
+def _cell(text: str) -> str:
+    """Write *text*, such as the message of an error, in one cell of a table."""
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def all_cases(results: Results) -> str:

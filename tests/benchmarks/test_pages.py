@@ -60,6 +60,11 @@ def test_a_peer_that_is_not_installed_is_named_with_the_cases() -> None:
     )
 
 
+def test_the_message_of_an_error_stays_within_its_cell() -> None:
+    broken = Row("`async for`", "ours", None, None, None, "fails: TypeError: int | str\nor so")
+    assert r"| fails: TypeError: int \| str or so |" in cases(result(HANDWRITTEN, broken))
+
+
 @pytest.mark.parametrize(
     ("figure", "unit", "written"),
     [
@@ -134,6 +139,9 @@ def test_the_ways_that_miss_their_goal_or_are_undercut_are_listed() -> None:
         "A peer costs less:\n  `async for`: 10.0; a peer: × 9.00, **less**\n"
     )
     assert shortfalls([result(HANDWRITTEN, OURS, PEER)]) == ""
+    large = Row("idle", "ours", 960.0, 1.4, goal=700)
+    listed = shortfalls([result(HANDWRITTEN, large, unit="B", is_goal_a_figure=True)])
+    assert listed == "Not reached:\n  idle: 960 B, ≤ 700 B ✗\n"
 
 
 class TestPlots:
