@@ -1,6 +1,8 @@
 """Does an element cost more beside idle inner flows, or beside timers?"""
 
-from contextlib import AsyncExitStack
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
 
 from reactive_aio import Flow, from_aiter, from_iterable, never, range as flow_range
 
@@ -12,12 +14,39 @@ from .sizes import growth, nanoseconds
 IDLE = (1, 100, 10_000)
 
 
+class Counting(Summing):
+    """Is done after a number of elements, before the flow ends."""
+
+    def __init__(self, elements: int) -> None:
+        super().__init__()
+        self.remaining = elements
+
+    def on_next(self, element: int) -> None:
+        self.remaining -= 1
+        if not self.remaining:
+            self.done.set_result(None)
+
+
 async def beside_inner_flows(idle: int, elements: int) -> float:
     """The cost of an element of an inner flow that pushes, while *idle* others are silent."""
-    busy = from_aiter(numbers(elements))
-    inner: list[Flow[int]] = [*(never() for _ in range(idle)), busy]
-    flow = from_iterable(inner).flat_map(_itself, concurrency=idle + 1).take(elements)
-    return await nanoseconds(Summing().sum_of(flow), elements)
+    ready, begun = asyncio.Event(), asyncio.Event()
+
+    async def busy() -> AsyncIterator[int]:
+        ready.set()
+        await begun.wait()
+        async for number in numbers(elements):
+            yield number
+        await asyncio.Event().wait()
+
+    inner: list[Flow[int]] = [*(never() for _ in range(idle)), from_aiter(busy)]
+    subscriber = Counting(elements)
+    from_iterable(inner).flat_map(_itself, concurrency=idle + 1).subscribe(subscriber)
+    await ready.wait()  # all of them have been subscribed to
+    begun.set()
+    try:
+        return await nanoseconds(subscriber.done, elements)
+    finally:
+        subscriber.subscription.cancel()
 
 
 def _itself(flow: Flow[int]) -> Flow[int]:
@@ -26,7 +55,7 @@ def _itself(flow: Flow[int]) -> Flow[int]:
 
 async def beside_timers(timers: int, elements: int) -> float:
     """The cost of an element with a timeout, while *timers* other timeouts run."""
-    async with AsyncExitStack() as stack:
+    with ExitStack() as stack:
         for _ in range(timers):
             waiting = Waiting()
             never().timeout(3600).subscribe(waiting)
