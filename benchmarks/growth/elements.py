@@ -53,6 +53,7 @@ def _memory() -> Question:
         is_goal_a_figure=True,
         rounds=1,
         is_warmed_up=False,
+        is_scaled=False,
     )
 
     def add(name: str, consume: Consume) -> None:

@@ -21,6 +21,7 @@ question = Question(
     unit="KiB",
     is_goal_a_figure=True,
     rounds=1,
+    is_scaled=False,
 )
 
 
@@ -51,7 +52,7 @@ async def _remaining(processor: UnicastProcessor[int], flow: Flow[int], count: i
     """Emit *count* elements; return the KiB that the last nine tenths of them leave behind."""
     subscriber = Summing()
     flow.subscribe(subscriber)
-    await asyncio.sleep(0)
+    await processor.wait_for_subscribers()  # it is the last to be subscribed to
     await _emit(processor, count // 10)
     gc.collect()
     tracemalloc.start()

@@ -24,7 +24,9 @@ def growth(
     The first case is the smallest size, and *goal* is how much more the largest may cost. A quick
     run shrinks every size.
     """
-    question = Question(text, sizes[-1], unit=unit, rounds=rounds, is_warmed_up=rounds > 1)
+    question = Question(
+        text, sizes[-1], unit=unit, rounds=rounds, is_warmed_up=rounds > 1, is_scaled=False
+    )
 
     def add(size: int) -> None:
         async def run(count: int) -> float:

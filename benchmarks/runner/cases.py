@@ -35,9 +35,11 @@ class Effort:
     least: int = 1000
     """The least number of elements, whatever the scale."""
     is_warmed_up: bool = True
+    is_quick: bool = False
+    """Whether the figures do not matter."""
 
 
-QUICK: Final = Effort(rounds=1, scale=0.0001, least=256, is_warmed_up=False)
+QUICK: Final = Effort(rounds=1, scale=0.0001, least=256, is_warmed_up=False, is_quick=True)
 """Runs every case, and measures nothing of value."""
 
 

@@ -25,7 +25,7 @@ TOP: Final = 92
 BOTTOM: Final = 16
 LONGEST_NAME: Final = 66
 """Characters that fit into the width of a label, and of a peer's name."""
-LONGEST_PEER: Final = 40
+LONGEST_PEER: Final = 36
 
 INK, FAINT, OURS, PEER, GOAL = "#1f2328", "#d0d7de", "#0969da", "#bc4c00", "#1a7f37"
 

@@ -47,6 +47,8 @@ class Question(Measurable):
     """The most rounds, for a question whose rounds take long."""
     is_warmed_up: bool = True
     """Whether the first round is a warm-up."""
+    is_scaled: bool = True
+    """Whether a smaller scale means fewer elements, as it always does in a quick run."""
     prepare: Callable[[], object] | None = None
     """Called before each round; it is not measured."""
     counted: int = 512

@@ -79,7 +79,9 @@ class _Measurement:
         return took / count * NANO
 
     def _count(self, case: Case) -> int:
-        elements = self._question.elements * self._effort.scale * self._shares[case.name]
+        is_scaled = self._question.is_scaled or self._effort.is_quick
+        scale = self._effort.scale if is_scaled else 1.0
+        elements = self._question.elements * scale * self._shares[case.name]
         return max(int(elements), self._effort.least)
 
     async def _checksum(self, count: int) -> float:

@@ -194,7 +194,20 @@ def test_a_quick_run_has_few_elements() -> None:
     assert set(counts) == {10_000}
 
 
-def test_the_case_handwritten_comes_first_and_names_are_unique() -> None:
+@pytest.mark.parametrize(("effort", "count"), [(Effort(1, 0.1, 1), 1000), (QUICK, 256)])
+def test_only_a_quick_run_shortens_a_question_about_a_size(effort: Effort, count: int) -> None:
+    question, counts = Question("Size", 1000, unit="B", is_scaled=False), list[int]()
+
+    @question.handwritten("hand-written")
+    async def handwritten(elements: int) -> int:
+        counts.append(elements)
+        return elements
+
+    measured(question, effort)
+    assert set(counts) == {count}
+
+
+def test_the_handwritten_case_comes_first_and_names_are_unique() -> None:
     question = Question("Twice", 1)
 
     async def run(count: int) -> int:
