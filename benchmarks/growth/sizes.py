@@ -1,6 +1,7 @@
 """Questions about growth: the same work beside, or with, more and more of something."""
 
 from collections.abc import Awaitable, Callable
+from statistics import median
 from time import process_time
 
 from ..runner.question import Question
@@ -32,7 +33,7 @@ def growth(
         async def run(count: int) -> float:
             # A small size takes too little time for one measurement.
             times = 5 if size * 10 <= count else 1
-            return min([await measure(min(size, count), count) for _ in range(times)])
+            return median([await measure(min(size, count), count) for _ in range(times)])
 
         name = way.format(n=f"{size:,}")
         if question.cases:
