@@ -1,1 +1,1 @@
-"""Growth with the number of elements, sources, stages and timers."""
+"""Growth, as a ratio to the smallest size."""
