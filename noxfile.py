@@ -340,7 +340,7 @@ def needs_of(path: Path) -> "list[str] | None":
 
 @nox.session(venv_backend="none", default=False)
 def bench(session: nox.Session) -> None:
-    """Nanoseconds per element, as a ratio to the bare loop measured in the same run."""
+    """What each way costs, as a ratio to hand-written code. `-- --quick` runs each case once."""
     room = Room(session, "work").install("bench", extras="uvloop")
     room.run("benchmarks", *session.posargs)
 

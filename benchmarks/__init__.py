@@ -1,1 +1,1 @@
-"""Costs, as ratios to a limit measured in the same run. See README.md."""
+"""What each way costs, as a ratio to hand-written code in the same run. See README.md."""

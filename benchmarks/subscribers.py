@@ -1,9 +1,7 @@
-"""The subscribers of the benchmarks.
-
-They have slots, since the cost of an instance dict would distort the results.
-"""
+"""The subscribers of the benchmarks: plain classes, as a person writes them first."""
 
 import asyncio
+from typing import Any
 
 from reactive_aio import Flow, Subscription
 
@@ -13,7 +11,7 @@ UNBOUNDED = 2**63 - 1
 class Summing:
     """Adds up the elements, with unbounded demand."""
 
-    __slots__ = ("done", "subscription", "total")
+    subscription: Subscription
 
     def __init__(self) -> None:
         self.total: int = 0
@@ -32,7 +30,7 @@ class Summing:
     def on_complete(self) -> None:
         self.done.set_result(None)
 
-    async def sum_of(self, flow: Flow[int]) -> int:
+    async def sum_of(self, flow: Flow[Any]) -> int:
         """Subscribe, wait for the end and return the sum."""
         flow.subscribe(self)
         await self.done
@@ -41,8 +39,6 @@ class Summing:
 
 class OneByOne(Summing):
     """Requests one element from inside each on_next: stop and wait."""
-
-    __slots__ = ()
 
     def on_subscribe(self, subscription: Subscription) -> None:
         self.subscription = subscription
@@ -53,10 +49,15 @@ class OneByOne(Summing):
         self.subscription.request(1)
 
 
+class Passive(Summing):
+    """Requests nothing: another object requests for it."""
+
+    def on_subscribe(self, subscription: Subscription) -> None:
+        self.subscription = subscription
+
+
 class Batches(Summing):
     """Requests 256 elements whenever 256 have been received."""
-
-    __slots__ = ("remaining",)
 
     def on_subscribe(self, subscription: Subscription) -> None:
         self.subscription = subscription
@@ -71,10 +72,15 @@ class Batches(Summing):
             self.subscription.request(256)
 
 
+class Pairs(Summing):
+    """Adds up the first elements of pairs."""
+
+    def on_next(self, element: Any) -> None:
+        self.total += element[0]
+
+
 class Coroutine(Summing):
     """Receives elements in an ``async def``."""
-
-    __slots__ = ()
 
     async def on_next(  # type: ignore[override]  # each method is def or async def
         self, element: int

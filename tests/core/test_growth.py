@@ -31,9 +31,9 @@ async def test_a_flow_of_many_operators(deepen: Callable[[Flow[int]], Flow[int]]
 
 async def test_flows_that_are_nested_while_they_run() -> None:
     def nested(depth: int) -> Flow[int]:
-        return r.just(depth).flat_map(lambda x: nested(x - 1) if x else ["end"])
+        return r.just(depth).flat_map(lambda x: nested(x - 1) if x else [-1])
 
-    assert await nested(2000).to_list() == ["end"]
+    assert await nested(2000).to_list() == [-1]
 
 
 async def test_a_deep_flow_that_is_left_closes_its_source() -> None:

@@ -1,0 +1,1 @@
+"""Served over HTTP and WebSocket."""

@@ -1,0 +1,1 @@
+"""Read by `async for`."""

@@ -1,0 +1,1 @@
+"""Growth, as a ratio to the smallest size."""

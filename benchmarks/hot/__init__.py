@@ -1,0 +1,1 @@
+"""Emitted into a processor."""

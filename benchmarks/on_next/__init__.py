@@ -1,0 +1,1 @@
+"""Received by a subscriber."""

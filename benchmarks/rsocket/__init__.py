@@ -1,0 +1,1 @@
+"""Streamed over RSocket."""

@@ -1,0 +1,1 @@
+"""The runner: finds the questions, measures them, and writes the results down."""

@@ -1,0 +1,1 @@
+"""Short subscriptions, and single requests."""

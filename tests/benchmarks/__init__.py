@@ -1,0 +1,1 @@
+"""Every benchmark runs, the runner is right, and the pages are what it wrote."""

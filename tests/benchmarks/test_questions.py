@@ -1,0 +1,86 @@
+"""No question rots: every case runs, and does the work of the hand-written code."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.runner.catalog import (
+    CORE,
+    FAMILIES,
+    Entry,
+    NoSuchQuestion,
+    entries,
+    heading,
+    places,
+    select,
+)
+from benchmarks.runner.question import Question
+
+ROOT = Path(__file__).parents[2]
+QUESTIONS = [entry for place in select([*CORE]) for entry in entries(*place)]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=110,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_every_case_runs_and_has_the_checksum_of_the_code_handwritten() -> None:
+    ended = run("benchmarks", "--quick")
+    assert ended.returncode == 0, ended.stderr
+    for entry in QUESTIONS:
+        assert entry.key in ended.stdout
+
+
+@pytest.mark.parametrize("entry", QUESTIONS, ids=lambda entry: entry.key)
+def test_a_question_compares_ours_with_the_code_handwritten(entry: Entry) -> None:
+    assert isinstance(entry.question, Question)
+    first, *others = entry.question.cases
+    assert first.kind == "hand-written"
+    assert others
+
+
+def test_no_two_ways_have_one_name() -> None:
+    names = [
+        case.name
+        for entry in QUESTIONS
+        if isinstance(entry.question, Question)
+        for case in entry.question.cases
+        if case.goal is not None
+    ]
+    assert len(names) == len(set(names))
+
+
+def test_every_family_has_a_heading() -> None:
+    assert all(heading(family) and heading(family) != family for family in FAMILIES)
+    assert {family for family, _ in places()} == {*FAMILIES}
+
+
+def test_questions_are_selected_by_family_by_name_and_by_both() -> None:
+    assert ("async_for", "boundary") in select(["async_for"])
+    assert select(["boundary"]) == [
+        ("on_next", "boundary"),
+        ("async_for", "boundary"),
+        ("memory", "boundary"),
+    ]
+    assert select(["hot/emit", "on_next/zip"]) == [("on_next", "zip"), ("hot", "emit")]
+
+
+def test_a_family_is_not_mistaken_for_a_question_of_its_name() -> None:
+    assert {family for family, _ in select(["async_for", "memory"])} == {"async_for", "memory"}
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(NoSuchQuestion, match=r"'bounds'.*async_for.*hot/emit"):
+        select(["bounds"])
