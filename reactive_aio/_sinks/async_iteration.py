@@ -282,7 +282,9 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
     is_notified: bool = True
     is_awaited: bool = False
     is_abandoned: bool = False
-    cleanup: CleanupErrors = field(default_factory=CleanupErrors)
+    cleanup: CleanupErrors = field(  # pyright: ignore[reportIncompatibleMethodOverride]
+        default_factory=CleanupErrors
+    )
     _is_done: bool = False
     _error: BaseException | None = None
     _subscription: "Subscription | None" = None
@@ -543,7 +545,9 @@ class _FirstValueSubscriber(BulkSubscriber):
     _elements: list[Any] = field(default_factory=list[Any])
     append: Callable[[Any], None] = field(init=False)
     is_notified: bool = False
-    cleanup: CleanupErrors = field(default_factory=CleanupErrors)
+    cleanup: CleanupErrors = field(  # pyright: ignore[reportIncompatibleMethodOverride]
+        default_factory=CleanupErrors
+    )
     _error: BaseException | None = None
     _subscription: "Subscription | None" = None
 

@@ -277,7 +277,7 @@ class _PullThread(Generic[T]):
         if self._closes:
             closing.append(source)
         elements = iter(source)
-        if isinstance(elements, Generator):
+        if isinstance(cast("object", elements), Generator):
             closing.insert(0, elements)
         del source
         state = self.state

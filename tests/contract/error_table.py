@@ -5,6 +5,8 @@
 A test fails if the page is out of date.
 """
 
+# pyright: reportUnknownLambdaType=false
+
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping

@@ -7,7 +7,7 @@ cancellation. A cleanup runs when the flow ends, however long its error is kept.
 import asyncio
 import contextlib
 import gc
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -56,13 +56,13 @@ class SyncSource:
 
 
 @contextlib.contextmanager
-def plain_resource() -> Iterator[int]:
+def plain_resource() -> Generator[int]:
     yield 1
     raise CleanupError
 
 
 @contextlib.asynccontextmanager
-async def async_resource() -> AsyncIterator[int]:
+async def async_resource() -> AsyncGenerator[int]:
     yield 1
     await asyncio.sleep(0)
     raise CleanupError

@@ -10,7 +10,7 @@ import contextlib
 import os
 from collections.abc import Awaitable, Callable, Iterable
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -148,7 +148,8 @@ def seeds() -> Iterable[int]:
 def leaves(error: BaseException) -> list[BaseException]:
     """The errors in a group, or the error itself."""
     if isinstance(error, BaseExceptionGroup):
-        return [leaf for each in error.exceptions for leaf in leaves(each)]
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return [leaf for each in group.exceptions for leaf in leaves(each)]
     return [error]
 
 

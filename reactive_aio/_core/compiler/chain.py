@@ -274,13 +274,13 @@ class Chain:
         """Open the source; None if it fails after the elements that stages emit first."""
         source = cast("PushSource", self.source)
         try:
-            upstream: object = source.open(downstream)
+            upstream = source.open(downstream)
         except Exception as error:
             if not loop.emits_first:
                 raise
             downstream.fail(error)
             return None
-        if not isinstance(upstream, FlowSubscription):
+        if not isinstance(cast("object", upstream), FlowSubscription):
             raise TypeError(
                 f"{self.name}: the function given to from_push returned {describe(upstream)},"
                 " which is not a FlowSubscription; derive its class from stage.FlowSubscription"
