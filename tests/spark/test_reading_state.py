@@ -28,6 +28,8 @@ class Driver:
         self.running = list[Window]()
         self.received = list[int]()
 
+    cleanup = None
+
     def push(self, elements: list[int], /) -> None: ...
 
     def push_from(self, elements: Iterator[int], count: int, /) -> None:
