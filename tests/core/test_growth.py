@@ -2,8 +2,7 @@
 
 import gc
 import linecache
-from collections.abc import Callable
-from functools import reduce
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -21,9 +20,19 @@ DEEP: dict[str, Callable[[Flow[int]], Flow[int]]] = {
 }
 
 
+def buffered(flow: Flow[Any]) -> Flow[Any]:
+    return flow.buffer(2)
+
+
+def deepened(flow: Flow[int], deepen: Callable[[Flow[Any]], Flow[Any]], count: int) -> Flow[Any]:
+    for _ in range(count):
+        flow = deepen(flow)
+    return flow
+
+
 @pytest.mark.parametrize("deepen", DEEP.values(), ids=DEEP.keys())
 async def test_a_flow_of_many_operators(deepen: Callable[[Flow[int]], Flow[int]]) -> None:
-    flow = reduce(lambda flow, _: deepen(flow), range(3000), r.range(3))
+    flow = deepened(r.range(3), deepen, 3000)
     assert await flow.to_list() == [0, 1, 2]
     assert len(repr(flow)) < 20_000
     assert len(str(flow.bound())) > 0
@@ -39,33 +48,33 @@ async def test_flows_that_are_nested_while_they_run() -> None:
 async def test_a_deep_flow_that_is_left_closes_its_source() -> None:
     closed: list[bool] = []
 
-    async def source() -> Any:
+    async def source() -> AsyncIterator[int]:
         try:
             yield 1
             yield 2
         finally:
             closed.append(True)
 
-    flow = reduce(lambda flow, _: flow.boundary(1), range(1000), r.from_aiter(source))
+    flow = deepened(r.from_aiter(source), DEEP["boundary"], 1000)
     async with flow.stream() as elements:
         assert await anext(elements) == 1
     assert closed == [True]
 
 
 async def test_many_operators_that_emit_at_the_end() -> None:
-    flow: Flow[Any] = reduce(lambda flow, _: flow.buffer(2), range(100), r.range(3))
+    flow = deepened(r.range(3), buffered, 100)
     assert await flow.count() == 1
 
 
 def test_more_operators_than_a_loop_can_have_are_refused() -> None:
-    async def source() -> Any:
+    async def source() -> AsyncIterator[int]:
         yield 1
 
     flow = r.from_aiter(source)
     with pytest.raises(ValueError, match=r"at most 1000 operators .*boundary\("):
-        reduce(lambda flow, _: flow.map(abs), range(2000), flow)
+        deepened(flow, DEEP["map"], 2000)
     with pytest.raises(ValueError, match=r"32 of which may emit"):
-        reduce(lambda flow, _: flow.buffer(2), range(40), flow)
+        deepened(flow, buffered, 40)
 
 
 async def test_merging_many_sources_takes_linear_time() -> None:

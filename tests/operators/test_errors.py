@@ -147,13 +147,14 @@ class TestResume:
 
     async def test_errors_that_are_raised_again_and_again_do_not_collect_others(self) -> None:
         flow = r.error(lambda: Failed(object())).on_error_resume(r.error(KeyError("shared")))
-        contexts = []
+        contexts: list[BaseException | None] = []
         for _ in range(3):
             with pytest.raises(KeyError) as caught:
                 await flow.to_list()
-            contexts.append(caught.value.__context__)
-            assert isinstance(contexts[-1], Failed)
-            assert contexts[-1].__context__ is None
+            first = caught.value.__context__
+            assert isinstance(first, Failed)
+            assert first.__context__ is None
+            contexts.append(first)
         assert len(set(contexts)) == 3
 
     async def test_a_function_that_raises_fails_the_flow_and_shows_the_first_error(self) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from inspect import iscoroutine
-from typing import Any, Final
+from typing import Any, Final, cast
 from weakref import ref
 
 from ...errors import NoRunningLoop, NotAnElement
@@ -31,15 +31,16 @@ def subscribe(chain: Chain, subscriber: Any) -> None:
         return
     if isinstance(subscriber, BulkReceiver):
         subscriber = subscriber.bulk_subscriber() or subscriber
-    island: type[Island]
+    kind: type[Island]
     if is_async or chain.awaits:
-        island = _TaskIslandWithHooks if chain.request_hooks else TaskIsland
+        kind = _TaskIslandWithHooks if chain.request_hooks else TaskIsland
     else:
-        island = _SyncIslandWithHooks if chain.request_hooks else SyncIsland
+        kind = _SyncIslandWithHooks if chain.request_hooks else SyncIsland
     delivery = "await" if is_async else "call"
     if isinstance(subscriber, BulkSubscriber):
         delivery = _bulk_delivery(chain, subscriber)
-    loop_handle.run_or_defer(island.begin, island(chain, subscriber, delivery, loop_handle))
+    island: Island = kind(chain, cast("Any", subscriber), delivery, loop_handle)
+    loop_handle.run_or_defer(Island.begin, island)
 
 
 def _bulk_delivery(chain: Chain, subscriber: BulkSubscriber) -> str:
