@@ -45,17 +45,18 @@ class FlowSubscription:
 
     async def aclose(self) -> None:
         """Cancel, and wait until the source and everything above it have cleaned up."""
-        closing: list[FlowSubscription] = [self]
+        closing = [*await self.settle()]
         while closing:  # no recursion, for flows of any depth
-            closing += await closing.pop().settle()
+            each = closing.pop()
+            if type(each).aclose is FlowSubscription.aclose:
+                closing += await each.settle()
+            else:
+                await each.aclose()
 
     async def settle(self) -> "Sequence[FlowSubscription]":
         """Cancel, and wait until this subscription itself has cleaned up.
 
         Return the subscriptions above it, whose cleanup is still to be waited for.
         """
-        if type(self).aclose is FlowSubscription.aclose:
-            self.cancel()
-        else:
-            await self.aclose()
+        self.cancel()
         return ()

@@ -43,6 +43,8 @@ class Guard(NamedTuple):
 
 CORE: Final = "reactive_aio/_core/"
 ISLAND: Final = CORE + "subscription/island.py"
+SYNC_ISLAND: Final = CORE + "subscription/sync_island.py"
+TASK_ISLAND: Final = CORE + "subscription/task_island.py"
 TEMPLATES: Final = CORE + "compiler/loop_templates.py"
 INNER: Final = CORE + "upstreams/inner_subscriber.py"
 COMPILER: Final = CORE + "compiler/loop_compiler.py"
@@ -77,7 +79,7 @@ GUARDS: Final = (
     ),
     Guard(
         "3.8 the check after a synchronous drain has paused",
-        ISLAND,
+        SYNC_ISLAND,
         "            if not self._is_ready():\n                return\n",
         "            return\n",
     ),
@@ -96,7 +98,7 @@ GUARDS: Final = (
     ),
     Guard(
         "3.9 the answer waits for the current signal",
-        ISLAND,
+        SYNC_ISLAND,
         "if self.is_suspended and not self.is_fault:",
         "if self.is_suspended:",
     ),
@@ -185,7 +187,7 @@ GUARDS: Final = (
     ),
     Guard(
         "1.5 the same in a task",
-        ISLAND,
+        TASK_ISLAND,
         "not within and self.is_source_spent()",
         "self.is_source_spent()",
     ),
@@ -217,26 +219,26 @@ GUARDS: Final = (
     ),
     Guard(
         "3.12 a suspended drain ends at once",
-        ISLAND,
+        SYNC_ISLAND,
         "        if self.is_suspended and not self.is_fault:\n"
         "            self._enter(Input.FINISHED)",
         "        pass",
     ),
     Guard(
         "3.12 upstream is cancelled while a task unwinds",
-        ISLAND,
+        TASK_ISLAND,
         "    cancel_task(self.task)\n        self._close_source()\n",
         "    cancel_task(self.task)\n",
     ),
     Guard(
         "3.12 cancel ends what a stage awaits",
-        ISLAND,
+        TASK_ISLAND,
         "            cancel_task(self.task)",
         "            pass",
     ),
     Guard(
         "3.12 but not a suspended on_next",
-        ISLAND,
+        TASK_ISLAND,
         "if self.loop_handle.is_closed or not (self.is_signalling or self.is_cleaning_up):",
         "if self.loop_handle.is_closed or not self.is_cleaning_up:",
     ),
@@ -279,13 +281,13 @@ GUARDS: Final = (
     # -- a subscriber that raises
     Guard(
         "2.13 on_next raises",
-        ISLAND,
+        SYNC_ISLAND,
         '                self._subscriber_raised("on_next", raised.error)\n                return',
         "                self.error, pause = raised.error, None",
     ),
     Guard(
         "2.13 on_next raises in a task",
-        ISLAND,
+        TASK_ISLAND,
         'self._subscriber_raised("on_next", raised.error)\n        except',
         "self.error = raised.error\n        except",
     ),
@@ -323,11 +325,13 @@ GUARDS: Final = (
     ),
     Guard(
         "fairness: a synchronous drain yields to the loop",
-        ISLAND,
+        SYNC_ISLAND,
         "if pause is SLICE_OVER:\n",
         "if pause is SLICE_OVER:\n                continue\n",
     ),
-    Guard("fairness: a task yields to the loop", ISLAND, "        await yield_to_loop()\n", ""),
+    Guard(
+        "fairness: a task yields to the loop", TASK_ISLAND, "        await yield_to_loop()\n", ""
+    ),
     Guard(
         "fairness: a pushed island yields when more work is left",
         TEMPLATES,
@@ -360,19 +364,19 @@ GUARDS: Final = (
     ),
     Guard(
         "tasks: an interruption is reported",
-        ISLAND,
+        TASK_ISLAND,
         'self.error = Interrupted("the task of this subscription was cancelled from outside")',
         "pass",
     ),
     Guard(
         "tasks: a cancellation before the first step is reported (3.13)",
-        CORE + "subscription/awaited_signals.py",
+        ISLAND,
         "        if self.phase is not Phase.CLOSED:\n            if not self.is_stopped:",
         "        if False:\n            if not self.is_stopped:",
     ),
     Guard(
         "tasks: CancelledError is not swallowed",
-        ISLAND,
+        TASK_ISLAND,
         "                self.error = Interrupted("
         '"the task of this subscription was cancelled from outside")\n                raise',
         "                self.error = Interrupted("

@@ -3,14 +3,13 @@
 `Island` executes what the table in `lifecycle` decides and holds every guard of the contract of
 signals, once, for all operators: serial delivery (1.3), one terminal signal (1.7), demand (1.1,
 3.9), cancellation (3.5 to 3.7), releasing the subscriber (3.13), a subscriber that raises (2.13),
-the subscriber's context, and threads. `SyncIsland` runs a generated generator in the caller's
-frame; `TaskIsland` runs a generated coroutine in the subscription's one task.
+the subscriber's context, and threads. How its loop runs is in `sync_island` and in `task_island`.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import partial
-from inspect import isawaitable
+from inspect import isawaitable, iscoroutine
 from threading import get_ident
 from types import GeneratorType
 from typing import Any, Final, cast
@@ -18,33 +17,25 @@ from typing import Any, Final, cast
 from ...errors import Interrupted
 from ...spec import Subscriber
 from ..cleanup import CleanupErrors, add_cleanup_error
-from ..compiler.chain import AsyncSource, Chain, PullSource, PushSource, is_spent
+from ..compiler.chain import Chain, PullSource, PushSource, is_spent
 from ..compiler.end_hooks import EndHooks
 from ..compiler.loop_compiler import (
-    AWAIT_SIGNAL,
     NO_DEMAND,
     NO_ELEMENTS,
-    SLICE_OVER,
     CompiledLoop,
-    Done,
     Pause,
-    SubscriberRaised,
-    UpstreamFailed,
 )
 from ..demand import require_demand
-from ..failures import STOPS_PROGRAM, as_failure, is_cancelled, run_cleanup
+from ..failures import STOPS_PROGRAM, as_failure, is_cancelled
 from ..flow_subscription import FlowSubscription
 from ..loop import (
     CancelledError,
-    Future,
     LoopHandle,
     Task,
-    cancel_task,
     report,
     wait_settled,
-    yield_to_loop,
 )
-from .awaited_signals import AwaitedSignals
+from ..time_slice import TimeSlice
 from .bulk_subscriber import BulkSubscriber
 from .input_queue import InputQueue
 from .lifecycle import Action, Input, Phase
@@ -60,7 +51,7 @@ _INTERRUPT, _RELEASE, _TERMINATE = Action.INTERRUPT, Action.RELEASE, Action.TERM
 
 
 @dataclass(slots=True, eq=False, repr=False, weakref_slot=True)
-class Island(AwaitedSignals):
+class Island(TimeSlice, FlowSubscription):
     """One subscription. `request` and `cancel` may be called from any thread, at any time."""
 
     mode = "sync"
@@ -336,253 +327,49 @@ class Island(AwaitedSignals):
         if signalled is not None and self.must_await(signalled):
             self._await_in_task("its terminal signal", lambda: None)
 
-
-class SyncIsland(Island):
-    """A subscription whose stages and signals are synchronous: no task, no future, no lock.
-
-    If a signal returns an awaitable all the same, the drain is suspended until a task has awaited
-    it.
-    """
-
-    __slots__ = ("drain", "is_suspended")
-
-    def __post_init__(self, delivery: str) -> None:
-        super().__post_init__(delivery)
-        self.drain: Any = None
-        # Until the next turn of the loop, or until a signal's awaitable is done.
-        self.is_suspended = False
-
-    def _start(self) -> Any:
-        subscriber: Any = self.subscriber
-        on_next = subscriber.append if self.flush_batch is not None else subscriber.on_next
-        self.drain = drain = self.compiled_loop.run(
-            self, self.source, on_next, self.chain.arguments
-        )
-        return drain
-
-    def _run(self) -> None:
-        """Run the drain until it has to wait for demand, elements, the loop or a signal."""
-        drain = self.drain or self._start()
-        self.is_slice_over, self.slice_end = False, 0.0  # `restart_slice`
-        while True:
-            try:
-                pause: Pause | None = next(drain, None)
-            except SubscriberRaised as raised:
-                self._subscriber_raised("on_next", raised.error)
-                return
-            except UpstreamFailed as failed:
-                self.error, pause = failed.error, None
-            except BaseException as error:
-                self.error, pause = as_failure(error), None
-                if isinstance(error, STOPS_PROGRAM):
-                    self._enter(Input.FINISHED)
-                    raise
-            if self.flush_batch is not None:
-                self.flush_batch()
-            if pause is None or self.is_stopped:
-                self._enter(_FINISHED)
-                return
-            if pause is SLICE_OVER:
-                self.is_suspended = True
-                self.loop_handle.call_soon(self._resume)
-                return
-            if pause is AWAIT_SIGNAL:
-                self.is_suspended = True
-                self._await_in_task("on_next", self._resume)
-                return
-            if pause is NO_ELEMENTS and self.input_queue is not None:
-                self._request_needed(self.input_queue)
-            self.pause = pause
-            self.phase, action = self.phase.steps[_PAUSED]
-            if action is not _RECHECK:
-                self._terminate()
-                return
-            if not self._is_ready():
-                return
-            self.phase, _ = self.phase.steps[_WAKE]
-
-    def _resume(self) -> None:
-        self.is_suspended = False
-        if self.is_stopped:
-            self._enter(Input.FINISHED)
-        else:
-            self._run()
-
-    def _interrupt(self) -> None:
-        """End a suspended drain now; a running one tests the flag after each signal."""
-        # But a terminal signal waits until the current signal has ended (1.3).
-        if self.is_suspended and not self.is_fault:
-            self._enter(Input.FINISHED)
-
-    def _request_needed(self, queue: InputQueue[Any]) -> None:
-        try:
-            super()._request_needed(queue)
-        except STOPS_PROGRAM as error:
-            self.error = as_failure(error)
-            self._enter(Input.FINISHED)
-            raise
-
-    def _terminate(self) -> None:
-        # A cleanup that raises turns the completion into a failure, as it does in a task.
-        source = self.source
-        if isinstance(source, GeneratorType) and self.error is None and not self.is_stopped:
-            self.source = None
-            try:
-                source.close()
-            except BaseException as error:
-                self.error = as_failure(error)
-                if isinstance(error, STOPS_PROGRAM):
-                    super()._terminate()
-                    raise
-        super()._terminate()
-
-    def _release(self) -> None:
-        drain, self.drain = self.drain, None
-        if drain is not None:
-            drain.close()
-        super()._release()
-
-
-class TaskIsland(Island):
-    """A subscription that awaits something: one task for all of it, started by demand."""
-
-    __slots__ = ("is_cleaning_up", "is_signalling", "waiter")
-    mode = "task"
-
-    def __post_init__(self, delivery: str) -> None:
-        super().__post_init__(delivery)
-        self.waiter: Future[Any] | None = None
-        self.is_signalling = False
-        self.is_cleaning_up = False  # the source's cleanup has begun, and runs to its end
-
-    @property
-    def flushes_each_element(self) -> bool:
-        return True
-
-    def _run(self) -> None:
-        if self.waiter is not None:
-            if not self.waiter.done():
-                self.waiter.set_result(None)
-        elif self.task is None:
-            self.task = self.loop_handle.create_task(self._main(), self.chain.trail())
-            self.task.add_done_callback(self._on_task_done)
-
-    async def _main(self) -> None:
-        try:
-            await self._drain()
-        except (CancelledError, GeneratorExit) as error:
-            if self.is_stopped:
-                return
-            if self.loop_handle.is_closed or is_cancelled(self.task, error):
-                self.error = Interrupted("the task of this subscription was cancelled from outside")
-                raise
-            self.error = as_failure(error)
-        except SubscriberRaised as raised:
-            self._subscriber_raised("on_next", raised.error)
-        except UpstreamFailed as failed:
-            self.error = failed.error
-        except BaseException as error:
-            self.error = as_failure(error)
-            if isinstance(error, STOPS_PROGRAM):
-                raise
-        finally:
-            was_closed = self.phase is Phase.CLOSED
-            self._enter(Input.FINISHED)
-            if was_closed and self.error is not None:
-                dropped, self.error = self.error, None
-                self._report_dropped(dropped)  # the cleanup of the source raised
-
-    async def _drain(self) -> None:
-        self.start_slice()
-        source, src = self.chain.source, self.source
-        if isinstance(source, AsyncSource):
-            try:
-                src = self.chain.open_source(self.compiled_loop)
-            except STOPS_PROGRAM:
-                raise
-            except BaseException as error:
-                raise self._opening_error(error)  # noqa: B904 - usually it is the same error
-        subscriber = cast("Any", self.subscriber)
-        on_next = subscriber.append if self.flush_batch is not None else subscriber.on_next
-        try:
-            await self.compiled_loop.run(self, src, on_next, self.chain.arguments)
-        except BaseException as error:
-            await self._clean_up(src, error)
-            raise
-        await self._clean_up(src)
-
-    async def _clean_up(self, source: Any, failed: BaseException | None = None) -> None:
-        """Run an asynchronous source's cleanup; its errors do not replace that of the flow."""
-        if not isinstance(self.chain.source, AsyncSource) or not hasattr(source, "aclose"):
-            return
-        if isinstance(failed, GeneratorExit):
-            return  # the loop is closed, so that nothing can be awaited
-        self.is_cleaning_up = True
-        if (failure := await run_cleanup(source)) is None:
-            return
-        # A cancellation may be that of a task group in the source, which raises the cause only now.
-        is_hidden = failed is not None and not isinstance(failed, CancelledError)
-        if self.is_stopped or not is_hidden or isinstance(failure, STOPS_PROGRAM):
-            raise failure
-        self._report_dropped(failure)
-
-    # -- called by the compiled loop --------------------------------------------------------------
-    async def wait_for_demand(self, emitted: int, within: bool = False) -> None:
-        """Wait until there is demand; *within* a stage that still emits for its element."""
-        self.emitted = emitted
-        self.pause: Pause = NO_DEMAND
-        while self.limit <= emitted:
-            if self.is_stopped or (not within and self.is_source_spent()):
-                raise Done
-            await self._wait()
-
-    async def wait_for_elements(self, emitted: int) -> None:
-        """Wait until there are elements, or the end."""
-        self.emitted = emitted
-        self.pause = NO_ELEMENTS
-        queue = cast("InputQueue[Any]", self.input_queue)
-        self._request_needed(queue)
-        if not queue.has_news:
-            await self._wait()
-
-    async def _wait(self) -> None:
-        if self._step(Input.PAUSED) is not Action.RECHECK:
-            self.phase = Phase.CLOSING  # the drain unwinds; its end terminates
-            raise Done
-        self.waiter = self.loop_handle.create_future()
-        if self._is_ready():
-            self._enter(Input.WAKE)
-        try:
-            await self.waiter
-        finally:
-            self.waiter = None
-
-    async def yield_slice(self) -> None:
-        """Yield to the event loop, and start a new slice."""
-        await yield_to_loop()
-        self.start_slice()
-
-    async def await_signal(self, signalled: object) -> None:
-        """Await what a signal returned, if it is awaitable."""
+    # -- signals that return an awaitable ---------------------------------------------------------
+    def must_await(self, signalled: object) -> bool:
+        """Whether a signal returned an awaitable, which the next signal has to wait for (1.3)."""
         if isawaitable(signalled):
-            self.is_signalling = True
-            try:
-                await signalled
-            except BaseException as error:
-                if self.is_cancelled(error):
-                    raise
-                raise SubscriberRaised(error) from error
-            self.is_signalling = False
+            self.pending_signal = signalled
+            return True
+        return False
 
-    # -- the end ----------------------------------------------------------------------------------
-    def _interrupt(self) -> None:
-        """Cancel what a stage or the source awaits; but a signal runs to its end (1.3)."""
-        if self.task is None or self.loop_handle.is_current_task(self.task):
+    def _await_in_task(self, signal: str, then: Callable[[], None]) -> None:
+        pending, self.pending_signal = cast("Awaitable[None]", self.pending_signal), None
+        if self.loop_handle.is_closed:
+            if iscoroutine(pending):
+                pending.close()  # no loop is left to await it
             return
-        if self.loop_handle.is_closed or not (self.is_signalling or self.is_cleaning_up):
-            cancel_task(self.task)
-        self._close_source()
+        name = f"{signal} of {self.chain.trail()}"
+        task = self.loop_handle.create_task(self._run_signal(pending, signal, then), name)
+        task.add_done_callback(partial(self._on_signal_task_done, pending))
+        self.task = self.task or task
 
-    def _release(self) -> None:
-        super()._release()
-        self._interrupt()
+    def _on_signal_task_done(self, pending: Awaitable[None], task: Task[Any]) -> None:
+        if task.cancelled():
+            if iscoroutine(pending):
+                pending.close()  # it has not started if the task has not
+            self._on_task_done(task)
+
+    def _on_task_done(self, task: Task[Any]) -> None:
+        """End the subscription of a task that was cancelled before its first step."""
+        if not task.cancelled():
+            task.exception()  # it stops the program, and has left the loop
+        if self.phase is not Phase.CLOSED:
+            if not self.is_stopped:
+                self.error = Interrupted(f"the task {task.get_name()!r} was cancelled from outside")
+            self.loop_handle.run(self._enter, Input.FINISHED)
+
+    async def _run_signal(
+        self, pending: Awaitable[None], signal: str, then: Callable[[], None]
+    ) -> None:
+        self.task = None
+        try:
+            await pending
+        except CancelledError:
+            raise  # `_on_signal_task_done` ends the subscription
+        except BaseException as error:
+            self._subscriber_raised(signal, error)
+        else:
+            then()

@@ -13,7 +13,9 @@ from ..failures import STOPS_PROGRAM, as_failure
 from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
 from .bulk_subscriber import BulkReceiver, BulkSubscriber
-from .island import Island, SyncIsland, TaskIsland
+from .island import Island
+from .sync_island import SyncIsland
+from .task_island import TaskIsland
 
 _SIGNALS: Final = ("on_subscribe", "on_next", "on_error", "on_complete")
 # By the class's id, since a WeakKeyDictionary takes as long as all other checks together.
