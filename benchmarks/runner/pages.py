@@ -21,6 +21,7 @@ Written by `python -m benchmarks --write`, as [README.md](README.md) explains.
 def write_pages(results: Results, place: Path = PLACE) -> None:
     """Store *results*, and write every page and plot."""
     results.save(place / "results.json")
+    results = Results.load(place / "results.json")  # the figures are rounded when they are stored
     for name, text in pages(results, (place / "README.md").read_text("utf-8")).items():
         (place / name).parent.mkdir(exist_ok=True)
         (place / name).write_text(text, "utf-8")
