@@ -119,4 +119,4 @@ if sys.version_info >= (3, 12):
 else:
 
     def _monitor(counter: Counter) -> Callable[[], None]:
-        raise NotImplementedError
+        raise NotImplementedError  # `sys.monitoring` is new in 3.12; before, `settrace` counts

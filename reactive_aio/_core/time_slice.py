@@ -28,11 +28,6 @@ class TimeSlice:
     slice_checked_at: float = field(default=0.0, init=False)
     slice_end: float = field(default=0.0, init=False)
 
-    def restart_slice(self) -> None:
-        """Start a slice after the next batch, which is not measured: reads no clock now."""
-        self.is_slice_over = False
-        self.slice_end = 0.0
-
     def start_slice(self) -> None:
         """Start a slice; the event loop has just run other work."""
         self.is_slice_over = False
@@ -53,7 +48,7 @@ class TimeSlice:
         now = _clock()
         took = now - self.slice_checked_at
         self.slice_checked_at = now
-        if not self.slice_end:
+        if not self.slice_end:  # the slice starts here
             self.slice_end = now + TIME_SLICE
             return batch
         self.is_slice_over = now >= self.slice_end

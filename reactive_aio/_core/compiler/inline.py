@@ -55,7 +55,6 @@ class InlineStage:
     """The parameter that is called with each *n* requested from the island."""
     emits_many: bool = field(init=False)
     expands: bool = field(init=False)
-    drops: bool = field(init=False)
     stops: bool = field(init=False)
     proves: bool = field(init=False)
     awaits: bool = field(init=False)
@@ -67,7 +66,6 @@ class InlineStage:
         words = {directive["word"] for directive in found if directive is not None}
         object.__setattr__(self, "emits_many", "emit" in words or "emit each" in words)
         object.__setattr__(self, "expands", "emit each" in words)
-        object.__setattr__(self, "drops", "drop" in words)
         object.__setattr__(self, "proves", "sync" in words)
         object.__setattr__(self, "stops", "last" in words or "done" in words)
         text = "\n".join((self.before, self.each, self.after))

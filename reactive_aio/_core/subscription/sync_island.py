@@ -48,7 +48,8 @@ class SyncIsland(Island):
     def _run(self) -> None:
         """Run the drain until it has to wait for demand, elements, the loop or a signal."""
         drain = self.drain or self._start()
-        self.is_slice_over, self.slice_end = False, 0.0  # `restart_slice`
+        # A slice that starts after the next batch, so that the clock is not read now.
+        self.is_slice_over, self.slice_end = False, 0.0
         while True:
             try:
                 pause: Pause | None = next(drain, None)
