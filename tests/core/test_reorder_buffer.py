@@ -4,7 +4,8 @@ from hypothesis import given, strategies as st
 
 from reactive_aio._core.queues.reorder_buffer import ReorderBuffer
 
-CHOICES = st.lists(st.tuples(st.sampled_from(["start", "finish", "take"]), st.integers(0, 99)))
+ACTS = ["start", "finish", "exchange", "give back", "take", "demand"]
+CHOICES = st.lists(st.tuples(st.sampled_from(ACTS), st.integers(0, 99)))
 
 
 @given(st.integers(1, 6), st.booleans(), st.integers(0, 6), CHOICES)
@@ -16,6 +17,7 @@ def test_any_sequence_keeps_the_limit_and_the_order(
     running: list[int] = []
     done: set[int] = set()
     taken: list[int] = []
+    most = open_
     for what, pick in choices:
         if what == "start" and buffer.room > 0:
             running.append(buffer.start())
@@ -24,12 +26,26 @@ def test_any_sequence_keeps_the_limit_and_the_order(
             done.add(ticket)
             more = buffer.finish(ticket, ticket if ticket % 3 else None)
             assert more == (buffer.room > 0)
+        elif what == "exchange" and running:
+            ticket = running.pop(pick % len(running))
+            done.add(ticket)
+            following = buffer.exchange(ticket, ticket if ticket % 3 else None)
+            if following >= 0:
+                running.append(following)
+            else:
+                assert buffer.room == 0
+        elif what == "give back" and running and running[-1] == buffer._tickets - 1:
+            buffer.give_back(running.pop())
+        elif what == "demand":
+            buffer.open_demand = pick % 7
+            most = max(most, buffer.open_demand)
         elif what == "take":
             taken += buffer.take(pick)
         waiting = {t for t in done if t % 3} - set(taken)
         assert buffer.running == len(running)
         assert set(buffer.ready) <= waiting
-        assert len(running) + len(waiting) <= limit + open_
+        assert len(running) + len(waiting) <= limit + most
+        assert buffer.room <= limit - len(running)
         if ordered:
             assert taken == sorted(taken)
             assert len(set(taken) | set(buffer.ready)) == len(taken) + len(buffer.ready)

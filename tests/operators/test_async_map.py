@@ -168,6 +168,10 @@ async def turns(n: int = 6) -> None:
         await asyncio.sleep(0)
 
 
+def fail() -> int:
+    raise Failed
+
+
 def sources() -> list[Flow[int]]:
     return [r.range(100), r.range(100).boundary(8), slow(range(100))]
 
@@ -256,6 +260,23 @@ class TestAtOnce:
         probe.request(1)
         await probe.end()
         assert probe.elements == [0, 1]
+        assert isinstance(probe.error, Failed)
+
+    @pytest.mark.parametrize("ordered", [True, False])
+    async def test_a_failing_source_lets_the_running_calls_end(
+        self, feed: int, ordered: bool
+    ) -> None:
+        gates = Gates()
+        source = r.range(3).map(lambda x: x if x < 2 else fail())
+        source = [source, source.boundary(8), slow(range(2), error=Failed())][feed]
+        flow = source.map_async(gates, concurrency=4, ordered=ordered)
+        probe = SubscriberProbe[int](MANY).subscribed_to(flow)
+        await turns(12)
+        assert gates.started == [0, 1]
+        await gates.pass_(1)
+        assert gates.cancelled == []
+        await gates.pass_(0)
+        assert await probe.end() == [*([0, 1] if ordered else [1, 0]), probe.error]
         assert isinstance(probe.error, Failed)
 
     async def test_cancelling_cancels_the_running_calls(self, feed: int) -> None:

@@ -14,8 +14,8 @@ class ReorderBuffer(Generic[R]):
     their tickets; a result that waits for an earlier one counts.
     """
 
-    __slots__ = ("_early", "_next", "_tickets", "is_ordered", "limit", "open_demand", "ready",
-                 "running")  # fmt: skip
+    __slots__ = ("_early", "_most_ready", "_next", "_open_demand", "_tickets", "is_ordered",
+                 "limit", "ready", "running")  # fmt: skip
 
     def __init__(self, limit: int, *, ordered: bool) -> None:
         self.limit: int = limit
@@ -23,22 +23,38 @@ class ReorderBuffer(Generic[R]):
         self._tickets = 0  # issued in total
         self._next = 0  # the ticket whose result is ready next
         self._early: dict[int, R | None] = {}
+        self._open_demand = 0
+        self._most_ready = limit
+        """With how many ready results a ticket that ends may be followed by another."""
         self.running: int = 0
         """How many tickets have no result yet."""
         self.ready: deque[R] = deque()
         """Results that can be taken."""
-        self.open_demand: int = 0
+
+    @property
+    def open_demand(self) -> int:
         """How many results may be emitted at once; set by the owner."""
+        return self._open_demand
+
+    @open_demand.setter
+    def open_demand(self, count: int) -> None:
+        self._open_demand = count
+        self._count()
+
+    def _count(self) -> None:
+        """Derive what `exchange` looks at, which runs for each element."""
+        self._most_ready = self._open_demand + self.limit - self.running - len(self._early)
 
     @property
     def room(self) -> int:
         """How many more tickets may be issued now."""
-        excess = len(self.ready) - self.open_demand
+        excess = len(self.ready) - self._open_demand
         return self.limit - self.running - len(self._early) - (excess if excess > 0 else 0)
 
     def start(self) -> int:
         """Start one piece of work; return its ticket."""
         self.running += 1
+        self._most_ready -= 1
         ticket = self._tickets
         self._tickets = ticket + 1
         return ticket
@@ -62,28 +78,29 @@ class ReorderBuffer(Generic[R]):
                 self._next += 1
                 if following is not None:
                     ready.append(following)
-        excess = len(ready) - self.open_demand
-        return self.limit - self.running - len(self._early) > (excess if excess > 0 else 0)
+        self._count()
+        return self.room > 0
 
     def exchange(self, ticket: int, result: R | None) -> int:
         """The same as `finish` and, if there is room, `start`: a new ticket, or -1."""
+        if ticket != self._next or self._early:
+            return self.start() if self.finish(ticket, result) else -1
+        self._next = ticket + 1
         ready = self.ready
-        if ticket == self._next and not self._early:
-            self._next = ticket + 1
-            if result is not None:
-                ready.append(result)
-            excess = len(ready) - self.open_demand
-            if self.limit - self.running >= (excess if excess > 0 else 0):
-                ticket = self._tickets
-                self._tickets = ticket + 1
-                return ticket
-            self.running -= 1
-            return -1
-        return self.start() if self.finish(ticket, result) else -1
+        if result is not None:
+            ready.append(result)
+        if len(ready) <= self._most_ready:
+            ticket = self._tickets
+            self._tickets = ticket + 1
+            return ticket
+        self.running -= 1
+        self._most_ready += 1
+        return -1
 
     def give_back(self, ticket: int) -> None:
         """Nothing is left to do with *ticket*, the last one issued."""
         self.running -= 1
+        self._most_ready += 1
         self._tickets = ticket
 
     def abandon(self, ticket: int) -> None:
@@ -92,6 +109,7 @@ class ReorderBuffer(Generic[R]):
         if self.is_ordered:
             for later in [each for each in self._early if each > ticket]:
                 del self._early[later]
+        self._count()
 
     def take(self, at_most: int) -> list[R]:
         """Take up to *at_most* results."""
