@@ -34,6 +34,7 @@ from ._core.compiler.chain import (
     AsyncSource,
     Chain,
     Downstream,
+    Flattening,
     Name,
     PullSource,
     PushSource,
@@ -76,6 +77,7 @@ __all__ = (
     "Demand",
     "Downstream",
     "Duration",
+    "Flattening",
     "FlowSubscription",
     "Fluent",
     "ForwardingCoordinator",
@@ -240,14 +242,15 @@ def from_push(
     window: int = 0,
     one_by_one: bool | None = None,
     contents: int | None = None,
+    flattening: Flattening | None = None,
 ) -> "Flow[T]":
     """Make a flow of a source that pushes elements as it receives demand.
 
     ``open(downstream)`` is called once per subscription, on the loop, in the subscriber's context.
     The subscription that it returns receives ``request(n)`` (n ≥ 1, additive) and ``cancel()`` (at
     most once) on the loop's thread. It pushes elements on the loop's thread, as a list
-    (``downstream.push``) or from an iterator (``push_from``), never more than were requested; what
-    it pushes after ``cancel()`` is ignored.
+    (``downstream.push``), one (``push_one``) or from an iterator (``push_from``), never more than
+    were requested; what it pushes after ``cancel()`` is ignored.
 
     *holds* is how many elements the source holds at most, None if unlimited. *upstreams* are the
     flows that it reads from. With a *window*, each request is at most that large, and the next one
@@ -255,10 +258,12 @@ def from_push(
     element ahead: elements go stale while they wait, or reading takes them away from other readers.
     By default it is true if it is for an upstream; say False for an operator that reads ahead
     itself. *contents* is how many elements one of its elements contains, if these are lists; by
-    default as many as an element of an upstream does.
+    default as many as an element of an upstream does. A *flattening* is a faster way to read it,
+    for a source that makes an iterable of each of its elements.
     """
     if one_by_one is None:
         one_by_one = any(upstream.chain.is_one_by_one for upstream in upstreams)
-    return flow_of(
-        Chain(PushSource(name, open, holds, checked, upstreams, window, None, one_by_one, contents))
+    source = PushSource(
+        name, open, holds, checked, upstreams, window, None, one_by_one, contents, flattening
     )
+    return flow_of(Chain(source))

@@ -27,6 +27,9 @@ class FlowSubscription:
     def processed(self) -> None:
         """Every element sent so far has been processed; the demand stays as it is."""
 
+    def pull(self) -> None:
+        """Process the elements that were left to a subscriber that pulls."""
+
     @property
     def flushes_each_element(self) -> bool:
         """Whether it cannot know which element of a batch is the last, and flushes after each."""

@@ -27,7 +27,7 @@ from socket import socket
 from threading import get_ident
 from types import coroutine
 from typing import Any, Final, TypeVar
-from weakref import WeakSet
+from weakref import ReferenceType, ref
 
 from ..errors import NoRunningLoop
 
@@ -61,8 +61,6 @@ QUEUE_SHUT_DOWN: tuple[type[Exception], ...] = () if _shut_down is None else (_s
 
 # The collector may free a pending task that only its own callbacks refer to.
 _tasks: set[Task[Any]] = set()
-_known_loops: WeakSet[AbstractEventLoop] = WeakSet()
-"""The loops on which tasks were started; closed ones are looked for when another one is."""
 
 
 @coroutine
@@ -74,12 +72,14 @@ def yield_to_loop() -> Generator[None, None, None]:
 class _Nesting:
     """How deeply calls between subscriptions are nested on one thread, and the deferred calls."""
 
-    __slots__ = ("deferred", "depth", "thread")
+    __slots__ = ("deferred", "depth", "loop", "thread")
 
     def __init__(self) -> None:
         self.thread = get_ident()
         self.depth = 0
         self.deferred: deque[tuple[LoopHandle, Work]] = deque()
+        # The last loop on which a task was started: with a new one, tasks of closed ones are freed.
+        self.loop: ReferenceType[AbstractEventLoop] | None = None
 
 
 class _Thread(threading.local):
@@ -127,21 +127,20 @@ class LoopHandle:
         if self.is_entered:
             work(*args)
         else:
-            self._run(_call, partial(work, *args))
+            self.run_or_defer(_call, partial(work, *args), False)
 
     # A call with `*args` takes as long as all the rest: what runs for each hand-over has none.
-    def run_or_defer(self, work: Callable[[A], object], argument: A) -> None:
+    def run_or_defer(
+        self, work: Callable[[A], object], argument: A, may_defer: bool = True
+    ) -> None:
         """Like `run`; at a depth of 24 calls, *work* is deferred to the outermost one (3.3)."""
         if self.is_entered:
             work(argument)
             return
-        if self._nesting.depth >= _DEEPEST:
-            self._nesting.deferred.append((self, partial(work, argument)))
-            return
-        self._run(work, argument)
-
-    def _run(self, work: Callable[[A], object], argument: A) -> None:
         nesting = self._nesting
+        if nesting.depth >= _DEEPEST and may_defer:
+            nesting.deferred.append((self, partial(work, argument)))
+            return
         self.is_entered = True
         nesting.depth += 1
         try:
@@ -193,14 +192,23 @@ class LoopHandle:
         return self.event_loop.create_future()
 
     # -- tasks ----------------------------------------------------------------------------------
-    def create_task(self, work: Coroutine[Any, Any, Any], name: str) -> Task[Any]:
-        """Start a task in a copy of the subscription's context, and keep it referenced."""
+    def create_task(
+        self,
+        work: Coroutine[Any, Any, Any],
+        name: str,
+        on_done: Callable[[Task[Any]], object] | None = None,
+    ) -> Task[Any]:
+        """Start a task in a copy of the subscription's context, and keep it referenced.
+
+        *on_done* is called with the task when that is done.
+        """
         task: Task[Any] = Task(work, loop=self.event_loop, name=name, context=self.context.copy())
-        if self.event_loop not in _known_loops:
-            _known_loops.add(self.event_loop)
+        nesting = self._nesting
+        if nesting.loop is None or nesting.loop() is not self.event_loop:
+            nesting.loop = ref(self.event_loop)
             _tasks.difference_update([each for each in _tasks if each.get_loop().is_closed()])
         _tasks.add(task)
-        task.add_done_callback(_tasks.discard)
+        task.add_done_callback(_tasks.discard if on_done is None else partial(_forget, on_done))
         return task
 
     def is_current_task(self, task: Task[Any] | None) -> bool:
@@ -240,6 +248,11 @@ def report(message: str, error: BaseException) -> None:
 
 def _call(work: Work) -> None:
     work()
+
+
+def _forget(on_done: Callable[[Task[Any]], object], task: Task[Any]) -> None:
+    _tasks.discard(task)
+    on_done(task)
 
 
 def _run_deferred(nesting: _Nesting) -> None:

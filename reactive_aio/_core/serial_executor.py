@@ -82,10 +82,9 @@ class SerialExecutor:
                 self._loop_handle.call_soon(self._run)  # the other signals still run
                 raise
             if result is not None and isawaitable(result):
-                self._task = task = self._loop_handle.create_task(
-                    self._run_in_task(result), repr(self)
+                self._task = self._loop_handle.create_task(
+                    self._run_in_task(result), repr(self), partial(self._on_task_done, result)
                 )
-                task.add_done_callback(partial(self._on_task_done, result))
                 return
             if len(self._queue) and time_slice.check_slice():
                 self._loop_handle.call_soon(self._run)

@@ -12,11 +12,13 @@ from ..errors import NotAnElement
 from ..stage import (
     UNBOUNDED,
     AwaitPool,
+    Flattening,
     FlowSubscription,
     InnerSubscriber,
     MergingCoordinator,
     TimeSlice,
     describe,
+    from_pull,
     from_push,
     is_spent,
     pull,
@@ -32,9 +34,8 @@ __all__ = ("flat_map",)
 T = TypeVar("T")
 R = TypeVar("R")
 
-_BUILTIN_ITERABLES: frozenset[type[Any]] = frozenset(
-    (list, tuple, range, set, frozenset, dict, GeneratorType)
-)
+_SIZED_ITERABLES: frozenset[type[Any]] = frozenset((list, tuple, range, set, frozenset, dict))
+_BUILTIN_ITERABLES = _SIZED_ITERABLES | {GeneratorType}
 
 
 def flat_map(
@@ -69,6 +70,22 @@ def flat_map(
     require_sync_callable("flat_map", "mapper", mapper, remedy, takes=1, may_generate=True)
     require_int("flat_map", "concurrency", concurrency, least=1)
     require_int("flat_map", "prefetch", prefetch, least=1)
+
+    def push_rest(downstream: Any, elements: Iterator[T], first: T, result: Any) -> "_FlatMap":
+        """Go on with *result*, which *mapper* made of *first*, and with the other *elements*."""
+        made = [result]
+        rest = from_pull(
+            lambda: _prepended(first, elements),
+            name=source.chain.trail,
+            one_by_one=source.chain.is_one_by_one,
+        )
+        return _FlatMap(
+            downstream, prefetch, rest, lambda x: made.pop() if made else mapper(x), concurrency
+        )
+
+    flattening = None
+    if source.chain.is_pullable:
+        flattening = Flattening(partial(pull, source), mapper, _SIZED_ITERABLES, push_rest)
     return from_push(
         lambda downstream: _FlatMap(downstream, prefetch, source, mapper, concurrency),
         name=f"flat_map({describe(mapper)}, concurrency={concurrency})",
@@ -76,7 +93,17 @@ def flat_map(
         upstreams=(source,),
         one_by_one=False,
         contents=1,
+        flattening=flattening,
     )
+
+
+def _prepended(first: T, elements: Iterator[T]) -> Iterator[T]:
+    try:
+        yield first
+        yield from elements
+    finally:
+        if isinstance(elements, GeneratorType):
+            elements.close()
 
 
 @dataclass(eq=False, repr=False)
@@ -144,8 +171,7 @@ class _FlatMap(MergingCoordinator[Any]):
         if result is None:
             self.stop_all(NotAnElement("from_awaitable produced None, which is not an element"))
         else:
-            self._awaited.elements.append(result)
-            self.record(self._awaited)
+            self._awaited.elements.append(result)  # recorded with the others of this turn
             self._ready()
         if not self._awaited.is_notified:
             super().on_arrival(self._awaited)
@@ -175,6 +201,7 @@ class _FlatMap(MergingCoordinator[Any]):
     def emit_waiting(self) -> None:
         self._is_emit_scheduled = False
         self._time_slice.start_slice()
+        self.record(self._awaited)
         self._ready()
         room = self.demand.outstanding
         # The order alternates, so that neither kind can starve the other.
@@ -210,11 +237,12 @@ class _FlatMap(MergingCoordinator[Any]):
 
     def _open(self) -> Iterator[Any] | None:
         """Make sources of the elements received; return the first one to pull."""
-        outer = self._outer
+        outer, free = self._outer, self._free_count()
         while not self.errors and not self.is_closed:
-            if self._pending is not None and not self._admit(self._pending):
-                break
-            free = self._free_count()
+            if self._pending is not None:
+                if not self._admit(self._pending):
+                    break
+                free = self._free_count()
             if not outer.elements and not outer.outstanding and free > 0:
                 outer.request(free if self._source.chain.is_one_by_one else self._concurrency)
             if free <= 0 or not outer.elements or self._check_slice():
@@ -229,6 +257,7 @@ class _FlatMap(MergingCoordinator[Any]):
                     self._inner = pull(flow)
                     return self._inner
                 if (awaitable := flow.chain.awaitable) is not None:
+                    free -= 1
                     self.live_count += 1
                     self._pool.start(awaitable, flow)
                 else:
@@ -270,7 +299,9 @@ class _FlatMap(MergingCoordinator[Any]):
 
     def _free_count(self) -> int:
         """How many more sources may be active; results that wait take places as well."""
-        limit, results = self._concurrency, self.accounting.held_by(self._awaited)
+        limit, awaited = self._concurrency, self._awaited
+        new: int = len(awaited.elements) - awaited.tag
+        results = self.accounting.held_by(awaited) + new
         return min(limit - self._active_count(), 2 * limit - self._pool.running - results)
 
     def _spare(self) -> int:

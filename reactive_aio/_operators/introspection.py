@@ -58,6 +58,8 @@ def _mode(chain: Chain) -> str:
     if chain.awaits:
         return "one task"
     feed = {PullSource: "pulled", PushSource: "pushed", AsyncSource: "awaited"}[type(chain.source)]
+    if isinstance(chain.source, PushSource) and chain.source.flattening is not None:
+        feed = "pulled as long as it flattens iterables, then pushed"
     return f"one loop, {feed}"
 
 

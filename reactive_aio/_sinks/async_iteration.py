@@ -1,4 +1,4 @@
-"""``async for`` over a flow, ``async with flow.stream()``, and the first value of a flow.
+"""``async for`` over a flow, and ``async with flow.stream()``.
 
 The loop of a synchronous island is itself the iterator, and runs in the consumer's task without a
 subscription. Any other flow gets a subscriber that requests elements for the consumer.
@@ -14,12 +14,11 @@ from weakref import ref
 from .._core.cleanup import CleanupErrors
 from .._core.compiler.bound import Bound, held
 from .._core.compiler.chain import Chain
-from .._core.compiler.error_notes import note_result
 from .._core.compiler.loop_compiler import SLICE_OVER
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
 from .._core.loop import CancelledError, Future, report, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
-from ..stage import UNBOUNDED, FlowSubscription, LoopHandle, TimeSlice, require_demand
+from ..stage import FlowSubscription, LoopHandle, TimeSlice, require_demand
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -27,11 +26,9 @@ if TYPE_CHECKING:
     from ..spec import Subscription
     from ..stage import Fluent
 
-__all__ = ("NOTHING", "Stream", "first_value", "iterate", "stream")
+__all__ = ("ConsumerSlice", "Stream", "close_dropped", "iterate", "stream")
 
 T = TypeVar("T")
-NOTHING: Final[Any] = object()
-"""The value of a flow without elements."""
 _NEXT: Final = "__anext__"
 _LARGEST_WINDOW: Final = 256
 _KEEPS_UP: Final = 0.05
@@ -79,7 +76,7 @@ def largest_window(chain: Chain) -> int:
     return 1 if chain.is_one_by_one else max(1, _LARGEST_WINDOW // chain.weight)
 
 
-class _ConsumerSlice(TimeSlice):
+class ConsumerSlice(TimeSlice):
     """The time slice of an iterator, which yields to the event loop in the consumer's task."""
 
     __slots__ = ("_chain",)
@@ -119,7 +116,7 @@ def _generate(chain: Chain) -> AsyncIterator[Any]:
     made; that of asyncio would close it one turn later, in another task. A synchronous island can
     be closed immediately.
     """
-    generator = chain.run("async_generator", _ConsumerSlice(chain), report)
+    generator = chain.run("async_generator", ConsumerSlice(chain), report)
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(firstiter=None, finalizer=_close_now)
     try:
@@ -144,7 +141,7 @@ class _IslandIterator:
     __slots__ = ("_elements", "_time_slice")
 
     def __init__(self, chain: Chain) -> None:
-        self._time_slice = _ConsumerSlice(chain)
+        self._time_slice = ConsumerSlice(chain)
         self._elements = chain.run("fair_generator", self._time_slice, report)
 
     def __aiter__(self) -> "_IslandIterator":
@@ -170,7 +167,17 @@ class _IslandIterator:
         self._elements.close()
 
     def __del__(self) -> None:
-        _close_dropped(self._elements)
+        close_dropped(self._elements)
+
+
+def close_dropped(elements: Any) -> None:
+    """Run the cleanup of an iterator where its error cannot be raised: report that."""
+    try:
+        elements.close()
+    except BaseException as error:
+        if isinstance(error, STOPS_PROGRAM):
+            raise
+        report("the cleanup of a source raised", error)
 
 
 class Stream(Generic[T]):
@@ -279,6 +286,9 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
     """The elements that the consumer iterates over; clearing it ends that."""
     _batch: int = 8
     """The most elements of a chunk."""
+    _unmeasured: int = 0
+    """How many were iterated over since the clock was read."""
+    pulls: bool = True
     is_notified: bool = True
     is_awaited: bool = False
     is_abandoned: bool = False
@@ -332,12 +342,18 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
     def _next_chunk(self) -> list[T]:
         """Take the elements that have arrived; the list is empty if none have."""
         elements = self._elements
-        if self._chunk:
-            self._ahead -= len(self._chunk)
-            self._taken += len(self._chunk)
-            self._batch = self.next_batch_size(self._batch)
+        if count := len(self._chunk):
+            self._ahead -= count
+            self._taken += count
+            self._unmeasured += count
+            if self._unmeasured >= self._batch:
+                self._unmeasured = 0
+                self._batch = self.next_batch_size(self._batch)
         if not elements and not self._is_done:
-            self._request_missing()
+            if isinstance(subscription := self._subscription, FlowSubscription):
+                subscription.pull()
+            if not elements and not self._is_done:
+                self._request_missing()
         if len(elements) > self._batch:
             self._chunk = elements[: self._batch]
             del elements[: self._batch]
@@ -472,126 +488,3 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
     def on_complete(self) -> None:
         self._is_done = self.cleanup.is_awaited = True
         self.flush()
-
-
-async def first_value(flow: "Fluent[Any]", request: int = UNBOUNDED) -> Any:
-    """Return the first element of *flow*, or `NOTHING`; raise the error of a flow that fails.
-
-    It requests *request* elements, cancels once it has one, and waits for the cleanup of the flow,
-    also when it fails or is cancelled itself.
-    """
-    if flow.chain.is_pullable:
-        return await _first_pulled(flow.chain)
-    subscriber = _FirstValueSubscriber(request, LoopHandle("a terminal operator").create_future())
-    flow.subscribe(subscriber)
-    try:
-        await subscriber.arrival
-        element = subscriber.value()
-    except BaseException:
-        await subscriber.aclose()
-        subscriber.cleanup.report()
-        raise
-    await subscriber.aclose()
-    if (error := subscriber.cleanup.take()) is not None:
-        if element is not NOTHING:
-            note_result(error, element)
-        raise error
-    return element
-
-
-async def _first_pulled(chain: Chain) -> Any:
-    time_slice = _ConsumerSlice(chain)
-    elements = chain.run("fair_generator", time_slice, report)
-    element: Any = NOTHING
-    try:
-        for element in elements:
-            if element is not SLICE_OVER:
-                break
-            await time_slice.yield_slice()
-        else:
-            return NOTHING
-    except (CancelledError, GeneratorExit) as error:
-        _close_dropped(elements)
-        raise time_slice.failure_of(error)  # noqa: B904 - it may be the same error
-    except Exception as error:
-        chain.annotate(error)
-        raise
-    try:
-        elements.close()
-    except BaseException as error:
-        failure = time_slice.failure_of(error)
-        note_result(failure, element)
-        raise failure  # noqa: B904 - usually it is the same error
-    return element
-
-
-def _close_dropped(elements: Any) -> None:
-    """Run the cleanup of an iterator where its error cannot be raised: report that."""
-    try:
-        elements.close()
-    except BaseException as error:
-        if isinstance(error, STOPS_PROGRAM):
-            raise
-        report("the cleanup of a source raised", error)
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class _FirstValueSubscriber(BulkSubscriber):
-    """Cancels as soon as it has one element."""
-
-    _demand: int
-    arrival: Future[None]
-    """Done when the value or the end is known."""
-    _elements: list[Any] = field(default_factory=list[Any])
-    append: Callable[[Any], None] = field(init=False)
-    is_notified: bool = False
-    cleanup: CleanupErrors = field(  # pyright: ignore[reportIncompatibleMethodOverride]
-        default_factory=CleanupErrors
-    )
-    _error: BaseException | None = None
-    _subscription: "Subscription | None" = None
-
-    def __post_init__(self) -> None:
-        self.append = self._elements.append
-
-    def value(self) -> Any:
-        if self._elements:
-            return self._elements[0]
-        if self._error is not None:
-            raise self._error
-        return NOTHING
-
-    async def aclose(self) -> None:
-        subscription, self._subscription = self._subscription, None
-        if isinstance(subscription, FlowSubscription):
-            await self.cleanup.wait(subscription.aclose())
-        elif subscription is not None:
-            subscription.cancel()
-
-    def on_subscribe(self, subscription: "Subscription") -> None:
-        self._subscription = subscription
-        subscription.request(self._demand)
-
-    def on_next(self, element: Any) -> None:
-        self._elements.append(element)
-        self.flush()
-
-    @property
-    def container(self) -> list[Any]:
-        return self._elements
-
-    def flush(self) -> None:
-        if self._elements and not self.is_notified:
-            self.is_notified = True
-            self.on_complete()
-            if self._subscription is not None:
-                self._subscription.cancel()
-
-    def on_error(self, error: BaseException) -> None:
-        self._error = error
-        self.on_complete()
-
-    def on_complete(self) -> None:
-        self.cleanup.is_awaited = True
-        if not self.arrival.done():
-            self.arrival.set_result(None)

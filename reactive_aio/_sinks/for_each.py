@@ -15,7 +15,7 @@ from ..stage import (
     require_callable,
     require_int,
 )
-from .async_iteration import first_value
+from .first_value import first_value
 
 if TYPE_CHECKING:
     from ..stage import Fluent

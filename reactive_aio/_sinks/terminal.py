@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, overload
 
 from ..errors import EmptyFlow, TooManyElements
 from ..stage import InlineStage, describe, require_int, require_sync_callable
-from .async_iteration import NOTHING, first_value
+from .first_value import NOTHING, first_value
 
 if TYPE_CHECKING:
     from ..stage import Fluent

@@ -198,8 +198,11 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
                 raise
             return
         if isawaitable(work):
-            self._task = self.loop_handle.create_task(self._run(work), self.output.name)
-            self._task.add_done_callback(lambda _: work.close() if iscoroutine(work) else None)
+            self._task = self.loop_handle.create_task(
+                self._run(work),
+                self.output.name,
+                lambda _: work.close() if iscoroutine(work) else None,
+            )
             if self.producer.is_ended:
                 self._stop()
 

@@ -117,31 +117,49 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         output = self._sole
         if (
             output is None
-            or not output.credit
             or element is None
             or self._mail
             or get_ident() != self._thread
             or not self._is_loop_running()
         ):
             return self._emitter.try_emit(element)
-        # One subscriber, which has requested it: nothing has to be decided.
-        self._accepted += 1
-        output.credit -= 1
-        output.downstream.push([element])
+        # One subscriber: if it has requested the element, or others wait, nothing is to be decided.
+        if output.credit:
+            self._accepted += 1
+            output.credit -= 1
+            output.downstream.push_one(element)
+        elif output.is_ended or not output.queue.follow(element):
+            return self._emitter.try_emit(element)
+        else:
+            self._accepted += 1
         return _ACCEPTED
 
     async def emit(self, element: T) -> Emission:
         """Emit *element*; under ``"wait"`` and ``"fail"``, wait while a queue is full."""
         output, emitter = self._sole, self._emitter
         if (
-            output is not None
-            and output.credit
-            and not self._waiting
-            and emitter.emission_count < EMISSIONS_PER_CLOCK_READ
+            output is None
+            or element is None
+            or self._mail
+            or self._waiting
+            or emitter.emission_count >= EMISSIONS_PER_CLOCK_READ
+            or get_ident() != self._thread
+            or not self._is_loop_running()
         ):
-            emitter.emission_count += 1
-            return self.try_emit(element)
-        outcome = emitter.emit(element)
+            return await self._emit_or_wait(element)
+        if output.credit:
+            self._accepted += 1
+            output.credit -= 1
+            output.downstream.push_one(element)
+        elif output.is_ended or not output.queue.follow(element):
+            return await self._emit_or_wait(element)
+        else:
+            self._accepted += 1
+        emitter.emission_count += 1
+        return _ACCEPTED
+
+    async def _emit_or_wait(self, element: T) -> Emission:
+        outcome = self._emitter.emit(element)
         return outcome if isinstance(outcome, Emission) else await outcome
 
     def emit_threadsafe(self, element: T) -> Emission:

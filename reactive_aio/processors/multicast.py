@@ -207,7 +207,7 @@ class _Delivery(Generic[T]):
         for output in self._outputs:
             if is_single and output.credit:
                 output.credit -= 1
-                output.downstream.push([*elements])
+                output.downstream.push_one(elements[0])
                 self.accepted = 1
-            elif (accepted := output.offer_all([*elements])) > self.accepted:
+            elif (accepted := output.offer_all(elements)) > self.accepted:
                 self.accepted = accepted

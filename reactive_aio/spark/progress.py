@@ -228,6 +228,12 @@ class _MeteredDownstream:
         self._meter.on_delivery(len(elements), rows)
         self._downstream.push(elements)
 
+    def push_one(self, element: Any, /) -> None:
+        self.push([element])
+
+    def process(self) -> None:
+        self._downstream.process()
+
     def push_from(self, elements: Iterator[Any], count: int, /) -> None:
         if self._has_batches:
             self.push(list(islice(elements, count)))

@@ -86,8 +86,8 @@ GUARDS: Final = (
     Guard(
         "3.8 demand that arrives during the request to upstream",
         ISLAND,
-        "return self.input_queue.has_news or self.limit != self.requested_limit",
-        "return self.input_queue.has_news",
+        "return bool(has_news) or self.limit != self.requested_limit",
+        "return bool(has_news)",
     ),
     Guard("3.9 a request is checked", ISLAND, "if n.__class__ is not int or n < 1:", "if False:"),
     Guard(
@@ -269,8 +269,8 @@ GUARDS: Final = (
     Guard(
         "3.16 upstream raises in request",
         ISLAND,
-        "request_needed(self.needed)\n        except BaseException as error:\n",
-        "request_needed(self.needed)\n        except ZeroDivisionError as error:\n",
+        "        queue.upstream_raised(as_failure(error))\n",
+        "        raise error\n",
     ),
     Guard(
         "3.16 a request after the loop has closed",
@@ -326,8 +326,9 @@ GUARDS: Final = (
     Guard(
         "fairness: a synchronous drain yields to the loop",
         SYNC_ISLAND,
-        "if pause is SLICE_OVER:\n",
-        "if pause is SLICE_OVER:\n                continue\n",
+        "            if pause is SLICE_OVER or pause is AWAIT_SIGNAL:\n",
+        "            if pause is SLICE_OVER:\n                continue\n"
+        "            if pause is AWAIT_SIGNAL:\n",
     ),
     Guard(
         "fairness: a task yields to the loop", TASK_ISLAND, "        await yield_to_loop()\n", ""

@@ -54,6 +54,15 @@ class QueueMachine(RuleBasedStateMachine):
         if decision.outcome is Emission.ACCEPTED:
             self.model.append(element)
 
+    @rule()
+    def follow(self) -> None:
+        is_full = self.queue.full
+        has_followed = self.queue.follow(self.next)
+        assert has_followed == (bool(self.model) and not is_full)
+        if has_followed:
+            self.model.append(self.next)
+            self.next += 1
+
     @rule(demand=st.integers(0, 3))
     def pass_by(self, demand: int) -> None:
         count = self.queue.passing(demand)

@@ -24,6 +24,12 @@ class Downstream:
         assert not self.signals
         self.elements += elements
 
+    def push_one(self, element: int, /) -> None:
+        self.push([element])
+
+    def process(self) -> None:
+        pass
+
     def complete(self) -> None:
         self.signals.append("|")
 

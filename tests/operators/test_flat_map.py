@@ -1,13 +1,15 @@
 """flat_map: kinds of sources, concurrency, order, errors, demand, and bounds."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 import reactive_aio as r
 from reactive_aio import Flow, Publisher
+from reactive_aio.errors import AlreadySubscribed
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.cases import Identities
 from tests.operators.streams import MANY, slow
@@ -134,6 +136,135 @@ class TestConcurrency:
             await asyncio.sleep(0.001)
         probe.cancel()
         assert probe.signals == []
+
+
+Kind = Callable[[list[int]], Any]
+
+KINDS: Mapping[str, Kind] = {
+    "list": list,
+    "tuple": tuple,
+    "dict": dict.fromkeys,
+    "generator": iter,
+    "flow": r.from_iterable,
+    "asynchronous": slow,
+}
+"""What the mapper may return; the first four need no subscription."""
+
+
+class TestIterables:
+    """A synchronous source whose iterables have a length runs in one loop with them, up to the
+    first result of another kind."""
+
+    @given(
+        results=st.lists(st.tuples(st.sampled_from([*KINDS]), st.integers(0, 12)), max_size=8),
+        requests=st.lists(st.integers(1, 9), max_size=30),
+        following=st.sampled_from(["nothing", "filter", "take", "flat_map", "buffer", "take_last"]),
+    )
+    async def test_any_results_in_any_order_are_emitted_in_order(
+        self, results: list[tuple[str, int]], requests: list[int], following: str
+    ) -> None:
+        expected: list[Any]
+        expected = [10 * i + x for i, (_, length) in enumerate(results) for x in range(length)]
+
+        def mapper(i: int) -> Any:
+            kind, length = results[i]
+            return KINDS[kind]([10 * i + x for x in range(length)])
+
+        flow: Flow[Any] = r.range(len(results)).flat_map(mapper, concurrency=1)
+        match following:
+            case "filter":
+                flow, expected = flow.filter(lambda x: x % 2), [x for x in expected if x % 2]
+            case "take":
+                flow, expected = flow.take(5), expected[:5]
+            case "flat_map":
+                flow = flow.flat_map(lambda x: (x, x))
+                expected = [x for x in expected for _ in range(2)]
+            case "buffer":
+                flow = flow.buffer(3)
+                expected = [expected[i : i + 3] for i in range(0, len(expected), 3)]
+            case "take_last":
+                flow, expected = flow.take_last(4), expected[-4:]
+            case _:
+                pass
+        probe = SubscriberProbe[int](0).subscribed_to(flow)
+        for count in requests:
+            probe.request(count)
+            await asyncio.sleep(0)
+            assert len(probe.elements) <= sum(requests)
+        probe.request(MANY)
+        assert await probe.end() == [*expected, "|"]
+
+    async def test_the_source_is_read_as_its_elements_are_needed(self) -> None:
+        read: list[int] = []
+        flow = r.range(9).do_on_next(read.append).flat_map(lambda x: [x, x])
+        probe = SubscriberProbe[int](0).subscribed_to(flow)
+        assert read == []
+        for count in (1, 2):
+            probe.request(1)
+            assert (probe.elements, read) == ([0] * count, [0])
+        probe.request(1)
+        assert read == [0, 1]
+        probe.cancel()
+
+    async def test_the_end_follows_the_last_element_directly(self) -> None:
+        flow = r.range(3).flat_map(lambda x: [x])
+        assert SubscriberProbe[int](3).subscribed_to(flow).signals == [0, 1, 2, "|"]
+
+    async def test_a_source_that_cannot_be_opened_fails_after_what_comes_first(self) -> None:
+        elements = iter([1])
+        source = r.from_iterable(elements)
+        assert await source.to_list() == [1]
+        flow = source.flat_map(lambda x: [x]).start_with(7)
+        probe = SubscriberProbe[int](9).subscribed_to(flow)
+        assert (await probe.end())[0] == 7
+        assert isinstance(probe.error, AlreadySubscribed)
+
+    async def test_a_long_range_yields_to_the_loop(self) -> None:
+        flow = r.just(1).flat_map(lambda _: range(1 << 60)).filter(lambda x: x < 0)
+        probe = SubscriberProbe[int](1).subscribed_to(flow)
+        await asyncio.sleep(0)
+        probe.cancel()
+        assert probe.signals == []
+
+    @pytest.mark.parametrize("taken", [1, 2, 3, 4, 5])
+    async def test_cancelling_closes_the_source_wherever_it_is(self, taken: int) -> None:
+        log: list[str] = []
+
+        def source() -> Iterator[int]:
+            try:
+                yield from range(9)
+            finally:
+                log.append("closed")
+
+        elements = r.from_iterable(source())
+        flow = elements.flat_map(lambda x: r.just(x, x) if x else [x, x], concurrency=1)
+        probe = SubscriberProbe[int](taken).subscribed_to(flow)
+        await probe.wait_for_signals(taken)
+        assert log == []
+        probe.cancel()
+        assert log == ["closed"]
+
+    @pytest.mark.parametrize("before", ["a list", "a flow"])
+    async def test_an_error_of_the_source_is_marked_where_it_was_raised(self, before: str) -> None:
+        divided = r.range(3).map(lambda x: 6 // (1 - x))
+        flow = divided.flat_map(lambda x: [x] if before == "a list" else r.just(x)).map(str)
+        probe = SubscriberProbe[str](9).subscribed_to(flow)
+        assert (await probe.end())[0] == "6"
+        assert isinstance(probe.error, ZeroDivisionError)
+        (note,) = probe.error.__notes__
+        trail, element = note.splitlines()
+        assert trail.startswith("in the flow: range(0, 3) → >>map(")
+        assert "<< → flat_map(" in trail
+        assert trail.endswith(" → map(str)")
+        assert element.strip() == "with the element 1"
+
+    async def test_an_error_of_the_mapper_is_marked_there(self) -> None:
+        flow = r.range(3).flat_map(lambda x: [x] * (1 // (1 - x))).map(str)
+        probe = SubscriberProbe[str](9).subscribed_to(flow)
+        await probe.end()
+        assert isinstance(probe.error, ZeroDivisionError)
+        (note,) = probe.error.__notes__
+        assert "range(0, 3) → >>flat_map(" in note
 
 
 class TestErrors:

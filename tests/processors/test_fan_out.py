@@ -232,13 +232,13 @@ class TestCost:
 
 
 class _Island:
-    """The shortest island: one call for each list."""
+    """The shortest island: one call for each element."""
 
     output: Any
 
     def __init__(self) -> None:
         self.total = 0
 
-    def push(self, elements: list[int], /) -> None:
-        self.total += elements[0]
+    def push_one(self, element: int, /) -> None:
+        self.total += element
         self.output.processed()

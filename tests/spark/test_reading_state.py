@@ -32,6 +32,10 @@ class Driver:
 
     def push(self, elements: list[int], /) -> None: ...
 
+    def push_one(self, element: int, /) -> None: ...
+
+    def process(self) -> None: ...
+
     def push_from(self, elements: Iterator[int], count: int, /) -> None:
         self.received += [next(elements) for _ in range(count)]
 

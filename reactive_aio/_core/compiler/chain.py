@@ -28,6 +28,15 @@ class Downstream(Protocol[T]):
         """Push *elements*, at most as many as are requested and not yet pushed (rule 1.1)."""
         ...
 
+    def push_one(self, element: T, /) -> None:
+        """Push one element. It may wait until others follow, `process` is called or one more is
+        requested."""
+        ...
+
+    def process(self) -> None:
+        """Process the elements that wait, as far as there is demand."""
+        ...
+
     def push_from(self, elements: Iterator[T], count: int, /) -> None:
         """Push the next *count* of *elements*, each created when it is delivered.
 
@@ -90,6 +99,21 @@ class AsyncSource:
 
 
 @dataclass(slots=True, eq=False)
+class Flattening:
+    """How a synchronous island reads a source that makes an iterable of each of its elements.
+
+    It iterates over the elements of ``open()``, and over what *function* makes of each, as long as
+    that is of one of the *plain* types, which have a length. The first other result ends this:
+    ``push(downstream, elements, element, result)`` pushes what is left, beginning with *result*.
+    """
+
+    open: Callable[[], Iterator[Any]]
+    function: Callable[[Any], Any]
+    plain: frozenset[type]
+    push: Callable[[Downstream[Any], Iterator[Any], Any, Any], FlowSubscription]
+
+
+@dataclass(slots=True, eq=False)
 class PushSource:
     """A source that pushes elements to a `Downstream` as it receives demand."""
 
@@ -107,6 +131,8 @@ class PushSource:
     that none may be read ahead."""
     contents: int | None = None
     """How many elements one of its elements contains; None: as many as one of an upstream does."""
+    flattening: Flattening | None = None
+    """The faster way to read it, for as long as that is possible."""
 
 
 @dataclass(slots=True, eq=False)
@@ -144,7 +170,7 @@ _FEEDS: Final[dict[type, Any]] = {PullSource: "pull", PushSource: "push", AsyncS
 class Chain:
     """Immutable. One chain serves any number of subscriptions and caches its loops."""
 
-    __slots__ = ("_kinds", "_loops", "arguments", "awaits", "depth", "input_weight",
+    __slots__ = ("_kinds", "_loops", "_trail", "arguments", "awaits", "depth", "input_weight",
                  "request_hooks", "source", "stages", "weight")  # fmt: skip
 
     def __init__(self, source: ChainSource) -> None:
@@ -163,10 +189,13 @@ class Chain:
         """The same for one element that the last stage delivers."""
         self._kinds: tuple[InlineStage, ...] = ()
         self._loops: dict[tuple[str, str], CompiledLoop] = {}
+        self._trail: str = ""
 
     def then(self, stage: AppliedStage) -> "Chain":
         """Return the chain with one more stage."""
-        kind, chain = stage.stage, Chain(self.source)
+        kind, chain = stage.stage, Chain.__new__(Chain)
+        chain.source, chain._loops, chain._trail = self.source, {}, ""
+        chain.depth, chain.input_weight = self.depth, self.input_weight
         chain.stages = (*self.stages, stage)
         chain.arguments = self.arguments + stage.arguments
         chain.awaits = self.awaits or kind.awaits
@@ -240,6 +269,8 @@ class Chain:
         found = self._loops.get((mode, delivery))
         if found is None:
             feed = _FEEDS[type(self.source)]
+            if isinstance(self.source, PushSource) and self.source.flattening and mode == "sync":
+                feed = "flatten"
             shape = LoopShape(
                 feed, cast("Any", mode), cast("Any", delivery), self.source.checked, self._kinds
             )
@@ -262,7 +293,9 @@ class Chain:
 
     def open_source(self, loop: CompiledLoop) -> Any:
         """Open the iterator; one that fails does so after the elements that stages emit first."""
-        source = cast("PullSource | AsyncSource", self.source)
+        source: Any = self.source
+        if isinstance(source, PushSource):
+            source = source.flattening
         try:
             return source.open()
         except Exception as error:
@@ -304,7 +337,9 @@ class Chain:
 
     def trail(self) -> str:
         """All operators from the sources to this island on one line, for messages."""
-        return error_notes.trail(self)
+        if not self._trail:
+            self._trail = error_notes.trail(self)
+        return self._trail
 
     def annotate(self, error: BaseException) -> None:
         """Note in *error* that this flow passed it on, and which stage failed."""

@@ -49,7 +49,7 @@ class Pause(Enum):
 
 NO_DEMAND, NO_ELEMENTS, SLICE_OVER, AWAIT_SIGNAL, MID_ELEMENT = Pause
 
-Feed = Literal["pull", "push", "aiter"]
+Feed = Literal["pull", "push", "flatten", "aiter"]
 Mode = Literal["sync", "task", "async_generator", "fair_generator", "generator"]
 
 
@@ -235,7 +235,8 @@ class _Writer:
         if self.last_proof and self.iterated:
             skeleton = PROVING_ITERATION + skeleton
         skeleton = skeleton.replace(" IF_PROVEN", " and proven" if self.last_proof else "")
-        body = [line for raw in skeleton.strip().splitlines() for line in self._expand(raw)]
+        lines = [raw for raw in skeleton.splitlines() if raw.strip()]
+        body = [line for raw in lines for line in self._expand(raw)]
         run = ["try:", *_indent(1, [*self._beginnings(), *body]), "except Done:", "    pass"]
         run += self._endings()
         if self.shape.mode == "async_generator":

@@ -78,14 +78,17 @@ while True:
     END_BATCH
 """
 
+# Where chunks are small, the clock is read once for several of them.
 _NEXT_CHUNK: Final = """
+queue = S.input_queue
+waiting, left = queue.waiting, batch
 while True:
-    chunk = src(batch)
-    if not chunk:
-        if chunk is None:
-            break
+    if not waiting and not queue.is_ended:
         AWAIT_ELEMENTS
         continue
+    chunk = src(batch)
+    if chunk is None:
+        break
     YIELD_IF_SLICE_OVER
 """
 
@@ -100,7 +103,10 @@ _PUSH: Final = f"""{_NEXT_CHUNK}\
         for x in chunk:
             CHECK_DEMAND
             DELIVER_COUNTED
-    MEASURE_BATCH
+    left -= size
+    if left <= 0:
+        MEASURE_BATCH
+        left = batch
 """
 
 # The same without stages into a container.
@@ -114,15 +120,83 @@ _PUSH_EXTEND: Final = f"""{_NEXT_CHUNK}\
             CHECK_DEMAND
             kept.append(x)
             emitted += 1
-    MEASURE_BATCH
+    left -= size
+    if left <= 0:
+        MEASURE_BATCH
+        left = batch
 """
 
 _PUSH_MANY: Final = f"""{_NEXT_CHUNK}\
+    size = len(chunk)
     for x in chunk:
         CHECK_DEMAND
         DELIVER_CHECKED
-    MEASURE_BATCH
+    left -= size
+    if left <= 0:
+        MEASURE_BATCH
+        left = batch
 """
+
+# Iterables that have a length, one for each element of the source; from the first other result on,
+# elements are pushed.
+_NEXT_ITERABLE: Final = """
+flattening = S.chain.source.flattening
+function, plain = flattening.function, flattening.plain
+left = batch
+CHECK_DEMAND
+for outer in src:
+    inner = function(outer)
+    if inner.__class__ not in plain:
+        src, left_in_source = S.push_rest(flattening, outer, inner), None
+        break
+    left -= 1
+"""
+
+_EACH_OF_ITERABLE: Final = """
+for x in inner:
+    left -= 1
+    if left <= 0:
+        END_BATCH
+        left = batch
+    CHECK_DEMAND_MID_ELEMENT
+    DELIVER_COUNTED
+"""
+
+# One that fits into the batch and into the demand needs no counting.
+_FITTING_ITERABLE: Final = """
+size = len(inner)
+if size < left and S.limit - emitted >= size IF_PROVEN:
+    left -= size
+    dropped = 0
+    for x in inner:
+        DELIVER_BULK
+    emitted += size - dropped
+else:
+"""
+
+_AFTER_ITERABLE: Final = """
+    if left <= 0:
+        END_BATCH
+        left = batch
+    CHECK_DEMAND
+else:
+    raise Done
+"""
+
+_FLATTEN: Final = (
+    _NEXT_ITERABLE
+    + indent(_FITTING_ITERABLE, "    ")
+    + indent(_EACH_OF_ITERABLE, "        ")
+    + _AFTER_ITERABLE
+    + _PUSH
+)
+
+_FLATTEN_MANY: Final = (
+    _NEXT_ITERABLE
+    + indent(_EACH_OF_ITERABLE, "    ").replace("DELIVER_COUNTED", "DELIVER_CHECKED")
+    + _AFTER_ITERABLE
+    + _PUSH_MANY
+)
 
 _AITER: Final = """
 CHECK_DEMAND
@@ -141,7 +215,7 @@ async for x in src:
 _AITER_BULK: Final = """
 CHECK_DEMAND
 size = left = min(batch, S.limit - emitted)
-dropped = 0
+unmeasured = dropped = 0
 async for x in src:
     while True:
         DELIVER_PROVING
@@ -149,8 +223,11 @@ async for x in src:
     left -= 1
     if not left:
         emitted += size - dropped
+        unmeasured += size
         dropped = 0
-        END_BATCH
+        if unmeasured >= batch:
+            unmeasured = 0
+            END_BATCH
         CHECK_DEMAND
         size = left = min(batch, S.limit - emitted)
 """
@@ -187,6 +264,7 @@ LOOP_TEMPLATES: Final[dict[str, tuple[str, str, str]]] = {
     "pull extend": (_EXTEND, _EXTEND, _EXTEND),
     "push extend": (_PUSH_EXTEND, _PUSH_EXTEND, _PUSH_EXTEND),
     "push": (_PUSH, _counted(_PUSH), _PUSH_MANY),
+    "flatten": (_FLATTEN, _counted(_FLATTEN), _FLATTEN_MANY),
     "aiter": (_AITER_BULK, _AITER, _AITER_MANY),
     # an iterator has no demand: its mode has no lines that check it
     "async_generator": (_PULL_MANY, _PULL_MANY, _PULL_MANY),

@@ -120,6 +120,17 @@ class BoundedQueue(Generic[T]):
         held.append(element)
         return self._drop(Emission.ACCEPTED, oldest)
 
+    def follow(self, element: T) -> bool:
+        """Hold *element* behind others, if there are any, and room; else nothing is decided."""
+        held = self.held
+        size = len(held) + self.lent + 1
+        if not held or size > self.capacity:
+            return False
+        held.append(element)
+        if size > self.highest:
+            self.highest = size
+        return True
+
     def offer_all(self, elements: list[T]) -> int:
         """Offer each of *elements*, up to one that is refused or overflows; count the accepted."""
         if len(elements) <= self.room:

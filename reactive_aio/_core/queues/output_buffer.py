@@ -58,13 +58,14 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         """Push *element*, or let the queue decide."""
         if self.credit:
             self.credit -= 1
-            self.downstream.push([element])
+            self.downstream.push_one(element)
             return _PASSED
         return self._consult_queue(element)
 
     def _consult_queue(self, element: T) -> Decision[T]:
         if self.is_ended:
             return _ENDED
+        self.downstream.process()
         self.account()
         if self.credit:
             return self.offer(element)
@@ -76,12 +77,10 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         return decision
 
     def offer_all(self, elements: list[T]) -> int:
-        """Push *elements*, or let the queue decide; return how many were accepted.
-
-        The list then belongs to the island.
-        """
+        """Push *elements*, or let the queue decide; return how many were accepted."""
         count = len(elements)
         if count > self.credit:
+            self.downstream.process()
             self.account()
         passing = self.credit
         if count > passing:
@@ -157,6 +156,8 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     @property
     def room(self) -> int:
         """How many elements would be accepted now."""
+        if not self.credit:
+            self.downstream.process()
         if self.credit != self._granted:
             self.account()
         queue = self.queue

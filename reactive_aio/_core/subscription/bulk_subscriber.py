@@ -20,6 +20,9 @@ class BulkSubscriber:
     """Takes one element; it must not raise."""
     is_notified: bool
     """Whether the subscriber is going to read what was appended without another `flush`."""
+    pulls: bool = False
+    """Whether it calls `pull` of its subscription before it waits, so that elements which are
+    pushed one by one while it *is_notified* can be processed together."""
 
     @property
     def container(self) -> list[Any] | deque[Any] | None:

@@ -1,6 +1,5 @@
 """InputQueue: elements that an upstream pushed to an island, and the island's requests to it."""
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -11,6 +10,7 @@ from ..cleanup import CleanupErrors
 from ..compiler.loop_compiler import UpstreamFailed
 from ..demand import UNBOUNDED
 from ..flow_subscription import FlowSubscription
+from .bulk_subscriber import BulkSubscriber
 
 T = TypeVar("T")
 
@@ -49,13 +49,17 @@ class InputQueue(Generic[T]):
 
     _wake: Callable[[], None]
     _window: int
-    _waiting: deque[list[T] | LazyChunk[T]] = field(default_factory=deque[list[T] | LazyChunk[T]])
+    waiting: list[list[T] | LazyChunk[T]] = field(default_factory=list["list[T] | LazyChunk[T]"])
+    """The elements that were pushed and not taken yet; no list is empty. (Several lists become one,
+    so it is short, and an empty deque takes 760 bytes.)"""
     _error: BaseException | None = None
     outstanding: int = 0
     _is_upstream_faulty: bool = False  # it broke a rule, so that `close` must cancel it
     is_ended: bool = False
     upstream: FlowSubscription | None = None
     cleanup: CleanupErrors | None = None
+    puller: BulkSubscriber | None = None
+    """The subscriber, if it pulls."""
 
     # -- called by the source ---------------------------------------------------------------------
     def push(self, elements: list[T], /) -> None:
@@ -67,17 +71,36 @@ class InputQueue(Generic[T]):
             self.outstanding -= count
         elif not self._accepts(count):
             return
-        waiting = self._waiting
+        waiting = self.waiting
         if waiting and isinstance(last := waiting[-1], list):
-            last += elements
+            last += elements  # and those before them have woken the island
         else:
             waiting.append([*elements])
-        self._wake()
+            self._wake()
+
+    def push_one(self, element: T, /) -> None:
+        """Take one element; the island is not woken for a subscriber that is going to pull."""
+        if self.outstanding > 0 and not self.is_ended:
+            self.outstanding -= 1
+        elif not self._accepts(1):
+            return
+        waiting = self.waiting
+        if waiting and isinstance(last := waiting[-1], list):
+            last.append(element)
+        else:
+            waiting.append([element])
+            if self.puller is None or not self.puller.is_notified:
+                self._wake()
+
+    def process(self) -> None:
+        """Process the elements that wait, if there is demand for them."""
+        if self.waiting:
+            self._wake()
 
     def push_from(self, elements: Iterator[T], count: int, /) -> None:
         """Take the next *count* of *elements*, each created when it is delivered."""
         if count and self._accepts(count):
-            self._waiting.append(LazyChunk(elements, count))
+            self.waiting.append(LazyChunk(elements, count))
             self._wake()
 
     def _accepts(self, count: int) -> bool:
@@ -112,18 +135,18 @@ class InputQueue(Generic[T]):
     @property
     def has_news(self) -> bool:
         """Whether `take` would return elements or the end."""
-        return bool(self._waiting) or self.is_ended
+        return bool(self.waiting) or self.is_ended
 
     def take(self, at_most: int) -> "list[T] | LazyChunk[T] | None":
         """Return elements, ``[]`` if none have arrived yet, or None at the end.
 
         The caller iterates over the elements once, before it takes more.
         """
-        waiting = self._waiting
+        waiting = self.waiting
         if waiting:
             chunk = waiting[0]
             if len(chunk) <= at_most:
-                return waiting.popleft()
+                return waiting.pop(0)
             if not isinstance(chunk, list):
                 return chunk.split(at_most)
             first = chunk[:at_most]
@@ -159,7 +182,8 @@ class InputQueue(Generic[T]):
         is_live = not self.is_ended or self._is_upstream_faulty
         self.is_ended = True
         self._wake = _ignore
-        self._waiting.clear()
+        self.puller = None
+        self.waiting.clear()
         upstream, self.upstream = self.upstream, None
         if upstream is not None and is_live:
             upstream.cancel()

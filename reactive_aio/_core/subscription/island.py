@@ -155,7 +155,11 @@ class Island(TimeSlice, FlowSubscription):
     def wake(self) -> None:
         """The input queue has elements or the end."""
         if self.phase is _IDLE:
-            self._wake(_WAKE)
+            self.loop_handle.run_or_defer(self._enter, _WAKE)
+
+    def pull(self) -> None:
+        if self.input_queue is not None:
+            self.input_queue.process()
 
     # -- executing the table ----------------------------------------------------------------------
     def _step(self, happened: int) -> Action:
@@ -177,9 +181,11 @@ class Island(TimeSlice, FlowSubscription):
             self._release()
 
     def _is_ready(self) -> bool:
-        if self.input_queue is not None and self.pause is NO_ELEMENTS:
+        queue = self.input_queue
+        if queue is not None and self.pause is NO_ELEMENTS:
             # Another thread may have raised the limit after the request to upstream.
-            return self.input_queue.has_news or self.limit != self.requested_limit
+            has_news = queue.waiting or queue.is_ended
+            return bool(has_news) or self.limit != self.requested_limit
         return self.limit > self.emitted
 
     def _run(self) -> None:
@@ -229,22 +235,31 @@ class Island(TimeSlice, FlowSubscription):
         if isinstance(source, PullSource):
             self.source = self.chain.open_source(self.compiled_loop)
         elif isinstance(source, PushSource):
-            queue: InputQueue[Any] = InputQueue(self.wake, self.chain.window(self.mode))
-            self.input_queue, queue.cleanup = queue, self.cleanup
-            self.pause, self.source = NO_ELEMENTS, queue.take
+            if source.flattening is not None and self.mode == "sync":
+                self.source = self.chain.open_source(self.compiled_loop)
+                return
+            queue = self.make_queue()
+            self.pause = NO_ELEMENTS
             queue.upstream = self.chain.open_push(self.compiled_loop, queue)
+
+    def make_queue(self) -> InputQueue[Any]:
+        """From now on, the source is a queue that elements are pushed to."""
+        queue: InputQueue[Any] = InputQueue(self.wake, self.chain.window(self.mode))
+        self.input_queue, queue.cleanup, self.source = queue, self.cleanup, queue.take
+        subscriber: object = self.subscriber
+        if isinstance(subscriber, BulkSubscriber) and subscriber.pulls:
+            queue.puller = subscriber
+        return queue
 
     def _opening_error(self, error: BaseException) -> BaseException:
         failure = as_failure(error)
         return failure if self.end_hooks is None else self.end_hooks.fail_at(0, failure)
 
-    def _request_needed(self, queue: InputQueue[Any]) -> None:
-        try:
-            queue.request_needed(self.needed)
-        except BaseException as error:
-            queue.upstream_raised(as_failure(error))
-            if isinstance(error, STOPS_PROGRAM):
-                raise
+    def _upstream_raised(self, queue: InputQueue[Any], error: BaseException) -> None:
+        """3.16: `request_needed` of *queue* has raised *error*."""
+        queue.upstream_raised(as_failure(error))
+        if isinstance(error, STOPS_PROGRAM):
+            raise error
 
     def is_cancelled(self, error: BaseException) -> bool:
         """Whether *error* ends the loop from outside, and no function of the user raised it."""
@@ -342,8 +357,11 @@ class Island(TimeSlice, FlowSubscription):
                 pending.close()  # no loop is left to await it
             return
         name = f"{signal} of {self.chain.trail()}"
-        task = self.loop_handle.create_task(self._run_signal(pending, signal, then), name)
-        task.add_done_callback(partial(self._on_signal_task_done, pending))
+        task = self.loop_handle.create_task(
+            self._run_signal(pending, signal, then),
+            name,
+            partial(self._on_signal_task_done, pending),
+        )
         self.task = self.task or task
 
     def _on_signal_task_done(self, pending: Awaitable[None], task: Task[Any]) -> None:

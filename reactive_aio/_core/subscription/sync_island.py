@@ -1,7 +1,7 @@
 """SyncIsland: a subscription whose generated loop is a generator, run in the caller's frame."""
 
 from types import GeneratorType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..compiler.loop_compiler import (
     AWAIT_SIGNAL,
@@ -15,6 +15,9 @@ from ..failures import STOPS_PROGRAM, as_failure
 from .input_queue import InputQueue
 from .island import Island
 from .lifecycle import Action, Input
+
+if TYPE_CHECKING:
+    from ..compiler.chain import Flattening
 
 _NEVER: Final = float("-inf")
 # See `island`.
@@ -36,6 +39,12 @@ class SyncIsland(Island):
         self.drain: Any = None
         # Until the next turn of the loop, or until a signal's awaitable is done.
         self.is_suspended = False
+
+    def push_rest(self, flattening: "Flattening", element: object, result: object) -> Any:
+        """Have the rest pushed, beginning with *result*, which was made of *element*."""
+        elements, queue = self.source, self.make_queue()
+        queue.upstream = flattening.push(queue, elements, element, result)
+        return self.source
 
     def _start(self) -> Any:
         subscriber: Any = self.subscriber
@@ -59,25 +68,22 @@ class SyncIsland(Island):
             except UpstreamFailed as failed:
                 self.error, pause = failed.error, None
             except BaseException as error:
-                self.error, pause = as_failure(error), None
-                if isinstance(error, STOPS_PROGRAM):
-                    self._enter(Input.FINISHED)
-                    raise
+                self._loop_raised(error)
+                pause = None
             if self.flush_batch is not None:
                 self.flush_batch()
             if pause is None or self.is_stopped:
                 self._enter(_FINISHED)
                 return
-            if pause is SLICE_OVER:
-                self.is_suspended = True
-                self.loop_handle.call_soon(self._resume)
+            if pause is SLICE_OVER or pause is AWAIT_SIGNAL:
+                self._suspend(pause)
                 return
-            if pause is AWAIT_SIGNAL:
-                self.is_suspended = True
-                self._await_in_task("on_next", self._resume)
-                return
-            if pause is NO_ELEMENTS and self.input_queue is not None:
-                self._request_needed(self.input_queue)
+            queue = self.input_queue
+            if pause is NO_ELEMENTS and queue is not None:
+                try:
+                    queue.request_needed(self.needed)
+                except BaseException as error:
+                    self._upstream_raised(queue, error)
             self.pause = pause
             self.phase, action = self.phase.steps[_PAUSED]
             if action is not _RECHECK:
@@ -86,6 +92,19 @@ class SyncIsland(Island):
             if not self._is_ready():
                 return
             self.phase, _ = self.phase.steps[_WAKE]
+
+    def _loop_raised(self, error: BaseException) -> None:
+        self.error = as_failure(error)
+        if isinstance(error, STOPS_PROGRAM):
+            self._enter(_FINISHED)
+            raise error
+
+    def _suspend(self, pause: Pause) -> None:
+        self.is_suspended = True
+        if pause is SLICE_OVER:
+            self.loop_handle.call_soon(self._resume)
+        else:
+            self._await_in_task("on_next", self._resume)
 
     def _resume(self) -> None:
         self.is_suspended = False
@@ -100,13 +119,10 @@ class SyncIsland(Island):
         if self.is_suspended and not self.is_fault:
             self._enter(Input.FINISHED)
 
-    def _request_needed(self, queue: InputQueue[Any]) -> None:
-        try:
-            super()._request_needed(queue)
-        except STOPS_PROGRAM as error:
-            self.error = as_failure(error)
-            self._enter(Input.FINISHED)
-            raise
+    def _upstream_raised(self, queue: InputQueue[Any], error: BaseException) -> None:
+        if isinstance(error, STOPS_PROGRAM):
+            self._loop_raised(error)
+        super()._upstream_raised(queue, error)
 
     def _terminate(self) -> None:
         # A cleanup that raises turns the completion into a failure, as it does in a task.

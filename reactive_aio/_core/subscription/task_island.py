@@ -48,8 +48,9 @@ class TaskIsland(Island):
             if not self.waiter.done():
                 self.waiter.set_result(None)
         elif self.task is None:
-            self.task = self.loop_handle.create_task(self._main(), self.chain.trail())
-            self.task.add_done_callback(self._on_task_done)
+            self.task = self.loop_handle.create_task(
+                self._main(), self.chain.trail(), self._on_task_done
+            )
 
     async def _main(self) -> None:
         try:
@@ -125,7 +126,10 @@ class TaskIsland(Island):
         self.emitted = emitted
         self.pause = NO_ELEMENTS
         queue = cast("InputQueue[Any]", self.input_queue)
-        self._request_needed(queue)
+        try:
+            queue.request_needed(self.needed)
+        except BaseException as error:
+            self._upstream_raised(queue, error)
         if not queue.has_news:
             await self._wait()
 

@@ -49,9 +49,10 @@ class AwaitPool(Generic[K]):
         if self._is_reporting and self._next is None:
             self._next = (make, key)
         else:
-            task = self._loop_handle.create_task(self._work((make, key)), self._name)
+            task = self._loop_handle.create_task(
+                self._work((make, key)), self._name, self._on_task_done
+            )
             self._tasks.add(task)
-            task.add_done_callback(self._on_task_done)
 
     def cancel(self) -> None:
         """Cancel every task; nothing more is reported."""

@@ -38,7 +38,7 @@ class Decisions(TimeSlice):
         self._loop_handle = loop_handle
         self._fail = fail
         self._is_running = False
-        self._waiting: deque[Call] = deque()
+        self._waiting: deque[Call] | None = None  # 760 bytes, and most never need it
 
     def submit(
         self, decision: Callable[..., object], first: object = NOTHING, second: object = NOTHING, /
@@ -46,6 +46,8 @@ class Decisions(TimeSlice):
         """Run *decision* with its arguments after every decision submitted before."""
         call = (decision, first, second)
         if self._is_running:
+            if self._waiting is None:
+                self._waiting = deque()
             self._waiting.append(call)
         else:
             self._is_running = True
@@ -60,11 +62,11 @@ class Decisions(TimeSlice):
             self._is_running = False
 
     def _run_waiting(self) -> None:
-        while self._waiting:
+        while waiting := self._waiting:
             if self.check_slice():
                 self._loop_handle.call_soon(self._resume)
                 return
-            self._call(self._waiting.popleft())
+            self._call(waiting.popleft())
         self._is_running = False
 
     def _resume(self) -> None:

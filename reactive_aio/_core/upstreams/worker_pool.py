@@ -182,9 +182,10 @@ class WorkerPool(Coordinator[Any]):
 
     def _start_worker(self) -> None:
         worker = _Worker()
-        worker.task = task = self.loop_handle.create_task(self._work(worker), "a worker")
+        worker.task = task = self.loop_handle.create_task(
+            self._work(worker), "a worker", self._on_worker_done
+        )
         self._workers[task] = worker
-        task.add_done_callback(self._on_worker_done)
 
     def _on_worker_done(self, task: Task[Any]) -> None:
         del self._workers[task]

@@ -252,7 +252,7 @@ class PeerSubscription(FlowSubscription):
         elif not self._expected.take(1):
             self._reject(RuleViolation("1.1", "the client sent more than was requested"))
         else:
-            self._downstream.push([message.value])
+            self._downstream.push_one(message.value)
 
     def _reject(self, error: Exception) -> None:
         self._socket.send_first(format_message("cancel", self.id))

@@ -1,0 +1,136 @@
+"""The first value of a flow, which a terminal operator awaits."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from .._core.cleanup import CleanupErrors
+from .._core.compiler.chain import Chain
+from .._core.compiler.error_notes import note_result
+from .._core.compiler.loop_compiler import SLICE_OVER
+from .._core.loop import CancelledError, Future, report
+from .._core.subscription.bulk_subscriber import BulkSubscriber
+from ..stage import UNBOUNDED, FlowSubscription, LoopHandle
+from .async_iteration import ConsumerSlice, close_dropped
+
+if TYPE_CHECKING:
+    from ..spec import Subscription
+    from ..stage import Fluent
+
+__all__ = ("NOTHING", "first_value")
+
+NOTHING: Final[Any] = object()
+"""The value of a flow without elements."""
+
+
+async def first_value(flow: "Fluent[Any]", request: int = UNBOUNDED) -> Any:
+    """Return the first element of *flow*, or `NOTHING`; raise the error of a flow that fails.
+
+    It requests *request* elements, cancels once it has one, and waits for the cleanup of the flow,
+    also when it fails or is cancelled itself.
+    """
+    if flow.chain.is_pullable:
+        return await _first_pulled(flow.chain)
+    subscriber = _FirstValueSubscriber(request, LoopHandle("a terminal operator").create_future())
+    flow.subscribe(subscriber)
+    try:
+        await subscriber.arrival
+        element = subscriber.value()
+    except BaseException:
+        await subscriber.aclose()
+        subscriber.cleanup.report()
+        raise
+    await subscriber.aclose()
+    if (error := subscriber.cleanup.take()) is not None:
+        if element is not NOTHING:
+            note_result(error, element)
+        raise error
+    return element
+
+
+async def _first_pulled(chain: Chain) -> Any:
+    time_slice = ConsumerSlice(chain)
+    elements = chain.run("fair_generator", time_slice, report)
+    element: Any = NOTHING
+    try:
+        for element in elements:
+            if element is not SLICE_OVER:
+                break
+            await time_slice.yield_slice()
+        else:
+            return NOTHING
+    except (CancelledError, GeneratorExit) as error:
+        close_dropped(elements)
+        raise time_slice.failure_of(error)  # noqa: B904 - it may be the same error
+    except Exception as error:
+        chain.annotate(error)
+        raise
+    try:
+        elements.close()
+    except BaseException as error:
+        failure = time_slice.failure_of(error)
+        note_result(failure, element)
+        raise failure  # noqa: B904 - usually it is the same error
+    return element
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class _FirstValueSubscriber(BulkSubscriber):
+    """Cancels as soon as it has one element."""
+
+    _demand: int
+    arrival: Future[None]
+    """Done when the value or the end is known."""
+    _elements: list[Any] = field(default_factory=list[Any])
+    append: Callable[[Any], None] = field(init=False)
+    is_notified: bool = False
+    cleanup: CleanupErrors = field(  # pyright: ignore[reportIncompatibleMethodOverride]
+        default_factory=CleanupErrors
+    )
+    _error: BaseException | None = None
+    _subscription: "Subscription | None" = None
+
+    def __post_init__(self) -> None:
+        self.append = self._elements.append
+
+    def value(self) -> Any:
+        if self._elements:
+            return self._elements[0]
+        if self._error is not None:
+            raise self._error
+        return NOTHING
+
+    async def aclose(self) -> None:
+        subscription, self._subscription = self._subscription, None
+        if isinstance(subscription, FlowSubscription):
+            await self.cleanup.wait(subscription.aclose())
+        elif subscription is not None:
+            subscription.cancel()
+
+    def on_subscribe(self, subscription: "Subscription") -> None:
+        self._subscription = subscription
+        subscription.request(self._demand)
+
+    def on_next(self, element: Any) -> None:
+        self._elements.append(element)
+        self.flush()
+
+    @property
+    def container(self) -> list[Any]:
+        return self._elements
+
+    def flush(self) -> None:
+        if self._elements and not self.is_notified:
+            self.is_notified = True
+            self.on_complete()
+            if self._subscription is not None:
+                self._subscription.cancel()
+
+    def on_error(self, error: BaseException) -> None:
+        self._error = error
+        self.on_complete()
+
+    def on_complete(self) -> None:
+        self.cleanup.is_awaited = True
+        if not self.arrival.done():
+            self.arrival.set_result(None)
