@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 
+from .functions import total
+
 
 class Swap:
     """One list is filled while the other one is read."""
@@ -18,6 +20,18 @@ class Swap:
         """Hand over *elements* in lists of *size*."""
         chunk: list[int] = []
         for element in elements:
+            chunk.append(element)
+            if len(chunk) == size:
+                await self.put(chunk)
+                chunk = []
+        if chunk:
+            await self.put(chunk)
+        self.end()
+
+    async def fill_from(self, elements: AsyncIterator[int], size: int) -> None:
+        """The same for an asynchronous iterator."""
+        chunk: list[int] = []
+        async for element in elements:
             chunk.append(element)
             if len(chunk) == size:
                 await self.put(chunk)
@@ -61,3 +75,12 @@ class Swap:
         while chunk := await self.take():
             for element in chunk:
                 yield element
+
+
+async def total_beside(elements: AsyncIterator[int]) -> int:
+    """Add up *elements*, which a task of their own hands over in lists of 256."""
+    swap = Swap()
+    task = asyncio.create_task(swap.fill_from(elements, 256))
+    found = await total(swap.elements())
+    await task
+    return found

@@ -7,25 +7,32 @@ from reactive_aio import from_aiter
 from ..functions import even, increment, numbers, odd, total
 from ..runner.peers import peer
 from ..runner.question import Question
+from ..swap import total_beside
 
 question = Question("`map`, `filter` of an async generator", 500_000)
 
 
+async def fused(count: int) -> AsyncIterator[int]:
+    f, p = increment, even
+    async for element in numbers(count):
+        element = f(element)
+        if p(element):
+            yield element
+
+
 @question.handwritten("one async generator around the source")
 async def handwritten(count: int) -> int:
-    async def fused() -> AsyncIterator[int]:
-        f, p = increment, even
-        async for element in numbers(count):
-            element = f(element)
-            if p(element):
-                yield element
-
-    return await total(fused())
+    return await total(fused(count))
 
 
 @question.ours("`async for` over `from_aiter(g).map(f).filter(p)`", goal=1.3)
 async def over(count: int) -> int:
     return await total(aiter(from_aiter(numbers(count)).map(increment).filter(even)))
+
+
+@question.other("that generator in a task of its own, which hands over lists")
+async def handed_over(count: int) -> int:
+    return await total_beside(fused(count))
 
 
 @question.peer("asyncstdlib", "asyncstdlib", share=0.2)

@@ -7,23 +7,30 @@ from reactive_aio import range as flow_range
 from ..functions import double, total
 from ..runner.peers import peer
 from ..runner.question import Question
+from ..swap import total_beside
 
 question = Question("Sequential `map_async`", 500_000)
 
 
+async def mapped(count: int) -> AsyncIterator[int]:
+    f = double
+    for element in range(count):
+        yield await f(element)
+
+
 @question.handwritten("an async generator: `yield await f(x)`")
 async def handwritten(count: int) -> int:
-    async def mapped() -> AsyncIterator[int]:
-        f = double
-        for element in range(count):
-            yield await f(element)
-
-    return await total(mapped())
+    return await total(mapped(count))
 
 
 @question.ours("`async for` over `map_async(f)`", goal=1.3)
 async def over(count: int) -> int:
     return await total(aiter(flow_range(count).map_async(double)))
+
+
+@question.other("that generator in a task of its own, which hands over lists")
+async def handed_over(count: int) -> int:
+    return await total_beside(mapped(count))
 
 
 @question.peer("asyncstdlib", "asyncstdlib", share=0.2)

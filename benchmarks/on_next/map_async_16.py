@@ -42,6 +42,37 @@ async def unordered(count: int) -> int:
     return await Summing().sum_of(flow)
 
 
+@suspending.other("the same 16 tasks, with the results in order, handed over once a turn")
+async def in_order(count: int) -> int:
+    subscriber, loop = Summing(), asyncio.get_running_loop()
+    on_next, f, elements = subscriber.on_next, suspend_once, iter(range(count))
+    early: dict[int, int] = {}
+    ready: list[int] = []
+    following, is_scheduled = 0, False
+
+    def hand_over() -> None:
+        nonlocal is_scheduled
+        is_scheduled = False
+        for result in ready:
+            on_next(result)
+        ready.clear()
+
+    async def work() -> None:
+        nonlocal following, is_scheduled
+        for element in elements:
+            early[element] = await f(element)
+            while following in early:
+                ready.append(early.pop(following))
+                following += 1
+            if not is_scheduled:
+                is_scheduled = True
+                loop.call_soon(hand_over)
+
+    await asyncio.gather(*(work() for _ in range(CONCURRENCY)))
+    hand_over()
+    return subscriber.total
+
+
 @suspending.other("`asyncio.Semaphore(16)` and a task for each element", share=0.2)
 async def semaphore(count: int) -> int:
     subscriber, free = Summing(), asyncio.Semaphore(CONCURRENCY)

@@ -1,6 +1,8 @@
 """What does it cost to subscribe, to receive one element, and to end?"""
 
 import asyncio
+from collections.abc import Iterator
+from contextvars import copy_context
 from typing import Any
 
 from reactive_aio import just
@@ -110,6 +112,38 @@ async def iterated(count: int) -> int:
     found = 0
     for _ in range(count):
         found += await total(aiter(just(1).map(increment)))
+    return found
+
+
+@question.other("an object with a context of its own, and a generator")
+async def in_a_context(count: int) -> int:
+    found = 0
+    for _ in range(count):
+        subscriber = Subscriber()
+        copy_context().run(next, _signals(subscriber), None)
+        found += subscriber.total
+    return found
+
+
+def _signals(subscriber: Subscriber) -> Iterator[Subscription]:
+    for element in (1,):
+        yield Subscription(element, subscriber)
+
+
+@question.other("a task, and a future that is awaited")
+async def in_a_task(count: int) -> int:
+    loop, found = asyncio.get_running_loop(), 0
+
+    async def receive(subscriber: Awaited) -> None:
+        await subscriber.on_next(increment(1))
+        subscriber.on_complete()
+
+    for _ in range(count):
+        subscriber = Awaited(loop.create_future())
+        task = asyncio.create_task(receive(subscriber))
+        await subscriber.done
+        await task
+        found += subscriber.total
     return found
 
 
