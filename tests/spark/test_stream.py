@@ -265,7 +265,7 @@ async def test_cancelling_while_the_query_waits_for_demand_returns_at_once(lake:
     loop = asyncio.get_running_loop()
     began = loop.time()
     probe.cancel()
-    assert loop.time() - began < 0.1
+    assert loop.time() - began < 0.5, "cancel() returns at once"
     await wait_until(lambda: not query_threads(), seconds=5)
     assert lake.committed() == []
 
