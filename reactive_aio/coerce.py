@@ -7,8 +7,10 @@ publisher, an asynchronous iterable, or an iterable.
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from inspect import iscoroutine
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
+from ._core.loop import Future, shield
 from .errors import AlreadySubscribed
 from .spec import Publisher
 from .stage import (
@@ -26,18 +28,38 @@ if TYPE_CHECKING:
 
 __all__ = (
     "WINDOW",
+    "AwaitOnce",
+    "Moment",
     "Source",
     "from_async_iterable",
     "from_factory",
     "from_foreign",
     "from_sync_iterable",
     "to_flow",
+    "to_moment",
 )
 
 T = TypeVar("T")
 
 Source = Publisher[T] | AsyncIterable[T] | Iterable[T]
 """The types that `to_flow` accepts."""
+
+
+@runtime_checkable
+class Settable(Protocol):
+    """An event of asyncio, anyio or trio."""
+
+    def is_set(self) -> bool:
+        """Whether it has happened."""
+        ...
+
+    async def wait(self) -> object:
+        """Wait until it has happened."""
+        ...
+
+
+Moment = Settable | Awaitable[Any] | Source[Any]
+"""The types that `to_moment` accepts."""
 
 WINDOW: Final = 256
 """The most elements requested at a time of a publisher whose signals are forwarded."""
@@ -117,6 +139,47 @@ def _forwarded(publisher: Callable[[], Publisher[T]], name: str) -> "Flow[T]":
         return ForwardingCoordinator(downstream).attach(publisher())
 
     return from_push(open, name=name, holds=WINDOW, checked=True, window=WINDOW)
+
+
+def to_moment(moment: Moment, *, name: str) -> "Flow[Any]":
+    """A flow whose first element, or whose end, comes at *moment*."""
+    make: Callable[[], Awaitable[Any]]
+    if isinstance(moment, Settable):
+        make = moment.wait
+    elif isinstance(moment, Awaitable) and not isinstance(moment, Fluent):
+        make = AwaitOnce(moment, name)
+    else:
+        return to_flow(moment, name=name)
+
+    async def happened() -> AsyncIterator[bool]:
+        await make()
+        yield True
+
+    return from_async(happened, name=partial(describe, moment), checked=True)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class AwaitOnce:
+    """Returns an awaitable for each subscription; a coroutine serves only the first."""
+
+    _awaitable: Awaitable[Any]
+    _name: str
+    _is_used: bool = False
+
+    def __call__(self) -> Awaitable[Any]:
+        if isinstance(self._awaitable, Future):
+            return shield(self._awaitable)  # it belongs to its creator
+        if iscoroutine(self._awaitable):
+            if self._is_used:
+                raise AlreadySubscribed(
+                    f"rule 1.11: {self._name} was given a coroutine, which serves one "
+                    "subscription and has served it; give the coroutine function"
+                )
+            self._is_used = True
+        return self._awaitable
+
+    def __repr__(self) -> str:
+        return describe(self._awaitable)
 
 
 @dataclass(slots=True, eq=False)

@@ -1,16 +1,14 @@
 """Sources made of what is asynchronous already: iterables, awaitables, queues, publishers."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from .._core.compiler.chain import Chain, PullSource
-from .._core.loop import QUEUE_SHUT_DOWN, Future, shield
-from ..coerce import from_async_iterable, from_foreign
-from ..errors import AlreadySubscribed
+from .._core.loop import QUEUE_SHUT_DOWN
+from ..coerce import AwaitOnce, from_async_iterable, from_foreign
 from ..stage import (
     Fluent,
     InlineStage,
@@ -122,7 +120,7 @@ def from_awaitable(source: Awaitable[T] | Callable[[], Awaitable[T]]) -> "Flow[T
     """
     make: Callable[[], Awaitable[T]]
     if isawaitable(source):
-        make = _SingleUse(source)
+        make = AwaitOnce(source, "from_awaitable")
     else:
         require_callable("from_awaitable", "source", cast("Callable[[], Any]", source), takes=0)
         make = source
@@ -133,29 +131,6 @@ def from_awaitable(source: Awaitable[T] | Callable[[], Awaitable[T]]) -> "Flow[T
 
 def _name_awaitable(source: object) -> str:
     return f"from_awaitable({describe(source)})"
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class _SingleUse:
-    """An awaitable for each subscription; a coroutine serves only the first."""
-
-    _awaitable: Awaitable[Any]
-    _is_used: bool = False
-
-    def __call__(self) -> Awaitable[Any]:
-        if isinstance(self._awaitable, Future):
-            return shield(self._awaitable)
-        if iscoroutine(self._awaitable):
-            if self._is_used:
-                raise AlreadySubscribed(
-                    "rule 1.11: from_awaitable was given a coroutine, which serves one "
-                    "subscription and has served it; give the coroutine function"
-                )
-            self._is_used = True
-        return self._awaitable
-
-    def __repr__(self) -> str:
-        return describe(self._awaitable)
 
 
 class _Queue(Protocol[T_co]):

@@ -1,0 +1,211 @@
+"""race, switch_if_empty and take_until: who is chosen, until when, and what is cancelled."""
+
+# Where a Publisher is expected of a lambda, pyright does not infer the types of these calls.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio import Flow, Publisher
+from reactive_aio.errors import AlreadySubscribed
+from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.cases import Identities
+from tests.operators.streams import MANY, slow
+from tests.operators.ways import WAYS, Failed, Sample, in_every_way
+
+OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
+    "race": lambda n: r.race(r.never(), r.range(n)),
+    "race: asynchronous": lambda n: r.race(slow(range(n)), r.never()),
+    "switch_if_empty": lambda n: r.range(n).switch_if_empty([]),
+    "switch_if_empty: other": lambda n: r.empty().switch_if_empty(r.range(n)),
+    "switch_if_empty: asynchronous": lambda n: slow([]).switch_if_empty(slow(range(n))),
+    "take_until": lambda n: r.range(n).take_until(r.never()),
+    "take_until: asynchronous": lambda n: slow(range(n)).take_until(asyncio.Event()),
+}
+
+FAILING: Mapping[str, Callable[[], Publisher[object]]] = {
+    "race": lambda: r.race(r.never(), slow([1], error=Failed())),
+    "switch_if_empty": lambda: slow([1], error=Failed()).switch_if_empty([2]),
+    "switch_if_empty: other": lambda: r.empty().switch_if_empty(slow([1], error=Failed())),
+    "take_until": lambda: slow([1], error=Failed()).take_until(r.never()),
+    "take_until: moment": lambda: r.never().take_until(slow([], error=Failed())),
+}
+
+INFINITE: Mapping[str, Callable[[], Publisher[object]]] = {
+    "race": lambda: r.race(r.generate(lambda x: (x, x + 1), 0), r.never()),
+    "switch_if_empty": lambda: r.empty().switch_if_empty(r.generate(lambda x: (x, x + 1), 0)),
+    "take_until": lambda: r.generate(lambda x: (x, x + 1), 0).take_until(r.never()),
+}
+
+IDENTITIES: Identities = {
+    "race": lambda up: r.race(up, r.never()),
+    "switch_if_empty": lambda up: up.switch_if_empty([]),
+    "take_until": lambda up: up.take_until(r.never()),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+class TestInEveryWay:
+    async def test_the_only_source_wins_a_race(self, way: str) -> None:
+        def change(flow: Flow[int]) -> Flow[int]:
+            return r.race(flow, r.never())
+
+        await in_every_way(Sample(change, [1, 2, 3], [1, 2, 3, "|"]), way)
+        await in_every_way(Sample(change, [], ["|"]), way)
+        await in_every_way(Sample(change, [1], [1, Failed], fails=True), way)
+
+    async def test_another_source_follows_an_empty_one(self, way: str) -> None:
+        def change(flow: Flow[int]) -> Flow[int]:
+            return flow.switch_if_empty([7, 8])
+
+        await in_every_way(Sample(change, [], [7, 8, "|"]), way)
+        await in_every_way(Sample(change, [1, 2], [1, 2, "|"]), way)
+        await in_every_way(Sample(change, [], [Failed], fails=True), way)
+
+    async def test_elements_pass_until_the_moment(self, way: str) -> None:
+        def change(flow: Flow[int]) -> Flow[int]:
+            return flow.take_until(r.never())
+
+        await in_every_way(Sample(change, [1, 2, 3], [1, 2, 3, "|"]), way)
+        await in_every_way(Sample(change, [1], [1, Failed], fails=True), way)
+
+
+class TestRace:
+    async def test_the_first_signal_decides_and_the_others_are_cancelled(self) -> None:
+        one, two = PublisherProbe[int](), PublisherProbe[int]()
+        flow = r.race(r.from_publisher(one), r.from_publisher(two))
+        probe = SubscriberProbe[int](9).subscribed_to(flow)
+        assert (one.requested, two.requested) == (1, 1)
+        two.emit(7)
+        assert (one.cancel_count, two.cancel_count) == (1, 0)
+        assert two.requested == 9
+        two.emit(8)
+        two.complete()
+        assert await probe.end() == [7, 8, "|"]
+
+    @pytest.mark.parametrize("how", ["complete", "fail"])
+    async def test_an_end_counts_as_the_first_signal(self, how: str) -> None:
+        one, two = PublisherProbe[int](), PublisherProbe[int]()
+        flow = r.race(r.from_publisher(one), r.from_publisher(two))
+        probe = SubscriberProbe[int](9).subscribed_to(flow)
+        if how == "fail":
+            two.fail(Failed())
+        else:
+            two.complete()
+        await probe.end()
+        assert isinstance(probe.error, Failed) == (how == "fail")
+        assert one.cancel_count == 1
+
+    async def test_a_source_that_has_an_element_at_once_wins_before_the_others_start(self) -> None:
+        log: list[str] = []
+        flow = r.race([1, 2], slow([3], log=log))
+        assert await flow.to_list() == [1, 2]
+        assert log == []
+
+    async def test_cancelling_before_the_first_signal_cancels_all(self) -> None:
+        sources = [PublisherProbe[int]() for _ in range(3)]
+        flow = r.race(*(r.from_publisher(each) for each in sources))
+        SubscriberProbe[int](9).subscribed_to(flow).cancel()
+        assert [each.cancel_count for each in sources] == [1, 1, 1]
+
+    def test_a_race_needs_a_source(self) -> None:
+        with pytest.raises(TypeError, match="at least one"):
+            r.race()
+
+
+class TestSwitchIfEmpty:
+    async def test_the_other_source_gets_the_demand_that_is_outstanding(self) -> None:
+        first, other = PublisherProbe[int](), PublisherProbe[int]()
+        flow = r.from_publisher(first).switch_if_empty(r.from_publisher(other))
+        probe = SubscriberProbe[int](3).subscribed_to(flow)
+        assert not other.subscribers
+        first.complete()
+        assert other.requested == 3
+        other.emit(1)
+        other.complete()
+        assert await probe.end() == [1, "|"]
+
+    async def test_the_source_is_closed_when_a_consumer_leaves(self) -> None:
+        log: list[str] = []
+        async for _ in slow([1, 2], log=log).switch_if_empty([3]):
+            break
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert log == ["opened", "closed"]
+
+
+async def done() -> None:
+    await asyncio.sleep(5)
+
+
+async def late() -> AsyncIterator[int]:
+    await asyncio.sleep(5)
+    yield 1
+
+
+def event() -> asyncio.Event:
+    happened = asyncio.Event()
+    asyncio.get_running_loop().call_later(5, happened.set)
+    return happened
+
+
+MOMENTS: Mapping[str, Callable[[], Any]] = {
+    "a coroutine": done,
+    "a task": lambda: asyncio.ensure_future(done()),
+    "an event": event,
+    "a flow": lambda: r.timer(5),
+    "a flow that completes": lambda: r.timer(5).filter(lambda _: False),
+    "an asynchronous iterable": late,
+}
+
+
+@pytest.mark.virtual_time
+class TestTakeUntil:
+    @pytest.mark.parametrize("kind", MOMENTS)
+    async def test_the_flow_completes_at_the_moment(self, kind: str) -> None:
+        log: list[str] = []
+        flow = slow(range(9), every=2, log=log).take_until(MOMENTS[kind]())
+        assert await flow.to_list() == [0, 1]
+        assert asyncio.get_running_loop().time() == pytest.approx(5)
+        assert log == ["opened", "closed"]
+
+    async def test_after_the_moment_no_element_passes_and_the_source_does_not_start(self) -> None:
+        log: list[str] = []
+        happened = asyncio.Event()
+        happened.set()
+        assert await slow([1], log=log).take_until([1]).to_list() == []
+        assert log == []
+        assert await slow([1], every=1).take_until(happened).to_list() == []
+
+    async def test_the_end_of_the_source_cancels_the_moment(self) -> None:
+        moment = PublisherProbe[int]()
+        flow = r.range(2).take_until(r.from_publisher(moment))
+        assert await SubscriberProbe[int](9).subscribed_to(flow).end() == [0, 1, "|"]
+        assert (moment.requested, moment.cancel_count) == (1, 1)
+
+    async def test_a_task_is_not_cancelled_with_the_flow(self) -> None:
+        task = asyncio.ensure_future(done())
+        assert await r.range(2).take_until(task).to_list() == [0, 1]
+        await asyncio.sleep(6)
+        assert task.done()
+        assert not task.cancelled()
+
+    async def test_a_coroutine_serves_one_subscription(self) -> None:
+        flow = r.never().take_until(done())
+        assert await flow.to_list() == []
+        with pytest.raises(AlreadySubscribed, match="take_until was given a coroutine"):
+            await flow.to_list()
+
+    async def test_a_moment_that_fails_fails_the_flow(self) -> None:
+        probe = SubscriberProbe[int](MANY)
+        probe.subscribed_to(slow(range(9), every=2).take_until(slow([], every=5, error=Failed())))
+        await probe.end()
+        assert isinstance(probe.error, Failed)
+
+    def test_something_else_is_refused_by_name(self) -> None:
+        with pytest.raises(TypeError, match="take_until: 7"):
+            r.range(2).take_until(7)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
