@@ -1,0 +1,247 @@
+"""Operators that pass elements on later: by a time, after a moment, or at a rate."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..coerce import WINDOW
+from ..stage import (
+    Coordinator,
+    Duration,
+    ForwardingCoordinator,
+    InnerSubscriber,
+    from_push,
+    require_int,
+    to_seconds,
+)
+
+if TYPE_CHECKING:
+    from .._core.loop import TimerHandle
+    from ..flow import Flow
+
+__all__ = ("delay", "delay_subscription", "rate_limit")
+
+T = TypeVar("T")
+
+
+def delay(source: "Flow[T]", by: Duration, *, capacity: int = 256) -> "Flow[T]":
+    """Pass on each element, and the completion, *by* a time later.
+
+    ::
+
+        a--b--|
+        .delay(2)
+        --a--b--|
+
+    At most *capacity* elements are delayed at the same time: a source that sends more than that in
+    the time waits.
+
+    Demand: passed through, at most *capacity*.
+    Completes: *by* a time after the source.
+    Fails: when the source fails, at once; the elements held are discarded.
+    Cancels: when the subscriber cancels; the elements held are discarded.
+    Holds: *capacity* elements.
+    Rules: 1.1, 1.5
+    """
+    seconds = to_seconds(by, "by", zero=True)
+    capacity = require_int("delay", "capacity", capacity, least=1)
+    return from_push(
+        lambda downstream: _Delay(downstream, source, seconds, capacity),
+        name=f"delay({seconds:g})",
+        holds=capacity,
+        checked=True,
+        upstreams=(source,),
+        window=capacity,
+        one_by_one=source.chain.is_one_by_one,
+    )
+
+
+@dataclass(eq=False, repr=False)
+class _Delay(Coordinator[Any]):
+    """Elements wait in their `InnerSubscriber`; `_due` has the times of groups of them."""
+
+    _source: "Flow[Any]"
+    _seconds: float
+    _capacity: int
+    _due: deque[tuple[float, int]] = field(default_factory=deque[tuple[float, int]])
+    _counted: int = 0  # elements in `_due`
+    _ends: float | None = None
+    _timer: "TimerHandle | None" = None
+
+    # -- decisions --------------------------------------------------------------------------------
+    def on_start(self) -> None:
+        self._inner: InnerSubscriber[Any] = self.subscribe_to(self._source)
+
+    def on_demand(self) -> None:
+        self._emit_due()
+        wanted = min(self.demand.outstanding, self._capacity)
+        if (missing := wanted - self._inner.outstanding) > 0:
+            self._inner.request(missing)
+
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        new = len(inner.elements) - self._counted
+        if new > 0:
+            self._counted += new
+            self._due.append((self.loop_handle.time() + self._seconds, new))
+            self._set_timer()
+
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        self.on_elements(inner)
+        self._ends = self.loop_handle.time() + self._seconds
+        self._set_timer()
+
+    def on_stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # -- acts -------------------------------------------------------------------------------------
+    def _set_timer(self) -> None:
+        due = self._due[0][0] if self._due else self._ends
+        if self._timer is None and due is not None:
+            wait = max(0.0, due - self.loop_handle.time())
+            self._timer = self.loop_handle.call_later(wait, self.submit, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        if not self.is_closed:
+            self.on_demand()
+            self._set_timer()
+
+    def _emit_due(self) -> None:
+        # Everything requested was demanded, so that what is due can be emitted.
+        now, count = self.loop_handle.time(), 0
+        while self._due and self._due[0][0] <= now:
+            count += self._due.popleft()[1]
+        self._counted -= count
+        self.emit(self._inner.take(count))
+        if self._ends is not None and not self._due and self._ends <= now:
+            self.complete()
+
+
+def delay_subscription(source: "Flow[T]", by: Duration) -> "Flow[T]":
+    """Subscribe to the source *by* a time after the first request.
+
+    ::
+
+        a--b--|
+        .delay_subscription(2)
+        --a--b--|
+
+    Demand: passed through, once the source is subscribed to.
+    Completes: when the source completes.
+    Fails: when the source fails.
+    Cancels: the wait, or the source, when the subscriber cancels.
+    Holds: up to 256 elements in delivery.
+    Rules: 1.1, 3.12
+    """
+    seconds = to_seconds(by, "by", zero=True)
+    return from_push(
+        lambda downstream: _DelaySubscription(downstream, source, seconds),
+        name=f"delay_subscription({seconds:g})",
+        holds=WINDOW,
+        checked=True,
+        upstreams=(source,),
+        window=WINDOW,
+        one_by_one=source.chain.is_one_by_one,
+    )
+
+
+@dataclass(eq=False, repr=False)
+class _DelaySubscription(ForwardingCoordinator[Any]):
+    _source: "Flow[Any]"
+    _seconds: float
+    _timer: "TimerHandle | None" = None
+
+    def on_start(self) -> None:
+        self._timer = self.loop_handle.call_later(self._seconds, self.submit, self._on_timer)
+
+    def on_stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _on_timer(self) -> None:
+        if not self.is_closed:
+            self.attach(self._source)
+
+
+def rate_limit(source: "Flow[T]", n: int, per: Duration = 1.0) -> "Flow[T]":
+    """Pass on at most *n* elements within any time of *per*.
+
+    ::
+
+        (abcd|)
+        .rate_limit(2, 4)
+        (ab)---(cd|)
+
+    No element is held, and none is lost: more than the rate is not requested of the source.
+
+    Demand: passed through, at most *n* within *per*.
+    Completes: when the source completes.
+    Fails: when the source fails.
+    Cancels: when the subscriber cancels.
+    Holds: up to *n* elements in delivery.
+    Rules: 1.1, 3.5
+    """
+    n = require_int("rate_limit", "n", n, least=1)
+    seconds = to_seconds(per, "per")
+    return from_push(
+        lambda downstream: _RateLimit(downstream, source, n, seconds),
+        name=f"rate_limit({n} per {seconds:g} s)",
+        holds=n,
+        checked=True,
+        upstreams=(source,),
+        window=n,
+        one_by_one=source.chain.is_one_by_one,
+    )
+
+
+@dataclass(eq=False, repr=False)
+class _RateLimit(Coordinator[Any]):
+    """Requests as many as may arrive: *n*, less those that arrived within the last *per*."""
+
+    _source: "Flow[Any]"
+    _n: int
+    _seconds: float
+    _arrivals: deque[tuple[float, int]] = field(default_factory=deque[tuple[float, int]])
+    _recent: int = 0  # elements in `_arrivals`
+    _timer: "TimerHandle | None" = None
+
+    # -- decisions --------------------------------------------------------------------------------
+    def on_start(self) -> None:
+        self._inner: InnerSubscriber[Any] = self.subscribe_to(self._source)
+
+    def on_demand(self) -> None:
+        now = self.loop_handle.time()
+        while self._arrivals and self._arrivals[0][0] <= now - self._seconds:
+            self._recent -= self._arrivals.popleft()[1]
+        inner = self._inner
+        wanted = min(self.demand.outstanding, self._n - self._recent) - inner.outstanding
+        if wanted > 0:
+            inner.request(wanted)
+        if self.demand.outstanding > inner.outstanding and self._arrivals and self._timer is None:
+            wait = max(0.0, self._arrivals[0][0] + self._seconds - now)
+            self._timer = self.loop_handle.call_later(wait, self.submit, self._on_timer)
+
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        if elements := inner.take(len(inner.elements)):
+            self._recent += len(elements)
+            self._arrivals.append((self.loop_handle.time(), len(elements)))
+            self.emit(elements)
+            self.on_demand()
+        self.end_with(inner)
+
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        self.on_elements(inner)
+
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        self.on_inner_complete(inner)
+
+    def on_stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # -- acts -------------------------------------------------------------------------------------
+    def _on_timer(self) -> None:
+        self._timer = None
+        if not self.is_closed:
+            self.on_demand()

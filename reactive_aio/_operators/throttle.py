@@ -1,0 +1,316 @@
+"""Operators that thin out elements by time: of those that arrive too often, one is passed on.
+
+They read the source as fast as it emits. Without demand, an element that is due waits, and a later
+one takes its place: so none of them fails for lack of requests, and none is a queue.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from ..stage import (
+    UNBOUNDED,
+    Coordinator,
+    Duration,
+    InnerSubscriber,
+    from_push,
+    refuse_awaitable,
+    require_sync_callable,
+    to_seconds,
+)
+
+if TYPE_CHECKING:
+    from .._core.loop import TimerHandle
+    from ..flow import Flow
+
+__all__ = ("debounce", "sample", "throttle_first", "throttle_latest")
+
+T = TypeVar("T")
+
+_NOTHING: Final[Any] = object()
+OnDrop = Callable[[T], object] | None
+
+
+def debounce(source: "Flow[T]", quiet: Duration, *, on_drop: OnDrop[T] = None) -> "Flow[T]":
+    """Pass on an element when none has followed it for a time of *quiet*.
+
+    ::
+
+        a-b c----d-|
+        .debounce(3)
+        ------c---(d|)
+
+    *on_drop* is called with each element dropped.
+
+    Demand: unbounded upstream, from the first request on; without demand, the latest element that
+        is due waits.
+    Completes: when the source completes, after its last element.
+    Fails: when the source fails, at once, or *on_drop* raises.
+    Cancels: when the subscriber cancels; the element held is discarded.
+    Holds: 2 elements: one that waits, and one in delivery.
+    Rules: 1.1, 2.8
+    """
+    seconds = to_seconds(quiet, "quiet")
+    return _thinned(source, "debounce", seconds, on_drop, _Debounce)
+
+
+def throttle_first(source: "Flow[T]", per: Duration, *, on_drop: OnDrop[T] = None) -> "Flow[T]":
+    """Pass on an element, then none for a time of *per*.
+
+    ::
+
+        a b c--d e|
+        .throttle_first(4)
+        a----d-|
+
+    An element that arrives without demand is dropped, too. *on_drop* is called with each element
+    dropped.
+
+    Demand: unbounded upstream, from the first request on.
+    Completes: when the source completes.
+    Fails: when the source fails, or *on_drop* raises.
+    Cancels: when the subscriber cancels.
+    Holds: 1 element in delivery.
+    Rules: 1.1, 2.8
+    """
+    seconds = to_seconds(per, "per")
+    return _thinned(source, "throttle_first", seconds, on_drop, _ThrottleFirst, holds=1)
+
+
+def throttle_latest(source: "Flow[T]", per: Duration, *, on_drop: OnDrop[T] = None) -> "Flow[T]":
+    """Pass on an element, then the latest after each time of *per*.
+
+    ::
+
+        a b c--d e|
+        .throttle_latest(4)
+        a---c--(e|)
+
+    *on_drop* is called with each element dropped.
+
+    Demand: unbounded upstream, from the first request on; without demand, the latest element that
+        is due waits.
+    Completes: when the source completes, after its last element.
+    Fails: when the source fails, at once, or *on_drop* raises.
+    Cancels: when the subscriber cancels; the element held is discarded.
+    Holds: 2 elements: one that waits, and one in delivery.
+    Rules: 1.1, 2.8
+    """
+    seconds = to_seconds(per, "per")
+    return _thinned(source, "throttle_latest", seconds, on_drop, _ThrottleLatest)
+
+
+def sample(source: "Flow[T]", every: Duration, *, on_drop: OnDrop[T] = None) -> "Flow[T]":
+    """Pass on the latest element *every* so often, if there is a new one.
+
+    ::
+
+        a b--c---|
+        .sample(3)
+        ---b--c-|
+
+    The clock starts with the first request. *on_drop* is called with each element dropped, the last
+    one included if no sample was due after it.
+
+    Demand: unbounded upstream, from the first request on; without demand, the latest element that
+        is due waits.
+    Completes: when the source completes.
+    Fails: when the source fails, at once, or *on_drop* raises.
+    Cancels: when the subscriber cancels; the element held is discarded.
+    Holds: 2 elements: one that waits, and one in delivery.
+    Rules: 1.1, 2.8
+    """
+    seconds = to_seconds(every, "every")
+    return _thinned(source, "sample", seconds, on_drop, _Sample)
+
+
+def _thinned(
+    source: "Flow[T]",
+    name: str,
+    seconds: float,
+    on_drop: OnDrop[T],
+    kind: "type[_Thinning]",
+    holds: int = 2,
+) -> "Flow[T]":
+    if on_drop is not None:
+        remedy = "pass the element on to a task of your own."
+        require_sync_callable(name, "on_drop", on_drop, remedy, takes=1)
+    return from_push(
+        lambda downstream: kind(downstream, source, name, seconds, on_drop),
+        name=f"{name}({seconds:g})",
+        holds=holds,
+        checked=True,
+        upstreams=(source,),
+        window=1,
+        one_by_one=True,
+    )
+
+
+@dataclass(eq=False, repr=False)
+class _Thinning(Coordinator[Any]):
+    """Keeps the latest element; a subclass decides when it is due."""
+
+    _source: "Flow[Any]"
+    _name: str
+    _seconds: float
+    _on_drop: OnDrop[Any]
+    _latest: Any = field(default=_NOTHING, init=False)
+    _is_due: bool = field(default=False, init=False)
+    _timer: "TimerHandle | None" = field(default=None, init=False)
+
+    # -- what a subclass decides ------------------------------------------------------------------
+    @abstractmethod
+    def on_latest(self) -> None:
+        """`_latest` is a new element."""
+
+    @abstractmethod
+    def on_time(self) -> None:
+        """The timer has fired."""
+
+    def on_end(self) -> None:
+        """The source has completed: by default, the latest element is due."""
+        self.pass_on()
+
+    # -- decisions --------------------------------------------------------------------------------
+    def on_start(self) -> None:
+        self.subscribe_to(self._source, request=UNBOUNDED)
+
+    def on_demand(self) -> None:
+        if self._is_due:
+            self.pass_on()
+
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        if elements := inner.take(len(inner.elements)):
+            *others, latest = elements
+            if self._latest is not _NOTHING:
+                others.insert(0, self._latest)
+            self._latest, self._is_due = latest, False
+            self._drop(others)
+            self.on_latest()
+
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        self.on_elements(inner)
+        self.on_end()
+        if self._latest is _NOTHING:
+            self.complete()
+
+    def on_stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # -- acts -------------------------------------------------------------------------------------
+    def pass_on(self) -> None:
+        """Emit the latest element, as soon as there is demand."""
+        self._is_due = self._latest is not _NOTHING
+        if self._is_due and self.demand:
+            element, self._latest, self._is_due = self._latest, _NOTHING, False
+            self.emit([element])
+            self.on_emitted()
+            if not self.inners_are_live:
+                self.complete()
+
+    def on_emitted(self) -> None:
+        """The latest element has been emitted."""
+
+    @property
+    def inners_are_live(self) -> bool:
+        return any(not inner.is_done for inner in self.inners)
+
+    def start_timer(self, seconds: float) -> None:
+        """Call `on_time` in so many seconds."""
+        self._timer = self.loop_handle.call_later(max(0.0, seconds), self.submit, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        if not self.is_closed:
+            self.on_time()
+
+    def drop_latest(self) -> None:
+        """Drop the latest element."""
+        if self._latest is not _NOTHING:
+            element, self._latest, self._is_due = self._latest, _NOTHING, False
+            self._drop([element])
+
+    def _drop(self, elements: Iterable[Any]) -> None:
+        if self._on_drop is not None:
+            for element in elements:
+                refuse_awaitable(self._name, self._on_drop, self._on_drop(element))
+
+
+@dataclass(eq=False, repr=False)
+class _Debounce(_Thinning):
+    """One timer, which no element touches: when it fires, it computes the remaining time."""
+
+    _arrived: float = 0.0
+
+    def on_latest(self) -> None:
+        self._arrived = self.loop_handle.time()
+        if self._timer is None:
+            self.start_timer(self._seconds)
+
+    def on_time(self) -> None:
+        remaining = self._arrived + self._seconds - self.loop_handle.time()
+        if remaining > 0:
+            self.start_timer(remaining)
+        else:
+            self.pass_on()
+
+
+@dataclass(eq=False, repr=False)
+class _ThrottleFirst(_Thinning):
+    _opens: float = float("-inf")
+
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        for element in inner.take(len(inner.elements)):
+            now = self.loop_handle.time()
+            if self.demand and now >= self._opens:
+                self._opens = now + self._seconds
+                self.emit([element])
+            else:
+                self._drop([element])
+
+    def on_latest(self) -> None:
+        """No element waits."""
+
+    def on_time(self) -> None:
+        """There is no timer."""
+
+
+@dataclass(eq=False, repr=False)
+class _ThrottleLatest(_Thinning):
+    """The timer runs for a time after each emission."""
+
+    def on_latest(self) -> None:
+        if self._timer is None:
+            self.pass_on()
+
+    def on_time(self) -> None:
+        self.pass_on()
+
+    def on_emitted(self) -> None:
+        self.start_timer(self._seconds)
+
+
+@dataclass(eq=False, repr=False)
+class _Sample(_Thinning):
+    _ticks: int = 0
+    _began: float = 0.0
+
+    def on_start(self) -> None:
+        self._began = self.loop_handle.time()
+        self.on_time()
+        super().on_start()
+
+    def on_latest(self) -> None:
+        """It waits for the next tick."""
+
+    def on_time(self) -> None:
+        self.pass_on()
+        # Computed from the beginning, so that errors do not add up.
+        elapsed = self.loop_handle.time() - self._began
+        self._ticks = max(self._ticks, int(elapsed / self._seconds)) + 1
+        self.start_timer(self._began + self._ticks * self._seconds - self.loop_handle.time())
+
+    def on_end(self) -> None:
+        self.drop_latest()

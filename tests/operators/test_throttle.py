@@ -1,0 +1,184 @@
+"""debounce, throttle_first, throttle_latest and sample: which elements pass, and when."""
+
+# Where a Publisher is expected of a lambda, pyright does not infer the types of these calls.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, cast
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio import Flow, Publisher
+from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.operators.streams import MANY
+from tests.operators.ways import Failed
+
+Thin = Callable[..., Flow[Any]]
+
+NAMES = ("debounce", "throttle_first", "throttle_latest", "sample")
+
+
+def operator(name: str) -> Thin:
+    def thin(flow: Flow[Any], *arguments: Any, **options: Any) -> Flow[Any]:
+        return cast("Flow[Any]", getattr(flow, name)(*arguments, **options))
+
+    return thin
+
+
+EACH: Mapping[str, Thin] = {name: operator(name) for name in NAMES}
+EVERY = pytest.mark.parametrize("thin", EACH.values(), ids=EACH.keys())
+
+
+def each_alone(thin: Thin) -> Callable[[int], Publisher[Any]]:
+    """One element at a time, so that each of them passes."""
+
+    def alone(x: int) -> Flow[Any]:
+        return thin(r.just(x).concat_with(r.never()), 0.0005).take(1)
+
+    return lambda n: r.range(n).flat_map(alone, concurrency=1)
+
+
+def failing(thin: Thin) -> Publisher[Any]:
+    return thin(r.error(Failed()), 0.0005)
+
+
+OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
+    name: each_alone(thin) for name, thin in EACH.items()
+}
+FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
+    name: partial(failing, thin) for name, thin in EACH.items()
+}
+NO_IDENTITY = dict.fromkeys(EACH, "it leaves out elements that follow each other too soon")
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+class Typist:
+    """Sends elements at given times through an operator, and notes when they arrive."""
+
+    def __init__(self, thin: Thin, *, seconds: float = 3, demand: int = MANY) -> None:
+        self.source = PublisherProbe[str]()
+        self.seen: list[tuple[float, str]] = []
+        self.dropped: list[str] = []
+        flow = thin(r.from_publisher(self.source), seconds, on_drop=self.dropped.append)
+        self.probe = SubscriberProbe[str](demand)
+        self.probe.subscribed_to(flow.do_on_next(lambda x: self.seen.append((now(), x))))
+
+    async def type(self, keys: Mapping[int, str]) -> None:
+        for time, key in keys.items():
+            await asyncio.sleep(time - now())
+            self.source.emit(key)
+
+
+KEYS = {0: "a", 1: "b", 2: "c", 7: "d", 8: "e"}
+
+
+@pytest.mark.virtual_time
+class TestWhen:
+    @pytest.mark.parametrize(
+        ("name", "expected"),
+        [
+            ("debounce", [(5, "c"), (9.5, "e")]),
+            ("throttle_first", [(0, "a"), (7, "d")]),
+            ("throttle_latest", [(0, "a"), (3, "c"), (7, "d"), (9.5, "e")]),
+            ("sample", [(3, "c"), (9, "e")]),
+        ],
+    )
+    async def test_these_pass_and_the_others_are_dropped(
+        self, name: str, expected: list[tuple[float, str]]
+    ) -> None:
+        typist = Typist(EACH[name])
+        await typist.type(KEYS)
+        await asyncio.sleep(1.5)
+        typist.source.complete()
+        await asyncio.sleep(50)
+        assert typist.seen == expected
+        assert sorted([*typist.dropped, *(key for _, key in expected)]) == list("abcde")
+        assert typist.probe.signals[-1] == "|"
+
+    @EVERY
+    async def test_an_error_passes_at_once(self, thin: Thin) -> None:
+        typist = Typist(thin)
+        await typist.type({0: "a", 1: "b"})
+        typist.source.fail(Failed())
+        await typist.probe.end()
+        assert isinstance(typist.probe.error, Failed)
+        assert now() == 1
+
+    @EVERY
+    async def test_cancelling_stops_the_clock(self, thin: Thin) -> None:
+        typist = Typist(thin)
+        await typist.type({0: "a", 1: "b"})
+        before = list(typist.probe.signals)
+        typist.probe.cancel()
+        await asyncio.sleep(50)
+        assert typist.probe.signals == before
+        assert typist.source.cancel_count == 1
+
+
+@pytest.mark.virtual_time
+class TestDemand:
+    @EVERY
+    async def test_the_source_is_read_without_regard_to_demand(self, thin: Thin) -> None:
+        typist = Typist(thin, demand=1)
+        for _ in range(600):
+            typist.source.emit("a")
+            await asyncio.sleep(0)
+        assert typist.source.outstanding > 0
+        assert typist.probe.error is None
+        typist.probe.cancel()
+
+    @pytest.mark.parametrize("name", ["debounce", "throttle_latest", "sample"])
+    async def test_without_demand_the_latest_that_is_due_waits(self, name: str) -> None:
+        typist = Typist(EACH[name], demand=1)
+        await typist.type({0: "a", 10: "b", 20: "c", 21: "d"})
+        await asyncio.sleep(29)
+        assert [key for _, key in typist.seen] == ["a"]
+        typist.probe.request(5)
+        assert typist.seen[1:] == [(50, "d")]
+        assert typist.dropped == ["b", "c"]
+        typist.probe.cancel()
+
+    async def test_throttle_first_drops_what_is_not_demanded(self) -> None:
+        typist = Typist(EACH["throttle_first"], demand=1)
+        await typist.type({0: "a", 10: "b"})
+        typist.probe.request(1)
+        await typist.type({20: "c"})
+        assert typist.seen == [(0, "a"), (20, "c")]
+        assert typist.dropped == ["b"]
+        typist.probe.cancel()
+
+    async def test_the_last_element_waits_for_demand_after_the_end(self) -> None:
+        typist = Typist(EACH["debounce"], demand=1)
+        await typist.type({0: "a", 10: "b"})
+        typist.source.complete()
+        await asyncio.sleep(50)
+        assert typist.probe.signals == ["a"]
+        typist.probe.request(1)
+        assert typist.probe.signals == ["a", "b", "|"]
+
+
+class TestMistakes:
+    @EVERY
+    async def test_an_error_of_on_drop_fails_the_flow(self, thin: Thin) -> None:
+        source = PublisherProbe[int]()
+        flow = thin(r.from_publisher(source), 60, on_drop=lambda x: x // 0)
+        probe = SubscriberProbe[int](1).subscribed_to(flow)
+        source.emit(1)
+        source.emit(2)
+        source.emit(3)
+        await probe.end()
+        assert isinstance(probe.error, ZeroDivisionError)
+        assert source.cancel_count == 1
+
+    @EVERY
+    def test_durations_and_functions_are_checked(self, thin: Thin) -> None:
+        with pytest.raises(ValueError, match="must be"):
+            thin(r.just(1), 0)
+        with pytest.raises(TypeError, match="on_drop"):
+            thin(r.just(1), 1, on_drop=asyncio.sleep)
