@@ -1,4 +1,4 @@
-"""Operators that handle a failure: with another source, or by another attempt."""
+"""Operators that handle a failure: another source, another attempt, another error, or the end."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -13,12 +13,14 @@ from ..errors import NotAnElement
 from ..retry import RetryPolicy
 from ..spec import Publisher
 from ..stage import (
+    InlineStage,
     SequentialCoordinator,
     add_bounded_note,
     describe,
     from_pull,
     from_push,
     pull,
+    refuse_awaitable,
     require_sync_callable,
     short_text,
 )
@@ -28,7 +30,13 @@ if TYPE_CHECKING:
     from ..flow import Flow
     from ..stage import InnerSubscriber
 
-__all__ = ("on_error_resume", "on_error_return", "retry")
+__all__ = (
+    "on_error_complete",
+    "on_error_map",
+    "on_error_resume",
+    "on_error_return",
+    "retry",
+)
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -110,6 +118,76 @@ def on_error_return(source: "Flow[T]", value: U, *, only: Errors = Exception) ->
     if value is None:
         raise NotAnElement("on_error_return(None): None is not an element")
     return on_error_resume(source, (value,), only=only)
+
+
+def on_error_complete(source: "Flow[T]", *, only: Errors = Exception) -> "Flow[T]":
+    """When the source fails, complete.
+
+    ::
+
+        a--b--#
+        .on_error_complete()
+        a--b--|
+
+    Demand: passed through.
+    Completes: when the source completes or fails.
+    Fails: with an error that is not an instance of *only*.
+    Cancels: when the subscriber cancels.
+    Holds: nothing where the source is synchronous; else up to 256 elements in delivery.
+    Rules: 1.4, 1.7
+    """
+    return on_error_resume(source, (), only=only)
+
+
+def on_error_map(
+    source: "Flow[T]", mapper: Callable[[Any], Exception], *, only: Errors = Exception
+) -> "Flow[T]":
+    """When the source fails, fail with ``mapper(error)`` instead.
+
+    ::
+
+        a--b--#
+        .on_error_map(lambda error: OSError("lost"))
+        a--b--#
+
+    The first error is the ``__cause__`` of the new one. Errors that are not instances of *only* are
+    passed on.
+
+    Demand: passed through.
+    Completes: when the source completes.
+    Fails: when the source fails: with ``mapper(error)``, or what *mapper* raises.
+    Cancels: when the subscriber cancels.
+    Holds: nothing.
+    Rules: 1.4
+    """
+    _check_only(only)
+    remedy = "map the error without awaiting."
+    require_sync_callable("on_error_map", "mapper", mapper, remedy, takes=1)
+    return source.via(_ON_ERROR_MAP, mapper, only)
+
+
+def mapped_error(mapper: Callable[[Any], object], error: BaseException) -> Exception:
+    """The result of ``mapper(error)``, caused by *error*."""
+    made = mapper(error)
+    refuse_awaitable("on_error_map", mapper, made)
+    if not isinstance(made, Exception):
+        raise TypeError(
+            f"on_error_map: {describe(mapper)} returned {type(made).__name__}, not an Exception"
+        ) from error
+    if made is not error:
+        made.__cause__ = error
+    return made
+
+
+_ON_ERROR_MAP = InlineStage(
+    "on_error_map",
+    params=("mapper", "only"),
+    uses=(mapped_error,),
+    on_end="""
+    if how == "failed" and isinstance(error, $only):
+        raise mapped_error($mapper, error)
+    """,
+)
 
 
 def _is_function(

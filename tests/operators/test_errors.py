@@ -1,4 +1,4 @@
-"""on_error_resume, on_error_return, retry: caught errors, carried demand, giving up."""
+"""on_error_*, retry: caught and mapped errors, carried demand, giving up."""
 
 # Where a Publisher is expected of a lambda, pyright does not infer the types of these calls.
 # pyright: reportUnknownLambdaType=false
@@ -47,6 +47,8 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
     ),
     "on_error_return: not needed": lambda n: r.range(n).on_error_return(1),
     "on_error_return": lambda n: slow(range(n)).on_error_return(1),
+    "on_error_complete": lambda n: slow(range(n), error=Failed()).on_error_complete(),
+    "on_error_map": lambda n: r.range(n).on_error_map(lambda _: Failed()),
     "retry": lambda n: r.range(n).retry(),
     "retry: asynchronous": lambda n: slow(range(n)).retry(2),
     "retry: second attempt": lambda n: once().concat_with(r.range(n)).retry(2),
@@ -56,6 +58,8 @@ FAILING: Mapping[str, Callable[[], Publisher[object]]] = {
     "on_error_resume": lambda: r.error(Failed()).on_error_resume(r.error(KeyError())),
     "on_error_resume: function": lambda: r.error(Failed()).on_error_resume(lambda _: [1 // 0]),
     "on_error_return": lambda: r.error(Failed()).on_error_return(1, only=KeyError),
+    "on_error_complete": lambda: r.error(Failed()).on_error_complete(only=KeyError),
+    "on_error_map": lambda: slow([1], error=Failed()).on_error_map(lambda _: KeyError()),
     "retry": lambda: r.error(Failed()).retry(3),
     "retry: asynchronous": lambda: slow([1], error=Failed()).retry(2),
 }
@@ -65,12 +69,16 @@ INFINITE: Mapping[str, Callable[[], Publisher[object]]] = {
         r.generate(lambda x: (x, x + 1), 0)
     ),
     "on_error_return": lambda: r.generate(lambda x: (x, x + 1), 0).on_error_return(0),
+    "on_error_complete": lambda: r.generate(lambda x: (x, x + 1), 0).on_error_complete(),
+    "on_error_map": lambda: r.generate(lambda x: (x, x + 1), 0).on_error_map(lambda _: Failed()),
     "retry": lambda: r.generate(lambda x: (x, x + 1), 0).boundary(4).retry(),
 }
 
 IDENTITIES: Identities = {
     "on_error_resume": lambda up: up.on_error_resume(r.just(-1), only=KeyError),
     "on_error_return": lambda up: up.on_error_return(-1, only=KeyError),
+    "on_error_complete": lambda up: up.on_error_complete(only=KeyError),
+    "on_error_map": lambda up: up.on_error_map(lambda error: error),
     "retry": lambda up: up.retry(RetryPolicy(only=KeyError)),
 }
 
@@ -101,6 +109,20 @@ class TestInEveryWay:
             return flow.on_error_return(9)
 
         await in_every_way(Sample(change, [1], [1, 9, "|"], fails=True), way)
+
+    async def test_complete_ends_without_the_error(self, way: str) -> None:
+        def change(flow: Flow[int]) -> Flow[int]:
+            return flow.on_error_complete()
+
+        await in_every_way(Sample(change, [1, 2], [1, 2, "|"], fails=True), way)
+        await in_every_way(Sample(change, [1, 2], [1, 2, "|"]), way)
+
+    async def test_map_replaces_the_error(self, way: str) -> None:
+        def change(flow: Flow[int]) -> Flow[int]:
+            return flow.on_error_map(lambda error: OSError(str(error)))
+
+        await in_every_way(Sample(change, [1, 2], [1, 2, OSError], fails=True), way)
+        await in_every_way(Sample(change, [1, 2], [1, 2, "|"]), way)
 
     async def test_retry_subscribes_again_and_gives_up(self, way: str) -> None:
         def change(flow: Flow[int]) -> Flow[int]:
@@ -174,6 +196,35 @@ class TestResume:
             r.just(1).on_error_return(None)
         with pytest.raises(TypeError, match="only must be"):
             r.just(1).on_error_resume([1], only="no")  # type: ignore[arg-type]
+
+
+class TestMap:
+    async def test_the_first_error_is_the_cause(self) -> None:
+        first = Failed("x")
+        with pytest.raises(OSError, match="y") as raised:
+            await r.error(first).on_error_map(lambda _: OSError("y")).run()
+        assert raised.value.__cause__ is first
+
+    async def test_other_errors_are_passed_on(self) -> None:
+        with pytest.raises(Failed):
+            await r.error(Failed()).on_error_map(lambda _: OSError(), only=KeyError).run()
+
+    async def test_what_the_function_raises_fails_the_flow(self) -> None:
+        with pytest.raises(ZeroDivisionError) as raised:
+            await r.error(Failed()).on_error_map(lambda _: 1 // 0).run()  # type: ignore[arg-type, return-value]  # pyright: ignore[reportArgumentType]
+        assert isinstance(raised.value.__context__, Failed)
+
+    async def test_something_that_is_no_exception_is_refused(self) -> None:
+        flow = r.error(Failed()).on_error_map(lambda _: "no")  # type: ignore[arg-type, return-value]  # pyright: ignore[reportArgumentType]
+        with pytest.raises(TypeError, match="returned str, not an Exception"):
+            await flow.run()
+
+    def test_a_coroutine_function_is_refused(self) -> None:
+        async def mapper(error: BaseException) -> Exception:
+            return OSError(str(error))
+
+        with pytest.raises(TypeError, match="on_error_map"):
+            r.just(1).on_error_map(mapper)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.virtual_time

@@ -1,0 +1,109 @@
+"""repeat: how often, with which delays, and with whose demand."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio import Flow, Publisher, RetryPolicy
+from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.cases import Identities
+from tests.operators.streams import MANY, slow
+from tests.operators.ways import Failed, collected
+
+OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
+    "repeat": lambda n: r.range(n).repeat(1),
+    "repeat: of one": lambda n: r.just(1).repeat(n) if n else r.empty().repeat(1),
+    "repeat: asynchronous": lambda n: slow(range(n)).repeat(1),
+}
+
+FAILING: Mapping[str, Callable[[], Publisher[object]]] = {
+    "repeat": lambda: slow([1], error=Failed()).repeat(3),
+}
+
+INFINITE: Mapping[str, Callable[[], Publisher[object]]] = {
+    "repeat": lambda: r.range(3).repeat(),
+    "repeat: asynchronous": lambda: slow([1, 2]).repeat(),
+}
+
+IDENTITIES: Identities = {"repeat": lambda up: up.repeat(1)}
+
+
+SOURCES: Mapping[str, Callable[[list[int]], Flow[int]]] = {
+    "synchronous": r.from_iterable,
+    "boundary": lambda given: r.from_iterable(given).boundary(2),
+    "asynchronous": slow,
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("demand", ["unbounded", "one by one", "coroutines", "async for"])
+async def test_it_runs_so_many_times_in_all(kind: str, demand: str) -> None:
+    flow = SOURCES[kind]([1, 2]).repeat(3)
+    assert await collected(flow, demand) == [1, 2, 1, 2, 1, 2, "|"]
+    assert await collected(SOURCES[kind]([]).repeat(3), demand) == ["|"]
+
+
+async def test_it_never_ends_by_default_and_lets_the_loop_run() -> None:
+    assert await r.range(2).repeat().take(5).to_list() == [0, 1, 0, 1, 0]
+    probe = SubscriberProbe[int](1).subscribed_to(r.empty().repeat())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    probe.cancel()
+    assert probe.signals == []
+
+
+async def test_the_next_run_starts_with_the_next_demand() -> None:
+    source = PublisherProbe[int]()
+    probe = SubscriberProbe[int](1).subscribed_to(r.from_publisher(source).repeat())
+    source.emit(1)
+    source.complete()
+    assert len(source.subscribers) == 1
+    probe.request(2)
+    assert len(source.subscribers) == 2
+    assert source.requested == 3
+    probe.cancel()
+
+
+@pytest.mark.virtual_time
+async def test_a_policy_sets_the_delays_between_runs() -> None:
+    times: list[float] = []
+    loop = asyncio.get_running_loop()
+    policy = RetryPolicy(attempts=4, delay=1, factor=2, jitter=0)
+
+    def started() -> Flow[int]:
+        times.append(loop.time())
+        return r.just(1)
+
+    source = r.defer(started)
+    assert await source.repeat(policy).to_list() == [1, 1, 1, 1]
+    assert times == pytest.approx([0, 1, 3, 7])
+
+
+@pytest.mark.virtual_time
+async def test_no_run_starts_after_the_time_of_a_policy() -> None:
+    policy = RetryPolicy(attempts=None, delay=2, factor=1, jitter=0, within=5)
+    assert await r.just(1).repeat(policy).to_list() == [1, 1, 1]
+    assert asyncio.get_running_loop().time() == pytest.approx(4)
+
+
+@pytest.mark.virtual_time
+async def test_cancelling_between_two_runs_stops_the_clock() -> None:
+    policy = RetryPolicy(attempts=None, delay=2, factor=1, jitter=0)
+    probe = SubscriberProbe[int](MANY).subscribed_to(r.just(1).repeat(policy))
+    await asyncio.sleep(1)
+    probe.cancel()
+    await asyncio.sleep(9)
+    assert probe.signals == [1]
+
+
+@pytest.mark.parametrize("times", [0, -1])
+def test_it_runs_at_least_once(times: int) -> None:
+    with pytest.raises(ValueError, match="repeat: times must be at least 1"):
+        r.just(1).repeat(times)
+
+
+def test_times_must_be_a_number_or_a_policy() -> None:
+    with pytest.raises(TypeError, match="repeat: times must be an int or a RetryPolicy"):
+        r.just(1).repeat("3")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
