@@ -12,6 +12,7 @@ from ..stage import (
     UNBOUNDED,
     BoundedQueue,
     Coordinator,
+    ForwardingCoordinator,
     InnerSubscriber,
     OutputBuffer,
     OverflowPolicy,
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = (
     "boundary",
+    "limit_rate",
     "on_backpressure_buffer",
     "on_backpressure_drop",
+    "on_backpressure_error",
     "on_backpressure_latest",
 )
 
@@ -200,6 +203,27 @@ def on_backpressure_drop(
     return _backpressured(source, 0, "drop_newest", on_drop, "on_backpressure_drop", _CHUNK)
 
 
+def on_backpressure_error(source: "Flow[T]") -> "Flow[T]":
+    """Fail when an element arrives without demand.
+
+    ::
+
+        demand 1----2
+        a--b--c--|
+        .on_backpressure_error()
+        a--#
+
+    Demand: unbounded upstream, from the first request on; a slow subscriber with more demand
+        receives 256 elements at a time.
+    Completes: when the source completes.
+    Fails: when the source fails; with `Overflow` when an element arrives without demand.
+    Cancels: when the subscriber cancels, or by overflow.
+    Holds: 256 elements, which were requested and wait for a slow subscriber.
+    Rules: 1.1, 2.8
+    """
+    return _backpressured(source, 0, "fail", None, "on_backpressure_error", _CHUNK)
+
+
 def on_backpressure_latest(
     source: "Flow[T]", *, on_drop: Callable[[T], object] | None = None
 ) -> "Flow[T]":
@@ -330,3 +354,62 @@ class _Backpressured(Coordinator[T]):
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         self.on_inner_complete(inner)
+
+
+def limit_rate(source: "Flow[T]", high: int, low: int | None = None) -> "Flow[T]":
+    """Request at most *high* elements at a time of the source, whatever the demand.
+
+    For a source that prepares as much as is requested, such as a query or a remote publisher. After
+    *high* elements, it requests again whenever *low* have been processed (three quarters of *high*
+    by default), or fewer if the demand is less.
+
+    ::
+
+        a--b--c--|
+        .limit_rate(2)
+        a--b--c--|
+
+    Demand: passed through, at most *high* at a time.
+    Completes: when the source completes.
+    Fails: when the source fails.
+    Cancels: when the subscriber cancels.
+    Holds: *high* elements in delivery.
+    Rules: 1.1, 3.8
+    """
+    high = require_int("limit_rate", "high", high, least=1)
+    low = max(1, high * 3 // 4) if low is None else require_int("limit_rate", "low", low, least=1)
+    if low > high:
+        raise ValueError(f"limit_rate: low must be at most high ({high}), not {low}")
+    return from_push(
+        lambda downstream: _LimitRate(downstream, source, high, low),
+        name=f"limit_rate({high}, {low})",
+        holds=high,
+        checked=True,
+        upstreams=(source,),
+        one_by_one=source.chain.is_one_by_one,
+    )
+
+
+@dataclass(eq=False, repr=False)
+class _LimitRate(ForwardingCoordinator[T]):
+    """What was requested and has not been processed is at most *high* elements."""
+
+    _source: "Flow[T]"
+    _high: int
+    _low: int
+
+    def on_start(self) -> None:
+        self.upstream = self.subscribe_to(self._source)
+
+    def on_demand(self) -> None:
+        inner = self.upstream
+        if inner is None:
+            return
+        unprocessed = self.emitted - self.processed_count
+        wanted = min(self.demand.outstanding, self._high - unprocessed)
+        missing = wanted - inner.outstanding
+        if missing > 0 and missing >= min(self._low, self.demand.outstanding):
+            inner.request(missing)
+
+    def on_processed(self) -> None:
+        self.on_demand()

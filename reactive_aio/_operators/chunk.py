@@ -1,15 +1,16 @@
-"""Operators that group elements by count: into lists, and into sliding windows."""
+"""Operators that group elements into lists, by count or by what they are, and into windows."""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..stage import InlineStage, require_int
+from ..errors import Overflow
+from ..stage import InlineStage, require_int, require_sync_callable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ..flow import Flow
 
-__all__ = ("buffer", "sliding_window")
+__all__ = ("buffer", "buffer_until", "sliding_window")
 
 T = TypeVar("T")
 
@@ -93,6 +94,58 @@ def buffer(source: "Flow[T]", size: int, *, step: int | None = None) -> "Flow[li
     if step is None or require_int("buffer", "step", step, least=1) == size:
         return source.via(_BUFFER, size, holds=size, contents=size)
     return source.via(_BUFFER_STEP, size, step, True, list, holds=size, contents=size)
+
+
+def too_long(limit: int) -> Overflow:
+    remedy = "allow more with limit=..., or make the predicate true more often."
+    return Overflow("buffer_until", limit, remedy)
+
+
+_BUFFER_UNTIL = InlineStage(
+    "buffer_until",
+    params=("predicate", "limit"),
+    uses=(too_long,),
+    setup="$kept = []",
+    each="""
+    if len($kept) == $limit:
+        raise too_long($limit)
+    $kept.append(x)
+    $ends = $predicate(x)
+    sync $ends of $predicate
+    if not $ends:
+        drop
+    x, $kept = $kept, []
+    """,
+    after="""
+    if $kept:
+        emit $kept
+    """,
+)
+
+
+def buffer_until(
+    source: "Flow[T]", predicate: "Callable[[T], object]", *, limit: int = 1024
+) -> "Flow[list[T]]":
+    """Collect elements into lists, each of which ends with an element that satisfies *predicate*.
+
+    ::
+
+        a--b--c--|
+        .buffer_until(lambda x: x == "b")
+        ---[a, b]-----[c]|
+
+    Demand: one element after the other, until the requested lists are complete.
+    Completes: when the source completes, after a list of what is left.
+    Fails: when the source fails or *predicate* raises; with `Overflow` when *limit* elements do not
+        end a list and one more arrives. A list that has begun is discarded.
+    Cancels: when the subscriber cancels.
+    Holds: *limit* elements.
+    Rules: 1.1
+    """
+    remedy = "decide without awaiting."
+    require_sync_callable("buffer_until", "predicate", predicate, remedy, takes=1)
+    limit = require_int("buffer_until", "limit", limit, least=1)
+    return source.via(_BUFFER_UNTIL, predicate, limit, holds=limit, contents=limit)
 
 
 def sliding_window(

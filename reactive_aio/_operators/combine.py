@@ -1,9 +1,9 @@
 """Operators that combine several sources: in sequence, concurrently, or by position."""
 
-from builtins import zip as zip_iterators
+from builtins import range as range_of, zip as zip_iterators
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
@@ -19,6 +19,7 @@ from ..stage import (
     InnerSubscriber,
     MergingCoordinator,
     SequentialCoordinator,
+    combine_errors,
     describe,
     from_pull,
     from_push,
@@ -165,21 +166,32 @@ class _Concat(SequentialCoordinator[Any]):
             self.switch(following)
 
 
+Priority = Sequence[float] | None
+
+
 @overload
-def merge(source: Source[T], /, *, prefetch: int = 256) -> "Flow[T]": ...
+def merge(source: Source[T], /, *, prefetch: int = ..., priority: Priority = ...) -> "Flow[T]": ...
 @overload
 def merge(
-    source: Source[T], other: Source[U], /, *others: Source[U], prefetch: int = 256
+    source: Source[T],
+    other: Source[U],
+    /,
+    *others: Source[U],
+    prefetch: int = ...,
+    priority: Priority = ...,
 ) -> "Flow[T | U]": ...
 @overload
-def merge(*sources: Source[T], prefetch: int = 256) -> "Flow[T]": ...
-def merge(*sources: Source[Any], prefetch: int = 256) -> "Flow[Any]":
+def merge(*sources: Source[T], prefetch: int = ..., priority: Priority = ...) -> "Flow[T]": ...
+def merge(*sources: Source[Any], prefetch: int = 256, priority: Priority = None) -> "Flow[Any]":
     """Emit the elements of several sources, each element as it arrives.
 
     All sources are subscribed to with the first request. Each may be up to *prefetch* elements
     ahead of the subscriber, and continues only when those have been processed: so a fast source
     cannot starve a slow one. Sources that are all synchronous become one iterator, which takes
     *prefetch* elements of each in turn.
+
+    With a *priority*, a number for each source, elements that wait are emitted in its order: those
+    of the source with the highest number first. Others may then wait for as long as it has any.
 
     ::
 
@@ -194,6 +206,8 @@ def merge(*sources: Source[Any], prefetch: int = 256) -> "Flow[Any]":
     Holds: sources × *prefetch* elements; nothing where all sources are synchronous.
     Rules: 1.1, 1.3, 1.7
     """
+    if priority is not None:
+        return _prioritized(sources, prefetch, priority)
     return _merge(sources, prefetch, "merge")
 
 
@@ -226,6 +240,82 @@ def _merge(sources: Iterable[Source[Any]], prefetch: int, name: str) -> "Flow[An
         prefetch=require_int(name, "prefetch", prefetch, least=1),
         one_by_one=False,
     )
+
+
+def _prioritized(
+    sources: tuple[Source[Any], ...], prefetch: int, priority: Sequence[float]
+) -> "Flow[Any]":
+    if len(priority) != len(sources):
+        raise ValueError(
+            f"merge: priority must have a number for each source: {len(sources)}, "
+            f"not {len(priority)}"
+        )
+    order = sorted(range_of(len(sources)), key=lambda i: -priority[i])
+    return _combined(
+        [sources[i] for i in order],
+        "merge",
+        _chained,
+        lambda downstream, flows: _PrioritizedMerge(downstream, flows, prefetch),
+        prefetch=require_int("merge", "prefetch", prefetch, least=1),
+        one_by_one=False,
+    )
+
+
+@dataclass(eq=False, repr=False)
+class _PrioritizedMerge(Coordinator[Any]):
+    """Takes what waits in the order of its sources, which is that of their priority."""
+
+    _flows: "tuple[Flow[Any], ...]"
+    _prefetch: int
+    _errors: list[BaseException] = field(default_factory=list[BaseException], init=False)
+
+    # -- decisions --------------------------------------------------------------------------------
+    def on_start(self) -> None:
+        self._live = len(self._flows)
+        self._order: list[InnerSubscriber[Any]] = [
+            self.subscribe_to(flow, request=self._prefetch) for flow in self._flows
+        ]
+
+    def on_demand(self) -> None:
+        self._emit_first()
+
+    def on_processed(self) -> None:
+        """Request again what has been taken and processed, once that is a part of the prefetch."""
+        mark = max(1, self._prefetch * 3 // 4)
+        for inner in self._order:
+            if (missing := self._prefetch - inner.outstanding) >= mark:
+                inner.request(missing)
+
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        self._emit_first()
+
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        self._live -= 1
+        self._emit_first()
+
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        """Stop all sources; the flow fails after the elements that they have sent."""
+        for each in self._order:
+            each.stop()
+            if each.error is not None and each.error not in self._errors:
+                self._errors.append(each.error)
+        self._emit_first()
+
+    # -- acts -------------------------------------------------------------------------------------
+    def _emit_first(self) -> None:
+        if self.processed_count == self.emitted:
+            self.on_processed()
+        chunk: list[Any] = []
+        for inner in self._order:
+            if inner.elements:
+                chunk += inner.take(self.demand.outstanding - len(chunk))
+        self.emit(chunk)
+        if self.is_closed or any(inner.elements for inner in self._order):
+            return
+        if self._errors:
+            self.fail(combine_errors(self._errors))
+        elif not self._live:
+            self.complete()
 
 
 def _interleaved(flows: "tuple[Flow[Any], ...]", size: int) -> Iterator[Any]:

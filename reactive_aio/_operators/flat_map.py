@@ -29,7 +29,7 @@ from ..stage import (
 if TYPE_CHECKING:
     from ..flow import Flow
 
-__all__ = ("flat_map",)
+__all__ = ("concat_map", "flat_map")
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -66,12 +66,48 @@ def flat_map(
     Holds: *concurrency* × *prefetch* elements, and *concurrency* of the source.
     Rules: 1.1, 1.3, 1.7
     """
-    remedy = "use map_async, or from_awaitable in a plain function."
-    require_sync_callable("flat_map", "mapper", mapper, remedy, takes=1, may_generate=True)
     require_int("flat_map", "concurrency", concurrency, least=1)
-    require_int("flat_map", "prefetch", prefetch, least=1)
+    return _mapped(source, mapper, concurrency, prefetch, "flat_map")
 
-    def push_rest(downstream: Any, elements: Iterator[T], first: T, result: Any) -> "_FlatMap":
+
+def concat_map(
+    source: "Flow[T]", mapper: Callable[[T], Source[R]], *, prefetch: int = 32
+) -> "Flow[R]":
+    """Make a source of each element, and emit their elements, one source after the other.
+
+    *mapper* returns a flow, a publisher, an iterable or an asynchronous iterable. The next source
+    is made when the one before it has completed.
+
+    ::
+
+        a--b--c--|
+        .concat_map(lambda x: [x, x.upper()])
+        (aA)--(bB)--(cC)--|
+
+    Demand: one element at a time upstream; batched for each inner source (*prefetch*, refill at
+        75 % of it).
+    Completes: when the source and the last inner one have completed.
+    Fails: when the source, *mapper* or the active inner one fails, after the elements that have
+        arrived.
+    Cancels: the source and the active inner one, when the subscriber cancels.
+    Holds: *prefetch* elements, and 1 of the source.
+    Rules: 1.1, 1.3, 1.7
+    """
+    return _mapped(source, mapper, 1, prefetch, "concat_map")
+
+
+def _mapped(
+    source: "Flow[Any]",
+    mapper: Callable[[Any], Source[Any]],
+    concurrency: int,
+    prefetch: int,
+    name: str,
+) -> "Flow[Any]":
+    remedy = "use map_async, or from_awaitable in a plain function."
+    require_sync_callable(name, "mapper", mapper, remedy, takes=1, may_generate=True)
+    require_int(name, "prefetch", prefetch, least=1)
+
+    def push_rest(downstream: Any, elements: Iterator[Any], first: Any, result: Any) -> "_FlatMap":
         """Go on with *result*, which *mapper* made of *first*, and with the other *elements*."""
         made = [result]
         rest = from_pull(
@@ -79,16 +115,16 @@ def flat_map(
             name=source.chain.trail,
             one_by_one=source.chain.is_one_by_one,
         )
-        return _FlatMap(
-            downstream, prefetch, rest, lambda x: made.pop() if made else mapper(x), concurrency
-        )
+        again: Callable[[Any], Any] = lambda x: made.pop() if made else mapper(x)  # noqa: E731
+        return _FlatMap(downstream, prefetch, rest, again, concurrency, name)
 
     flattening = None
     if source.chain.is_pullable:
         flattening = Flattening(partial(pull, source), mapper, _SIZED_ITERABLES, push_rest)
+    shown = f", concurrency={concurrency}" if name == "flat_map" else ""
     return from_push(
-        lambda downstream: _FlatMap(downstream, prefetch, source, mapper, concurrency),
-        name=f"flat_map({describe(mapper)}, concurrency={concurrency})",
+        lambda downstream: _FlatMap(downstream, prefetch, source, mapper, concurrency, name),
+        name=f"{name}({describe(mapper)}{shown})",
         holds=concurrency * (prefetch + 1),
         upstreams=(source,),
         one_by_one=False,
@@ -113,6 +149,7 @@ class _FlatMap(MergingCoordinator[Any]):
     _source: "Flow[Any]"
     _mapper: Callable[[Any], Source[Any]]
     _concurrency: int
+    _name: str
     _inner: Iterator[Any] | None = None
     """The synchronous source that is being pulled."""
     _pulled: Iterator[Any] | None = None
@@ -137,7 +174,7 @@ class _FlatMap(MergingCoordinator[Any]):
         self._awaited.outstanding = UNBOUNDED
         self._pool: AwaitPool[Flow[Any]] = AwaitPool(
             self.loop_handle,
-            "a task of flat_map",
+            f"a task of {self._name}",
             partial(self.submit, self._on_result),
             partial(self.submit, self._on_await_failed),
             self.report_cleanup,
@@ -252,7 +289,7 @@ class _FlatMap(MergingCoordinator[Any]):
                 if inner.__class__ in _BUILTIN_ITERABLES:
                     self._inner = cast("Iterator[Any]", iter(inner))
                     return self._inner
-                flow: Flow[Any] = to_flow(inner, name="flat_map")
+                flow: Flow[Any] = to_flow(inner, name=self._name)
                 if flow.chain.is_pullable:
                     self._inner = pull(flow)
                     return self._inner
@@ -337,4 +374,4 @@ class _FlatMap(MergingCoordinator[Any]):
             try:
                 inner.close()
             except Exception as error:
-                self.report_cleanup("the cleanup of a source of flat_map raised", error)
+                self.report_cleanup(f"the cleanup of a source of {self._name} raised", error)

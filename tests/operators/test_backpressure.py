@@ -26,6 +26,10 @@ EACH: dict[str, Operator] = {
 EVERY = pytest.mark.parametrize("operator", EACH.values(), ids=EACH.keys())
 
 
+def failing_without_demand(flow: Flow[int]) -> Flow[int]:
+    return flow.on_backpressure_error()
+
+
 def each_alone(operator: Operator) -> Callable[[int], Publisher[Any]]:
     """One element at a time, so that even a slow subscriber misses none."""
     return lambda n: r.range(n).flat_map(lambda x: operator(r.just(x)), concurrency=1)
@@ -68,15 +72,21 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "on_backpressure_buffer: over a boundary": lambda n: (
         r.range(n).boundary(2).on_backpressure_buffer(max(n, 1))
     ),
+    "limit_rate": lambda n: r.range(n).limit_rate(3),
+    "limit_rate: of one": lambda n: from_async(lambda: counting(n), name="counting").limit_rate(1),
+    "on_backpressure_error": each_alone(failing_without_demand),
     "on_backpressure_drop": each_alone(EACH["on_backpressure_drop"]),
     "on_backpressure_latest": each_alone(EACH["on_backpressure_latest"]),
 }
 FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
     "boundary": lambda: from_pull(failing, name="failing").boundary(4),
+    "limit_rate": lambda: from_pull(failing, name="failing").limit_rate(4),
+    "on_backpressure_error": partial(failed, failing_without_demand),
     **{name: partial(failed, operator) for name, operator in EACH.items()},
 }
 INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
     "boundary": lambda: r.range(1 << 62).boundary(4),
+    "limit_rate": lambda: r.range(1 << 62).limit_rate(4),
     "on_backpressure_drop": lambda: r.generate(lambda n: (n, n + 1), 0).on_backpressure_drop(),
     "on_backpressure_latest": lambda: r.generate(lambda n: (n, n + 1), 0).on_backpressure_latest(),
 }
@@ -87,11 +97,14 @@ IDENTITIES: Identities = {
     "boundary: between stages": lambda up: (
         up.map(lambda x: x).boundary(2).filter(lambda _: True).map_async(itself)
     ),
+    "limit_rate": lambda up: up.limit_rate(1),
+    "limit_rate: many": lambda up: up.limit_rate(1000, 1),
     "on_backpressure_buffer": lambda up: up.on_backpressure_buffer(1000),
 }
 NO_IDENTITY = {
     "on_backpressure_drop": "it drops elements without demand",
     "on_backpressure_latest": "it drops elements without demand",
+    "on_backpressure_error": "it fails when an element arrives without demand",
 }
 
 
@@ -389,3 +402,71 @@ async def test_nothing_is_pulled_after_an_overflow(capacity: int) -> None:
     probe.request(1000)
     assert isinstance((await probe.end())[-1], Overflow)
     assert len(pulled) == len(probe.elements) + 1, "the one that did not fit, and none after it"
+
+
+class TestError:
+    async def test_an_element_without_demand_fails_the_flow(self) -> None:
+        foreign = PublisherProbe[int]()
+        flow = r.from_publisher(foreign).on_backpressure_error()
+        probe = await started(flow, 2)
+        foreign.emit(1, 2)
+        assert probe.signals == [1, 2]
+        foreign.emit(3)
+        await probe.end()
+        assert probe.elements == [1, 2]
+        assert isinstance(probe.error, Overflow)
+        assert "on_backpressure_error" in str(probe.error)
+        assert foreign.cancel_count == 1
+
+
+class TestLimitRate:
+    async def test_requests_are_of_a_size_and_follow_what_was_processed(self) -> None:
+        foreign = PublisherProbe[int]()
+        requests: list[int] = []
+        source = r.from_publisher(foreign).do_on_request(requests.append)
+        probe = SubscriberProbe[int](100).subscribed_to(source.limit_rate(8, 6))
+        assert requests == [8]
+        foreign.emit(*range(5))
+        assert requests == [8]
+        foreign.emit(5)
+        assert requests == [8, 6]
+        foreign.emit(*range(6, 14))
+        assert requests == [8, 6, 6]
+        assert probe.elements == [*range(14)]
+        probe.cancel()
+
+    @pytest.mark.parametrize("high", [1, 2, 3, 8])
+    @pytest.mark.parametrize("low", [1, 2])
+    @pytest.mark.parametrize("steps", [[1, 1, 1], [2, 5], [7], [1, 9, 3]])
+    async def test_no_demand_stalls(self, high: int, low: int, steps: list[int]) -> None:
+        made = from_async(lambda: counting(40), name="counting")
+        for source in (r.range(40), made):
+            flow = source.limit_rate(high, min(low, high))
+            subscriber = SubscriberProbe[int]().subscribed_to(flow)
+            total = 0
+            for n in steps:
+                total += n
+                subscriber.request(n)
+                await asyncio.wait_for(subscriber.wait_for_signals(total), 5)
+            assert subscriber.signals == [*range(total)]
+            subscriber.cancel()
+            await turns()
+
+    async def test_a_slow_subscriber_does_not_cause_more_requests(self) -> None:
+        foreign = PublisherProbe[int]()
+        flow = r.from_publisher(foreign).limit_rate(4)
+        probe = AsyncSubscriberProbe[int](UNBOUNDED, turns=8).subscribed_to(flow)
+        await turns(20)
+        foreign.emit(*range(4))
+        await turns(5)
+        assert foreign.requested == 4, "the first one is still being processed"
+        await turns(60)
+        assert foreign.requested == 8
+        probe.cancel()
+        await turns(20)
+
+    def test_options_are_checked(self) -> None:
+        with pytest.raises(ValueError, match="limit_rate: high must be at least 1"):
+            r.just(1).limit_rate(0)
+        with pytest.raises(ValueError, match="low must be at most high"):
+            r.just(1).limit_rate(2, 3)

@@ -1,4 +1,4 @@
-"""buffer and sliding_window."""
+"""buffer, buffer_until and sliding_window."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from reactive_aio import Flow, just, range as flow_range
+from reactive_aio.errors import Overflow
 from reactive_aio.testing import SubscriberProbe
 from tests.cases import Identities
 from tests.operators.ways import WAYS, Failed, Sample, collected, in_every_way
@@ -21,6 +22,13 @@ SAMPLES = {
         lambda f: f.buffer(3, step=2), [1, 2, 3, 4, 5], [[1, 2, 3], [3, 4, 5], [5], "|"]
     ),
     "buffer: gaps": Sample(lambda f: f.buffer(1, step=2), [1, 2, 3, 4], [[1], [3], "|"]),
+    "buffer_until": Sample(
+        lambda f: f.buffer_until(lambda x: x % 2 == 0), [1, 2, 4, 3], [[1, 2], [4], [3], "|"]
+    ),
+    "buffer_until: empty": Sample(lambda f: f.buffer_until(bool), [], ["|"]),
+    "buffer_until: failing": Sample(
+        lambda f: f.buffer_until(lambda x: x == 2), [1, 2, 3], [[1, 2], Failed], fails=True
+    ),
     "sliding_window": Sample(lambda f: f.sliding_window(2), [1, 2, 3], [(1, 2), (2, 3), "|"]),
     "sliding_window: short": Sample(lambda f: f.sliding_window(4), [1, 2, 3], ["|"]),
     "sliding_window: partial": Sample(
@@ -36,6 +44,7 @@ SAMPLES = {
 
 OF_LENGTH: dict[str, Callable[[int], Flow[Any]]] = {
     "buffer": lambda n: flow_range(3 * n).buffer(3),
+    "buffer_until": lambda n: flow_range(3 * n).buffer_until(lambda x: x % 3 == 2),
     "buffer: rest": lambda n: flow_range(max(3 * n - 2, 0)).buffer(3),
     "buffer: pushed": lambda n: flow_range(3 * n).boundary(4).buffer(3),
     "buffer: step": lambda n: flow_range(2 * n).buffer(3, step=2),
@@ -46,16 +55,19 @@ OF_LENGTH: dict[str, Callable[[int], Flow[Any]]] = {
 
 FAILING: dict[str, Callable[[], Flow[Any]]] = {
     "buffer": lambda: just(1, 0).map(lambda x: 1 / x).buffer(1),
+    "buffer_until": lambda: just(1, 0).map(lambda x: 1 / x).buffer_until(bool),
     "sliding_window": lambda: just(1, 0).map(lambda x: 1 / x).sliding_window(1),
 }
 
 INFINITE: dict[str, Callable[[], Flow[Any]]] = {
     "buffer": lambda: flow_range(1 << 62).buffer(3),
+    "buffer_until": lambda: flow_range(1 << 62).buffer_until(lambda x: x % 3 == 0),
     "sliding_window": lambda: flow_range(1 << 62).sliding_window(3),
 }
 
 IDENTITIES: Identities = {
     "buffer": lambda up: up.buffer(1).map(lambda chunk: chunk[0]),
+    "buffer_until": lambda up: up.buffer_until(lambda _: True).map(lambda chunk: chunk[0]),
     "sliding_window": lambda up: up.sliding_window(1).map(lambda chunk: chunk[0]),
 }
 
@@ -136,3 +148,24 @@ def test_wrong_arguments_are_refused_at_assembly(name: str) -> None:
     assemble, error, message = WRONG[name]
     with pytest.raises(error, match=message):
         assemble(just(1))
+
+
+async def test_a_list_that_does_not_end_fails_by_name_and_the_ones_before_it_arrive() -> None:
+    flow = flow_range(9).buffer_until(lambda x: x == 1, limit=3)
+    probe = SubscriberProbe[list[int]](9).subscribed_to(flow)
+    await probe.end()
+    assert probe.elements == [[0, 1]]
+    assert isinstance(probe.error, Overflow)
+    assert "buffer_until" in str(probe.error)
+
+
+async def test_a_list_of_the_limit_may_end() -> None:
+    flow = flow_range(6).buffer_until(lambda x: x % 3 == 2, limit=3)
+    assert await flow.to_list() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_the_predicate_and_the_limit_are_checked() -> None:
+    with pytest.raises(ValueError, match="buffer_until: limit must be at least 1"):
+        just(1).buffer_until(bool, limit=0)
+    with pytest.raises(TypeError, match="buffer_until"):
+        just(1).buffer_until(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -32,6 +32,10 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
     "merge: boundary": lambda n: r.merge(*two(n, lambda flow: flow.boundary(2)), prefetch=1),
     "merge: asynchronous": lambda n: r.merge(slow(range(n // 2)), slow(range(n // 2, n))),
     "merge: one at a time": lambda n: r.merge(slow(range(n)), r.empty(), prefetch=1),
+    "merge: priority": lambda n: r.merge(*two(n), priority=[2, 1]),
+    "merge: priority, asynchronous": lambda n: r.merge(
+        slow(range(n // 2)), slow(range(n // 2, n)), priority=[1, 2], prefetch=2
+    ),
     "merge_with": lambda n: r.range(n // 2).merge_with(slow(range(n // 2, n)), prefetch=3),
     "zip": lambda n: r.zip(r.range(n), r.range(n + 1)),
     "zip: three": lambda n: r.zip(r.range(n + 1), slow(range(n)), r.range(n)),
@@ -83,7 +87,12 @@ IDENTITIES: Identities = {
     "then": lambda up: r.empty().then(up),
 }
 
-UNORDERED = {"merge: asynchronous", "merge: boundary", "merge_with"}
+UNORDERED = {
+    "merge: asynchronous",
+    "merge: boundary",
+    "merge: priority, asynchronous",
+    "merge_with",
+}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -299,6 +308,55 @@ class TestMerge:
     async def test_prefetch_must_be_positive(self, prefetch: int) -> None:
         with pytest.raises((ValueError, TypeError), match="merge: prefetch must be"):
             r.merge(r.just(1), prefetch=prefetch)
+
+
+class TestPriority:
+    async def test_elements_that_wait_are_emitted_in_its_order(self) -> None:
+        low, high = PublisherProbe[str](), PublisherProbe[str]()
+        flow = r.merge(r.from_publisher(low), r.from_publisher(high), priority=[1, 9])
+        probe = SubscriberProbe[str](1).subscribed_to(flow)
+        low.emit("a", "b")
+        high.emit("A", "B")
+        low.emit("c")
+        assert probe.elements == ["a"], "nothing else had arrived"
+        probe.request(3)
+        assert probe.elements == ["a", "A", "B", "b"]
+        high.complete()
+        low.complete()
+        probe.request(9)
+        assert await probe.end() == ["a", "A", "B", "b", "c", "|"]
+
+    async def test_synchronous_sources_are_emitted_one_after_the_other(self) -> None:
+        flow = r.merge([1, 2], [3], [4], priority=[0, 1, 0.5])
+        assert await flow.to_list() == [3, 4, 1, 2]
+
+    async def test_each_source_waits_after_its_prefetch(self) -> None:
+        low, high = PublisherProbe[int](), PublisherProbe[int]()
+        flow = r.merge(r.from_publisher(low), r.from_publisher(high), priority=[1, 9], prefetch=4)
+        probe = SubscriberProbe[int](2).subscribed_to(flow)
+        low.emit(1, 2, 3, 4)
+        assert (low.requested, high.requested) == (4, 4)
+        probe.request(9)
+        assert low.requested == 8
+        probe.cancel()
+        assert (low.cancel_count, high.cancel_count) == (1, 1)
+
+    async def test_a_failure_follows_what_has_arrived(self) -> None:
+        low, high = PublisherProbe[int](), PublisherProbe[int]()
+        flow = r.merge(r.from_publisher(low), r.from_publisher(high), priority=[1, 9])
+        probe = SubscriberProbe[int](1).subscribed_to(flow)
+        low.emit(1, 2)
+        high.fail(Failed())
+        assert probe.signals == [1]
+        assert low.cancel_count == 1
+        probe.request(5)
+        await probe.end()
+        assert probe.elements == [1, 2]
+        assert isinstance(probe.error, Failed)
+
+    def test_each_source_needs_a_number(self) -> None:
+        with pytest.raises(ValueError, match="priority must have a number for each source: 2, not"):
+            r.merge([1], [2], priority=[1])
 
 
 @pytest.mark.parametrize("way", WAYS)

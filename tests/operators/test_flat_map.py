@@ -36,6 +36,8 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "flat_map: one asynchronous": lambda n: r.just(1).flat_map(
         lambda _: slow(range(n)), prefetch=1
     ),
+    "concat_map": lambda n: r.range(n).concat_map(lambda x: [x]),
+    "concat_map: asynchronous": lambda n: slow(range(n)).concat_map(lambda x: slow([x])),
     "flat_map: mixed": lambda n: r.range(n).flat_map(
         lambda x: slow([x]) if x % 2 else r.just(x), concurrency=2
     ),
@@ -44,16 +46,19 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
 FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
     "flat_map: mapper": lambda: r.range(5).flat_map(fails_at_two),
     "flat_map: source": lambda: slow([1], error=Failed()).flat_map(lambda x: [x]),
+    "concat_map": lambda: r.range(5).concat_map(fails_at_two),
     "flat_map: inner": lambda: r.range(3).flat_map(lambda x: slow([x], error=Failed())),
 }
 
 INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
     "flat_map": lambda: r.generate(lambda x: (x, x + 1), 0).flat_map(lambda x: [x, x]),
     "flat_map: inner": lambda: r.just(1).flat_map(lambda _: r.generate(lambda x: (x, x + 1), 0)),
+    "concat_map": lambda: r.generate(lambda x: (x, x + 1), 0).concat_map(lambda x: [x, x]),
 }
 
 IDENTITIES: Identities = {
     "flat_map": lambda up: up.flat_map(r.just),
+    "concat_map": lambda up: up.concat_map(r.just),
 }
 
 UNORDERED = {"flat_map: asynchronous", "flat_map: mixed"}
@@ -301,6 +306,21 @@ class TestErrors:
         await probe.end()
         assert probe.elements == [1]
         assert isinstance(probe.error, TypeError)
+
+
+class TestConcatMap:
+    async def test_the_next_source_is_made_when_the_one_before_has_completed(self) -> None:
+        log: list[str] = []
+        flow = r.range(3).concat_map(lambda x: slow([x, x], log=log))
+        assert await flow.to_list() == [0, 0, 1, 1, 2, 2]
+        assert log == ["opened", "closed"] * 3
+
+    async def test_it_has_its_own_name(self) -> None:
+        flow = r.just(1).concat_map(lambda _: "text")
+        assert "concat_map(<lambda>)" in flow.explain()
+        assert flow.bound().total == 33
+        with pytest.raises(TypeError, match="concat_map"):
+            await flow.to_list()
 
 
 class TestHolding:

@@ -48,6 +48,7 @@ LOOKS: dict[str, Callable[[Flow[Any]], Flow[Any]]] = {
     "do_on_request": lambda f: f.do_on_request(ignore),
     "do_finally": lambda f: f.do_finally(ignore),
     "log": lambda f: f.log("test"),
+    "name": lambda f: f.name("test"),
     "log: requests": lambda f: f.log("test", requests=True),
 }
 
@@ -93,6 +94,7 @@ FAILING: dict[str, Callable[[], Flow[Any]]] = {
     "do_on_error": lambda: error(Failed).do_on_error(ignore),
     "do_finally": lambda: just(1).map(fails).do_finally(ignore),
     "log": lambda: error(Failed).log("test"),
+    "name": lambda: error(Failed).name("test"),
 }
 
 IDENTITIES: Identities = {
@@ -103,6 +105,7 @@ IDENTITIES: Identities = {
     "do_on_request": lambda up: up.do_on_request(ignore),
     "do_finally": lambda up: up.do_finally(ignore),
     "log": lambda up: up.log(level=0),
+    "name": lambda up: up.name("test"),
 }
 
 
@@ -518,7 +521,7 @@ def test_callbacks_for_the_end_cost_nothing_per_element() -> None:
     assert body(flow_range(3).do_finally(ignore).map(str)) == body(flow_range(3).map(str))
 
 
-@pytest.mark.parametrize("name", [key for key in LOOKS if ":" not in key and key != "log"])
+@pytest.mark.parametrize("name", [key for key in LOOKS if key.startswith("do_")])
 def test_a_coroutine_function_is_refused(name: str) -> None:
     operator: Any = getattr(just(1), name)
     with pytest.raises(TypeError, match=f"{name}: callback must be a plain function"):
@@ -542,3 +545,16 @@ async def test_any_error_of_upstream_is_passed_on_unchanged() -> None:
     source.fail(stray)
     assert await probe.end() == [stray]
     assert told == [stray]
+
+
+async def test_a_name_is_shown_in_error_notes_and_explanations() -> None:
+    flow = from_iterable([0]).name("orders").map(lambda x: 1 // x)
+    assert "name('orders')" in flow.explain()
+    with pytest.raises(ZeroDivisionError) as raised:
+        await flow.to_list()
+    assert "name('orders') → >>map(" in raised.value.__notes__[0]
+
+
+def test_a_name_is_a_text() -> None:
+    with pytest.raises(TypeError, match="name: text must be a str"):
+        just(1).name(7)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,161 @@
+"""Operators that make a source of each element, and pass on one of these sources at a time."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..coerce import WINDOW, Source, to_flow
+from ..errors import Overflow
+from ..stage import (
+    UNBOUNDED,
+    InnerSubscriber,
+    SequentialCoordinator,
+    describe,
+    from_push,
+    require_int,
+    require_sync_callable,
+)
+
+if TYPE_CHECKING:
+    from ..flow import Flow
+
+__all__ = ("expand", "switch_map")
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_REMEDY = "return a flow that awaits: from_awaitable, or a generator function's iterable."
+
+
+def switch_map(source: "Flow[T]", mapper: Callable[[T], Source[R]]) -> "Flow[R]":
+    """Make a source of each element, and pass on the latest one; the one before it is cancelled.
+
+    *mapper* returns a flow, a publisher, an iterable or an asynchronous iterable.
+
+    ::
+
+        a--b-----|
+        .switch_map(lambda x: [x, x.upper()])
+        (aA)--(bB)-----|
+
+    Demand: unbounded upstream, since a new element must not wait; passed through to the active
+        source.
+    Completes: when the source and the last one made have completed.
+    Fails: when the source, *mapper* or the active one fails.
+    Cancels: the one before, when a new element arrives; the source and the active one, when the
+        subscriber cancels.
+    Holds: up to 256 elements in delivery.
+    Rules: 1.1, 1.7, 3.12
+    """
+    require_sync_callable("switch_map", "mapper", mapper, _REMEDY, takes=1, may_generate=True)
+    return from_push(
+        lambda downstream: _SwitchMap(downstream, source, mapper),
+        name=f"switch_map({describe(mapper)})",
+        holds=WINDOW,
+        checked=True,
+        upstreams=(source,),
+        window=WINDOW,
+        contents=1,
+    )
+
+
+@dataclass(eq=False, repr=False)
+class _SwitchMap(SequentialCoordinator[Any]):
+    _source: "Flow[Any]"
+    _mapper: Callable[[Any], Source[Any]]
+    _outer: InnerSubscriber[Any] | None = field(default=None, init=False)
+
+    def begin(self) -> None:
+        self._outer = self.subscribe_to(self._source, request=UNBOUNDED)
+
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        if inner is not self._outer:
+            super().on_elements(inner)
+            return
+        for element in inner.take(len(inner.elements)):
+            if not self.is_closed:
+                self.switch(to_flow(self._mapper(element), name="switch_map"))
+
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        if inner is not self._outer:
+            super().on_inner_complete(inner)
+            return
+        self.on_elements(inner)
+        if self.active is None:
+            self.complete()
+
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        if inner is self._outer:
+            self.fail(error)
+        else:
+            super().on_inner_error(inner, error)
+
+    def next_after(self, error: BaseException | None) -> None:
+        outer = self._outer
+        if error is not None or outer is None or (outer.is_done and not outer.elements):
+            self.end(error)
+        elif self.active is not None:
+            self.release(self.active)
+            self.active = None
+
+
+def expand(
+    source: "Flow[T]", mapper: Callable[[T], Source[T]], *, capacity: int = 4096
+) -> "Flow[T]":
+    """Emit each element, and the elements of ``mapper(element)``, and of those, and so on.
+
+    For trees and for pages that name the next one. Level by level: the elements of the source
+    first, then those made of them. *mapper* returns a source, an empty one where nothing follows.
+
+    ::
+
+        (ab|)
+        .expand(lambda x: [x.upper()] if x.islower() else [])
+        (abAB|)
+
+    Demand: passed through to the active source.
+    Completes: when the source and everything made of it have completed.
+    Fails: when one of the sources or *mapper* fails; with `Overflow` when more than *capacity*
+        elements wait to be expanded.
+    Cancels: the active source, when the subscriber cancels.
+    Holds: *capacity* elements that wait to be expanded, and up to 256 elements in delivery.
+    Rules: 1.1, 1.7, 3.3
+    """
+    require_sync_callable("expand", "mapper", mapper, _REMEDY, takes=1, may_generate=True)
+    capacity = require_int("expand", "capacity", capacity, least=1)
+    return from_push(
+        lambda downstream: _Expand(downstream, source, mapper, capacity),
+        name=f"expand({describe(mapper)})",
+        holds=capacity + WINDOW,
+        checked=True,
+        upstreams=(source,),
+        window=WINDOW,
+    )
+
+
+@dataclass(eq=False, repr=False)
+class _Expand(SequentialCoordinator[Any]):
+    _source: "Flow[Any]"
+    _mapper: Callable[[Any], Source[Any]]
+    _capacity: int
+    _waiting: deque[Any] = field(default_factory=deque[Any], init=False)
+
+    def begin(self) -> None:
+        self.switch(self._source)
+
+    def emit(self, elements: list[Any]) -> None:
+        self._waiting.extend(elements)
+        super().emit(elements)
+        if len(self._waiting) > self._capacity:
+            remedy = "allow more with capacity=..., or expand less at each level."
+            self.fail(Overflow("expand", self._capacity, remedy))
+
+    def next_after(self, error: BaseException | None) -> None:
+        if error is not None or not self._waiting:
+            self.end(error)
+        else:
+            self.switch(to_flow(self._mapper(self._waiting.popleft()), name="expand"))
+
+    def on_stop(self) -> None:
+        self._waiting.clear()
