@@ -8,7 +8,9 @@ operator or ``subscribe``.
 """
 
 from ._core.serial_executor import SerialExecutor
+from ._operators.choose import race
 from ._operators.combine import concat, merge, zip as zip
+from ._operators.latest import combine_latest
 from ._sources.asynchronous import from_aiter, from_awaitable, from_publisher, from_queue
 from ._sources.push import Emitter, create
 from ._sources.resource import using
@@ -45,6 +47,7 @@ __all__ = (
     "Subscriber",
     "Subscription",
     "UnicastProcessor",
+    "combine_latest",
     "concat",
     "create",
     "defer",
@@ -62,6 +65,7 @@ __all__ = (
     "just",
     "merge",
     "never",
+    "race",
     "timer",
     "using",
 )

@@ -12,13 +12,20 @@ from . import foreign_names as _foreign_names
 from ._operators import (
     async_map as _async_map,
     backpressure as _backpressure,
+    choose as _choose,
     chunk as _chunk,
+    clock as _clock,
     combine as _combine,
+    delay as _delay,
     errors as _errors,
     flat_map as _flat_map,
     introspection as _introspection,
+    latest as _latest,
+    repeat as _repeat,
     select as _select,
     side_effects as _side_effects,
+    switch as _switch,
+    throttle as _throttle,
     time as _time,
     transform as _transform,
 )
@@ -67,6 +74,18 @@ class Flow(Fluent[T_co], is_vocabulary=True):
 
     # flat_map
     flat_map: Final = _flat_map.flat_map
+    concat_map: Final = _flat_map.concat_map
+
+    # switch
+    switch_map: Final = _switch.switch_map
+    expand: Final = _switch.expand
+
+    # choose
+    switch_if_empty: Final = _choose.switch_if_empty
+    take_until: Final = _choose.take_until
+
+    # latest
+    with_latest_from: Final = _latest.with_latest_from
 
     # combine
     concat_with: Final = _combine.concat_with
@@ -74,24 +93,47 @@ class Flow(Fluent[T_co], is_vocabulary=True):
     zip_with: Final = _combine.zip_with
     then: Final = _combine.then
 
+    # clock
+    timestamp: Final = _clock.timestamp
+    elapsed: Final = _clock.elapsed
+
+    # delay
+    delay: Final = _delay.delay
+    delay_subscription: Final = _delay.delay_subscription
+    rate_limit: Final = _delay.rate_limit
+
+    # throttle
+    debounce: Final = _throttle.debounce
+    throttle_first: Final = _throttle.throttle_first
+    throttle_latest: Final = _throttle.throttle_latest
+    sample: Final = _throttle.sample
+
     # time
     timeout: Final = _time.timeout
     buffer_timeout: Final = _time.buffer_timeout
 
     # chunk
     buffer: Final = _chunk.buffer
+    buffer_until: Final = _chunk.buffer_until
     sliding_window: Final = _chunk.sliding_window
 
     # errors
     on_error_resume: Final = _errors.on_error_resume
     on_error_return: Final = _errors.on_error_return
+    on_error_map: Final = _errors.on_error_map
+    on_error_complete: Final = _errors.on_error_complete
     retry: Final = _errors.retry
+
+    # repeat
+    repeat: Final = _repeat.repeat
 
     # backpressure
     boundary: Final = _backpressure.boundary
     on_backpressure_buffer: Final = _backpressure.on_backpressure_buffer
     on_backpressure_drop: Final = _backpressure.on_backpressure_drop
     on_backpressure_latest: Final = _backpressure.on_backpressure_latest
+    on_backpressure_error: Final = _backpressure.on_backpressure_error
+    limit_rate: Final = _backpressure.limit_rate
 
     # side_effects
     do_on_next: Final = _side_effects.do_on_next
@@ -101,6 +143,7 @@ class Flow(Fluent[T_co], is_vocabulary=True):
     do_on_request: Final = _side_effects.do_on_request
     do_finally: Final = _side_effects.do_finally
     log: Final = _side_effects.log
+    name: Final = _side_effects.name
 
     # introspection
     bound: Final = _introspection.bound

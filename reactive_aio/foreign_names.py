@@ -28,21 +28,43 @@ _ELSEWHERE: Final = {
     "distinct_until_changed": "distinct_until_changed_by",
     # flat_map
     "flat_map": "flat_map_iterable flat_map_merge flatmap merge_map select_many",
+    "concat_map": "concat_map_iterable flat_map_concat",
+    # switch
+    "switch_map": "flat_map_latest map_latest transform_latest",
+    # choose
+    "switch_if_empty": "if_empty or_else",
+    "take_until": "take_until_other",
     # combine
     "concat_with": "append",
     "then": "then_many",
+    # clock
+    "timestamp": "timestamped with_timestamp",
+    "elapsed": "time_interval",
+    # delay
+    "delay": "delay_elements delay_each",
+    "rate_limit": "spaceout",
+    # throttle
+    "debounce": "debounce_time throttle_with_timeout",
+    "throttle_first": "throttle_time",
+    "throttle_latest": "audit_time throttle_last",
+    "sample": "sample_time",
     # time
     "buffer_timeout": "buffer_time buffer_with_time_or_count grouped_within",
     # chunk
     "buffer": "batch batched buffer_count buffer_with_count chunk chunked chunks grouped",
+    "buffer_until": "chunk_by split_after",
     "sliding_window": "sliding windowed",
     # errors
     "on_error_resume": "catch catch_error catch_exception on_error_resume_next recover_with",
     "on_error_return": "on_error_return_item recover",
+    "on_error_map": "map_error",
     "retry": "retry_when",
+    # repeat
+    "repeat": "cycle repeat_when",
     # backpressure
     "boundary": "buffered",
     "on_backpressure_latest": "conflate",
+    "limit_rate": "rebatch_requests",
     # side_effects
     "do_on_next": "do do_action inspect on_each peek spy tap wire_tap",
     "do_finally": "do_after_terminate finalize finally_action on_completion",

@@ -126,10 +126,11 @@ class _Source:
 class SparkFlow(Flow[T_co]):
     """The flow of `from_dataframe`: it has a `schema`, a `mode`, and operators that Spark runs.
 
-    `where`, `select`, `limit` and `sample` change the query, so that Spark does their work before a
-    row leaves it. They take columns and SQL, which Spark can plan, and never Python functions. Like
-    those of a DataFrame, they call the JVM and block for some milliseconds. A `take` directly after
-    them is pushed down as well: Spark computes no more rows of a partition than it takes.
+    `where`, `select`, `limit` and `sample_fraction` change the query, so that Spark does their work
+    before a row leaves it. They take columns and SQL, which Spark can plan, and never Python
+    functions. Like those of a DataFrame, they call the JVM and block for some milliseconds. A
+    `take` directly after them is pushed down as well: Spark computes no more rows of a partition
+    than it takes.
 
     Every other operator returns an ordinary flow, since its elements may not be rows any more.
     ``explain()`` shows Spark's plan and where the flow begins.
@@ -167,7 +168,7 @@ class SparkFlow(Flow[T_co]):
         """Compute any *count* rows, as ``df.limit``; `take` computes the first ones."""
         return self._over(lambda df: df.limit(count))
 
-    def sample(self, fraction: float, *, seed: int | None = None) -> "SparkFlow[T_co]":
+    def sample_fraction(self, fraction: float, *, seed: int | None = None) -> "SparkFlow[T_co]":
         """Pick about that *fraction* of the rows in Spark, each at most once."""
         return self._over(lambda df: df.sample(fraction=fraction, seed=seed))
 

@@ -197,3 +197,35 @@ class InterleavedLists(Interleaved):
 
     def _count(self, elements: list[Any]) -> int:
         return super()._count([element for batch in elements for element in batch])
+
+
+class OneOf(Expected):
+    """All elements of one of several sequences."""
+
+    def __init__(self, *sequences: Sequence[Any]) -> None:
+        self.sequences = [list(each) for each in sequences]
+
+    def check_some(self, elements: list[Any]) -> None:
+        begun = [each for each in self.sequences if each[: len(elements)] == elements]
+        assert begun, f"{elements} of {self.sequences}"
+
+    def check_all(self, elements: list[Any]) -> None:
+        assert elements in self.sequences
+
+
+class Combined(Expected):
+    """Tuples of one element of each sequence: each advances in one place, the last has all ends."""
+
+    def __init__(self, *sequences: Sequence[Any]) -> None:
+        self.sequences = [list(each) for each in sequences]
+
+    def check_some(self, elements: list[Any]) -> None:
+        sums = [sum(self._places(each)) for each in elements]
+        assert sums == [*range(sums[0], sums[0] + len(sums))] if sums else True, f"{elements}"
+
+    def check_all(self, elements: list[Any]) -> None:
+        self.check_some(elements)
+        assert list(elements[-1]) == [each[-1] for each in self.sequences], f"{elements}"
+
+    def _places(self, element: Sequence[Any]) -> list[int]:
+        return [each.index(x) for each, x in zip(self.sequences, element, strict=True)]

@@ -12,6 +12,7 @@ from typing import Any
 from reactive_aio import (
     Emitter,
     Flow,
+    combine_latest,
     concat,
     create,
     from_aiter,
@@ -22,13 +23,21 @@ from reactive_aio import (
     from_thread,
     interval,
     merge,
+    race,
     timer,
     using,
     zip,
 )
 from reactive_aio.errors import TimedOut
 from reactive_aio.testing.schedules import Schedule
-from tests.schedules.checks import Expected, Interleaved, InterleavedLists, Lossy
+from tests.schedules.checks import (
+    Combined,
+    Expected,
+    Interleaved,
+    InterleavedLists,
+    Lossy,
+    OneOf,
+)
 from tests.schedules.sources import (
     SourceError,
     async_steps,
@@ -99,6 +108,11 @@ def failing_once() -> Flow[Any]:
     return from_publisher(_Attempts(attempts))
 
 
+def two_runs() -> Flow[Any]:
+    """Sends 1 and 2 to the first subscriber, 3 to the next."""
+    return from_publisher(_Attempts(iter([steps(1, 2), steps(3)])))
+
+
 class _Attempts:
     """A publisher that uses another publisher for each subscription."""
 
@@ -128,6 +142,30 @@ PARTS: dict[str, Part] = {
         lambda _: merge(steps(1, 2), from_iterable("ab"), prefetch=1),
         Interleaved([1, 2], ["a", "b"]),
     ),
+    "merge: priority": (
+        lambda _: merge(steps(1, 2), steps("a", "b"), priority=[1, 2], prefetch=1),
+        Interleaved([1, 2], ["a", "b"]),
+    ),
+    "race": (lambda _: race(steps(1, 2), async_steps("a", "b")), OneOf([1, 2], ["a", "b"])),
+    "switch_if_empty": (lambda _: steps().switch_if_empty(steps(1, 2)), Interleaved([1, 2])),
+    "take_until": (lambda _: steps(1, 2, 3).take_until(async_steps("x")), Lossy([1, 2, 3])),
+    "combine_latest": (
+        lambda _: combine_latest(steps(1, 2), async_steps("a", "b"), prefetch=1),
+        Combined([1, 2], ["a", "b"]),
+    ),
+    "with_latest_from": (
+        lambda _: steps(1, 2).with_latest_from(steps("a"), combine=lambda x, _: x),
+        Lossy([1, 2]),
+    ),
+    "switch_map": (
+        lambda _: steps(1, 2).switch_map(lambda n: async_steps((n, 1), (n, 2))),
+        Lossy([(1, 1), (1, 2), (2, 1), (2, 2)], last=True),
+    ),
+    "expand": (
+        lambda _: steps(1).expand(lambda n: steps(n + 1) if n < 3 else []),
+        Interleaved([1, 2, 3]),
+    ),
+    "repeat": (lambda _: two_runs().repeat(2), Interleaved([1, 2, 3])),
     "merge_with": (
         lambda _: steps(1, 2).merge_with(async_steps("a", "b")),
         Interleaved([1, 2], ["a", "b"]),
@@ -152,6 +190,10 @@ PARTS: dict[str, Part] = {
     ),
     "flat_map: one after another": (
         lambda _: steps(1, 2).flat_map(lambda n: steps((n, 1), (n, 2)), concurrency=1, prefetch=1),
+        Interleaved([(1, 1), (1, 2), (2, 1), (2, 2)]),
+    ),
+    "concat_map": (
+        lambda _: steps(1, 2).concat_map(lambda n: steps((n, 1), (n, 2)), prefetch=1),
         Interleaved([(1, 1), (1, 2), (2, 1), (2, 2)]),
     ),
     "flat_map: both kinds": (
@@ -187,6 +229,10 @@ PARTS: dict[str, Part] = {
         lambda _: steps(1, error=SourceError()).on_error_return(2),
         Interleaved([1, 2]),
     ),
+    "on_error_complete": (
+        lambda _: steps(1, 2, error=SourceError()).on_error_complete(),
+        Interleaved([1, 2]),
+    ),
     "retry": (lambda _: failing_once().retry(2), Interleaved([1, 2, 3])),
     "then": (lambda _: steps(1, 2).then(steps("a", "b")), Interleaved(["a", "b"])),
     "timeout": (lambda _: steps(1, 2, 3).timeout(1), Interleaved([1, 2, 3])),
@@ -210,6 +256,21 @@ PARTS: dict[str, Part] = {
         lambda _: steps(1, 2, 3).on_backpressure_buffer(1, overflow="drop_oldest"),
         Lossy([1, 2, 3]),
     ),
+    "limit_rate": (lambda _: steps(1, 2, 3).limit_rate(2, 1), Interleaved([1, 2, 3])),
+    "delay": (lambda _: steps(1, 2, 3).delay(0.002, capacity=2), Interleaved([1, 2, 3])),
+    "delay_subscription": (
+        lambda _: steps(1, 2, 3).delay_subscription(0.002),
+        Interleaved([1, 2, 3]),
+    ),
+    "rate_limit": (lambda _: steps(1, 2, 3).rate_limit(2, 0.002), Interleaved([1, 2, 3])),
+    "debounce": (lambda _: steps(1, 2, 3).debounce(0.002), Lossy([1, 2, 3], last=True)),
+    "throttle_first": (lambda _: steps(1, 2, 3).throttle_first(0.002), Lossy([1, 2, 3])),
+    "throttle_latest": (
+        lambda _: steps(1, 2, 3).throttle_latest(0.002),
+        Lossy([1, 2, 3], last=True),
+    ),
+    "sample": (lambda _: steps(1, 2, 3).sample(0.001), Lossy([1, 2, 3])),
+    "on_backpressure_error": (lambda _: steps(1).on_backpressure_error(), Interleaved([1])),
     "on_backpressure_drop": (lambda _: steps(1, 2, 3).on_backpressure_drop(), Lossy([1, 2, 3])),
     "on_backpressure_latest": (
         lambda _: steps(1, 2, 3).on_backpressure_latest(),

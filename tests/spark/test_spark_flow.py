@@ -68,9 +68,9 @@ async def test_select_makes_other_columns(session: "SparkSession", mode: "ReadMo
 
 async def test_limit_and_sample(session: "SparkSession", mode: "ReadMode") -> None:
     assert len(await read(session, mode, lambda flow: flow.limit(7))) == 7
-    some = await read(session, mode, lambda flow: flow.sample(0.5, seed=1))
+    some = await read(session, mode, lambda flow: flow.sample_fraction(0.5, seed=1))
     assert 0 < len(some) < 20
-    assert some == await read(session, mode, lambda flow: flow.sample(0.5, seed=1))
+    assert some == await read(session, mode, lambda flow: flow.sample_fraction(0.5, seed=1))
 
 
 async def test_a_spark_flow_has_the_operators_of_every_flow(

@@ -7,6 +7,7 @@ from reactive_aio import (
     Flow,
     MulticastProcessor,
     UnicastProcessor,
+    combine_latest,
     concat,
     from_aiter,
     from_awaitable,
@@ -16,6 +17,7 @@ from reactive_aio import (
     interval,
     just,
     merge,
+    race,
     range as flow_range,
     timer,
     zip as flow_zip,
@@ -54,7 +56,18 @@ assert_type(MulticastProcessor[str]().take(2), Flow[str])
 
 # several upstreams
 assert_type(words.flat_map(letters, concurrency=2), Flow[str])
+assert_type(words.concat_map(letters), Flow[str])
+assert_type(words.switch_map(letters), Flow[str])
+assert_type(words.expand(letters), Flow[str])
 assert_type(merge(numbers, flow_range(2)), Flow[int])
+assert_type(merge(numbers, words, priority=[1, 2]), Flow[int | str])
+assert_type(race(numbers, words), Flow[int | str])
+assert_type(combine_latest(numbers, words), Flow[tuple[int, str]])
+assert_type(combine_latest(numbers, words, combine=lambda n, text: text * n), Flow[str])
+assert_type(words.with_latest_from(numbers), Flow[tuple[str, int]])
+assert_type(words.with_latest_from(numbers, combine=lambda text, n: len(text) + n), Flow[int])
+assert_type(words.switch_if_empty(numbers), Flow[str | int])
+assert_type(words.take_until(timer(1)), Flow[str])
 assert_type(merge(numbers, words), Flow[int | str])
 assert_type(concat(words, words), Flow[str])
 assert_type(concat(words, [1, 2]), Flow[str | int])
@@ -71,6 +84,26 @@ assert_type(words.retry(2), Flow[str])
 assert_type(words.boundary(8).on_backpressure_latest(), Flow[str])
 assert_type(words.timeout(1), Flow[str])
 assert_type(words.buffer_timeout(3, 0.1), Flow[list[str]])
+assert_type(words.on_error_complete(), Flow[str])
+assert_type(words.on_error_map(lambda error: OSError(str(error))), Flow[str])
+assert_type(words.repeat(3), Flow[str])
+assert_type(words.limit_rate(3).on_backpressure_error(), Flow[str])
+assert_type(words.delay(1).delay_subscription(1).rate_limit(3), Flow[str])
+assert_type(words.debounce(1).sample(1), Flow[str])
+assert_type(words.throttle_first(1, on_drop=print).throttle_latest(1), Flow[str])
+assert_type(
+    words.debounce(1)
+    .switch_map(letters)
+    .map(len)
+    .with_latest_from(words)
+    .filter(lambda pair: pair[0] > 1)
+    .buffer_until(bool)
+    .take_until(timer(1))
+    .timestamp()
+    .map(lambda each: each[1])
+    .switch_if_empty([[(1, "a")]]),
+    Flow[list[tuple[int, str]]],
+)
 
 
 async def ends() -> None:

@@ -63,6 +63,11 @@ assert_type(empty().default_if_empty(1), Flow[int])
 assert_type(numbers.buffer(2), Flow[list[int]])
 assert_type(numbers.buffer(2, step=1).map(sum), Flow[int])
 assert_type(numbers.sliding_window(2), Flow[tuple[int, ...]])
+assert_type(words.buffer_until(str.islower), Flow[list[str]])
+
+# clock
+assert_type(words.timestamp(), Flow[tuple[float, str]])
+assert_type(words.elapsed(), Flow[tuple[float, str]])
 
 # look
 assert_type(numbers.do_on_next(print), Flow[int])
@@ -73,6 +78,7 @@ assert_type(numbers.do_on_cancel(lambda: None), Flow[int])
 assert_type(numbers.do_on_request(lambda n: n + 1), Flow[int])
 assert_type(numbers.do_finally(lambda how: how.upper()), Flow[int])
 assert_type(numbers.log("numbers"), Flow[int])
+assert_type(numbers.name("numbers"), Flow[int])
 
 # a flow is what it should be
 assert_type(aiter(numbers), AsyncIterator[int])
