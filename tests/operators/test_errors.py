@@ -214,7 +214,7 @@ class TestMap:
             await r.error(Failed()).on_error_map(lambda _: 1 // 0).run()  # type: ignore[arg-type, return-value]  # pyright: ignore[reportArgumentType]
         assert isinstance(raised.value.__context__, Failed)
 
-    async def test_something_that_is_no_exception_is_refused(self) -> None:
+    async def test_what_is_not_an_exception_is_refused(self) -> None:
         flow = r.error(Failed()).on_error_map(lambda _: "no")  # type: ignore[arg-type, return-value]  # pyright: ignore[reportArgumentType]
         with pytest.raises(TypeError, match="returned str, not an Exception"):
             await flow.run()
