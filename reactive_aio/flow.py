@@ -191,5 +191,5 @@ class Flow(Fluent[T_co], is_vocabulary=True):
 
         def __getattr__(self, name: str) -> Any:
             ours = _foreign_names.name_here(name, Flow)
-            hint = f"; here it is called {ours}()" if ours else ""
+            hint = f"; here it is called {ours}()" if ours else _foreign_names.why_not(name)
             raise AttributeError(f"a Flow has no attribute {name!r}{hint}", name=name, obj=self)

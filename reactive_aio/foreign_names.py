@@ -2,7 +2,7 @@
 
 from typing import Final
 
-__all__ = ("FOREIGN_NAMES", "name_here")
+__all__ = ("FOREIGN_NAMES", "NO_EQUIVALENT", "name_here", "why_not")
 
 _ELSEWHERE: Final = {
     # transform
@@ -85,9 +85,29 @@ FOREIGN_NAMES: Final = {name: ours for ours, names in _ELSEWHERE.items() for nam
 """The operator that does the same, or nearly so, by its name elsewhere in snake case."""
 
 
+_NO_SCHEDULERS: Final = (
+    "there are no schedulers; from_thread reads a source that blocks, map_async can await a thread "
+    "for each element, and boundary() lets both sides run at the same time"
+)
+NO_EQUIVALENT: Final = dict.fromkeys(
+    ("observe_on", "publish_on", "run_on", "subscribe_on"), _NO_SCHEDULERS
+)
+"""What to say of an operator that is left out on purpose."""
+
+
 def name_here(name: str, vocabulary: type) -> str | None:
     """What *vocabulary* calls the operator *name* of another library; None if unknown."""
-    snake = "".join("_" + each.lower() if each.isupper() else each for each in name)
+    snake = _in_snake_case(name)
     if snake != name and hasattr(vocabulary, snake):
         return snake
     return FOREIGN_NAMES.get(snake)
+
+
+def why_not(name: str) -> str:
+    """Why the operator *name* of another library is left out; empty if it is unknown."""
+    reason = NO_EQUIVALENT.get(_in_snake_case(name))
+    return f": {reason}" if reason else ""
+
+
+def _in_snake_case(name: str) -> str:
+    return "".join("_" + each.lower() if each.isupper() else each for each in name)

@@ -250,6 +250,12 @@ def test_other_unknown_attributes_have_the_usual_message() -> None:
         FLOW.nonsense  # noqa: B018
 
 
+@pytest.mark.parametrize("name", ["publish_on", "subscribeOn", "observe_on"])
+def test_what_is_left_out_on_purpose_says_what_takes_its_place(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"{name}': there are no schedulers; from_thread"):
+        getattr(FLOW, name)
+
+
 @pytest.mark.parametrize(("name", "ours"), foreign_names.FOREIGN_NAMES.items())
 def test_each_foreign_name_stands_for_an_operator(name: str, ours: str) -> None:
     assert callable(getattr(Flow, ours))
