@@ -4,7 +4,15 @@ The operators with several sources (merge, zip, flat_map …) use it to accept a
 publisher, an asynchronous iterable, or an iterable.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from dataclasses import dataclass
 from functools import partial
 from inspect import iscoroutine
@@ -36,6 +44,7 @@ __all__ = (
     "from_foreign",
     "from_sync_iterable",
     "to_flow",
+    "to_flows",
     "to_moment",
 )
 
@@ -83,6 +92,25 @@ def to_flow(source: Source[T], *, name: str = "") -> "Flow[T]":
     if isinstance(source, Iterable) and not isinstance(source, (str, bytes, bytearray)):
         return from_sync_iterable(source)
     raise TypeError(_refusal(source, name))
+
+
+def to_flows(sources: Iterable[Source[Any]], *, name: str) -> "tuple[Flow[Any], ...]":
+    """Read each of *sources* as a flow, for an operator that takes several."""
+    sources = tuple(sources)
+    _refuse_list(sources, name)
+    return tuple(to_flow(source, name=name) for source in sources)
+
+
+def _refuse_list(sources: tuple[Source[Any], ...], name: str) -> None:
+    """The elements of the only source must not be sources themselves, as in ``merge([a, b])``."""
+    only: object = sources[0] if len(sources) == 1 else None
+    if isinstance(only, (list, tuple)) and only:
+        found = cast("Sequence[Any]", only)[0]
+        if isinstance(found, (Publisher, AsyncIterable)):
+            shown, kind = describe(cast("object", found)), type(cast("object", only)).__name__
+            raise TypeError(
+                f"{name}: {shown} in a {kind} would become an element; unpack it: {name}(*sources)"
+            )
 
 
 def _refusal(source: object, name: str) -> str:

@@ -63,6 +63,7 @@ from ._core.upstreams.decisions import run_now
 from ._core.upstreams.inner_subscriber import InnerSubscriber
 from ._core.upstreams.merging import MergingCoordinator, combine_errors
 from ._core.upstreams.sequential import ForwardingCoordinator, SequentialCoordinator
+from ._core.upstreams.timer import Timer
 from ._core.upstreams.worker_pool import WorkerPool
 from .spec import Subscriber
 
@@ -91,6 +92,7 @@ __all__ = (
     "ReorderBuffer",
     "SequentialCoordinator",
     "TimeSlice",
+    "Timer",
     "TimerAction",
     "WorkerPool",
     "add_bounded_note",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ..coerce import WINDOW, Moment, Source, to_flow, to_moment
+from ..coerce import WINDOW, Moment, Source, to_flow, to_flows, to_moment
 from ..stage import (
     ForwardingCoordinator,
     InnerSubscriber,
@@ -49,7 +49,7 @@ def race(*sources: Source[Any]) -> "Flow[Any]":
     """
     if not sources:
         raise TypeError("race: at least one source is needed")
-    flows = tuple(to_flow(source, name="race") for source in sources)
+    flows = to_flows(sources, name="race")
     return from_push(
         lambda downstream: _Race(downstream, flows),
         name=f"race({len(flows)} sources)",

@@ -1,15 +1,14 @@
 """Operators that combine several sources: in sequence, concurrently, or by position."""
 
 from builtins import range as range_of, zip as zip_iterators
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
-from ..coerce import WINDOW, Source, to_flow
-from ..spec import Publisher
+from ..coerce import WINDOW, Source, to_flow, to_flows
 from ..stage import (
     Coordinator,
     Downstream,
@@ -55,9 +54,7 @@ def _combined(
     makes_tuples: bool = False,
 ) -> "Flow[Any]":
     """Make one iterator of sources that are all synchronous, else open a coordinator of them."""
-    sources = tuple(sources)
-    _refuse_list(sources, name)
-    flows = tuple(to_flow(source, name=name) for source in sources)
+    flows = to_flows(sources, name=name)
     name = f"{name}({len(flows)} sources)"
     contents = sum(flow.chain.weight for flow in flows) if makes_tuples else None
     if all(flow.chain.is_pullable for flow in flows):
@@ -74,18 +71,6 @@ def _combined(
         one_by_one=one_by_one,
         contents=contents,
     )
-
-
-def _refuse_list(sources: tuple[Source[Any], ...], name: str) -> None:
-    """The elements of the only source must not be sources themselves, as in ``merge([a, b])``."""
-    only: object = sources[0] if len(sources) == 1 else None
-    if isinstance(only, (list, tuple)) and only:
-        found = cast("Sequence[Any]", only)[0]
-        if isinstance(found, (Publisher, AsyncIterable)):
-            shown, kind = describe(cast("object", found)), type(cast("object", only)).__name__
-            raise TypeError(
-                f"{name}: {shown} in a {kind} would become an element; unpack it: {name}(*sources)"
-            )
 
 
 def _close(iterators: Iterable[Any]) -> None:
@@ -245,6 +230,8 @@ def _merge(sources: Iterable[Source[Any]], prefetch: int, name: str) -> "Flow[An
 def _prioritized(
     sources: tuple[Source[Any], ...], prefetch: int, priority: Sequence[float]
 ) -> "Flow[Any]":
+    if not isinstance(cast("object", priority), Sequence):
+        raise TypeError(f"merge: priority must be a list of numbers, not {priority!r}")
     if len(priority) != len(sources):
         raise ValueError(
             f"merge: priority must have a number for each source: {len(sources)}, "
@@ -295,10 +282,7 @@ class _PrioritizedMerge(Coordinator[Any]):
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         """Stop all sources; the flow fails after the elements that they have sent."""
-        for each in self._order:
-            each.stop()
-            if each.error is not None and each.error not in self._errors:
-                self._errors.append(each.error)
+        self.stop_inners(self._errors)
         self._emit_first()
 
     # -- acts -------------------------------------------------------------------------------------

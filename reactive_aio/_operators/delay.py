@@ -10,13 +10,13 @@ from ..stage import (
     Duration,
     ForwardingCoordinator,
     InnerSubscriber,
+    Timer,
     from_push,
     require_int,
     to_seconds,
 )
 
 if TYPE_CHECKING:
-    from .._core.loop import TimerHandle
     from ..flow import Flow
 
 __all__ = ("delay", "delay_subscription", "rate_limit")
@@ -43,7 +43,7 @@ def delay(source: "Flow[T]", by: Duration, *, capacity: int = 256) -> "Flow[T]":
     Holds: *capacity* elements.
     Rules: 1.1, 1.5
     """
-    seconds = to_seconds(by, "by", zero=True)
+    seconds = to_seconds(by, "delay: by", zero=True)
     capacity = require_int("delay", "capacity", capacity, least=1)
     return from_push(
         lambda downstream: _Delay(downstream, source, seconds, capacity),
@@ -66,7 +66,10 @@ class _Delay(Coordinator[Any]):
     _due: deque[tuple[float, int]] = field(default_factory=deque[tuple[float, int]])
     _counted: int = 0  # elements in `_due`
     _ends: float | None = None
-    _timer: "TimerHandle | None" = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._timer = Timer(self, self._on_timer)
 
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:
@@ -91,21 +94,17 @@ class _Delay(Coordinator[Any]):
         self._set_timer()
 
     def on_stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.stop()
 
     # -- acts -------------------------------------------------------------------------------------
     def _set_timer(self) -> None:
         due = self._due[0][0] if self._due else self._ends
-        if self._timer is None and due is not None:
-            wait = max(0.0, due - self.loop_handle.time())
-            self._timer = self.loop_handle.call_later(wait, self.submit, self._on_timer)
+        if not self._timer.is_running and due is not None:
+            self._timer.start(due - self.loop_handle.time())
 
     def _on_timer(self) -> None:
-        self._timer = None
-        if not self.is_closed:
-            self.on_demand()
-            self._set_timer()
+        self.on_demand()
+        self._set_timer()
 
     def _emit_due(self) -> None:
         # Everything requested was demanded, so that what is due can be emitted.
@@ -134,7 +133,7 @@ def delay_subscription(source: "Flow[T]", by: Duration) -> "Flow[T]":
     Holds: up to 256 elements in delivery.
     Rules: 1.1, 3.12
     """
-    seconds = to_seconds(by, "by", zero=True)
+    seconds = to_seconds(by, "delay_subscription: by", zero=True)
     return from_push(
         lambda downstream: _DelaySubscription(downstream, source, seconds),
         name=f"delay_subscription({seconds:g})",
@@ -150,18 +149,16 @@ def delay_subscription(source: "Flow[T]", by: Duration) -> "Flow[T]":
 class _DelaySubscription(ForwardingCoordinator[Any]):
     _source: "Flow[Any]"
     _seconds: float
-    _timer: "TimerHandle | None" = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._timer = Timer(self, lambda: self.attach(self._source))
 
     def on_start(self) -> None:
-        self._timer = self.loop_handle.call_later(self._seconds, self.submit, self._on_timer)
+        self._timer.start(self._seconds)
 
     def on_stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _on_timer(self) -> None:
-        if not self.is_closed:
-            self.attach(self._source)
+        self._timer.stop()
 
 
 def rate_limit(source: "Flow[T]", n: int, per: Duration = 1.0) -> "Flow[T]":
@@ -183,7 +180,7 @@ def rate_limit(source: "Flow[T]", n: int, per: Duration = 1.0) -> "Flow[T]":
     Rules: 1.1, 3.5
     """
     n = require_int("rate_limit", "n", n, least=1)
-    seconds = to_seconds(per, "per")
+    seconds = to_seconds(per, "rate_limit: per")
     return from_push(
         lambda downstream: _RateLimit(downstream, source, n, seconds),
         name=f"rate_limit({n} per {seconds:g} s)",
@@ -204,7 +201,10 @@ class _RateLimit(Coordinator[Any]):
     _seconds: float
     _arrivals: deque[tuple[float, int]] = field(default_factory=deque[tuple[float, int]])
     _recent: int = 0  # elements in `_arrivals`
-    _timer: "TimerHandle | None" = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._timer = Timer(self, self.on_demand)
 
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:
@@ -218,9 +218,9 @@ class _RateLimit(Coordinator[Any]):
         wanted = min(self.demand.outstanding, self._n - self._recent) - inner.outstanding
         if wanted > 0:
             inner.request(wanted)
-        if self.demand.outstanding > inner.outstanding and self._arrivals and self._timer is None:
-            wait = max(0.0, self._arrivals[0][0] + self._seconds - now)
-            self._timer = self.loop_handle.call_later(wait, self.submit, self._on_timer)
+        is_limited = self.demand.outstanding > inner.outstanding and self._arrivals
+        if is_limited and not self._timer.is_running:
+            self._timer.start(self._arrivals[0][0] + self._seconds - now)
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         if elements := inner.take(len(inner.elements)):
@@ -237,11 +237,4 @@ class _RateLimit(Coordinator[Any]):
         self.on_inner_complete(inner)
 
     def on_stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    # -- acts -------------------------------------------------------------------------------------
-    def _on_timer(self) -> None:
-        self._timer = None
-        if not self.is_closed:
-            self.on_demand()
+        self._timer.stop()

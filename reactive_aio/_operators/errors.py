@@ -15,6 +15,7 @@ from ..spec import Publisher
 from ..stage import (
     InlineStage,
     SequentialCoordinator,
+    Timer,
     add_bounded_note,
     describe,
     from_pull,
@@ -26,7 +27,6 @@ from ..stage import (
 )
 
 if TYPE_CHECKING:
-    from .._core.loop import TimerHandle
     from ..flow import Flow
     from ..stage import InnerSubscriber
 
@@ -299,7 +299,10 @@ class _Retry(SequentialCoordinator[Any]):
     _attempt: int = 0
     _began: float = 0.0
     _failures: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_ATTEMPTS_NOTED))
-    _timer: "TimerHandle | None" = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._timer = Timer(self, self._try)
 
     # -- decisions --------------------------------------------------------------------------------
     def begin(self) -> None:
@@ -325,11 +328,10 @@ class _Retry(SequentialCoordinator[Any]):
         if wait == 0:
             self._try()
         else:
-            self._timer = self.loop_handle.call_later(wait, self.submit, self._try)
+            self._timer.start(wait)
 
     def on_stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.stop()
 
     # -- acts -------------------------------------------------------------------------------------
     def _try(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
-from ..coerce import WINDOW, Source, to_flow
+from ..coerce import WINDOW, Source, to_flow, to_flows
 from ..errors import NotAnElement
 from ..stage import (
     Coordinator,
@@ -112,7 +112,7 @@ def combine_latest(
     if combine is not None:
         require_sync_callable("combine_latest", "combine", combine, _REMEDY, takes=len(sources))
     prefetch = require_int("combine_latest", "prefetch", prefetch, least=1)
-    flows = tuple(to_flow(source, name="combine_latest") for source in sources)
+    flows = to_flows(sources, name="combine_latest")
     return from_push(
         lambda downstream: _CombineLatest(downstream, flows, combine, prefetch),
         name=f"combine_latest({len(flows)} sources)",
@@ -159,10 +159,7 @@ class _CombineLatest(Coordinator[Any]):
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         """Stop all sources; the flow fails after the combinations of what they have sent."""
-        for each in self.inners:
-            each.stop()
-            if each.error is not None and each.error not in self._errors:
-                self._errors.append(each.error)
+        self.stop_inners(self._errors)
         self.on_inner_complete(inner)
 
     def on_stop(self) -> None:

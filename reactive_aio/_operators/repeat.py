@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..coerce import WINDOW
 from ..retry import RetryPolicy
-from ..stage import SequentialCoordinator, from_push, require_int, to_seconds
+from ..stage import SequentialCoordinator, Timer, from_push, require_int, to_seconds
 
 if TYPE_CHECKING:
-    from .._core.loop import TimerHandle
     from ..flow import Flow
 
 __all__ = ("repeat",)
@@ -67,7 +66,10 @@ class _Repeat(SequentialCoordinator[Any]):
     _runs: int = 0
     _began: float = 0.0
     _is_due: bool = False  # a run starts with the next demand
-    _timer: "TimerHandle | None" = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._timer = Timer(self, self._run)
 
     # -- decisions --------------------------------------------------------------------------------
     def begin(self) -> None:
@@ -88,13 +90,12 @@ class _Repeat(SequentialCoordinator[Any]):
         if self._is_too_late(wait):
             self.complete()
         elif wait:
-            self._timer = self.loop_handle.call_later(wait, self.submit, self._run)
+            self._timer.start(wait)
         else:
             self._run()
 
     def on_stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.stop()
 
     # -- acts -------------------------------------------------------------------------------------
     def _run(self) -> None:

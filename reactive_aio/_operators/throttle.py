@@ -14,6 +14,7 @@ from ..stage import (
     Coordinator,
     Duration,
     InnerSubscriber,
+    Timer,
     from_push,
     refuse_awaitable,
     require_sync_callable,
@@ -21,7 +22,6 @@ from ..stage import (
 )
 
 if TYPE_CHECKING:
-    from .._core.loop import TimerHandle
     from ..flow import Flow
 
 __all__ = ("debounce", "sample", "throttle_first", "throttle_latest")
@@ -51,7 +51,7 @@ def debounce(source: "Flow[T]", quiet: Duration, *, on_drop: OnDrop[T] = None) -
     Holds: 2 elements: one that waits, and one in delivery.
     Rules: 1.1, 2.8
     """
-    seconds = to_seconds(quiet, "quiet")
+    seconds = to_seconds(quiet, "debounce: quiet")
     return _thinned(source, "debounce", seconds, on_drop, _Debounce)
 
 
@@ -74,7 +74,7 @@ def throttle_first(source: "Flow[T]", per: Duration, *, on_drop: OnDrop[T] = Non
     Holds: 1 element in delivery.
     Rules: 1.1, 2.8
     """
-    seconds = to_seconds(per, "per")
+    seconds = to_seconds(per, "throttle_first: per")
     return _thinned(source, "throttle_first", seconds, on_drop, _ThrottleFirst, holds=1)
 
 
@@ -97,7 +97,7 @@ def throttle_latest(source: "Flow[T]", per: Duration, *, on_drop: OnDrop[T] = No
     Holds: 2 elements: one that waits, and one in delivery.
     Rules: 1.1, 2.8
     """
-    seconds = to_seconds(per, "per")
+    seconds = to_seconds(per, "throttle_latest: per")
     return _thinned(source, "throttle_latest", seconds, on_drop, _ThrottleLatest)
 
 
@@ -121,7 +121,7 @@ def sample(source: "Flow[T]", every: Duration, *, on_drop: OnDrop[T] = None) -> 
     Holds: 2 elements: one that waits, and one in delivery.
     Rules: 1.1, 2.8
     """
-    seconds = to_seconds(every, "every")
+    seconds = to_seconds(every, "sample: every")
     return _thinned(source, "sample", seconds, on_drop, _Sample)
 
 
@@ -157,7 +157,10 @@ class _Thinning(Coordinator[Any]):
     _on_drop: OnDrop[Any]
     _latest: Any = field(default=_NOTHING, init=False)
     _is_due: bool = field(default=False, init=False)
-    _timer: "TimerHandle | None" = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.timer: Timer = Timer(self, self.on_time)
 
     # -- what a subclass decides ------------------------------------------------------------------
     @abstractmethod
@@ -196,8 +199,7 @@ class _Thinning(Coordinator[Any]):
             self.complete()
 
     def on_stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        self.timer.stop()
 
     # -- acts -------------------------------------------------------------------------------------
     def pass_on(self) -> None:
@@ -216,15 +218,6 @@ class _Thinning(Coordinator[Any]):
     @property
     def inners_are_live(self) -> bool:
         return any(not inner.is_done for inner in self.inners)
-
-    def start_timer(self, seconds: float) -> None:
-        """Call `on_time` in so many seconds."""
-        self._timer = self.loop_handle.call_later(max(0.0, seconds), self.submit, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        if not self.is_closed:
-            self.on_time()
 
     def drop_latest(self) -> None:
         """Drop the latest element."""
@@ -246,13 +239,13 @@ class _Debounce(_Thinning):
 
     def on_latest(self) -> None:
         self._arrived = self.loop_handle.time()
-        if self._timer is None:
-            self.start_timer(self._seconds)
+        if not self.timer.is_running:
+            self.timer.start(self._seconds)
 
     def on_time(self) -> None:
         remaining = self._arrived + self._seconds - self.loop_handle.time()
         if remaining > 0:
-            self.start_timer(remaining)
+            self.timer.start(remaining)
         else:
             self.pass_on()
 
@@ -282,14 +275,14 @@ class _ThrottleLatest(_Thinning):
     """The timer runs for a time after each emission."""
 
     def on_latest(self) -> None:
-        if self._timer is None:
+        if not self.timer.is_running:
             self.pass_on()
 
     def on_time(self) -> None:
         self.pass_on()
 
     def on_emitted(self) -> None:
-        self.start_timer(self._seconds)
+        self.timer.start(self._seconds)
 
 
 @dataclass(eq=False, repr=False)
@@ -310,7 +303,7 @@ class _Sample(_Thinning):
         # Computed from the beginning, so that errors do not add up.
         elapsed = self.loop_handle.time() - self._began
         self._ticks = max(self._ticks, int(elapsed / self._seconds)) + 1
-        self.start_timer(self._began + self._ticks * self._seconds - self.loop_handle.time())
+        self.timer.start(self._began + self._ticks * self._seconds - self.loop_handle.time())
 
     def on_end(self) -> None:
         self.drop_latest()

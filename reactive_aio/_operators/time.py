@@ -11,6 +11,7 @@ from ..stage import (
     Duration,
     InnerSubscriber,
     SequentialCoordinator,
+    Timer,
     TimerAction,
     from_push,
     require_int,
@@ -18,7 +19,6 @@ from ..stage import (
 )
 
 if TYPE_CHECKING:
-    from .._core.loop import TimerHandle
     from ..flow import Flow
 
 __all__ = ("buffer_timeout", "timeout")
@@ -62,8 +62,8 @@ def timeout(
     Holds: up to 256 elements in delivery.
     Rules: 1.1, 1.4, 1.7
     """
-    limit = to_seconds(each, "each")
-    opening = limit if first is None else to_seconds(first, "first")
+    limit = to_seconds(each, "timeout: each")
+    opening = limit if first is None else to_seconds(first, "timeout: first")
     other = None if fallback is None else to_flow(fallback, name="timeout")
     return from_push(
         lambda downstream: _Timeout(downstream, source, opening, limit, other),
@@ -86,7 +86,10 @@ class _Timeout(SequentialCoordinator[Any]):
     _received: int = 0
     _has_timed_out: bool = False  # the fallback is active
     _waiting_since: float | None = None
-    _timer: "TimerHandle | None" = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._timer = Timer(self, self._check)
 
     # -- decisions --------------------------------------------------------------------------------
     def begin(self) -> None:
@@ -107,9 +110,7 @@ class _Timeout(SequentialCoordinator[Any]):
         self._wait()
 
     def on_stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.stop()
 
     # -- acts -------------------------------------------------------------------------------------
     def _wait(self) -> None:
@@ -117,18 +118,18 @@ class _Timeout(SequentialCoordinator[Any]):
         self._waiting_since = (
             self.loop_handle.time() if self.demand and not self.is_closed else None
         )
-        if self._waiting_since is not None and self._timer is None and not self._has_timed_out:
-            self._timer = self.loop_handle.call_later(self._limit, self.submit, self._check)
+        is_limited = self._waiting_since is not None and not self._has_timed_out
+        if is_limited and not self._timer.is_running:
+            self._timer.start(self._limit)
 
     def _check(self) -> None:
-        self._timer = None
         if self.active is not None and self.active.elements:
             self.on_elements(self.active)  # they have arrived in time, in this turn of the loop
         if self.is_closed or self._waiting_since is None:
             return
         remaining = self._waiting_since + self._limit - self.loop_handle.time()
         if remaining > 0:
-            self._timer = self.loop_handle.call_later(remaining, self.submit, self._check)
+            self._timer.start(remaining)
         elif self._fallback is None:
             self.fail(TimedOut(self._describe()))
         else:
@@ -160,7 +161,7 @@ def buffer_timeout(source: "Flow[T]", size: int, within: Duration) -> "Flow[list
     Rules: 1.1, 1.5
     """
     require_int("buffer_timeout", "size", size, least=1)
-    limit = to_seconds(within, "within")
+    limit = to_seconds(within, "buffer_timeout: within")
     return from_push(
         lambda downstream: _BufferTimeout(downstream, source, BatchTimer(size), limit),
         name=f"buffer_timeout({size}, {limit:g})",
@@ -178,7 +179,10 @@ class _BufferTimeout(Coordinator[list[Any]]):
     _source: "Flow[Any]"
     _state: BatchTimer
     _limit: float
-    _timer: "TimerHandle | None" = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._timer = Timer(self, self._on_timer)
 
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:
@@ -206,17 +210,14 @@ class _BufferTimeout(Coordinator[list[Any]]):
 
     # -- acts -------------------------------------------------------------------------------------
     def _on_timer(self) -> None:
-        self._timer = None
-        if not self.is_closed:
-            self._apply(self._state.fired())
-            self._emit_lists()
+        self._apply(self._state.fired())
+        self._emit_lists()
 
     def _apply(self, action: TimerAction) -> None:
-        if action is not TimerAction.KEEP and self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         if action is TimerAction.START:
-            self._timer = self.loop_handle.call_later(self._limit, self.submit, self._on_timer)
+            self._timer.start(self._limit)
+        elif action is TimerAction.STOP:
+            self._timer.stop()
 
     def _emit_lists(self) -> None:
         while count := self._state.batch_size(self.demand.outstanding):

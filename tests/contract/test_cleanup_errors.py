@@ -7,7 +7,15 @@ cancellation. A cleanup runs when the flow ends, however long its error is kept.
 import asyncio
 import contextlib
 import gc
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+)
 from typing import Any
 
 import pytest
@@ -219,6 +227,15 @@ async def test_it_does_not_replace_another_error(
     assert CleanupError in [type(each["exception"]) for each in expects_loop_errors]
 
 
+async def cancelled_after(seconds: float, consuming: Coroutine[Any, Any, object]) -> None:
+    consumer = asyncio.ensure_future(consuming)
+    await asyncio.sleep(seconds)
+    consumer.cancel()
+    await asyncio.wait([consumer])
+    assert consumer.cancelled()
+    await asyncio.sleep(1)
+
+
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("between", ["", "boundary", "merge"])
 @pytest.mark.parametrize("source", SOURCES)
@@ -229,23 +246,13 @@ async def test_it_does_not_replace_a_cancellation(
         await asyncio.Event().wait()
 
     flow = BETWEEN[between](SOURCES[source]())
-    consumer = asyncio.ensure_future(flow.for_each(wait))
-    await asyncio.sleep(1)
-    consumer.cancel()
-    await asyncio.wait([consumer])
-    assert consumer.cancelled()
-    await asyncio.sleep(1)
+    await cancelled_after(1, flow.for_each(wait))
     assert [type(each["exception"]) for each in expects_loop_errors] == [CleanupError]
 
 
 @pytest.mark.virtual_time
 async def test_it_is_reported_if_the_wait_for_it_is_cancelled(expects_loop_errors: Reports) -> None:
-    consumer = asyncio.ensure_future(r.from_aiter(slow_source).first())
-    await asyncio.sleep(0.001)
-    consumer.cancel()
-    await asyncio.wait([consumer])
-    assert consumer.cancelled()
-    await asyncio.sleep(1)
+    await cancelled_after(0.001, r.from_aiter(slow_source).first())
     assert [type(each["exception"]) for each in expects_loop_errors] == [CleanupError]
 
 

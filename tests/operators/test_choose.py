@@ -115,6 +115,8 @@ class TestRace:
     def test_a_race_needs_a_source(self) -> None:
         with pytest.raises(TypeError, match="at least one"):
             r.race()
+        with pytest.raises(TypeError, match=r"unpack it: race\(\*sources\)"):
+            r.race([r.just(1), r.just(2)])
 
 
 class TestSwitchIfEmpty:

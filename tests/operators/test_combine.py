@@ -357,6 +357,8 @@ class TestPriority:
     def test_each_source_needs_a_number(self) -> None:
         with pytest.raises(ValueError, match="priority must have a number for each source: 2, not"):
             r.merge([1], [2], priority=[1])
+        with pytest.raises(TypeError, match="priority must be a list of numbers, not 3"):
+            r.merge([1], [2], priority=3)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
 @pytest.mark.parametrize("way", WAYS)

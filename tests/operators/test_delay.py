@@ -108,9 +108,9 @@ class TestDelay:
 
     @pytest.mark.parametrize("by", [-1, float("nan"), float("inf")])
     def test_durations_are_checked(self, by: float) -> None:
-        with pytest.raises(ValueError, match="by"):
+        with pytest.raises(ValueError, match="delay: by must be"):
             r.just(1).delay(by)
-        with pytest.raises(ValueError, match="by"):
+        with pytest.raises(ValueError, match="delay_subscription: by"):
             r.just(1).delay_subscription(by)
 
 
@@ -175,5 +175,5 @@ class TestRateLimit:
     def test_mistakes_are_refused(self) -> None:
         with pytest.raises(ValueError, match="rate_limit: n must be at least 1"):
             r.just(1).rate_limit(0)
-        with pytest.raises(ValueError, match="per"):
+        with pytest.raises(ValueError, match="rate_limit: per"):
             r.just(1).rate_limit(1, per=0)

@@ -131,6 +131,8 @@ class TestCombineLatest:
             r.combine_latest()
         with pytest.raises(ValueError, match="prefetch must be at least 1"):
             r.combine_latest([1], prefetch=0)
+        with pytest.raises(TypeError, match=r"unpack it: combine_latest\(\*sources\)"):
+            r.combine_latest([r.just(1), r.just(2)])
         with pytest.raises(TypeError, match="combine"):
             r.combine_latest([1], [2], combine=asyncio.sleep)  # pyright: ignore[reportArgumentType, reportCallIssue]
 

@@ -193,6 +193,7 @@ class Chain:
 
     def then(self, stage: AppliedStage) -> "Chain":
         """Return the chain with one more stage."""
+        # Without `__init__`, which would derive again what the source determines.
         kind, chain = stage.stage, Chain.__new__(Chain)
         chain.source, chain._loops, chain._trail = self.source, {}, ""
         chain.depth, chain.input_weight = self.depth, self.input_weight

@@ -120,6 +120,13 @@ class Coordinator(FlowSubscription, Generic[R]):
         if not inner.is_clean:
             self._closing = [*(each for each in self._closing if not each.is_clean), inner]
 
+    def stop_inners(self, errors: list[BaseException]) -> None:
+        """Cancel every upstream and keep its elements; add the errors of those that have failed."""
+        for inner in self.inners:
+            inner.stop()
+            if inner.error is not None and inner.error not in errors:
+                errors.append(inner.error)  # its signal may still be queued
+
     def emit(self, elements: list[R]) -> None:
         """Push *elements* downstream; no more than `demand` allows."""
         if elements and not self.is_closed:

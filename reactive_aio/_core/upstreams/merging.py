@@ -52,10 +52,8 @@ class MergingCoordinator(Coordinator[T]):
     def stop_all(self, error: BaseException) -> None:
         """An upstream failed: stop all of them; the flow fails after the elements they sent."""
         self.errors.append(error)
+        self.stop_inners(self.errors)
         for inner in self.inners:
-            if inner.error is not None and inner.error not in self.errors:
-                self.errors.append(inner.error)  # it has failed as well; its signal is still queued
-            inner.stop()
             self.record(inner)
 
     def take_waiting(self, at_most: int) -> list[T]:
