@@ -89,7 +89,7 @@ _NO_SCHEDULERS: Final = (
     "there are no schedulers; from_thread reads a source that blocks, map_async can await a thread "
     "for each element, and boundary() lets both sides run at the same time"
 )
-NO_EQUIVALENT: Final = dict.fromkeys(
+NO_EQUIVALENT: Final[dict[str, str]] = dict.fromkeys(
     ("observe_on", "publish_on", "run_on", "subscribe_on"), _NO_SCHEDULERS
 )
 """What to say of an operator that is left out on purpose."""
