@@ -1,6 +1,7 @@
 """One Spark session for all tests, and the jobs that a flow has started."""
 
 import asyncio
+import gc
 import logging
 import threading
 import time
@@ -181,6 +182,20 @@ async def wait_until(condition: Callable[[], Any], seconds: float = 60.0) -> flo
             if met if not asyncio.iscoroutine(met) else await met:
                 return time.perf_counter() - began
             await asyncio.sleep(0.005)
+
+
+async def wait_collected(threads: Callable[[], list[str]]) -> None:
+    """Wait until the garbage collector has ended all *threads*, those of abandoned subscriptions.
+
+    One collection may come too early: a thread that has just posted a result refers to its
+    subscription a moment longer.
+    """
+
+    def ended() -> bool:
+        gc.collect()
+        return not threads()
+
+    await wait_until(ended)
 
 
 def flow_threads() -> list[str]:

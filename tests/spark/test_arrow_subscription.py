@@ -15,7 +15,14 @@ from reactive_aio.spark.arrow.jvm_socket import FrameReader
 from reactive_aio.spark.arrow.subscription import WindowJobs
 from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
 
-from .conftest import Trace, TracedFlow, flow_threads, wait_for_elements, wait_until
+from .conftest import (
+    Trace,
+    TracedFlow,
+    flow_threads,
+    wait_collected,
+    wait_for_elements,
+    wait_until,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -214,12 +221,9 @@ async def test_a_closed_loop_leaves_no_thread(spark: "SparkSession") -> None:
 
         with asyncio.Runner() as runner:
             runner.run(begin())
-        del runner
-        gc.collect()
 
     await asyncio.to_thread(forget)
-    # A call that Spark is executing ends with its job, which takes long on a busy machine.
-    await wait_until(lambda: not flow_threads(), seconds=50)
+    await wait_collected(flow_threads)
 
 
 async def test_a_loop_closed_during_a_job_leaves_no_thread(
@@ -244,13 +248,11 @@ async def test_a_loop_closed_during_a_job_leaves_no_thread(
 
         with asyncio.Runner() as runner:
             runner.run(begin())
-        del runner
-        gc.collect()
 
     monkeypatch.setattr(WindowJobs, "run", slow)
     await asyncio.to_thread(forget)
     forgotten.set()
-    await wait_until(lambda: not flow_threads())
+    await wait_collected(flow_threads)
 
 
 async def test_cancelling_frees_the_slot_of_a_python_function(trace: Trace) -> None:

@@ -24,7 +24,7 @@ from reactive_aio.spark import (
 )
 from reactive_aio.testing.probes import SubscriberProbe
 
-from .conftest import wait_for_elements, wait_until
+from .conftest import wait_collected, wait_for_elements, wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -343,8 +343,7 @@ async def test_a_closed_loop_leaves_no_query(
         asyncio.run(main())
 
     await asyncio.to_thread(run)
-    gc.collect()
-    await wait_until(lambda: not query_threads())
+    await wait_collected(query_threads)
 
 
 # -- arguments ---------------------------------------------------------------------------------
