@@ -1,9 +1,8 @@
 """Which tests share a worker when pytest-xdist runs them on all cores.
 
 The tests of one file share a worker, since they share fixtures (``--dist loadfile``). So do all
-files whose paths start alike, as `SHARED` says: one Spark session serves them, and each of the two
-sessions has about half of the work. They start first, and slow files next, because the file that
-starts last keeps the other workers waiting.
+files whose paths start alike, as `SHARED` says: one Spark session serves them. They start first, and
+slow files next, because the file that starts last keeps the other workers waiting.
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -14,10 +13,8 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadFileScheduling
 
 SHARED: Final = {
-    "tests/spark/test_conformance": "second Spark session",
-    "tests/spark/test_datasource": "second Spark session",
-    "tests/spark/test_stream": "second Spark session",
-    "tests/spark/": "first Spark session",
+    "tests/spark/test_lost_sessions": "other Spark sessions",
+    "tests/spark/": "Spark session",
 }
 """Groups of files that share a session fixture that is expensive to make, as a JVM is."""
 
