@@ -1,8 +1,8 @@
 """Which tests share a worker when pytest-xdist runs them on all cores.
 
 The tests of one file share a worker, since they share fixtures (``--dist loadfile``). So do all
-files whose paths start alike, as `SHARED` says: one Spark session serves them. They start first, and
-slow files next, because the file that starts last keeps the other workers waiting.
+files whose paths start alike, as `SHARED` says: one Spark session serves them. They start first,
+and slow files next, because the file that starts last keeps the other workers waiting.
 """
 
 from typing import TYPE_CHECKING, Any, Final
