@@ -1,12 +1,18 @@
 """Retry policies: pure decisions about when to try again and when to give up."""
 
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, cast
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
 
 from ._core.arguments import Duration, refuse_awaitable, require_sync_callable, to_seconds
+from ._core.compiler.error_notes import add_bounded_note, short_text
 
-__all__ = ("RetryPolicy",)
+__all__ = ("Attempts", "RetryPolicy")
+
+_NOTE: Final = "retry: "
+_MAX_ATTEMPTS_NOTED: Final = 10
 
 Errors = type[BaseException] | tuple[type[BaseException], ...]
 
@@ -39,6 +45,8 @@ class RetryPolicy:
     """The time budget: no attempt starts later than this after the start of the first one."""
     reset: bool = False
     """Whether an element that arrives resets the attempts and the time budget."""
+    retry_after: Callable[[BaseException], Duration | None] | None = None
+    """Reads from an error how long the other side asks to wait; the delay is at least that."""
 
     def __post_init__(self) -> None:
         attempts = cast("object", self.attempts)
@@ -61,6 +69,9 @@ class RetryPolicy:
                 raise TypeError(f"only must be exception types or a predicate, not {only!r}")
             remedy = "decide without awaiting."
             require_sync_callable("RetryPolicy", "only", only, remedy, takes=1)
+        if self.retry_after is not None:
+            remedy = "read the answer of the other side from the error."
+            require_sync_callable("RetryPolicy", "retry_after", self.retry_after, remedy, takes=1)
 
     def __str__(self) -> str:
         return "unlimited" if self.attempts is None else f"{self.attempts} attempts"
@@ -94,10 +105,15 @@ class RetryPolicy:
         """
         if not self.covers(error) or (self.attempts is not None and attempt >= self.attempts):
             return None
-        wait = self.backoff(attempt, random)
+        wait = max(self.backoff(attempt, random), self._requested_delay(error))
         if self.within is not None and elapsed + wait > to_seconds(self.within, ""):
             return None
         return wait
+
+    def _requested_delay(self, error: BaseException) -> float:
+        answer = None if self.retry_after is None else self.retry_after(error)
+        refuse_awaitable("RetryPolicy", self.retry_after, answer)
+        return 0.0 if answer is None else to_seconds(answer, "retry_after", zero=True)
 
     @classmethod
     def of(cls, policy: "RetryPolicy | int") -> "RetryPolicy":
@@ -113,3 +129,37 @@ class RetryPolicy:
         if isinstance(given, bool) or not isinstance(given, int):
             raise TypeError(f"retry: policy must be a RetryPolicy or an int, not {given!r}")
         return cls(attempts=policy)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Attempts:
+    """The attempts of one subscription, or of one call. Pure: the time is given."""
+
+    policy: RetryPolicy
+    began: float
+    """When the first attempt started."""
+    number: int = 1
+    """The number of the attempt that runs."""
+    _failures: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_ATTEMPTS_NOTED))
+
+    def failed(self, error: BaseException, now: float, random: float) -> float | None:
+        """Return the delay before the next attempt; or None, and *error* has a note about all."""
+        wait = self.policy.decide(self.number, error, now - self.began, random)
+        if wait is None:
+            self._note(error, now - self.began)
+        else:
+            self._failures.append(f"attempt {self.number}: {short_text(error)}")
+            self.number += 1
+        return wait
+
+    def restart(self, now: float) -> None:
+        """Count and measure from here on."""
+        self.began, self.number = now, 1
+        self._failures.clear()
+
+    def _note(self, error: BaseException, elapsed: float) -> None:
+        """Note the attempts in the last error, so that ``except`` and ``only=`` find its type."""
+        if self._failures:
+            text = f"{_NOTE}attempt {self.number} failed with this error, after {elapsed:.3g} s"
+            with suppress(Exception):  # it may be frozen
+                add_bounded_note(error, _NOTE, "\n    ".join([text, *self._failures]))

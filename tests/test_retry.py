@@ -100,3 +100,26 @@ def test_an_int_is_the_number_of_attempts_without_delays() -> None:
     policy = RetryPolicy.of(5)
     assert (policy.attempts, policy.backoff(4, 0)) == (5, 0)
     assert RetryPolicy.of(policy) is policy
+
+
+def seconds_in(error: BaseException) -> Any:
+    return error.args[0]
+
+
+def test_the_answer_of_the_other_side_makes_a_delay_longer() -> None:
+    policy = RetryPolicy(delay=2, jitter=0, retry_after=seconds_in)
+    assert policy.decide(1, OSError(None), 0, 0) == 2
+    assert policy.decide(1, OSError(1), 0, 0) == 2
+    assert policy.decide(1, OSError(timedelta(minutes=2)), 0, 0) == 120
+
+
+def test_an_answer_beyond_the_time_budget_gives_up() -> None:
+    policy = RetryPolicy(delay=0, within=60, retry_after=seconds_in)
+    assert policy.decide(1, OSError(61), 0, 0) is None
+
+
+@pytest.mark.parametrize("answer", [-1, "soon"])
+def test_a_wrong_answer_is_an_error(answer: Any) -> None:
+    policy = RetryPolicy(retry_after=seconds_in)
+    with pytest.raises((TypeError, ValueError), match="retry_after must be"):
+        policy.decide(1, OSError(answer), 0, 0)

@@ -11,11 +11,15 @@ from asyncio import (
     BaseTransport,
     Future,
     Handle,
+    Lock,
     Protocol as SocketProtocol,
+    Semaphore,
     Server as Listener,
     Task,
     TimerHandle,
     shield,
+    sleep,
+    timeout,
 )
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -39,7 +43,9 @@ __all__ = (
     "Future",
     "Handle",
     "Listener",
+    "Lock",
     "LoopHandle",
+    "Semaphore",
     "SocketProtocol",
     "Task",
     "TimerHandle",
@@ -47,6 +53,8 @@ __all__ = (
     "is_being_cancelled",
     "report",
     "shield",
+    "sleep",
+    "timeout",
     "wait_settled",
     "yield_to_loop",
 )

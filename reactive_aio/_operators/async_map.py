@@ -1,9 +1,13 @@
 """Operators that await a coroutine function per element, one at a time or concurrently."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..element_work import ElementWork, OnError, WorkOptions, work_options
+from ..limits import Limit
+from ..retry import RetryPolicy
 from ..stage import (
+    Duration,
     InlineStage,
     ReorderBuffer,
     WorkerPool,
@@ -57,13 +61,16 @@ def map_async(
     *,
     concurrency: int = 1,
     ordered: bool = True,
+    key: Callable[[T], Hashable] | None = None,
+    retry: RetryPolicy | int | None = None,
+    timeout: Duration | None = None,
+    on_error: OnError[T] = "fail",
+    limiter: Limit | None = None,
 ) -> "Flow[R]":
-    """Replace each element by the result of awaiting ``mapper(element)``.
+    """Emit the result of awaiting ``mapper(element)`` for each element.
 
-    The calls run one after another in the subscription's task, or up to *concurrency* at a time in
-    as many tasks. Results are emitted in the order of their elements, or with ``ordered=False`` as
-    they arrive. Running calls and results without demand are *concurrency* together at most; up to
-    *concurrency* more results are being delivered.
+    Up to *concurrency* calls run at the same time. Results keep the order of the elements; with
+    ``ordered=False`` they are emitted as they arrive.
 
     ::
 
@@ -71,18 +78,59 @@ def map_async(
         .map_async(upper)
         A--B--C--|
 
+    With *key*, the elements for which ``key(element)`` is equal are worked on one after another, in
+    their order; one that waits for its turn counts as a running call. With *retry*, a call that
+    fails is made again, as the policy allows; *timeout* is the limit for each attempt. With a
+    *limiter*, each attempt begins when the limit admits it: see `reactive_aio.limits`.
+
+    When the last attempt has failed, *on_error* decides: ``"fail"``, ``"skip"`` (the element is
+    left out), or a function that is called with the element and the error, and may be a coroutine
+    function; its result is ignored, and the element is left out.
+
     Demand: passed through; with *concurrency* n, at most n elements ahead of it.
     Completes: when the source has completed and all results are delivered.
-    Fails: when the source or *mapper* fails, after the earlier results. With *concurrency*, running
-        calls are cancelled, except those for elements before the failed one in order.
+    Fails: when the source or *mapper* fails, after the earlier results, or when *on_error* does.
+        With *concurrency*, running calls are cancelled, except those for elements before the failed
+        one in order.
     Cancels: running calls and the source, when the subscriber cancels; ``aclose`` waits for them.
     Holds: nothing one at a time; else 2 × *concurrency* elements, including running calls.
     Rules: 1.1, 1.3, 3.5
     """
     require_async_callable("map_async", "mapper", mapper)
-    if require_int("map_async", "concurrency", concurrency, least=1) == 1:
+    require_int("map_async", "concurrency", concurrency, least=1)
+    options = work_options(
+        "map_async", key=key, retry=retry, timeout=timeout, on_error=on_error, limiter=limiter
+    )
+    if options is not None:
+        return _worked(source, mapper, options, concurrency, ordered)
+    if concurrency == 1:
         return source.via(_MAP, mapper)
     return _concurrent(source, mapper, False, "map_async", concurrency, ordered)
+
+
+def _worked(
+    source: "Flow[Any]",
+    mapper: Callable[[Any], Awaitable[Any]],
+    options: WorkOptions,
+    concurrency: int,
+    ordered: bool,
+) -> "Flow[Any]":
+    shown = f", concurrency={concurrency}" if concurrency > 1 else ""
+    return from_push(
+        lambda downstream: WorkerPool(
+            downstream,
+            source,
+            ElementWork("map_async", mapper, options, needs_result=True),
+            False,
+            ReorderBuffer[Any](concurrency, ordered=ordered),
+            may_skip=True,
+        ),
+        name=f"map_async({describe(mapper)}{shown})",
+        holds=2 * concurrency,
+        checked=True,
+        upstreams=(source,),
+        one_by_one=False,
+    )
 
 
 def filter_async(

@@ -1,29 +1,26 @@
 """Operators that handle a failure: another source, another attempt, another error, or the end."""
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from random import random
-from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 from ..coerce import WINDOW, Source, to_flow
 from ..errors import NotAnElement
-from ..retry import RetryPolicy
+from ..retry import Attempts, RetryPolicy
 from ..spec import Publisher
 from ..stage import (
     InlineStage,
     SequentialCoordinator,
     Timer,
-    add_bounded_note,
     describe,
     from_pull,
     from_push,
     pull,
     refuse_awaitable,
     require_sync_callable,
-    short_text,
 )
 
 if TYPE_CHECKING:
@@ -42,9 +39,6 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 Errors = type[BaseException] | tuple[type[BaseException], ...]
-
-_MAX_ATTEMPTS_NOTED: Final = 10
-_NOTE: Final = "retry: "
 
 
 def on_error_resume(
@@ -296,36 +290,30 @@ def retry(source: "Flow[T]", policy: RetryPolicy | int = 3) -> "Flow[T]":
 class _Retry(SequentialCoordinator[Any]):
     _source: "Flow[Any]"
     _policy: RetryPolicy
-    _attempt: int = 0
-    _began: float = 0.0
-    _failures: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_ATTEMPTS_NOTED))
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._timer = Timer(self, self._try)
+        self._attempts = Attempts(self._policy, 0.0)
 
     # -- decisions --------------------------------------------------------------------------------
     def begin(self) -> None:
-        self._began = self.loop_handle.time()
+        self._attempts.restart(self.loop_handle.time())
         self._try()
 
     def on_elements(self, inner: "InnerSubscriber[Any]") -> None:
         if self._policy.reset and inner.elements:
-            self._attempt, self._began = 1, self.loop_handle.time()
-            self._failures.clear()
+            self._attempts.restart(self.loop_handle.time())
         super().on_elements(inner)
 
     def next_after(self, error: BaseException | None) -> None:
         if error is None:
             self.complete()
             return
-        elapsed = self.loop_handle.time() - self._began
-        wait = self._policy.decide(self._attempt, error, elapsed, random())
+        wait = self._attempts.failed(error, self.loop_handle.time(), random())
         if wait is None:
-            self._give_up(error, elapsed)
-            return
-        self._failures.append(f"attempt {self._attempt}: {short_text(error)}")
-        if wait == 0:
+            self.fail(error)
+        elif wait == 0:
             self._try()
         else:
             self._timer.start(wait)
@@ -336,13 +324,4 @@ class _Retry(SequentialCoordinator[Any]):
     # -- acts -------------------------------------------------------------------------------------
     def _try(self) -> None:
         if not self.is_closed:
-            self._attempt += 1
             self.switch(self._source)
-
-    def _give_up(self, error: BaseException, elapsed: float) -> None:
-        """Fail with the last error itself, so that ``except`` and ``only=`` find its type."""
-        if self._failures:
-            text = f"{_NOTE}attempt {self._attempt} failed with this error, after {elapsed:.3g} s"
-            with suppress(Exception):  # it may be frozen
-                add_bounded_note(error, _NOTE, "\n    ".join([text, *self._failures]))
-        self.fail(error)

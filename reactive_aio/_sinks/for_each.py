@@ -1,10 +1,15 @@
 """for_each: call a function with each element, one call after another or several at a time."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Hashable
+from functools import partial
 from inspect import isawaitable, iscoroutine
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from ..element_work import ElementWork, OnError, work_options
+from ..limits import Limit
+from ..retry import RetryPolicy
 from ..stage import (
+    Duration,
     InlineStage,
     ReorderBuffer,
     WorkerPool,
@@ -66,48 +71,78 @@ _COUNT = InlineStage("count", setup="$count = 0", each="$count += 1\ndrop", afte
 
 
 async def for_each(
-    source: "Fluent[T]", function: Callable[[T], object], *, concurrency: int = 1
+    source: "Fluent[T]",
+    function: Callable[[T], object],
+    *,
+    concurrency: int = 1,
+    ordered: bool = False,
+    key: Callable[[T], Hashable] | None = None,
+    retry: RetryPolicy | int | None = None,
+    timeout: Duration | None = None,
+    on_error: OnError[T] = "fail",
+    limiter: Limit | None = None,
 ) -> int:
     """Call *function* with each element, and return the number of elements.
 
     The result of a coroutine function is awaited: before the next element is taken, or with up to
-    *concurrency* calls at a time. What a function returns is ignored, and may be None.
+    *concurrency* calls at a time. What a function returns is ignored, and may be None. With
+    *ordered*, an element counts as done only when all elements before it are: the one that is
+    behind holds the others back.
+
+    *key*, *retry*, *timeout*, *on_error* and *limiter* are those of ``map_async``. An element whose
+    work has failed, and was left to *on_error*, is not counted.
 
     Demand: unbounded; elements come one at a time, or *concurrency* at a time.
     Completes: returns when the flow has completed and every call has returned.
-    Fails: raises the error of the flow or of *function*; the other calls are cancelled.
+    Fails: raises the error of the flow, of *function* or of *on_error*; the other calls are
+        cancelled.
     Cancels: the running calls and the source, when its task is cancelled, waiting for them.
     Holds: nothing one at a time; else 2 × *concurrency* elements, including running calls.
     Rules: 1.3, 2.1
     """
     require_callable("for_each", "function", function, takes=1)
-    if require_int("for_each", "concurrency", concurrency, least=1) > 1:
-        stage = _each_concurrently(source, function, concurrency).via(_COUNT)
+    require_int("for_each", "concurrency", concurrency, least=1)
+    options = work_options(
+        "for_each", key=key, retry=retry, timeout=timeout, on_error=on_error, limiter=limiter
+    )
+    stage: Fluent[Any]
+    if options is not None:
+        make = partial(ElementWork, "for_each", function, options, needs_result=False)
+        stage = _in_workers(source, function, make, concurrency, ordered=ordered)
+    elif concurrency > 1:
+        call = partial(_call, function)
+        stage = _in_workers(source, function, lambda: call, concurrency, ordered=ordered)
     elif is_coroutine_function(function):
-        stage = source.via(_EACH_ASYNC, function)
+        return cast("int", await first_value(source.via(_EACH_ASYNC, function)))
     else:
-        stage = source.via(_EACH, function)
-    return cast("int", await first_value(stage))
+        return cast("int", await first_value(source.via(_EACH, function)))
+    return cast("int", await first_value(stage.via(_COUNT)))
 
 
-def _each_concurrently(
-    source: "Fluent[Any]", function: Callable[[Any], Any], concurrency: int
+async def _call(function: Callable[[Any], Any], element: Any) -> bool:
+    try:
+        await function(element)
+    except TypeError as error:
+        remedy = "leave out concurrency for a plain function"
+        raise explain_await("for_each", "function", function, error, remedy)  # noqa: B904
+    return True
+
+
+def _in_workers(
+    source: "Fluent[Any]",
+    function: Callable[[Any], Any],
+    make: Callable[[], Callable[[Any], Awaitable[object]]],
+    concurrency: int,
+    *,
+    ordered: bool,
 ) -> "Fluent[Any]":
-    """A flow of the elements with which *function* has been called."""
-
-    async def call(element: Any) -> bool:
-        try:
-            await function(element)
-        except TypeError as error:
-            remedy = "leave out concurrency for a plain function"
-            raise explain_await("for_each", "function", function, error, remedy)  # noqa: B904
-        return True
-
+    """A flow of the elements for which the call of what *make* returns was true."""
+    shown = f", concurrency={concurrency}" if concurrency > 1 else ""
     return from_push(
         lambda downstream: WorkerPool(
-            downstream, source, call, True, ReorderBuffer[Any](concurrency, ordered=False)
+            downstream, source, make(), True, ReorderBuffer[Any](concurrency, ordered=ordered)
         ),
-        name=f"for_each({describe(function)}, concurrency={concurrency})",
+        name=f"for_each({describe(function)}{shown})",
         holds=2 * concurrency,
         checked=True,
         upstreams=(source,),

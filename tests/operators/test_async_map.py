@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import reactive_aio as r
-from reactive_aio import Flow, Publisher
+from reactive_aio import ConcurrencyLimit, Flow, Publisher
 from reactive_aio.errors import NotAnElement
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.cases import Identities
@@ -49,6 +49,12 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "map_async: ordered": lambda n: r.range(n).map_async(same, concurrency=3),
     "map_async: unordered": lambda n: r.range(n).map_async(same, concurrency=3, ordered=False),
     "map_async: asynchronous": lambda n: slow(range(n)).map_async(same, concurrency=2),
+    "map_async: by key": lambda n: r.range(n).map_async(
+        same, concurrency=3, key=lambda x: x % 2, retry=2, timeout=60, on_error="skip"
+    ),
+    "map_async: limited": lambda n: slow(range(n)).map_async(
+        same, concurrency=3, limiter=ConcurrencyLimit(2)
+    ),
     "map_async: boundary": lambda n: r.range(n).boundary(2).map_async(same, concurrency=16),
     "filter_async": lambda n: r.range(2 * n).filter_async(even),
     "filter_async: ordered": lambda n: r.range(2 * n).filter_async(even, concurrency=3),
@@ -63,6 +69,10 @@ FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
     "map_async: unordered": lambda: r.range(9).map_async(
         fails_at_two, concurrency=3, ordered=False
     ),
+    "map_async: retried": lambda: r.range(9).map_async(fails_at_two, retry=3),
+    "map_async: a handler fails": lambda: r.range(9).map_async(
+        fails_at_two, concurrency=2, on_error=lambda x, _: 1 // (x - 2)
+    ),
     "map_async: source": lambda: slow([1], error=Failed()).map_async(same, concurrency=3),
     "filter_async": lambda: r.range(9).filter_async(fails_at_two),
     "filter_async: ordered": lambda: r.range(9).filter_async(fails_at_two, concurrency=2),
@@ -70,6 +80,7 @@ FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
 
 INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
     "map_async": lambda: endless().map_async(same),
+    "map_async: by key": lambda: endless().map_async(same, concurrency=4, key=lambda x: x % 2),
     "map_async: prompt": lambda: endless().map_async(prompt, concurrency=4),
     "map_async: unordered": lambda: endless().map_async(same, concurrency=4, ordered=False),
     "filter_async": lambda: endless().filter_async(even),

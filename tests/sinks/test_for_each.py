@@ -15,6 +15,7 @@ SINKS: Sinks = {
     "for_each": lambda flow: flow.for_each(lambda _: None),
     "for_each: async": lambda flow: flow.for_each(later),
     "for_each: concurrent": lambda flow: flow.for_each(later, concurrency=3),
+    "for_each: retried": lambda flow: flow.for_each(later, concurrency=3, retry=2, ordered=True),
 }
 
 

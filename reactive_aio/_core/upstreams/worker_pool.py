@@ -45,9 +45,9 @@ class WorkerPool(Coordinator[Any]):
     """As many tasks as may run at the same time, each taking element after element.
 
     The result of awaiting ``apply(element)`` is emitted; with *keeps_element*, it decides whether
-    the element itself is. `ReorderBuffer` decides how far the tasks may run ahead. The tasks pull
-    a synchronous source themselves; any other is an upstream, which receives requests for as many
-    elements as there is room for.
+    the element itself is; with *may_skip*, a result of None leaves the element out. `ReorderBuffer`
+    decides how far the tasks may run ahead. The tasks pull a synchronous source themselves; any
+    other is an upstream, which receives requests for as many elements as there is room for.
     """
 
     # Each decision changes all state before it calls anything.
@@ -60,11 +60,14 @@ class WorkerPool(Coordinator[Any]):
         apply: Callable[[Any], Awaitable[Any]],
         keeps_element: bool,
         buffer: ReorderBuffer[Any],
+        *,
+        may_skip: bool = False,
     ) -> None:
         super().__init__(downstream)
         self._source = source
         self._apply = apply
         self._keeps_element = keeps_element
+        self._may_skip = may_skip
         self._buffer = buffer
         self._workers: dict[Task[Any], _Worker] = {}
         self._waiting: deque[Future[Any]] = deque()
@@ -218,7 +221,7 @@ class WorkerPool(Coordinator[Any]):
                 result = await apply(x)
                 if keeps_element:
                     result = x if result else None
-                elif result is None:
+                elif result is None and not self._may_skip:
                     raise no_element("map_async")
                 ticket = buffer.exchange(ticket, result)
                 if not self._is_emission_scheduled:

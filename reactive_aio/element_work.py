@@ -1,0 +1,216 @@
+"""The work that ``map_async`` and ``for_each`` do with each element, and what limits it."""
+
+from collections.abc import Awaitable, Callable, Hashable
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from random import random
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
+
+from ._core.compiler.loop_compiler import no_element
+from ._core.loop import Lock, LoopHandle, sleep, timeout as time_limit
+from .errors import TimedOut
+from .limits import Limit
+from .retry import Attempts, RetryPolicy
+from .stage import (
+    Duration,
+    describe,
+    is_awaitable,
+    refuse_awaitable,
+    require_callable,
+    require_sync_callable,
+    to_seconds,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+__all__ = ("ElementWork", "OnError", "WorkOptions", "work_options")
+
+T = TypeVar("T")
+
+OnError = Literal["fail", "skip"] | Callable[[T, Exception], object]
+"""What happens when the work on an element has failed.
+
+``"fail"``  the flow fails
+``"skip"``  the element is left out
+a function  it is called with the element and the error, and awaited if it is to be; the element is
+            left out
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOptions:
+    """What is requested, besides calling a function."""
+
+    key: Callable[[Any], Hashable] | None
+    retry: RetryPolicy | None
+    timeout: float | None
+    on_error: OnError[Any]
+    limiter: Limit | None
+
+
+_NOTHING: Final = WorkOptions(None, None, None, "fail", None)
+
+
+def work_options(
+    operator: str,
+    *,
+    key: Callable[[Any], Hashable] | None,
+    retry: RetryPolicy | int | None,
+    timeout: Duration | None,
+    on_error: OnError[Any],
+    limiter: Limit | None,
+) -> WorkOptions | None:
+    """Check the arguments of *operator*; None if they leave everything as it is."""
+    if key is not None:
+        remedy = "make the key without awaiting."
+        require_sync_callable(operator, "key", key, remedy, takes=1)
+    if isinstance(on_error, str):
+        if on_error not in ("fail", "skip"):
+            raise ValueError(
+                f"{operator}: on_error must be 'fail', 'skip' or a function of the element and the "
+                f"error, not {on_error!r}"
+            )
+    else:
+        require_callable(operator, "on_error", on_error, takes=2)
+    if limiter is not None and not isinstance(cast("object", limiter), Limit):
+        raise TypeError(
+            f"{operator}: limiter must be a Limit, such as RateLimit(100, per=1), not "
+            f"{describe(limiter)}"
+        )
+    policy = None if retry is None else RetryPolicy.of(retry)
+    seconds = None if timeout is None else to_seconds(timeout, f"{operator}: timeout")
+    options = WorkOptions(key, policy, seconds, on_error, limiter)
+    return None if options == _NOTHING else options
+
+
+class ElementWork:
+    """Calls a function with each element of one subscription, as the options say.
+
+    The result of a call is that of the function, or None if the element is left out.
+    """
+
+    __slots__ = ("_function", "_keys", "_loop_handle", "_needs_result", "_operator", "_options")
+
+    def __init__(
+        self,
+        operator: str,
+        function: Callable[[Any], Any],
+        options: WorkOptions,
+        *,
+        needs_result: bool,
+    ) -> None:
+        self._operator = operator
+        self._function = function
+        self._options = options
+        self._needs_result = needs_result
+        self._loop_handle = LoopHandle(operator)
+        self._keys: dict[Any, _Turns] = {}
+        """The keys of elements that are being worked on, or wait for their turn."""
+
+    async def __call__(self, element: Any) -> Any:
+        if self._options.key is None:
+            return await self._work(element)
+        async with self._turn(element, self._options.key):
+            return await self._work(element)
+
+    @asynccontextmanager
+    async def _turn(self, element: Any, key: Callable[[Any], Hashable]) -> "AsyncGenerator[None]":
+        """Wait until the elements before it with the same key are done."""
+        name = key(element)
+        refuse_awaitable(self._operator, key, name)
+        try:
+            turns = self._keys.get(name)
+        except TypeError as error:
+            raise TypeError(
+                f"{self._operator}: {describe(key)} returned {describe(name)}, which cannot be "
+                "hashed; return a key such as a tuple"
+            ) from error
+        if turns is None:
+            turns = self._keys[name] = _Turns(Lock())
+        turns.elements += 1
+        try:
+            async with turns.lock:
+                yield
+        finally:
+            turns.elements -= 1
+            if not turns.elements:
+                del self._keys[name]
+
+    async def _work(self, element: Any) -> Any:
+        policy = self._options.retry
+        attempts = Attempts(policy, self._loop_handle.time()) if policy is not None else None
+        while True:
+            try:
+                return await self._attempt(element)
+            except _Misused as mistake:
+                raise mistake.error from None
+            except Exception as error:
+                wait = None
+                if attempts is not None:
+                    wait = attempts.failed(error, self._loop_handle.time(), random())
+                if wait is None:
+                    return await self._failed(element, error)
+            if wait:
+                await sleep(wait)
+
+    async def _attempt(self, element: Any) -> Any:
+        options = self._options
+        admitted = nullcontext() if options.limiter is None else options.limiter.admit(element)
+        async with admitted:
+            if options.timeout is None:
+                return await self._call(element)
+            limit = time_limit(options.timeout)
+            try:
+                async with limit:
+                    return await self._call(element)
+            except TimeoutError as error:
+                if limit.expired():
+                    what = f"{self._operator}: {describe(self._function)} took longer than"
+                    raise TimedOut(f"{what} {options.timeout:g} s") from error
+                raise
+
+    async def _call(self, element: Any) -> Any:
+        returned = self._function(element)
+        if not is_awaitable(returned):
+            if not self._needs_result:
+                return True
+            raise _Misused(
+                TypeError(
+                    f"{self._operator}: mapper must be a coroutine function or return an "
+                    f"awaitable, and {describe(self._function)} returned {describe(returned)}; "
+                    f"use {self._operator.removesuffix('_async')} for a plain function"
+                )
+            )
+        result = await cast("Awaitable[Any]", returned)
+        if not self._needs_result:
+            return True
+        if result is None:
+            raise _Misused(no_element(self._operator))
+        return result
+
+    async def _failed(self, element: Any, error: Exception) -> None:
+        handle = self._options.on_error
+        if isinstance(handle, str):
+            if handle == "fail":
+                raise error
+            return
+        answer = handle(element, error)
+        if is_awaitable(answer):
+            await cast("Awaitable[object]", answer)
+
+
+@dataclass(slots=True, eq=False)
+class _Turns:
+    """The turns of the elements with one key."""
+
+    lock: Lock
+    elements: int = 0
+
+
+class _Misused(Exception):
+    """The function is of the wrong kind: no element would succeed, so none is left out."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error

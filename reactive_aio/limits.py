@@ -1,0 +1,287 @@
+"""Limits on work, as objects that several flows share: ``map_async(f, limiter=limit)``.
+
+A limit admits the work on one element at a time, or makes it wait; while work waits, its flow
+requests no more than it has room for. So a limit lowers demand, and never fails a flow.
+
+A limit belongs to the event loop on which it is used first.
+"""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Final
+
+from ._core.arguments import (
+    Duration,
+    refuse_awaitable,
+    require_int,
+    require_sync_callable,
+    to_seconds,
+)
+from ._core.loop import Future, Lock, LoopHandle, Semaphore, sleep
+from .errors import WrongLoop
+
+__all__ = ("AdaptiveLimit", "CircuitBreaker", "ConcurrencyLimit", "Limit", "RateLimit")
+
+
+class Limit(ABC):
+    """The base of all limits, also of a user's own."""
+
+    @abstractmethod
+    def admit(self, element: Any, /) -> AbstractAsyncContextManager[object]:
+        """A context that is entered when work on *element* may begin, and left when it has ended.
+
+        If the work has failed, its exception passes through the context.
+        """
+
+
+class _LoopBound(Limit):
+    _loop_handle: LoopHandle | None = None
+
+    def _loop(self) -> LoopHandle:
+        handle = self._loop_handle
+        if handle is None or handle.is_closed:
+            handle = self._loop_handle = LoopHandle(type(self).__name__)
+            self._begin()
+        elif not handle.is_running_here:
+            remedy = "make one for each event loop"
+            raise WrongLoop(f"{type(self).__name__}: admit()", remedy, is_closed=False)
+        return handle
+
+    def _begin(self) -> None:
+        """It is used on a new event loop."""
+
+
+class RateLimit(_LoopBound):
+    """At most *n* units of work begin in any period of *per*; the others wait in their order.
+
+    An element is one unit, or ``cost(element)`` of them: the tokens of a prompt, the bytes of a
+    file. An element that costs more than *n* waits for a whole period of its own.
+    """
+
+    def __init__(
+        self, n: float, *, per: Duration = 1.0, cost: Callable[[Any], float] | None = None
+    ) -> None:
+        if isinstance(n, bool) or not n > 0:
+            raise ValueError(f"RateLimit: n must be more than 0, not {n!r}")
+        if cost is not None:
+            require_sync_callable("RateLimit", "cost", cost, "compute it before.", takes=1)
+        self._n = n
+        self._per = to_seconds(per, "RateLimit: per")
+        self._cost = cost
+        self._begin()
+
+    def __repr__(self) -> str:
+        return f"RateLimit({self._n:g}, per={self._per:g})"
+
+    def _begin(self) -> None:
+        self._turn = Lock()
+        self._begun: deque[tuple[float, float]] = deque()
+        """The times and costs of the work that has begun in the last period."""
+        self._used = 0.0
+
+    @asynccontextmanager
+    async def admit(self, element: Any, /) -> AsyncGenerator[None]:
+        loop_handle = self._loop()
+        cost = self._cost_of(element)
+        async with self._turn:
+            while self._used and self._used + cost > self._n:
+                await sleep(max(0.0, self._begun[0][0] + self._per - loop_handle.time()))
+                self._forget(loop_handle.time())
+            self._begun.append((loop_handle.time(), cost))
+            self._used += cost
+        yield
+
+    def _forget(self, now: float) -> None:
+        """Forget the work that has begun more than a period ago."""
+        while self._begun and self._begun[0][0] + self._per <= now:
+            self._used -= self._begun.popleft()[1]
+        if not self._begun:
+            self._used = 0.0  # without the rounding errors of its parts
+
+    def _cost_of(self, element: Any) -> float:
+        if self._cost is None:
+            return 1.0
+        cost: Any = self._cost(element)
+        refuse_awaitable("RateLimit", self._cost, cost)
+        if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not cost >= 0:
+            raise ValueError(f"RateLimit: a cost must be a number of at least 0, not {cost!r}")
+        return min(cost, self._n)
+
+
+class ConcurrencyLimit(_LoopBound):
+    """At most *n* pieces of work run at the same time, in all flows; the others wait in order."""
+
+    def __init__(self, n: int) -> None:
+        self._n = require_int("ConcurrencyLimit", "n", n, least=1)
+        self._begin()
+
+    def __repr__(self) -> str:
+        return f"ConcurrencyLimit({self._n})"
+
+    def _begin(self) -> None:
+        self._places = Semaphore(self._n)
+
+    @asynccontextmanager
+    async def admit(self, element: Any, /) -> AsyncGenerator[None]:
+        self._loop()
+        async with self._places:
+            yield
+
+
+_SLOW: Final = 2.0
+"""Work that takes this many times the shortest time is a sign of too much of it."""
+_LESS: Final = 0.9
+_OLDER: Final = 1.001
+"""How much longer the shortest time becomes in a second, so that it follows a slower service."""
+
+
+class AdaptiveLimit(_LoopBound):
+    """As many pieces of work at the same time as the other side does well.
+
+    The limit starts at *initial*. Each piece of work that succeeds about as fast as the fastest one
+    raises it a little, up to *maximum*; one that fails or takes twice as long lowers it by a tenth,
+    down to *minimum*.
+    """
+
+    def __init__(self, *, initial: int = 8, minimum: int = 1, maximum: int = 256) -> None:
+        self._minimum = require_int("AdaptiveLimit", "minimum", minimum, least=1)
+        self._maximum = require_int("AdaptiveLimit", "maximum", maximum, least=minimum)
+        self._initial = require_int("AdaptiveLimit", "initial", initial, least=minimum)
+        if initial > maximum:
+            raise ValueError(f"AdaptiveLimit: initial must be at most {maximum}, not {initial}")
+        self._begin()
+
+    def __repr__(self) -> str:
+        return f"AdaptiveLimit(now {self.limit})"
+
+    @property
+    def limit(self) -> int:
+        """How many pieces of work may run at the same time now."""
+        return int(self._limit)
+
+    def _begin(self) -> None:
+        self._limit = float(self._initial)
+        self._running = 0
+        self._shortest: float | None = None
+        self._measured_at = 0.0
+        self._lowered_at = 0.0
+        self._waiters: deque[Future[None]] = deque()
+
+    @asynccontextmanager
+    async def admit(self, element: Any, /) -> AsyncGenerator[None]:
+        loop_handle = self._loop()
+        await self._wait_for_place(loop_handle)
+        began = loop_handle.time()
+        try:
+            yield
+        except Exception:
+            self._lower(loop_handle.time(), began)
+            raise
+        else:
+            self._learn(loop_handle.time(), began)
+        finally:
+            self._running -= 1
+            self._wake()
+
+    async def _wait_for_place(self, loop_handle: LoopHandle) -> None:
+        if self._running < self.limit and not self._waiters:
+            self._running += 1
+            return
+        waiter = loop_handle.create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        except BaseException:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+            elif not waiter.cancelled():  # the place was given to it already
+                self._running -= 1
+                self._wake()
+            raise
+
+    def _wake(self) -> None:
+        while self._waiters and self._running < self.limit:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                self._running += 1
+
+    def _learn(self, now: float, began: float) -> None:
+        took = now - began
+        shortest = took
+        if self._shortest is not None:
+            shortest = min(took, self._shortest * _OLDER ** min(now - self._measured_at, 1000.0))
+        self._shortest, self._measured_at = shortest, now
+        if took > _SLOW * shortest:
+            self._lower(now, began)
+        elif self._running * 2 >= self._limit:  # otherwise the limit was not what limited
+            self._limit = min(self._limit + 1 / self._limit, self._maximum)
+
+    def _lower(self, now: float, began: float) -> None:
+        """Lower the limit, once for all the work that was running together."""
+        if began >= self._lowered_at:
+            self._limit = max(self._limit * _LESS, self._minimum)
+            self._lowered_at = now
+
+
+class CircuitBreaker(_LoopBound):
+    """After *failures* failures in a row, no work begins for *reset*; then one piece of it tries.
+
+    If that succeeds, all work goes on; if it fails, the breaker stays open for *reset* again. Work
+    waits meanwhile: it does not fail.
+    """
+
+    def __init__(self, *, failures: int = 5, reset: Duration = 30.0) -> None:
+        self._failures = require_int("CircuitBreaker", "failures", failures, least=1)
+        self._reset = to_seconds(reset, "CircuitBreaker: reset")
+        self._begin()
+
+    def __repr__(self) -> str:
+        return f"CircuitBreaker({'open' if self.is_open else 'closed'})"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no work may begin, but for a trial."""
+        return self._opened_at is not None
+
+    def _begin(self) -> None:
+        self._turn = Lock()
+        self._in_a_row = 0
+        self._opened_at: float | None = None
+
+    @asynccontextmanager
+    async def admit(self, element: Any, /) -> AsyncGenerator[None]:
+        loop_handle = self._loop()
+        if self._time_left(loop_handle) is not None:
+            async with self._turn:  # one trial after another
+                while left := self._time_left(loop_handle):
+                    await sleep(left)
+                if left is not None:
+                    async with self._observed(loop_handle):
+                        yield
+                    return
+        async with self._observed(loop_handle):
+            yield
+
+    def _time_left(self, loop_handle: LoopHandle) -> float | None:
+        """The seconds until a trial may begin; None if the breaker is closed."""
+        if self._opened_at is None:
+            return None
+        return max(0.0, self._opened_at + self._reset - loop_handle.time())
+
+    @asynccontextmanager
+    async def _observed(self, loop_handle: LoopHandle) -> AsyncGenerator[None]:
+        began = loop_handle.time()
+        try:
+            yield
+        except Exception:
+            self._in_a_row += 1
+            was_tried = self._opened_at is None or began >= self._opened_at
+            if self._in_a_row >= self._failures and was_tried:
+                self._opened_at = loop_handle.time()
+            raise
+        else:
+            if self._opened_at is None or began >= self._opened_at:
+                self._in_a_row, self._opened_at = 0, None
