@@ -1,7 +1,9 @@
 """Operators that depend on time: on the loop's clock, so that virtual time applies."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from ..coerce import WINDOW, Source, to_flow
 from ..errors import TimedOut
@@ -14,7 +16,9 @@ from ..stage import (
     Timer,
     TimerAction,
     from_push,
+    refuse_awaitable,
     require_int,
+    require_sync_callable,
     to_seconds,
 )
 
@@ -25,6 +29,8 @@ __all__ = ("buffer_timeout", "timeout")
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+_REMEDY: Final = "map_async can add what it needs to the elements first."
 
 
 @overload
@@ -141,11 +147,21 @@ class _Timeout(SequentialCoordinator[Any]):
         return f"{what} within {self._limit:g} s of the request"
 
 
-def buffer_timeout(source: "Flow[T]", size: int, within: Duration) -> "Flow[list[T]]":
+def buffer_timeout(
+    source: "Flow[T]",
+    size: int,
+    within: Duration,
+    *,
+    weight: Callable[[T], float] | None = None,
+    max_weight: float | None = None,
+    until: Callable[[T], object] | None = None,
+) -> "Flow[list[T]]":
     """Collect elements into lists of *size*, or fewer *within* a time after the first one.
 
-    A list that is due without demand waits, and grows up to *size*; then nothing more is requested
-    of the source.
+    A list is also complete before the element that would make its *weight* more than *max_weight*:
+    of bytes, tokens, rows. (An element that is heavier alone makes a list alone.) And it is
+    complete after an element for which *until* is true. A list that is due without demand waits,
+    and grows until it is complete; when *size* elements wait, nothing more is requested.
 
     ::
 
@@ -155,15 +171,19 @@ def buffer_timeout(source: "Flow[T]", size: int, within: Duration) -> "Flow[list
 
     Demand: batched (*size* elements upstream, requested again as lists are emitted).
     Completes: when the source completes, after the last list.
-    Fails: when the source fails, after a list of the elements it had sent.
+    Fails: when the source fails, after a list of the elements it had sent; when *weight* or *until*
+        raises.
     Cancels: when the subscriber cancels; the elements collected are discarded.
-    Holds: 2 × *size* elements: a list that grows, and one that is being delivered.
+    Holds: 2 × *size* elements: lists that wait, and one that is being delivered.
     Rules: 1.1, 1.5
     """
     require_int("buffer_timeout", "size", size, least=1)
     limit = to_seconds(within, "buffer_timeout: within")
+    cutter = None
+    if weight is not None or max_weight is not None or until is not None:
+        cutter = _Cutter(*_require_weights(weight, max_weight), _require_until(until))
     return from_push(
-        lambda downstream: _BufferTimeout(downstream, source, BatchTimer(size), limit),
+        lambda downstream: _BufferTimeout(downstream, source, BatchTimer(size), limit, cutter),
         name=f"buffer_timeout({size}, {limit:g})",
         holds=2 * size,
         checked=True,
@@ -174,11 +194,58 @@ def buffer_timeout(source: "Flow[T]", size: int, within: Duration) -> "Flow[list
     )
 
 
+def _require_weights(
+    weight: Callable[[Any], float] | None, max_weight: float | None
+) -> tuple[Callable[[Any], float] | None, float]:
+    if (weight is None) != (max_weight is None):
+        raise TypeError("buffer_timeout: weight and max_weight belong together; give both")
+    if weight is None or max_weight is None:
+        return None, inf
+    require_sync_callable("buffer_timeout", "weight", weight, _REMEDY, takes=1)
+    return weight, _weight_of("max_weight", max_weight)
+
+
+def _require_until(until: Callable[[Any], object] | None) -> Callable[[Any], object] | None:
+    if until is not None:
+        require_sync_callable("buffer_timeout", "until", until, _REMEDY, takes=1)
+    return until
+
+
+def _weight_of(what: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"buffer_timeout: {what} must be a number, not {value!r}")
+    if not value >= 0:
+        raise ValueError(f"buffer_timeout: {what} must be 0 or more, not {value!r}")
+    return value
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class _Cutter:
+    """Where a list ends, besides its size: by the weight of its elements, or by one of them."""
+
+    weight: Callable[[Any], float] | None
+    max_weight: float
+    until: Callable[[Any], object] | None
+
+    def weigh(self, element: object) -> float:
+        return 0.0 if self.weight is None else _weight_of("a weight", self.weight(element))
+
+    def is_end(self, element: object) -> bool:
+        if self.until is None:
+            return False
+        answer = self.until(element)
+        refuse_awaitable("buffer_timeout", self.until, answer)
+        return bool(answer)
+
+
 @dataclass(eq=False, repr=False)
 class _BufferTimeout(Coordinator[list[Any]]):
     _source: "Flow[Any]"
     _state: BatchTimer
     _limit: float
+    _cutter: _Cutter | None
+    _weight: float = 0.0
+    """The weight of the list that grows."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -194,7 +261,11 @@ class _BufferTimeout(Coordinator[list[Any]]):
         self._emit_lists()
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
-        self._apply(self._state.add(len(inner.elements) - self._state.held))
+        if self._cutter is None:
+            self._apply(self._state.add(len(inner.elements) - self._state.held))
+        else:
+            for element in inner.elements[self._state.held :]:
+                self._weigh(element, self._cutter)
         if inner.is_done:
             self._apply(self._state.end())
         self._emit_lists()
@@ -206,9 +277,23 @@ class _BufferTimeout(Coordinator[list[Any]]):
         self.on_elements(inner)
 
     def on_stop(self) -> None:
-        self._apply(TimerAction.STOP)
+        self._timer.stop()
 
     # -- acts -------------------------------------------------------------------------------------
+    def _weigh(self, element: Any, cutter: _Cutter) -> None:
+        """Add *element* to the list that grows, or to the next one if that would be too heavy."""
+        state, weight = self._state, cutter.weigh(element)
+        if not state.open:
+            self._weight = 0.0
+        elif self._weight + weight > cutter.max_weight:
+            self._apply(state.cut())
+            self._weight = 0.0
+        self._weight += weight
+        is_end = cutter.is_end(element)
+        self._apply(state.add(1))
+        if is_end or self._weight >= cutter.max_weight:
+            self._apply(state.cut())
+
     def _on_timer(self) -> None:
         self._apply(self._state.fired())
         self._emit_lists()
@@ -220,9 +305,10 @@ class _BufferTimeout(Coordinator[list[Any]]):
             self._timer.stop()
 
     def _emit_lists(self) -> None:
-        while count := self._state.batch_size(self.demand.outstanding):
+        state = self._state
+        while count := state.batch_size(self.demand.outstanding):
             batch = self._inner.take(count)
-            self._apply(self._state.emitted(count))
+            self._apply(state.emitted())
             self._inner.request(count)
             self.emit([batch])
         self.end_with(self._inner)

@@ -20,6 +20,12 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
     "timeout: fallback": lambda n: r.never().timeout(0.0005, fallback=r.range(n)),
     "buffer_timeout": lambda n: r.range(n).buffer_timeout(1, 60),
     "buffer_timeout: two": lambda n: slow(range(2 * n)).buffer_timeout(2, 60),
+    "buffer_timeout: by weight": lambda n: r.range(n).buffer_timeout(
+        9, 60, weight=lambda _: 2, max_weight=3
+    ),
+    "buffer_timeout: until": lambda n: slow(range(2 * n)).buffer_timeout(
+        9, 60, until=lambda x: x % 2
+    ),
 }
 
 FAILING: Mapping[str, Callable[[], Publisher[object]]] = {
@@ -193,3 +199,68 @@ class TestBufferTimeout:
         assert r.range(9).buffer_timeout(4, 1).bound().total == 8
         with pytest.raises(ValueError, match="within"):
             r.range(9).buffer_timeout(4, -1)
+
+
+@pytest.mark.virtual_time
+class TestBufferTimeoutByWeight:
+    @pytest.mark.parametrize("feed", ["pulled", "pushed"])
+    @pytest.mark.parametrize(
+        ("weights", "expected"),
+        [
+            ([1, 1, 1, 1], [[1, 1, 1], [1]]),
+            ([2, 2, 1, 3], [[2], [2, 1], [3]]),
+            ([9, 1, 9], [[9], [1], [9]]),
+            ([0, 0, 0, 0, 0], [[0, 0, 0, 0], [0]]),
+            ([], []),
+        ],
+    )
+    async def test_a_list_is_not_heavier_than_allowed(
+        self, weights: list[int], expected: list[list[int]], feed: str
+    ) -> None:
+        source = r.from_iterable(weights) if feed == "pulled" else slow(weights)
+        flow = source.buffer_timeout(4, 60, weight=lambda x: x, max_weight=3)
+        assert await flow.to_list() == expected
+
+    async def test_a_predicate_ends_a_list(self) -> None:
+        flow = r.from_iterable("ab.c..d").buffer_timeout(9, 60, until=lambda x: x == ".")
+        assert ["".join(each) for each in await flow.to_list()] == ["ab.", "c.", ".", "d"]
+
+    async def test_time_ends_a_light_list(self) -> None:
+        flow = slow([1, 1, 1, 3], every=2).buffer_timeout(9, 3, weight=lambda x: x, max_weight=3)
+        assert await flow.to_list() == [[1, 1], [1], [3]]
+
+    async def test_lists_that_wait_are_delivered_as_they_were_cut(self) -> None:
+        source = PublisherProbe[int]()
+        flow = r.from_publisher(source).buffer_timeout(
+            4, 5, weight=lambda x: x, max_weight=3, until=lambda x: x == 0
+        )
+        probe = SubscriberProbe[list[int]](1).subscribed_to(flow)
+        source.emit(3, 1, 0, 2)
+        assert probe.elements == [[3]]
+        assert source.outstanding == 1
+        probe.request(1)
+        assert probe.elements == [[3], [1, 0]]
+        probe.request(1)
+        await asyncio.sleep(6)
+        assert probe.elements == [[3], [1, 0], [2]]
+        probe.cancel()
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            ({"weight": len}, "weight and max_weight belong together"),
+            ({"max_weight": 3}, "weight and max_weight belong together"),
+            ({"weight": len, "max_weight": -1}, "max_weight must be 0 or more"),
+            ({"weight": len, "max_weight": "3"}, "max_weight must be a number"),
+            ({"until": 3}, "until must be a function"),
+        ],
+    )
+    def test_wrong_arguments_are_refused(self, arguments: dict[str, Any], words: str) -> None:
+        with pytest.raises((TypeError, ValueError), match=f"buffer_timeout: {words}"):
+            r.just("a").buffer_timeout(2, 1, **arguments)
+
+    @pytest.mark.parametrize("weight", [-1, float("nan"), "heavy", None])
+    async def test_a_wrong_weight_fails_the_flow(self, weight: Any) -> None:
+        flow = r.just("a").buffer_timeout(2, 1, weight=lambda _: weight, max_weight=3)
+        with pytest.raises((TypeError, ValueError), match="buffer_timeout: a weight must be"):
+            await flow.run()
