@@ -7,7 +7,16 @@ with ``emit_threadsafe`` from other threads. It belongs to the event loop on whi
 
 from .._core.queues.bounded_queue import Emission
 from .hot_processor import ProcessorStats
+from .latest import LatestProcessor
 from .multicast import MulticastProcessor
+from .replay import ReplayProcessor
 from .unicast import UnicastProcessor
 
-__all__ = ("Emission", "MulticastProcessor", "ProcessorStats", "UnicastProcessor")
+__all__ = (
+    "Emission",
+    "LatestProcessor",
+    "MulticastProcessor",
+    "ProcessorStats",
+    "ReplayProcessor",
+    "UnicastProcessor",
+)

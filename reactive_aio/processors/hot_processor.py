@@ -81,7 +81,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         head = PushSource(
             self._name,
             cast("Callable[[Downstream[Any]], FlowSubscription]", self._attach),
-            holds=holds + 2 * capacity,
+            holds=holds + 2 * capacity + self._held_besides(),
             checked=True,
             window=int(latest),
             one_by_one=latest,
@@ -102,7 +102,8 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         """That of the only subscriber, if an element may be pushed into it directly."""
         self._is_done = False
         self._error: BaseException | None = None
-        self._accepted = self._highest = 0
+        self._accepted: int = 0
+        self._highest: int = 0
         self._dropped: Counter[str] = Counter()
         """Counts for all of its queues."""
         self._subscriber_waiters: list[tuple[int, Future[None]]] = []
@@ -264,9 +265,19 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         output = OutputBuffer(
             downstream, queue, self._name, on_room=self._on_room, on_cancel=self._on_cancel
         )
+        if repeated := self._repeated():
+            output.offer_all(repeated)
         if self._is_done:
             output.end(self._error)
         return output
+
+    def _held_besides(self) -> int:
+        """How many elements it holds besides those in queues."""
+        return 0
+
+    def _repeated(self) -> list[T]:
+        """The elements that a new subscriber receives first."""
+        return []
 
     def _wake_waiters(self) -> None:
         """Wake those that wait for subscribers: there are enough, or there will be no more."""

@@ -86,13 +86,16 @@ class MulticastProcessor(HotProcessor[T]):
         return [output.queue for output in self._outputs]
 
     def _attach(self, downstream: Downstream[T]) -> FlowSubscription:
-        queue: BoundedQueue[T] = BoundedQueue(self._capacity, self._overflow, self._dropped)
-        output = self._output_buffer(downstream, queue)
+        output = self._output_buffer(downstream, self._new_queue())
         if not self._is_done:
             self._outputs = (*self._outputs, output)
             self._find_sole()
             self._wake_waiters()
         return output
+
+    def _new_queue(self) -> BoundedQueue[T]:
+        """The queue of one subscriber."""
+        return BoundedQueue(self._capacity, self._overflow, self._dropped)
 
     def _on_cancel(self, output: OutputBuffer[T]) -> None:
         self._outputs = tuple(each for each in self._outputs if each is not output)

@@ -11,7 +11,15 @@ from typing import Any, cast
 import pytest
 
 import reactive_aio as r
-from reactive_aio import Emission, Flow, MulticastProcessor, Processor, UnicastProcessor
+from reactive_aio import (
+    Emission,
+    Flow,
+    LatestProcessor,
+    MulticastProcessor,
+    Processor,
+    ReplayProcessor,
+    UnicastProcessor,
+)
 from reactive_aio._core import time_slice
 from reactive_aio.errors import NoRunningLoop, NotAnElement, Overflow
 from reactive_aio.spec import Publisher
@@ -29,6 +37,14 @@ def fed(kind: Kind, source: Flow[int], capacity: int = 3) -> Publisher[int]:
     return processor
 
 
+def replay_of_two(capacity: int) -> ReplayProcessor[int]:
+    return ReplayProcessor[int](2, capacity=capacity)
+
+
+def keeping_all(_: int) -> ReplayProcessor[int]:
+    return ReplayProcessor[int](10**4, capacity=10**4)
+
+
 def numbers() -> Flow[int]:
     return r.generate(lambda n: (n, n + 1), 0)
 
@@ -39,14 +55,19 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
         UnicastProcessor[int], r.range(n).boundary(2)
     ),
     "MulticastProcessor": lambda n: r.defer(lambda: fed(MulticastProcessor[int], r.range(n))),
+    "ReplayProcessor": lambda n: r.defer(lambda: fed(replay_of_two, r.range(n))),
+    "ReplayProcessor: after the end": lambda n: fed(keeping_all, r.range(n)),
 }
 FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
     "UnicastProcessor": lambda: fed(UnicastProcessor[int], r.error(OSError("no"))),
     "MulticastProcessor": lambda: fed(MulticastProcessor[int], r.error(OSError("no"))),
+    "ReplayProcessor": lambda: fed(replay_of_two, r.error(OSError("no"))),
+    "LatestProcessor": lambda: fed(LatestProcessor[int], r.error(OSError("no"))),
 }
 INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
     "UnicastProcessor": lambda: fed(UnicastProcessor[int], numbers()),
     "MulticastProcessor": lambda: fed(MulticastProcessor[int], numbers()),
+    "ReplayProcessor": lambda: fed(replay_of_two, numbers()),
 }
 
 

@@ -1,0 +1,98 @@
+"""ReplayProcessor: a hot flow that repeats its last elements to later subscribers."""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeVar
+
+from .._core.queues.bounded_queue import Emission
+from ..stage import BoundedQueue, Duration, OverflowPolicy, require_int, to_seconds
+from .multicast import MulticastProcessor
+
+if TYPE_CHECKING:
+    from ..stage import LoopHandle
+
+T = TypeVar("T")
+
+
+class ReplayProcessor(MulticastProcessor[T]):
+    """A hot flow for any number of subscribers, which receive its last *n* elements first.
+
+    ::
+
+        news = ReplayProcessor[str](2)
+        for text in ("a", "b", "c"):
+            news.try_emit(text)
+        news.subscribe(one)  # receives "b" and "c", and what follows
+
+    With *ttl*, elements older than that are not repeated. Elements are accepted without a
+    subscriber as well. After the end, a subscriber receives the last elements, and then the end.
+    Everything else is as in `MulticastProcessor`, whose arguments the others are; a publisher
+    upstream is kept when the last subscriber leaves.
+
+    Demand: an element for which there is demand is delivered in the producer's call; the last
+        elements as they are requested.
+    Completes: by ``complete()`` or with the publisher, after the elements accepted.
+    Fails: by ``fail(error)``, or with the publisher; a later subscriber receives the last elements
+        before the error.
+    Cancels: removes this subscriber.
+    Holds: *n* elements, and for each subscriber *capacity*, or *n* if that is more; *capacity* of
+        other threads, and as many of the publisher.
+    Rules: 1.1, 1.11, 2.5, 3.14, 4.1, 4.2
+    """
+
+    __slots__ = ("_history", "_n", "_ttl")
+
+    def __init__(
+        self,
+        n: int,
+        *,
+        ttl: Duration | None = None,
+        capacity: int = 256,
+        overflow: OverflowPolicy = "wait",
+        name: str = "",
+    ) -> None:
+        kind = type(self).__name__
+        self._n = require_int(kind, "n", n, least=1)
+        self._ttl = None if ttl is None else to_seconds(ttl, f"{kind}: ttl")
+        self._history: deque[tuple[float, T]] = deque(maxlen=n)
+        super().__init__(capacity, overflow=overflow, auto_cancel=False, name=name)
+
+    def _held_besides(self) -> int:
+        return self._n + max(0, self._n - self._capacity)
+
+    def _new_queue(self) -> BoundedQueue[T]:
+        return BoundedQueue(max(self._capacity, self._n), self._overflow, self._dropped)
+
+    def _repeated(self) -> list[T]:
+        if self._ttl is not None:
+            oldest = self._emitter.loop_handle.time() - self._ttl
+            while self._history and self._history[0][0] <= oldest:
+                self._history.popleft()
+        elements = [element for _, element in self._history]
+        return elements[-1:] if self._overflow == "latest" else elements
+
+    def _record(self, elements: Iterable[T]) -> None:
+        loop_handle: LoopHandle = self._emitter.loop_handle
+        now = loop_handle.time() if self._ttl is not None else 0.0
+        self._history.extend([(now, element) for element in elements])
+
+    def _find_sole(self) -> None:
+        """None, so that every element passes through `_deliver`."""
+        self._sole = None
+
+    # An element is recorded before it is delivered: who subscribes meanwhile receives it once.
+    def _deliver(self, element: T) -> Emission:
+        if self._overflow == "wait" and self._is_full():
+            return Emission.REFUSED
+        self._record([element])
+        if self._outputs:
+            return super()._deliver(element)
+        self._accepted += 1
+        return Emission.ACCEPTED
+
+    def _deliver_all(self, elements: list[T]) -> None:
+        self._record(elements)
+        if self._outputs:
+            super()._deliver_all(elements)
+        else:
+            self._accepted += len(elements)

@@ -1,0 +1,91 @@
+"""LatestProcessor: its value is read, awaited and subscribed to."""
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from reactive_aio import Emission, LatestProcessor
+from reactive_aio.errors import EmptyFlow, NotAnElement
+from reactive_aio.testing import SubscriberProbe
+
+MANY = 2**63 - 1
+
+
+async def test_a_subscriber_receives_the_value_and_what_follows() -> None:
+    value = LatestProcessor(1)
+    probe = SubscriberProbe[int](MANY).subscribed_to(value)
+    assert value.try_emit(2) is Emission.ACCEPTED
+    assert value.update(lambda x: x + 1) == 3
+    assert probe.elements == [1, 2, 3]
+    assert value.value == 3
+
+
+async def test_a_slow_subscriber_receives_the_latest() -> None:
+    value = LatestProcessor(0)
+    probe = SubscriberProbe[int](1).subscribed_to(value)
+    for x in range(1, 5):
+        assert value.try_emit(x) is Emission.ACCEPTED
+    assert await value.emit(5) is Emission.ACCEPTED
+    probe.request(MANY)
+    value.complete()
+    assert await probe.end() == [0, 5, "|"]
+    assert await value.to_list() == [5]
+
+
+async def test_without_a_subscriber_the_value_changes() -> None:
+    value = LatestProcessor("a")
+    assert value.try_emit("b") is Emission.ACCEPTED
+    assert value.value == "b"
+    assert await value.first() == "b"
+
+
+async def test_a_change_is_awaited() -> None:
+    value = LatestProcessor(0)
+    both = asyncio.gather(value.changed(), value.wait_for(lambda x: x > 1))
+    await asyncio.sleep(0)
+    value.try_emit(1)
+    await asyncio.sleep(0)
+    assert not both.done()
+    value.try_emit(2)
+    assert (await both)[1] == 2
+    assert await value.wait_for(lambda x: x == 2) == 2
+
+
+async def test_another_thread_changes_it() -> None:
+    value = LatestProcessor(0)
+    SubscriberProbe[int](MANY).subscribed_to(value)
+    changed = asyncio.ensure_future(value.changed())
+    await asyncio.sleep(0)
+    assert await asyncio.to_thread(value.emit_threadsafe, 1)
+    assert await changed == 1
+
+
+async def test_the_end_fails_a_wait() -> None:
+    value = LatestProcessor(0)
+    waiting = asyncio.ensure_future(value.changed())
+    await asyncio.sleep(0)
+    value.complete()
+    with pytest.raises(EmptyFlow, match="LatestProcessor has completed"):
+        await waiting
+    value = LatestProcessor(0)
+    value.fail(OSError("no"))
+    with pytest.raises(OSError, match="no"):
+        await value.wait_for(lambda x: x == 1)
+    assert value.value == 0
+
+
+async def test_a_cancelled_wait_leaves_nothing() -> None:
+    value = LatestProcessor(0)
+    waiting = asyncio.ensure_future(value.changed())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    value.try_emit(1)
+    assert value.value == 1
+
+
+def test_none_is_refused() -> None:
+    with pytest.raises(NotAnElement):
+        LatestProcessor(cast("Any", None))
