@@ -27,21 +27,36 @@ from ._sources.values import (
     never,
     range as range,
 )
-from .flow import Flow
-from .processors import Emission, MulticastProcessor, ProcessorStats, UnicastProcessor
+from .flow import Flow, GroupedFlow
+from .limits import AdaptiveLimit, CircuitBreaker, ConcurrencyLimit, RateLimit
+from .processors import (
+    Emission,
+    LatestProcessor,
+    MulticastProcessor,
+    ProcessorStats,
+    ReplayProcessor,
+    UnicastProcessor,
+)
 from .retry import RetryPolicy
 from .spec import Processor, Publisher, Subscriber, Subscription
 
 __version__ = "0.1.0"
 
 __all__ = (
+    "AdaptiveLimit",
+    "CircuitBreaker",
+    "ConcurrencyLimit",
     "Emission",
     "Emitter",
     "Flow",
+    "GroupedFlow",
+    "LatestProcessor",
     "MulticastProcessor",
     "Processor",
     "ProcessorStats",
     "Publisher",
+    "RateLimit",
+    "ReplayProcessor",
     "RetryPolicy",
     "SerialExecutor",
     "Subscriber",

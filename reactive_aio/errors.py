@@ -3,7 +3,7 @@
 They are sorted by the side at fault: the caller (``IllegalDemand``, ``NotAnElement``,
 ``AlreadySubscribed``, ``NoRunningLoop``, ``WrongLoop``, ``MissingExtra``), the other side
 (``RuleViolation``), or the flow itself (``Overflow``, ``TimedOut``, ``EmptyFlow``,
-``TooManyElements``, ``Interrupted``).
+``TooManyElements``, ``Stalled``, ``Interrupted``).
 
 Every error that leaves a flow has a note with the operators of the flow, the failing one marked,
 and the element that it failed with; `show_elements` leaves the elements out.
@@ -20,6 +20,7 @@ __all__ = (
     "Overflow",
     "ReactiveError",
     "RuleViolation",
+    "Stalled",
     "TimedOut",
     "TooManyElements",
     "WrongLoop",
@@ -108,6 +109,10 @@ class Overflow(ReactiveError):
 
 class TimedOut(ReactiveError, TimeoutError):
     """A time limit has passed without a signal."""
+
+
+class Stalled(ReactiveError):
+    """A flow waits for what follows it, and what follows waits for the flow."""
 
 
 class EmptyFlow(ReactiveError, LookupError):

@@ -6,9 +6,10 @@ operator returns a new one, and each subscription starts the source again.
 """
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from . import foreign_names as _foreign_names
+from ._core.compiler.chain import Chain
 from ._operators import (
     async_map as _async_map,
     backpressure as _backpressure,
@@ -19,15 +20,18 @@ from ._operators import (
     delay as _delay,
     errors as _errors,
     flat_map as _flat_map,
+    group as _group,
     introspection as _introspection,
     latest as _latest,
     repeat as _repeat,
     select as _select,
+    share as _share,
     side_effects as _side_effects,
     switch as _switch,
     throttle as _throttle,
     time as _time,
     transform as _transform,
+    window as _window,
 )
 from ._sinks import (
     async_iteration as _async_iteration,
@@ -36,9 +40,10 @@ from ._sinks import (
 )
 from .stage import Fluent
 
-__all__ = ("Flow",)
+__all__ = ("Flow", "GroupedFlow")
 
 T_co = TypeVar("T_co", covariant=True)
+K_co = TypeVar("K_co", covariant=True)
 
 
 class Flow(Fluent[T_co], is_vocabulary=True):
@@ -117,6 +122,13 @@ class Flow(Fluent[T_co], is_vocabulary=True):
     buffer_until: Final = _chunk.buffer_until
     sliding_window: Final = _chunk.sliding_window
 
+    # window
+    window: Final = _window.window
+    window_timeout: Final = _window.window_timeout
+
+    # group
+    group_by: Final = _group.group_by
+
     # errors
     on_error_resume: Final = _errors.on_error_resume
     on_error_return: Final = _errors.on_error_return
@@ -134,6 +146,11 @@ class Flow(Fluent[T_co], is_vocabulary=True):
     on_backpressure_latest: Final = _backpressure.on_backpressure_latest
     on_backpressure_error: Final = _backpressure.on_backpressure_error
     limit_rate: Final = _backpressure.limit_rate
+
+    # share
+    share: Final = _share.share
+    replay: Final = _share.replay
+    cache: Final = _share.cache
 
     # side_effects
     do_on_next: Final = _side_effects.do_on_next
@@ -193,3 +210,18 @@ class Flow(Fluent[T_co], is_vocabulary=True):
             ours = _foreign_names.name_here(name, Flow)
             hint = f"; here it is called {ours}()" if ours else _foreign_names.why_not(name)
             raise AttributeError(f"a Flow has no attribute {name!r}{hint}", name=name, obj=self)
+
+
+class GroupedFlow(Flow[T_co], Generic[K_co, T_co], is_grouped=True):
+    """One of the flows of ``group_by``: the elements with one key."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, chain: Chain, key: K_co) -> None:
+        super().__init__(chain)
+        self._key = key
+
+    @property
+    def key(self) -> K_co:
+        """The key of its elements."""
+        return self._key

@@ -54,6 +54,11 @@ _ELSEWHERE: Final = {
     "buffer": "batch batched buffer_count buffer_with_count chunk chunked chunks grouped",
     "buffer_until": "chunk_by split_after",
     "sliding_window": "sliding windowed",
+    # window
+    "window": "split_every window_count",
+    "window_timeout": "window_time window_with_time_or_count",
+    # group
+    "group_by": "group_adjacent grouped_by groupby key_by partition_by",
     # errors
     "on_error_resume": "catch catch_error catch_exception on_error_resume_next recover_with",
     "on_error_return": "on_error_return_item recover",
@@ -65,6 +70,9 @@ _ELSEWHERE: Final = {
     "boundary": "buffered",
     "on_backpressure_latest": "conflate",
     "limit_rate": "rebatch_requests",
+    # share
+    "share": "broadcast publish ref_count share_in",
+    "replay": "share_replay state_in",
     # side_effects
     "do_on_next": "do do_action inspect on_each peek spy tap wire_tap",
     "do_finally": "do_after_terminate finalize finally_action on_completion",

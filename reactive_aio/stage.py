@@ -7,6 +7,7 @@ An operator is a function that takes a flow and returns a flow. It has the simpl
 * a **coordinator** (a subclass of `Coordinator`, attached with `from_push`): several upstreams, a
   queue or a timer. `ForwardingCoordinator` has one upstream, `SequentialCoordinator` one after
   another, `MergingCoordinator` several at once, `WorkerPool` several tasks;
+  `SplittingCoordinator` makes several flows of one;
 * a **composition** of other operators.
 
 A source is an iterator (`from_pull`), an asynchronous iterator (`from_async`) or a
@@ -63,18 +64,21 @@ from ._core.upstreams.decisions import run_now
 from ._core.upstreams.inner_subscriber import InnerSubscriber
 from ._core.upstreams.merging import MergingCoordinator, combine_errors
 from ._core.upstreams.sequential import ForwardingCoordinator, SequentialCoordinator
+from ._core.upstreams.splitting import Branch, BranchSource, SplittingCoordinator
 from ._core.upstreams.timer import Timer
 from ._core.upstreams.worker_pool import WorkerPool
 from .spec import Subscriber
 
 if TYPE_CHECKING:
-    from .flow import Flow
+    from .flow import Flow, GroupedFlow
 
 __all__ = (
     "UNBOUNDED",
     "AwaitPool",
     "BatchTimer",
     "BoundedQueue",
+    "Branch",
+    "BranchSource",
     "Coordinator",
     "Demand",
     "Downstream",
@@ -91,6 +95,7 @@ __all__ = (
     "OverflowPolicy",
     "ReorderBuffer",
     "SequentialCoordinator",
+    "SplittingCoordinator",
     "TimeSlice",
     "Timer",
     "TimerAction",
@@ -102,6 +107,7 @@ __all__ = (
     "from_async",
     "from_pull",
     "from_push",
+    "grouped_from_push",
     "is_awaitable",
     "is_coroutine_function",
     "is_spent",
@@ -121,6 +127,7 @@ __all__ = (
 )
 
 T = TypeVar("T")
+K = TypeVar("K")
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -128,15 +135,20 @@ class Fluent(Generic[T_co]):
     """A chain that can be subscribed to: what every flow is, before it has operators.
 
     The one subclass that declares ``class Flow(Fluent[T], is_vocabulary=True)`` is the class of
-    every flow that a source or an operator returns.
+    every flow that a source or an operator returns; the one with ``is_grouped=True`` is that of
+    flows that have a key.
     """
 
     __slots__ = ("__weakref__", "chain")
     _vocabulary: ClassVar[type[Any] | None] = None
+    _grouped: ClassVar[type[Any] | None] = None
 
-    def __init_subclass__(cls, *, is_vocabulary: bool = False) -> None:
+    def __init_subclass__(cls, *, is_vocabulary: bool = False, is_grouped: bool = False) -> None:
+        super().__init_subclass__()
         if is_vocabulary:
             Fluent._vocabulary = cls
+        if is_grouped:
+            Fluent._grouped = cls
 
     def __init__(self, chain: Chain) -> None:
         self.chain: Chain = chain
@@ -184,10 +196,13 @@ def is_awaitable(value: object) -> bool:
 
 def flow_of(chain: Chain) -> "Flow[Any]":
     """Make a flow of *chain*."""
-    vocabulary = Fluent._vocabulary
-    if vocabulary is None:
+    return cast("Flow[Any]", _declared(Fluent._vocabulary)(chain))
+
+
+def _declared(kind: type[Any] | None) -> type[Any]:
+    if kind is None:
         raise RuntimeError("no class of flows is declared yet; import reactive_aio.flow first")
-    return cast("Flow[Any]", vocabulary(chain))
+    return kind
 
 
 def from_pull(
@@ -271,3 +286,11 @@ def from_push(
         name, open, holds, checked, upstreams, window, None, one_by_one, contents, flattening
     )
     return flow_of(Chain(source))
+
+
+def grouped_from_push(
+    open: Callable[[Downstream[T]], FlowSubscription], key: K, *, name: Name, holds: int
+) -> "GroupedFlow[K, T]":
+    """Like `from_push`, for the flow of the elements with *key*, none of which is None."""
+    chain = Chain(PushSource(name, open, holds, checked=True))
+    return cast("GroupedFlow[K, T]", _declared(Fluent._grouped)(chain, key))

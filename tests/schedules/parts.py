@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from reactive_aio import (
+    ConcurrencyLimit,
     Emitter,
     Flow,
     combine_latest,
@@ -55,6 +56,18 @@ async def slow(x: int) -> int:
     for _ in range(3 - x % 3):
         await asyncio.sleep(0)
     return x
+
+
+async def not_two(x: int) -> int:
+    await asyncio.sleep(0)
+    if x == 2:
+        raise SourceError
+    return x
+
+
+def beside(flow: Flow[Any]) -> Flow[Any]:
+    """*flow*, which another subscriber reads at the same time."""
+    return merge(flow, flow.filter(lambda _: False))
 
 
 async def is_odd(x: int) -> bool:
@@ -161,6 +174,43 @@ PARTS: dict[str, Part] = {
         lambda _: steps(1, 2).switch_map(lambda n: async_steps((n, 1), (n, 2))),
         Lossy([(1, 1), (1, 2), (2, 1), (2, 2)], last=True),
     ),
+    "window": (
+        lambda _: steps(1, 2, 3).window(2).flat_map(lambda window: window, concurrency=1),
+        Interleaved([1, 2, 3]),
+    ),
+    "window_timeout": (
+        lambda _: (
+            steps(1, 2, 3).window_timeout(2, 0.002).flat_map(lambda window: window, concurrency=1)
+        ),
+        Interleaved([1, 2, 3]),
+    ),
+    "group_by": (
+        lambda _: (
+            steps(1, 2, 3, 4)
+            .group_by(lambda n: n % 2, prefetch=1)
+            .flat_map(lambda group: group, concurrency=2)
+        ),
+        Interleaved([1, 3], [2, 4]),
+    ),
+    "group_by: evicted": (
+        lambda _: (
+            steps(1, 2, 3, 4)
+            .group_by(lambda n: n % 2, max_groups=1, on_full="evict")
+            .flat_map(lambda group: group)
+        ),
+        Interleaved([1, 3], [2, 4]),
+    ),
+    "share": (lambda _: steps(1, 2, 3).share(capacity=2), Interleaved([1, 2, 3])),
+    "share: with another subscriber": (
+        lambda _: beside(steps(1, 2, 3).share(capacity=1)),
+        Interleaved([1, 2, 3]),
+    ),
+    "replay": (lambda _: steps(1, 2, 3).replay(2), Interleaved([1, 2, 3])),
+    "cache": (lambda _: steps(1, 2, 3).cache(), Interleaved([1, 2, 3])),
+    "cache: with another subscriber": (
+        lambda _: beside(steps(1, 2, 3).cache()),
+        Interleaved([1, 2, 3]),
+    ),
     "expand": (
         lambda _: steps(1).expand(lambda n: steps(n + 1) if n < 3 else []),
         Interleaved([1, 2, 3]),
@@ -212,6 +262,20 @@ PARTS: dict[str, Part] = {
     "map_async: unordered": (
         lambda _: steps(1, 2, 3).map_async(slow, concurrency=2, ordered=False),
         Interleaved([1], [2], [3]),
+    ),
+    "map_async: by key": (
+        lambda _: steps(1, 2, 3, 5).map_async(
+            slow, concurrency=3, ordered=False, key=lambda n: n % 2
+        ),
+        Interleaved([1, 3, 5], [2]),
+    ),
+    "map_async: skips": (
+        lambda _: steps(1, 2, 3).map_async(not_two, concurrency=2, retry=2, on_error="skip"),
+        Interleaved([1, 3]),
+    ),
+    "map_async: limited": (
+        lambda _: steps(1, 2, 3).map_async(slow, concurrency=3, limiter=ConcurrencyLimit(1)),
+        Interleaved([1, 2, 3]),
     ),
     "map_async: pulled": (
         lambda _: from_iterable([1, 2, 3]).map_async(slow, concurrency=2),

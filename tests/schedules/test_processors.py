@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from reactive_aio import Emission, MulticastProcessor, UnicastProcessor
+from reactive_aio import (
+    Emission,
+    LatestProcessor,
+    MulticastProcessor,
+    ReplayProcessor,
+    UnicastProcessor,
+)
 from reactive_aio.errors import Interrupted
 from reactive_aio.testing.schedules import Exploration, Schedule, explore
 from tests.harness.effort import scaled
@@ -14,9 +20,18 @@ from tests.schedules.checks import UNLIMITED, AsyncCheckedSubscriber, CheckedSub
 from tests.schedules.sources import SourceError, steps
 
 Processor = UnicastProcessor[Any] | MulticastProcessor[Any]
+
+
+class ReplayOfOne(ReplayProcessor[Any]):
+    """It differs only for a later subscriber."""
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__(1, capacity=capacity)
+
+
 Scenario = Callable[[Schedule], Coroutine[Any, Any, None]]
 
-KINDS = pytest.mark.parametrize("kind", [UnicastProcessor, MulticastProcessor])
+KINDS = pytest.mark.parametrize("kind", [UnicastProcessor, MulticastProcessor, ReplayOfOne])
 
 
 def explored(scenario: Scenario) -> Exploration:
@@ -279,5 +294,40 @@ def test_subscribed_returns_after_a_subscription_or_the_end() -> None:
         await schedule.wait_until_idle()
         assert subscriber.is_terminated
         assert subscriber.violations == []
+
+    explored(scenario)
+
+
+def test_a_later_subscriber_receives_each_element_once() -> None:
+    async def scenario(schedule: Schedule) -> None:
+        processor = ReplayProcessor[Any](2, capacity=4)
+        first, second = AsyncCheckedSubscriber(UNLIMITED), CheckedSubscriber(UNLIMITED)
+        processor.subscribe(first)
+        schedule.thread(from_a_thread(processor, 1, 2), "the emitter")
+        await asyncio.sleep(0)
+        processor.subscribe(second)
+        await schedule.wait_until_idle()
+        processor.complete()
+        await first.end()
+        await second.end()
+        assert first.violations == second.violations == []
+        assert first.elements == second.elements == [1, 2]
+
+    explored(scenario)
+
+
+def test_the_latest_value_reaches_every_subscriber() -> None:
+    async def scenario(schedule: Schedule) -> None:
+        processor = LatestProcessor[Any](0)
+        subscriber = AsyncCheckedSubscriber(1, again=1)
+        processor.subscribe(subscriber)
+        schedule.thread(from_a_thread(processor, 1), "the emitter")
+        found = await processor.wait_for(lambda value: value == 1)
+        await schedule.wait_until_idle()
+        processor.complete()
+        await subscriber.end()
+        assert subscriber.violations == []
+        assert subscriber.elements in ([0, 1], [1])
+        assert found == processor.value == 1
 
     explored(scenario)

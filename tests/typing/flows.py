@@ -5,7 +5,12 @@ from typing import assert_type
 
 from reactive_aio import (
     Flow,
+    GroupedFlow,
+    LatestProcessor,
     MulticastProcessor,
+    RateLimit,
+    ReplayProcessor,
+    RetryPolicy,
     UnicastProcessor,
     combine_latest,
     concat,
@@ -53,12 +58,21 @@ assert_type(interval(1), Flow[int])
 assert_type(timer(1), Flow[int])
 assert_type(UnicastProcessor[int]().map(str), Flow[str])
 assert_type(MulticastProcessor[str]().take(2), Flow[str])
+assert_type(ReplayProcessor[str](3).take(2), Flow[str])
+assert_type(LatestProcessor("a").value, str)
+assert_type(LatestProcessor(3).map(str), Flow[str])
 
 # several upstreams
 assert_type(words.flat_map(letters, concurrency=2), Flow[str])
 assert_type(words.concat_map(letters), Flow[str])
 assert_type(words.switch_map(letters), Flow[str])
 assert_type(words.expand(letters), Flow[str])
+assert_type(words.window(3), Flow[Flow[str]])
+assert_type(words.window_timeout(3, 1, align=True), Flow[Flow[str]])
+assert_type(words.group_by(len), Flow[GroupedFlow[int, str]])
+assert_type(words.group_by(len).map(lambda group: group.key), Flow[int])
+assert_type(words.group_by(len, idle=9).flat_map(lambda group: group.map(str.upper)), Flow[str])
+assert_type(words.share(grace=1).replay(2, ttl=9).cache(), Flow[str])
 assert_type(merge(numbers, flow_range(2)), Flow[int])
 assert_type(merge(numbers, words, priority=[1, 2]), Flow[int | str])
 assert_type(race(numbers, words), Flow[int | str])
@@ -78,12 +92,27 @@ assert_type(flow_zip(numbers, words, numbers), Flow[tuple[int, str, int]])
 # awaiting, errors, demand, time
 assert_type(words.map_async(size), Flow[int])
 assert_type(words.map_async(size, concurrency=4, ordered=False), Flow[int])
+assert_type(
+    words.map_async(
+        size,
+        key=len,
+        retry=RetryPolicy(retry_after=lambda _: 1.0),
+        timeout=3,
+        on_error=lambda text, error: (text.upper(), error.args),
+        limiter=RateLimit(100, per=60, cost=len),
+    ),
+    Flow[int],
+)
 assert_type(words.filter_async(is_short), Flow[str])
 assert_type(words.on_error_return("none"), Flow[str])
 assert_type(words.retry(2), Flow[str])
 assert_type(words.boundary(8).on_backpressure_latest(), Flow[str])
 assert_type(words.timeout(1), Flow[str])
 assert_type(words.buffer_timeout(3, 0.1), Flow[list[str]])
+assert_type(
+    words.buffer_timeout(3, 0.1, weight=len, max_weight=100, until=lambda text: text.endswith(".")),
+    Flow[list[str]],
+)
 assert_type(words.on_error_complete(), Flow[str])
 assert_type(words.on_error_map(lambda error: OSError(str(error))), Flow[str])
 assert_type(words.repeat(3), Flow[str])

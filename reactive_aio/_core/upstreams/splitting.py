@@ -1,0 +1,225 @@
+"""SplittingCoordinator: one upstream, split into branches, each of which is a flow of its own."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
+
+from ...errors import AlreadySubscribed, WrongLoop
+from ..compiler.chain import Downstream
+from ..demand import Demand
+from ..flow_subscription import FlowSubscription
+from ..loop import LoopHandle
+from .coordinator import Coordinator
+
+T = TypeVar("T")
+
+
+class BranchOwner(Protocol):
+    """What owns branches, and is notified by them."""
+
+    loop_handle: LoopHandle
+    submit: Callable[..., object]
+
+    def on_branch_demand(self, branch: "Branch[Any]", /) -> None:
+        """Everything that *branch* has delivered is processed: it may have room."""
+        ...
+
+    def on_branch_cancel(self, branch: "Branch[Any]", /) -> None:
+        """The subscriber of *branch* has cancelled, or there will never be one."""
+        ...
+
+    def close_upstream(self) -> Sequence[FlowSubscription]:
+        """The upstreams whose cleanup is to be waited for, if the last branch was cancelled."""
+        ...
+
+
+class Branch(FlowSubscription, Generic[T]):
+    """A queue, and its only subscriber, which may come later. Its owner bounds what it holds."""
+
+    __slots__ = ("_downstream", "_error", "_is_ended", "_owner", "demand", "elements",
+                 "is_closed", "lent", "name", "tag")  # fmt: skip
+
+    def __init__(self, owner: BranchOwner, name: str, tag: Any = None) -> None:
+        self._owner = owner
+        self._downstream: Downstream[T] | None = None
+        self._is_ended = False
+        self._error: BaseException | None = None
+        self.name: str = name
+        self.tag: Any = tag
+        """A note of the owner about this branch."""
+        self.demand: Demand = Demand()
+        self.elements: list[T] = []
+        """What waits for demand, or for a subscriber."""
+        self.lent: int = 0
+        """How many elements were delivered and are not processed yet, as far as is known."""
+        self.is_closed: bool = False
+        """It has delivered its end, or was cancelled."""
+
+    @property
+    def held(self) -> int:
+        return len(self.elements) + self.lent
+
+    @property
+    def is_subscribed(self) -> bool:
+        return self._downstream is not None
+
+    @property
+    def is_hungry(self) -> bool:
+        """Whether its subscriber has processed everything, and has demand."""
+        return self.is_subscribed and bool(self.demand) and not self.held
+
+    # -- called by the owner ----------------------------------------------------------------------
+    def put(self, elements: list[T]) -> None:
+        """Deliver *elements*, as far as they are requested; the others wait."""
+        if not self.is_closed:
+            self.elements += elements
+            self._deliver()
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Complete, or fail, after the elements that wait."""
+        if not self._is_ended:
+            self._is_ended, self._error = True, error
+            self._deliver()
+
+    def _deliver(self) -> None:
+        downstream = self._downstream
+        if downstream is None or self.is_closed:
+            return
+        if self.elements and self.demand:
+            count = self.demand.take(len(self.elements))
+            chunk = self.elements[:count]
+            del self.elements[:count]
+            self.lent += count
+            downstream.push(chunk)
+        if self._is_ended and not self.elements and not self.is_closed:
+            self.is_closed = True
+            if self._error is None:
+                downstream.complete()
+            else:
+                downstream.fail(self._error)
+
+    # -- the subscription that an island holds ----------------------------------------------------
+    def open(self, downstream: Downstream[T]) -> "Branch[T]":
+        """Accept the subscriber."""
+        loop_handle = self._owner.loop_handle
+        if not loop_handle.is_running_here:
+            remedy = "subscribe where the flow that it is part of runs"
+            raise WrongLoop(f"{self.name}: subscribe()", remedy, is_closed=loop_handle.is_closed)
+        if self.is_subscribed:
+            raise AlreadySubscribed(
+                f"rule 1.11: {self.name} serves one subscriber, and has one or had one; for "
+                "several, subscribe a MulticastProcessor to it"
+            )
+        self._downstream = downstream
+        self._owner.submit(self._deliver)
+        return self
+
+    def request(self, n: int, /) -> None:
+        self.lent = 0
+        self.demand.add(n)
+        self._owner.submit(self._on_demand)
+
+    def processed(self) -> None:
+        if self.lent:
+            self.lent = 0
+            self._owner.submit(self._owner.on_branch_demand, self)
+
+    def _on_demand(self) -> None:
+        self._deliver()
+        self._owner.on_branch_demand(self)
+
+    def cancel(self) -> None:
+        if not self.is_closed:
+            self.is_closed = True
+            self.lent = 0
+            self.elements.clear()
+            self._owner.submit(self._owner.on_branch_cancel, self)
+
+    async def settle(self) -> Sequence[FlowSubscription]:
+        self.cancel()
+        return self._owner.close_upstream()
+
+
+class BranchSource(Generic[T]):
+    """Opens the flow of a branch; one whose flow is freed without a subscriber is cancelled."""
+
+    __slots__ = ("_branch", "_loop_handle")
+
+    def __init__(self, branch: Branch[T], loop_handle: LoopHandle) -> None:
+        self._branch = branch
+        self._loop_handle = loop_handle
+
+    def __call__(self, downstream: Downstream[T]) -> Branch[T]:
+        return self._branch.open(downstream)
+
+    def __del__(self) -> None:
+        # In any thread, and inside the garbage collector: the loop decides later.
+        if not self._branch.is_subscribed and not self._branch.is_closed:
+            self._loop_handle.call_soon_threadsafe(partial(_abandon, self._branch))
+
+
+def _abandon(branch: Branch[Any]) -> None:
+    if not branch.is_subscribed:
+        branch.cancel()
+
+
+@dataclass(eq=False, repr=False)
+class SplittingCoordinator(Coordinator[T]):
+    """Emits a flow for each branch; an element of the upstream goes to one of them.
+
+    When the subscriber of these flows cancels, the branches that are open go on: no other one is
+    opened, and the upstream is cancelled with the last of them.
+    """
+
+    branches: dict[Branch[Any], None] = field(default_factory=dict["Branch[Any]", None], init=False)
+    """Those that are open: they take elements of the upstream."""
+    is_left: bool = field(default=False, init=False)
+    """Whether the subscriber of the flows has cancelled."""
+
+    # -- decisions: overridden by a subclass ------------------------------------------------------
+    def on_branch_demand(self, branch: Branch[Any]) -> None:
+        """Everything that *branch* has delivered is processed: it may have room."""
+
+    def on_branch_cancel(self, branch: Branch[Any]) -> None:
+        """The subscriber of *branch* has cancelled, or there will never be one."""
+        self.close_branch(branch)
+
+    def on_left(self) -> None:
+        """The subscriber of the flows has cancelled, and branches are open."""
+
+    # -- acts -------------------------------------------------------------------------------------
+    def close_branch(self, branch: Branch[Any], error: BaseException | None = None) -> None:
+        """End *branch* after the elements that it holds; it takes no more."""
+        self.branches.pop(branch, None)
+        branch.end(error)
+        if self.is_left and not self.branches:
+            super().cancel()
+
+    def close_upstream(self) -> Sequence[FlowSubscription]:
+        closing, self._closing = self._closing, []
+        return [subscription for inner in closing for subscription in inner.close()]
+
+    def complete(self) -> None:
+        self._end_branches(None)
+        super().complete()
+
+    def fail(self, error: BaseException) -> None:
+        """Fail the branches as well, after the elements that they hold."""
+        if self.is_closed or not self._end_branches(error):
+            super().fail(error)
+        # Otherwise what follows has received the error from a branch, and has cancelled.
+
+    def _end_branches(self, error: BaseException | None) -> bool:
+        """End all branches; return whether what follows has cancelled everything meanwhile."""
+        branches, self.branches = self.branches, {}
+        for branch in branches:
+            branch.end(error)
+        return self.is_closed
+
+    def cancel(self) -> None:
+        if not self.branches:
+            super().cancel()
+        elif not self.is_closed and not self.is_left:
+            self.is_left = True
+            self.submit(self.on_left)

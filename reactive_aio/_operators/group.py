@@ -1,0 +1,325 @@
+"""group_by: a flow for each key."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
+
+from ..errors import Overflow, Stalled
+from ..stage import (
+    Branch,
+    BranchSource,
+    Duration,
+    InnerSubscriber,
+    SplittingCoordinator,
+    Timer,
+    describe,
+    from_push,
+    grouped_from_push,
+    refuse_awaitable,
+    require_int,
+    require_sync_callable,
+    short_text,
+    to_seconds,
+)
+
+if TYPE_CHECKING:
+    from ..flow import Flow, GroupedFlow
+
+__all__ = ("OnFull", "group_by")
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+OnFull = Literal["fail", "evict", "drop"]
+"""What happens when an element has a new key, and *max_groups* groups are open.
+
+``fail``   the flow fails with `Overflow`
+``evict``  the group whose last element is the oldest completes; its key opens a new group later
+``drop``   the element is dropped
+"""
+
+_NO_KEY: Final = object()
+
+
+def group_by(
+    source: "Flow[T]",
+    key: Callable[[T], K],
+    *,
+    max_groups: int = 1024,
+    prefetch: int = 32,
+    on_full: OnFull = "fail",
+    idle: Duration | None = None,
+    stalled_after: Duration | None = 60.0,
+    on_drop: Callable[[T], object] | None = None,
+) -> "Flow[GroupedFlow[K, T]]":
+    """Emit a flow for each key, which emits the elements with that key; ``.key`` is its key.
+
+    A group opens with its first element. Each group holds up to *prefetch* elements; when the group
+    of the next element is full, the source waits, and with it the other groups. So what follows has
+    to read all groups at the same time: with ``flat_map``, let *concurrency* be *max_groups*.
+
+    At most *max_groups* groups are open; *on_full* says what happens to an element with another
+    key: ``"fail"``, ``"evict"`` (the least recently active group completes) or ``"drop"`` (and
+    *on_drop* is called with it). With *idle*, a group completes after that time without an element.
+    A group serves one subscriber; when it cancels, or when the group is freed without one, the
+    group is over, and its key opens a new one later.
+
+    When the next element has no place, while every group with a subscriber has delivered all its
+    elements and has demand, the flow has stalled: after *stalled_after* seconds (None: never) it
+    fails with `Stalled`, which names the group. A slow subscriber does not stall it.
+
+    ::
+
+        (abab|)
+        .group_by(lambda x: x).map(lambda group: group.key)
+        (ab|)
+
+    Demand: batched (*prefetch* upstream, requested again as elements reach their groups).
+    Completes: when the source completes, with all groups.
+    Fails: when the source fails or *key* raises, with all groups; by *on_full* with `Overflow`;
+        with `Stalled`.
+    Cancels: the source, when the subscriber and those of all groups have cancelled. After the
+        subscriber has cancelled, no group opens, and elements with new keys are dropped.
+    Holds: *max_groups* × *prefetch* elements in groups, and *prefetch* of the source.
+    Rules: 1.1, 1.11
+    """
+    remedy = "make the key without awaiting; map_async can add it to the element first."
+    require_sync_callable("group_by", "key", key, remedy, takes=1)
+    max_groups = require_int("group_by", "max_groups", max_groups, least=1)
+    prefetch = require_int("group_by", "prefetch", prefetch, least=1)
+    if on_full not in get_args(OnFull):
+        known = ", ".join(get_args(OnFull))
+        raise ValueError(f"group_by: on_full must be one of {known}, not {on_full!r}")
+    if on_drop is not None:
+        require_sync_callable("group_by", "on_drop", on_drop, "start the work without awaiting.")
+    limits = _Limits(
+        max_groups,
+        prefetch,
+        on_full,
+        None if idle is None else to_seconds(idle, "group_by: idle"),
+        None if stalled_after is None else to_seconds(stalled_after, "group_by: stalled_after"),
+        on_drop,
+    )
+    return from_push(
+        lambda downstream: _GroupBy(downstream, source, key, limits),
+        name=f"group_by({describe(key)})",
+        holds=(max_groups + 1) * prefetch,
+        checked=True,
+        upstreams=(source,),
+        one_by_one=True,
+        contents=1,
+    )
+
+
+@dataclass(slots=True)
+class _Limits:
+    max_groups: int
+    prefetch: int
+    on_full: OnFull
+    idle: float | None
+    stalled_after: float | None
+    on_drop: Callable[[Any], object] | None
+
+
+@dataclass(eq=False, repr=False)
+class _GroupBy(SplittingCoordinator[Any]):
+    _source: "Flow[Any]"
+    _key: Callable[[Any], Any]
+    _limits: _Limits
+    _groups: dict[Any, Branch[Any]] = field(default_factory=dict[Any, "Branch[Any]"], init=False)
+    """The open groups by their keys; that with the oldest last element comes first."""
+    _active_at: dict[Branch[Any], float] = field(
+        default_factory=dict["Branch[Any]", float], init=False
+    )
+    """When the last element of a group arrived; only with a limit for idle groups."""
+    _next_key: Any = field(default=_NO_KEY, init=False)
+    """The key of the element that waits for a place, so that it is not computed again."""
+    _chunks: dict[Branch[Any], list[Any]] = field(
+        default_factory=dict["Branch[Any]", list[Any]], init=False
+    )
+    """Elements on their way to their groups."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._idle_timer = Timer(self, self._complete_idle)
+        self._stall_timer = Timer(self, self._fail_if_stalled)
+
+    # -- decisions --------------------------------------------------------------------------------
+    def on_start(self) -> None:
+        self._inner: InnerSubscriber[Any] = self.subscribe_to(
+            self._source, request=self._limits.prefetch
+        )
+
+    def on_demand(self) -> None:
+        self._sort()
+
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        if self._next_key is _NO_KEY:  # otherwise they come after that element
+            self._sort()
+
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        self._sort()
+
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        self._sort()
+
+    def on_branch_demand(self, branch: Branch[Any]) -> None:
+        if self._next_key is not _NO_KEY:
+            self._sort()
+
+    def on_branch_cancel(self, branch: Branch[Any]) -> None:
+        self._close(branch)
+        self.on_branch_demand(branch)  # there is room for another group
+
+    def on_left(self) -> None:
+        self._sort()
+
+    def on_stop(self) -> None:
+        self._idle_timer.stop()
+        self._stall_timer.stop()
+
+    # -- sorting ----------------------------------------------------------------------------------
+    def _sort(self) -> None:
+        """Put the elements into their groups, up to one that has no place."""
+        if self.is_closed:
+            return
+        inner, chunks = self._inner, self._chunks
+        sorted_count = 0
+        try:
+            for element in inner.elements:
+                group = self._group_of(element)
+                if group is not None:
+                    chunk = chunks.setdefault(group, [])
+                    if group.held + len(chunk) >= self._limits.prefetch:
+                        break
+                    chunk.append(element)
+                elif self._next_key is not _NO_KEY:
+                    break
+                self._next_key = _NO_KEY
+                sorted_count += 1
+        finally:
+            inner.take(sorted_count)
+            self._put()
+        self._after_sorting(inner, sorted_count)
+
+    def _put(self) -> None:
+        """Hand the elements to their groups."""
+        groups, idle = self._groups, self._limits.idle
+        now = self.loop_handle.time() if idle is not None else 0.0
+        chunks, self._chunks = self._chunks, {}
+        for group, chunk in chunks.items():
+            if chunk and groups.get(group.tag) is group:
+                # It comes last: it is the most recently active.
+                groups[group.tag] = groups.pop(group.tag)
+                if idle is not None:
+                    self._active_at[group] = now
+            group.put(chunk)
+        if idle is not None and groups and not self._idle_timer.is_running:
+            self._idle_timer.start(idle)
+
+    def _after_sorting(self, inner: InnerSubscriber[Any], sorted_count: int) -> None:
+        self.end_with(inner)
+        if self.is_closed:
+            return
+        missing = self._limits.prefetch - inner.outstanding
+        if missing * 4 >= self._limits.prefetch:
+            inner.request(missing)
+        self._watch(has_advanced=sorted_count > 0)
+
+    def _group_of(self, element: Any) -> Branch[Any] | None:
+        """The group of *element*; None if it is dropped, or waits: then `_next_key` is its key."""
+        key = self._next_key
+        if key is _NO_KEY:
+            key = self._key(element)
+            refuse_awaitable("group_by", self._key, key)
+        try:
+            group = self._groups.get(key)
+        except TypeError as error:
+            raise TypeError(
+                f"group_by: {describe(self._key)} returned {describe(key)}, which cannot be "
+                "hashed; return a key such as a tuple"
+            ) from error
+        self._next_key = key
+        return self._open(key, element) if group is None else group
+
+    def _open(self, key: Any, element: Any) -> Branch[Any] | None:
+        """Open a group; None if *element* is dropped, or waits until a group is requested."""
+        limits = self._limits
+        if self.is_left or (len(self._groups) >= limits.max_groups and limits.on_full == "drop"):
+            self._next_key = _NO_KEY
+            if limits.on_drop is not None:
+                limits.on_drop(element)
+            return None
+        if len(self._groups) >= limits.max_groups and limits.on_full == "fail":
+            remedy = (
+                "allow more with max_groups=..., end idle groups with idle=..., or choose "
+                "on_full='evict' or 'drop'."
+            )
+            raise Overflow("group_by", limits.max_groups, remedy)
+        if not self.demand:
+            return None
+        if len(self._groups) >= limits.max_groups:
+            self._close(next(iter(self._groups.values())))
+        group = self._groups[key] = Branch(self, f"the group of {short_text(key)}", key)
+        self.branches[group] = None
+        opened = BranchSource(group, self.loop_handle)
+        self.emit([grouped_from_push(opened, key, name=group.name, holds=limits.prefetch)])
+        return group
+
+    def _close(self, group: Branch[Any]) -> None:
+        if self._groups.get(group.tag) is group:
+            del self._groups[group.tag]
+        self._active_at.pop(group, None)
+        if group in self._chunks:
+            group.put(self._chunks.pop(group))
+        self.close_branch(group)
+
+    # -- idle groups, and stalls ------------------------------------------------------------------
+    def _complete_idle(self) -> None:
+        idle = self._limits.idle
+        assert idle is not None
+        now = self.loop_handle.time()
+        for group in list(self._groups.values()):
+            left = self._active_at[group] + idle - now
+            if left > 0:
+                self._idle_timer.start(left)
+                break
+            self._close(group)
+        if self._next_key is not _NO_KEY:
+            self._sort()
+
+    def _watch(self, *, has_advanced: bool) -> None:
+        seconds = self._limits.stalled_after
+        if seconds is None:
+            return
+        if has_advanced or not self._is_stalled():
+            self._stall_timer.stop()
+        if not self._stall_timer.is_running and self._is_stalled():
+            self._stall_timer.start(seconds)
+
+    def _is_stalled(self) -> bool:
+        """Whether an element has no place, and no subscriber of a group has anything to do."""
+        if self._next_key is _NO_KEY:
+            return False
+        group = self._groups.get(self._next_key)
+        if group is not None and group.is_subscribed:
+            return False  # its subscriber is slow
+        return all(each.is_hungry for each in self._groups.values() if each.is_subscribed)
+
+    def _fail_if_stalled(self) -> None:
+        if not self._is_stalled():
+            return
+        key, groups = self._next_key, self._groups
+        reading = sum(each.is_subscribed for each in groups.values())
+        if key in groups:
+            what = f"the group of {short_text(key)} is full, and has never been subscribed to"
+        else:
+            what = f"no further group is requested, and the next key is {short_text(key)}"
+        self.fail(
+            Stalled(
+                f"group_by: for {self._limits.stalled_after:g} s {what}, while all {reading} "
+                "groups with a subscriber wait for elements; let what follows read more groups at "
+                "the same time (flat_map: concurrency=...), or end groups with idle=... or "
+                "on_full='evict'. If what follows is only slow, give a larger stalled_after."
+            )
+        )

@@ -1,0 +1,182 @@
+"""Operators that split a flow into windows: flows of consecutive elements, one after another."""
+
+from dataclasses import dataclass, field
+from time import time as wall_clock
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..coerce import WINDOW
+from ..stage import (
+    Branch,
+    BranchSource,
+    Duration,
+    InnerSubscriber,
+    SplittingCoordinator,
+    Timer,
+    from_push,
+    require_int,
+    to_seconds,
+)
+
+if TYPE_CHECKING:
+    from ..flow import Flow
+
+__all__ = ("window", "window_timeout")
+
+T = TypeVar("T")
+
+
+def window(source: "Flow[T]", size: int) -> "Flow[Flow[T]]":
+    """Split the flow into windows of *size* elements: each is a flow, and ends before the next.
+
+    A window begins with its first element, so none is empty. Unlike the lists of ``buffer``, a
+    window can be read while it grows. It serves one subscriber; the elements of a window that is
+    freed without a subscriber are discarded. A subscriber that cancels receives no more windows,
+    and the open one goes on.
+
+    ::
+
+        a--b--c--|
+        .window(2).concat_map(lambda w: w.buffer(9))
+        ---[a, b]-----[c]|
+
+    Demand: multiplied: as many elements as the requested windows still need.
+    Completes: when the source completes, with the last window.
+    Fails: when the source fails, and with it the window that is open.
+    Cancels: the source, when the subscriber has cancelled and the open window has ended.
+    Holds: *size* elements of the open window; a window that was delivered holds its elements until
+        they are read.
+    Rules: 1.1, 1.11
+    """
+    size = require_int("window", "size", size, least=1)
+    return _windows(source, f"window({size})", size, 0.0, align=False)
+
+
+def window_timeout(
+    source: "Flow[T]", size: int, duration: Duration, *, align: bool = False
+) -> "Flow[Flow[T]]":
+    """Split the flow into windows of up to *size* elements, each open for up to *duration*.
+
+    A window begins with its first element, so none is empty. With *align*, windows end at multiples
+    of *duration* by the wall clock: a minute is one from :00 to :00. Windows are read as those of
+    ``window``.
+
+    ::
+
+        a--b--c--|
+        .window_timeout(9, 4).concat_map(lambda w: w.buffer(9))
+        ----[a, b]----[c]|
+
+    Demand: batched (*size* elements upstream, requested again as they are taken).
+    Completes: when the source completes, with the last window.
+    Fails: when the source fails, and with it the window that is open.
+    Cancels: the source, when the subscriber has cancelled and the open window has ended.
+    Holds: 2 × *size* elements: of the open window, and before the next one is requested; a window
+        that was delivered holds its elements until they are read.
+    Rules: 1.1, 1.11
+    """
+    size = require_int("window_timeout", "size", size, least=1)
+    seconds = to_seconds(duration, "window_timeout: duration")
+    return _windows(source, f"window_timeout({size}, {seconds:g})", size, seconds, align=align)
+
+
+def _windows(
+    source: "Flow[T]", name: str, size: int, seconds: float, *, align: bool
+) -> "Flow[Flow[T]]":
+    return from_push(
+        lambda downstream: _Windows(downstream, source, name, size, seconds, align),
+        name=name,
+        holds=2 * size if seconds else size,
+        checked=True,
+        upstreams=(source,),
+        one_by_one=True,
+        contents=size * source.chain.weight,
+    )
+
+
+@dataclass(eq=False, repr=False)
+class _Windows(SplittingCoordinator[Any]):
+    _source: "Flow[Any]"
+    _name: str
+    _size: int
+    _seconds: float
+    """How long a window is open; 0 if it ends only by its size."""
+    _is_aligned: bool
+    _window: Branch[Any] | None = field(default=None, init=False)
+    """The open window. It is None as well when its subscriber has cancelled."""
+    _missing: int = field(default=0, init=False)
+    """How many more elements belong to the window that has begun last."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._timer = Timer(self, self._close)
+
+    # -- decisions --------------------------------------------------------------------------------
+    def on_start(self) -> None:
+        self._inner: InnerSubscriber[Any] = self.subscribe_to(self._source)
+
+    def on_demand(self) -> None:
+        self.on_elements(self._inner)
+
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        while inner.elements and (self._missing or self._begin()):
+            chunk = inner.take(self._missing)
+            self._missing -= len(chunk)
+            if self._window is not None:
+                self._window.put(chunk)
+            if not self._missing:
+                self._close()
+        self.end_with(inner)
+        self._request(inner)
+
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        self.on_elements(inner)
+
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        self.on_elements(inner)
+
+    def on_branch_cancel(self, branch: Branch[Any]) -> None:
+        if branch is self._window:  # the elements that belong to it are discarded
+            self._window = None
+        super().on_branch_cancel(branch)
+
+    def on_stop(self) -> None:
+        self._timer.stop()
+
+    # -- acts -------------------------------------------------------------------------------------
+    def _begin(self) -> bool:
+        """Emit the next window, if it is requested; return whether it takes elements."""
+        if not self.demand or self.is_left or self.is_closed:
+            return False
+        self._missing = self._size
+        branch = self._window = Branch[Any](self, f"a window of {self._name}")
+        self.branches[branch] = None
+        opened = BranchSource(branch, self.loop_handle)
+        flow: Flow[Any] = from_push(opened, name=branch.name, holds=self._size, checked=True)
+        self.emit([flow])
+        if self._seconds:
+            self._timer.start(self._time_left())
+        return True
+
+    def _time_left(self) -> float:
+        return self._seconds - wall_clock() % self._seconds if self._is_aligned else self._seconds
+
+    def _close(self) -> None:
+        """The window that has begun last is complete."""
+        self._timer.stop()
+        self._missing = 0
+        window, self._window = self._window, None
+        if window is not None:
+            self.close_branch(window)
+
+    def _request(self, inner: InnerSubscriber[Any]) -> None:
+        """Request what the windows still need, in parts; with a time limit, one window ahead."""
+        if self.is_closed or self.is_left or not (self.demand or self._missing):
+            return
+        needed = part = max(self._size, WINDOW)
+        if self._seconds:
+            needed = part = self._size
+        elif not self.demand.unbounded:
+            needed = self.demand.outstanding * self._size + self._missing
+        missing = min(needed, part) - inner.outstanding
+        if missing > 0 and (missing * 4 >= part or needed < part):
+            inner.request(missing)

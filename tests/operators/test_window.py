@@ -1,0 +1,218 @@
+"""window and window_timeout: which elements a window has, when it ends, and who reads it."""
+
+import asyncio
+import gc
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio import Flow, Publisher
+from reactive_aio._operators import window as module
+from reactive_aio.errors import AlreadySubscribed
+from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.cases import Identities
+from tests.operators.streams import MANY, slow
+from tests.operators.ways import Failed
+
+OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
+    "window": lambda n: r.range(3 * n).window(3),
+    "window: the last is short": lambda n: r.range(max(3 * n - 2, 0)).window(3),
+    "window: asynchronous": lambda n: slow(range(2 * n)).window(2),
+    "window_timeout": lambda n: r.range(3 * n).window_timeout(3, 60),
+    "window_timeout: asynchronous": lambda n: slow(range(2 * n)).window_timeout(2, 60),
+}
+
+FAILING: Mapping[str, Callable[[], Publisher[object]]] = {
+    "window": lambda: slow([1], error=Failed()).window(1),
+    "window_timeout": lambda: slow([1], error=Failed()).window_timeout(1, 60),
+}
+
+INFINITE: Mapping[str, Callable[[], Publisher[object]]] = {
+    "window": lambda: r.generate(lambda x: (x, x + 1), 0).window(2),
+    "window_timeout": lambda: r.generate(lambda x: (x, x + 1), 0).window_timeout(2, 60),
+}
+
+IDENTITIES: Identities = {
+    "window": lambda up: up.window(3).flat_map(lambda window: window, concurrency=1),
+    "window_timeout": lambda up: up.window_timeout(3, 60).concat_map(lambda window: window),
+}
+
+
+async def lists(flow: Flow[Flow[Any]]) -> list[list[Any]]:
+    return await flow.concat_map(lambda window: window.buffer(99)).to_list()
+
+
+Windows = Callable[[Flow[int]], Flow[Flow[int]]]
+KINDS: dict[str, Windows] = {
+    "window": lambda flow: flow.window(2),
+    "window_timeout": lambda flow: flow.window_timeout(2, 60),
+}
+WINDOWS = pytest.mark.parametrize("windows", KINDS.values(), ids=KINDS)
+
+
+@pytest.mark.virtual_time
+@WINDOWS
+class TestWindows:
+    @pytest.mark.parametrize("count", range(6))
+    async def test_each_element_is_in_one_window(self, windows: Windows, count: int) -> None:
+        expected = [list(range(count))[i : i + 2] for i in range(0, count, 2)]
+        assert await lists(windows(r.range(count))) == expected
+        assert await lists(windows(slow(range(count)))) == expected
+
+    async def test_a_window_is_read_while_it_grows(self, windows: Windows) -> None:
+        source = PublisherProbe[int]()
+        outer = SubscriberProbe[Flow[int]](1).subscribed_to(windows(r.from_publisher(source)))
+        assert source.requested == 2
+        source.emit(1)
+        inner = SubscriberProbe[int](MANY).subscribed_to(outer.elements[0])
+        assert inner.signals == [1]
+        source.emit(2)
+        assert inner.signals == [1, 2, "|"]
+        outer.cancel()
+        assert source.cancel_count == 1
+
+    async def test_windows_can_be_read_later(self, windows: Windows) -> None:
+        collected = await windows(slow(range(5))).to_list()
+        assert [await each.to_list() for each in collected] == [[0, 1], [2, 3], [4]]
+
+    async def test_async_for_inside_async_for(self, windows: Windows) -> None:
+        flow = windows(slow(range(5)))
+        assert [[x async for x in each] async for each in flow] == [[0, 1], [2, 3], [4]]
+
+    async def test_a_window_serves_one_subscriber_rule_1_11(self, windows: Windows) -> None:
+        [window] = await windows(r.range(2)).to_list()
+        assert await window.to_list() == [0, 1]
+        with pytest.raises(AlreadySubscribed, match="a window of"):
+            await window.to_list()
+
+    async def test_a_window_that_is_freed_is_left_out(self, windows: Windows) -> None:
+        source = PublisherProbe[int]()
+        first: list[bool] = [True]
+
+        def second(window: Flow[int]) -> list[Flow[int]]:
+            return [] if first and first.pop() else [window]
+
+        flow = windows(r.from_publisher(source)).concat_map(second)
+        outer = SubscriberProbe[Flow[int]](MANY).subscribed_to(flow)
+        source.emit(1)
+        gc.collect()
+        await asyncio.sleep(0)
+        source.emit(2, 3)
+        assert await self.read(outer.elements, source) == [[3]]
+
+    async def read(self, windows: list[Flow[int]], source: PublisherProbe[int]) -> list[list[int]]:
+        source.complete()
+        return [await each.to_list() for each in windows]
+
+    async def test_a_cancelled_window_loses_its_elements_and_no_others(
+        self, windows: Windows
+    ) -> None:
+        source = PublisherProbe[int]()
+        outer = SubscriberProbe[Flow[int]](MANY).subscribed_to(windows(r.from_publisher(source)))
+        source.emit(1)
+        SubscriberProbe[int](1).subscribed_to(outer.elements[0]).cancel()
+        source.emit(2, 3)
+        assert await self.read(outer.elements[1:], source) == [[3]]
+
+    async def test_after_the_subscriber_cancels_the_open_window_goes_on(
+        self, windows: Windows
+    ) -> None:
+        log: list[str] = []
+        flow = windows(slow(range(9), log=log)).take(2)
+        assert await lists(flow) == [[0, 1], [2, 3]]
+        assert log == ["opened", "closed"]
+
+    async def test_with_the_last_window_the_source_is_cancelled(self, windows: Windows) -> None:
+        source = PublisherProbe[int]()
+        outer = SubscriberProbe[Flow[int]](MANY).subscribed_to(windows(r.from_publisher(source)))
+        source.emit(1)
+        inner = SubscriberProbe[int](MANY).subscribed_to(outer.elements[0])
+        outer.cancel()
+        assert source.cancel_count == 0
+        inner.cancel()
+        assert source.cancel_count == 1
+
+    async def test_closing_the_last_window_waits_for_the_source(self, windows: Windows) -> None:
+        log: list[str] = []
+        iterator = aiter(windows(slow(range(9), log=log)).take(1))
+        window = await anext(iterator)
+        async with window.stream() as elements:
+            assert await anext(elements) == 0
+        assert log == ["opened", "closed"]
+
+    async def test_a_failing_source_fails_the_open_window_too(self, windows: Windows) -> None:
+        source = PublisherProbe[int]()
+        outer = SubscriberProbe[Flow[int]](MANY).subscribed_to(windows(r.from_publisher(source)))
+        source.emit(1, 2, 3)
+        error = Failed()
+        source.fail(error)
+        assert outer.error is error
+        first, second = outer.elements
+        assert await first.to_list() == [1, 2]
+        with pytest.raises(Failed):
+            await second.to_list()
+
+    async def test_an_error_is_delivered_once(self, windows: Windows) -> None:
+        with pytest.raises(Failed):
+            await windows(slow([1], error=Failed())).flat_map(lambda window: window).run()
+
+
+class TestDemand:
+    async def test_a_window_costs_its_size(self) -> None:
+        source = PublisherProbe[int]()
+        probe = SubscriberProbe[Flow[int]](2).subscribed_to(r.from_publisher(source).window(3))
+        assert source.requested == 6
+        source.emit(1)
+        probe.request(1)
+        assert source.requested == 9
+        probe.cancel()
+
+
+@pytest.mark.virtual_time
+class TestWindowTimeout:
+    async def test_it_ends_by_time(self) -> None:
+        flow = slow("abcde", every=2).window_timeout(9, 3)
+        assert await lists(flow) == [["a", "b"], ["c", "d"], ["e"]]
+
+    async def test_none_is_empty(self) -> None:
+        flow = r.from_iterable("ab").concat_with(r.timer(60, "c")).window_timeout(9, 3)
+        assert await lists(flow) == [["a", "b"], ["c"]]
+
+    async def test_aligned_windows_end_by_the_wall_clock(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(module, "wall_clock", lambda: 17.0 + loop.time())
+        flow = slow("abcd", every=2).window_timeout(9, 10, align=True)
+        # 17 + 2, 4, 6, 8: the first boundary, 20, comes after the first element.
+        assert await lists(flow) == [["a"], ["b", "c", "d"]]
+
+    async def test_without_demand_no_more_than_one_window_waits(self) -> None:
+        source = PublisherProbe[int]()
+        flow = r.from_publisher(source).window_timeout(4, 1)
+        probe = SubscriberProbe[Flow[int]](1).subscribed_to(flow)
+        source.emit(1)
+        await asyncio.sleep(2)
+        assert await probe.elements[0].to_list() == [1]
+        source.emit(2, 3, 4, 5)
+        assert len(probe.elements) == 1
+        assert source.outstanding == 0
+        probe.request(1)
+        assert await probe.elements[1].to_list() == [2, 3, 4, 5]
+        probe.request(1)
+        assert source.outstanding == 4
+        probe.cancel()
+
+    @pytest.mark.parametrize("duration", [0, -1, float("nan"), "1"])
+    def test_a_wrong_duration_is_refused(self, duration: Any) -> None:
+        with pytest.raises((TypeError, ValueError), match="window_timeout: duration"):
+            r.range(1).window_timeout(1, duration)
+
+    @pytest.mark.parametrize("size", [0, -1, 1.5, True])
+    def test_a_wrong_size_is_refused(self, size: Any) -> None:
+        with pytest.raises((TypeError, ValueError), match="size must be"):
+            r.range(1).window_timeout(size, 1)
+        with pytest.raises((TypeError, ValueError), match="size must be"):
+            r.range(1).window(size)
