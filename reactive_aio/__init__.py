@@ -11,7 +11,13 @@ from ._core.serial_executor import SerialExecutor
 from ._operators.choose import race
 from ._operators.combine import concat, merge, zip as zip
 from ._operators.latest import combine_latest
-from ._sources.asynchronous import from_aiter, from_awaitable, from_publisher, from_queue
+from ._sources.asynchronous import (
+    from_aiter,
+    from_anyio,
+    from_awaitable,
+    from_publisher,
+    from_queue,
+)
 from ._sources.push import Emitter, create
 from ._sources.resource import using
 from ._sources.thread import from_thread
@@ -69,6 +75,7 @@ __all__ = (
     "empty",
     "error",
     "from_aiter",
+    "from_anyio",
     "from_awaitable",
     "from_callable",
     "from_iterable",

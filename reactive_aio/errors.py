@@ -3,7 +3,7 @@
 They are sorted by the side at fault: the caller (``IllegalDemand``, ``NotAnElement``,
 ``AlreadySubscribed``, ``NoRunningLoop``, ``WrongLoop``, ``MissingExtra``), the other side
 (``RuleViolation``), or the flow itself (``Overflow``, ``TimedOut``, ``EmptyFlow``,
-``TooManyElements``, ``Stalled``, ``Interrupted``).
+``TooManyElements``, ``FrameTooLong``, ``Stalled``, ``Interrupted``).
 
 Every error that leaves a flow has a note with the operators of the flow, the failing one marked,
 and the element that it failed with; `show_elements` leaves the elements out.
@@ -12,6 +12,7 @@ and the element that it failed with; `show_elements` leaves the elements out.
 __all__ = (
     "AlreadySubscribed",
     "EmptyFlow",
+    "FrameTooLong",
     "IllegalDemand",
     "Interrupted",
     "MissingExtra",
@@ -109,6 +110,17 @@ class Overflow(ReactiveError):
 
 class TimedOut(ReactiveError, TimeoutError):
     """A time limit has passed without a signal."""
+
+
+class FrameTooLong(ReactiveError, ValueError):
+    """A line, or another part of bytes, is longer than allowed."""
+
+    def __init__(self, operator: str, limit: int) -> None:
+        super().__init__(
+            f"{operator}: more than limit={limit} bytes without a separator; give a larger limit, "
+            "or look whether the separator is the right one"
+        )
+        self.limit: int = limit
 
 
 class Stalled(ReactiveError):

@@ -19,7 +19,9 @@ from ._operators import (
     combine as _combine,
     delay as _delay,
     errors as _errors,
+    executors as _executors,
     flat_map as _flat_map,
+    framing as _framing,
     group as _group,
     introspection as _introspection,
     latest as _latest,
@@ -36,6 +38,7 @@ from ._operators import (
 from ._sinks import (
     async_iteration as _async_iteration,
     for_each as _for_each,
+    hand_over as _hand_over,
     terminal as _terminal,
 )
 from .stage import Fluent
@@ -66,6 +69,10 @@ class Flow(Fluent[T_co], is_vocabulary=True):
     # async_map
     map_async: Final = _async_map.map_async
     filter_async: Final = _async_map.filter_async
+
+    # executors
+    map_in_thread: Final = _executors.map_in_thread
+    map_in_process: Final = _executors.map_in_process
 
     # select
     take: Final = _select.take
@@ -129,6 +136,11 @@ class Flow(Fluent[T_co], is_vocabulary=True):
     # group
     group_by: Final = _group.group_by
 
+    # framing
+    lines: Final = _framing.lines
+    json_lines: Final = _framing.json_lines
+    delimited: Final = _framing.delimited
+
     # errors
     on_error_resume: Final = _errors.on_error_resume
     on_error_return: Final = _errors.on_error_return
@@ -187,6 +199,11 @@ class Flow(Fluent[T_co], is_vocabulary=True):
 
     # for_each
     for_each: Final = _for_each.for_each
+
+    # hand_over
+    to_queue: Final = _hand_over.to_queue
+    to_anyio: Final = _hand_over.to_anyio
+    into: Final = _hand_over.into
 
     # Defined here, as type checkers require of an AsyncIterable.
     def __aiter__(self) -> AsyncIterator[T_co]:

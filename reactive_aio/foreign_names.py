@@ -17,6 +17,11 @@ _ELSEWHERE: Final = {
     # async_map
     "map_async": "amap async_map",
     "filter_async": "filter_when",
+    # executors
+    "map_in_thread": "map_blocking parallel",
+    # framing
+    "lines": "decode_lines split_lines",
+    "delimited": "split_by",
     # select
     "take": "islice limit",
     "take_while": "takewhile",

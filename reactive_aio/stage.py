@@ -42,7 +42,7 @@ from ._core.compiler.chain import (
     PushSource,
     is_spent,
 )
-from ._core.compiler.error_notes import add_bounded_note, short_text
+from ._core.compiler.error_notes import add_bounded_note, note_element, short_text
 from ._core.compiler.inline import AppliedStage, InlineStage, describe
 from ._core.demand import UNBOUNDED, Demand, require_demand
 from ._core.flow_subscription import FlowSubscription
@@ -111,6 +111,7 @@ __all__ = (
     "is_awaitable",
     "is_coroutine_function",
     "is_spent",
+    "note_element",
     "pull",
     "refuse_awaitable",
     "require_async_callable",

@@ -1,14 +1,16 @@
 """Sources made of what is asynchronous already: iterables, awaitables, queues, publishers."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast
 
 from .._core.compiler.chain import Chain, PullSource
 from .._core.loop import QUEUE_SHUT_DOWN
 from ..coerce import AwaitOnce, from_async_iterable, from_foreign
+from ..errors import AlreadySubscribed
 from ..stage import (
     Fluent,
     InlineStage,
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from ..flow import Flow
     from ..spec import Publisher
 
-__all__ = ("from_aiter", "from_awaitable", "from_publisher", "from_queue")
+__all__ = ("from_aiter", "from_anyio", "from_awaitable", "from_publisher", "from_queue")
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -178,6 +180,56 @@ async def _drain(queue: _Queue[T], end: object) -> AsyncIterator[T]:
         if end is not _NO_END and (element is end or element == end):
             return
         yield element
+
+
+def from_anyio(stream: AsyncIterable[T]) -> "Flow[T]":
+    """Emit what a receiving stream of anyio yields, objects or bytes.
+
+    ::
+
+        from_anyio(receiving("a", "b"))
+        a--b--|
+
+    Elements are received only by demand, so that the stream holds its senders back. The stream
+    serves the first subscription, and is closed with it; each ``clone()`` of a memory stream serves
+    one more.
+
+    Demand: pulled, one element for one requested.
+    Completes: when the senders have closed the stream.
+    Fails: when the stream fails, such as with BrokenResourceError.
+    Cancels: at once, and closes the stream; no element is lost that a clone could receive.
+    Holds: nothing.
+    Rules: 1.1, 1.11, 3.13
+    """
+    if not _receives(stream):
+        kind = type(stream).__name__
+        raise TypeError(
+            f"from_anyio: stream must be a stream of anyio that receives, not {describe(stream)} "
+            f"({kind})"
+        )
+    once = _OneStream(stream)
+    return from_async(once.open, name=f"from_anyio({type(stream).__name__})", one_by_one=True)
+
+
+def _receives(stream: object) -> bool:
+    return callable(getattr(stream, "receive", None)) and isinstance(stream, AsyncIterable)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class _OneStream(Generic[T]):
+    """A stream that serves one subscription."""
+
+    _stream: AsyncIterable[T]
+    _is_used: bool = False
+
+    def open(self) -> AsyncIterator[T]:
+        if self._is_used:
+            raise AlreadySubscribed(
+                "rule 1.11: from_anyio was given a stream, which serves one subscription and has "
+                "served it; give stream.clone() for another one"
+            )
+        self._is_used = True
+        return aiter(self._stream)
 
 
 def from_publisher(publisher: "Publisher[T]") -> "Flow[T]":

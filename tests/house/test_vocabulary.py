@@ -15,6 +15,8 @@ from types import ModuleType
 from typing import Any, Final
 
 import pytest
+from anyio import create_memory_object_stream
+from anyio.streams.memory import MemoryObjectReceiveStream
 
 import reactive_aio
 from reactive_aio import Flow, from_iterable
@@ -28,7 +30,9 @@ PACKAGE: Final = Path(reactive_aio.__file__).parent
 # Modules whose functions are not operators on elements: they end or describe a flow.
 NO_SECTIONS: Final = {"introspection"}
 # Operators that no diagram can show, and why.
-NO_DIAGRAM: Final[dict[str, str]] = {}
+NO_DIAGRAM: Final[dict[str, str]] = {
+    "map_in_process": "its processes have no part in virtual time",
+}
 NOT_FOR_USERS: Final = {
     "from_interruptible": "from_thread and the source of Spark use it",
 }
@@ -200,6 +204,8 @@ FURTHER_CALLS: Final[dict[str, list[Call]]] = {
     "filter_async": [Call(is_vowel, concurrency=4)],
     "flat_map": [Call(none_of, concurrency=3, prefetch=5)],
     "map_async": [Call(upper, concurrency=4)],
+    "map_in_process": [Call(str.upper, concurrency=3)],
+    "map_in_thread": [Call(str.upper, concurrency=3)],
     "merge_with": [Call([1]), Call(reactive_aio.never(), prefetch=7)],
     "on_error_resume": [Call([1]), Call(reactive_aio.never())],
     "scan": [Call(operator.add), Call(operator.add, seed=1)],
@@ -280,6 +286,14 @@ def filled_with(*elements: object) -> asyncio.Queue[object]:
     return queue
 
 
+def receiving(*elements: object) -> MemoryObjectReceiveStream[object]:
+    send, receive = create_memory_object_stream[object](len(elements))
+    for element in elements:
+        send.send_nowait(element)
+    send.close()
+    return receive
+
+
 def foreign(*elements: str) -> Marbles[str]:
     return Marbles(f"({''.join(elements)}|)")
 
@@ -300,6 +314,7 @@ NAMES: Final[dict[str, Any]] = {
     "open_something": open_something,
     "operator": operator,
     "print": ignore,
+    "receiving": receiving,
     "upper": upper,
 }
 MORE_TICKS: Final = 8

@@ -6,8 +6,11 @@ is missing.
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
+
+from anyio import BrokenResourceError, create_memory_object_stream
+from anyio.streams.memory import MemoryObjectReceiveStream
 
 from reactive_aio import (
     ConcurrencyLimit,
@@ -17,6 +20,7 @@ from reactive_aio import (
     concat,
     create,
     from_aiter,
+    from_anyio,
     from_awaitable,
     from_iterable,
     from_publisher,
@@ -88,6 +92,21 @@ def filled_later(*elements: Any) -> "asyncio.Queue[Any]":
     for index, element in enumerate(elements):
         asyncio.get_running_loop().call_later(index * 0.001, queue.put_nowait, element)
     return queue
+
+
+def received_later(*elements: Any) -> MemoryObjectReceiveStream[Any]:
+    """A stream into which timers send."""
+    send, receive = create_memory_object_stream[Any](len(elements))
+    loop = asyncio.get_running_loop()
+
+    def emit(element: Any) -> None:
+        with suppress(BrokenResourceError):  # the receiver has left
+            send.send_nowait(element)
+
+    for index, element in enumerate(elements):
+        loop.call_later(index * 0.001, emit, element)
+    loop.call_later(len(elements) * 0.001, send.close)
+    return receive
 
 
 @asynccontextmanager
@@ -364,6 +383,10 @@ PARTS: dict[str, Part] = {
     ),
     "from_awaitable": (lambda _: from_awaitable(lambda: slow(1)), Interleaved([1])),
     "from_queue": (lambda _: from_queue(filled_queue(1, 2, "end"), end="end"), Interleaved([1, 2])),
+    "from_anyio": (
+        lambda schedule: from_anyio(received_later(1, 2)),
+        Interleaved([1, 2]),
+    ),
     "from_queue: filled later": (
         lambda _: from_queue(filled_later(1, 2, "end"), end="end"),
         Interleaved([1, 2]),

@@ -20,6 +20,8 @@ PACKAGE = Path(reactive_aio.__file__).parent
 OPENERS = {"from_push", "from_async"}
 NOT_EXPLORED = {
     "never": "it sends no signal, in no order",
+    "map_in_thread": "the threads of an executor are not steered; its tasks are those of map_async",
+    "map_in_process": "the same",
 }
 APART = {"LatestProcessor"}
 """Processors that lose elements: a test of their own explores them."""

@@ -3,10 +3,12 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from contextlib import suppress
 from threading import Thread, get_ident
 from typing import Any, cast
 
 import pytest
+from anyio import BrokenResourceError, EndOfStream, WouldBlock, create_memory_object_stream
 
 import reactive_aio as r
 from reactive_aio import Flow
@@ -48,6 +50,25 @@ class Awaited:
 
 async def failing() -> int:
     raise OSError("no")
+
+
+class Receiving:
+    """A stream of *n* numbers, which may be left open."""
+
+    def __init__(self, n: int) -> None:
+        self._rest = iter(range(n))
+
+    async def receive(self) -> int:
+        await asyncio.sleep(0)
+        element = next(self._rest, None)
+        if element is None:
+            raise EndOfStream
+        return element
+
+    async def __aiter__(self) -> AsyncIterator[int]:
+        with suppress(EndOfStream):
+            while True:
+                yield await self.receive()
 
 
 def filled(*elements: Any, bound: int = 0) -> asyncio.Queue[Any]:
@@ -98,6 +119,7 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "from_aiter: flow": lambda n: r.from_aiter(r.range(n)),
     "from_awaitable": lambda n: r.range(n).flat_map(lambda x: r.from_awaitable(lambda: given(x))),
     "from_queue": queued,
+    "from_anyio": lambda n: r.defer(lambda: r.from_anyio(Receiving(n))),
     "from_publisher": lambda n: r.from_publisher(Wrapped(r.range(n))),
     "from_publisher: over a boundary": lambda n: r.from_publisher(Wrapped(r.range(n).boundary(2))),
 }
@@ -111,6 +133,37 @@ INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
     "from_aiter": lambda: r.from_aiter(forever),
     "from_publisher": endless,
 }
+
+
+class TestFromAnyio:
+    async def test_it_receives_by_demand_and_closes_the_stream(self) -> None:
+        send, receive = create_memory_object_stream[int](1)
+        probe = SubscriberProbe[int](1).subscribed_to(r.from_anyio(receive))
+        await send.send(1)
+        await probe.wait_for_signals(1)
+        send.send_nowait(2)
+        with pytest.raises(WouldBlock):
+            send.send_nowait(3)
+        probe.cancel()
+        await asyncio.sleep(0)
+        with pytest.raises(BrokenResourceError):
+            await send.send(4)
+        send.close()
+
+    async def test_a_clone_serves_another_subscription(self) -> None:
+        send, receive = create_memory_object_stream[int](9)
+        flow = r.from_anyio(receive.clone())
+        for x in range(3):
+            send.send_nowait(x)
+        assert await flow.take(1).to_list() == [0]
+        with pytest.raises(AlreadySubscribed, match=r"stream\.clone\(\)"):
+            await flow.to_list()
+        send.close()
+        assert await r.from_anyio(receive).to_list() == [1, 2]
+
+    def test_another_object_is_refused(self) -> None:
+        with pytest.raises(TypeError, match="from_anyio: stream must be a stream of anyio"):
+            r.from_anyio(cast("Any", asyncio.Queue()))
 
 
 class TestFromAiter:

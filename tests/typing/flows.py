@@ -104,6 +104,11 @@ assert_type(
     Flow[int],
 )
 assert_type(words.filter_async(is_short), Flow[str])
+assert_type(words.map_in_thread(len, chunk=9), Flow[int])
+assert_type(words.map_in_process(len, ordered=False), Flow[int])
+assert_type(words.map(str.encode).lines(), Flow[str])
+assert_type(words.map(str.encode).delimited(b";"), Flow[bytes])
+assert_type(words.into(UnicastProcessor[str]()), UnicastProcessor[str])
 assert_type(words.on_error_return("none"), Flow[str])
 assert_type(words.retry(2), Flow[str])
 assert_type(words.boundary(8).on_backpressure_latest(), Flow[str])

@@ -69,7 +69,7 @@ def _annotate(chain: "Chain", error: BaseException) -> None:
     ours = [i for i, note in enumerate(notes) if note.startswith(_START)]
     above = next((i for i in ours if _trail_of(notes[i]) in _unmarked(line)), None)
     if failure is not None:
-        text = _START + line + _element_of(failure)
+        text = _START + line + (element or _element_of(failure))
     elif above is not None and not element:
         text = _lengthened(notes[above], line)
     else:  # the source raised it, and is not a loop
@@ -133,7 +133,7 @@ def remove_notes(error: BaseException) -> None:
 
 
 def note_element(error: BaseException, x: object) -> None:
-    """Keep the element that a coordinator failed with, for the note of the island below it."""
+    """Keep the element that the work on it failed with, for the note of the next island."""
     notes: list[str] = getattr(error, "__notes__", [])
     _pop_element(notes)
     if text := _element(x):

@@ -1,0 +1,270 @@
+"""Operators that call a plain function for each element in threads, or in processes."""
+
+import pickle
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from threading import Lock
+from traceback import format_exception
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from ..errors import NotAnElement
+from ..stage import (
+    FlowSubscription,
+    InlineStage,
+    ReorderBuffer,
+    WorkerPool,
+    describe,
+    from_push,
+    note_element,
+    refuse_awaitable,
+    require_int,
+    require_sync_callable,
+)
+
+if TYPE_CHECKING:
+    from ..flow import Flow
+
+__all__ = ("map_in_process", "map_in_thread")
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_REMEDY: Final = "use map_async for a coroutine function."
+
+
+def map_in_thread(
+    source: "Flow[T]",
+    mapper: Callable[[T], R],
+    *,
+    concurrency: int = 4,
+    ordered: bool = True,
+    chunk: int = 1,
+) -> "Flow[R]":
+    """Emit the result of ``mapper(element)`` for each element, called on threads.
+
+    For functions that block: files, databases, drivers without asyncio. Each subscription has up to
+    *concurrency* threads of its own. Results keep the order of the elements; with ``ordered=False``
+    they are emitted as they arrive. With *chunk*, a thread takes so many elements at a time, which
+    is faster for short calls, and waits until so many have arrived.
+
+    ::
+
+        a--b--c--|
+        .map_in_thread(str.upper)
+        A--B--C--|
+
+    Demand: passed through, in chunks, at most *concurrency* of them ahead of it.
+    Completes: when the source has completed and all results are delivered.
+    Fails: when the source or *mapper* fails, after the earlier results.
+    Cancels: the source, when the subscriber cancels. A call that runs cannot be interrupted: its
+        result is dropped, and ``aclose`` waits for it.
+    Holds: 2 × *concurrency* × *chunk* elements, including running calls; with a *chunk* above 1,
+        *chunk* more.
+    Rules: 1.1, 1.3, 3.5
+    """
+    require_sync_callable("map_in_thread", "mapper", mapper, _REMEDY, takes=1)
+    concurrency = require_int("map_in_thread", "concurrency", concurrency, least=1)
+
+    work = (partial(_call, "map_in_thread", mapper), partial(_call_each, "map_in_thread", mapper))
+    return _mapped(source, "map_in_thread", mapper, None, work, concurrency, ordered, chunk)
+
+
+def map_in_process(
+    source: "Flow[T]",
+    mapper: Callable[[T], R],
+    *,
+    concurrency: int = 4,
+    ordered: bool = True,
+    chunk: int = 1,
+) -> "Flow[R]":
+    """Emit the result of ``mapper(element)`` for each element, called in processes.
+
+    For functions that compute: the processes have interpreters of their own. Each subscription
+    starts up to *concurrency* of them, which import the program's main module; so the program needs
+    an ``if __name__ == "__main__":``. *mapper*, elements and results are pickled: a function is
+    defined at the top of a module. A *chunk* of elements is sent at a time.
+
+    Demand: passed through, in chunks, at most *concurrency* of them ahead of it.
+    Completes: when the source has completed and all results are delivered.
+    Fails: when the source or *mapper* fails, after the earlier results, or when a process dies.
+    Cancels: the source, when the subscriber cancels. A call that runs is not interrupted: its
+        result is dropped, and ``aclose`` waits for it.
+    Holds: 2 × *concurrency* × *chunk* elements, including running calls; with a *chunk* above 1,
+        *chunk* more.
+    Rules: 1.1, 1.3, 3.5
+    """
+    require_sync_callable("map_in_process", "mapper", mapper, _REMEDY, takes=1)
+    concurrency = require_int("map_in_process", "concurrency", concurrency, least=1)
+    try:
+        pickled = pickle.dumps(mapper)
+    except Exception as error:
+        raise TypeError(
+            f"map_in_process: {describe(mapper)} cannot be pickled; define it with def at the top "
+            "of a module"
+        ) from error
+
+    work = (_call_received, _call_received_each)
+    return _mapped(source, "map_in_process", mapper, pickled, work, concurrency, ordered, chunk)
+
+
+_Work = tuple[Callable[[Any], Any], Callable[[list[Any]], "_Chunk"]]
+"""What is done with one element, and with a list of them."""
+
+
+def _mapped(
+    source: "Flow[Any]",
+    name: str,
+    mapper: Callable[[Any], Any],
+    pickled: bytes | None,
+    work: _Work,
+    concurrency: int,
+    ordered: bool,
+    chunk: int,
+) -> "Flow[Any]":
+    require_int(name, "chunk", chunk, least=1)
+    one, many = work
+    chunks: Flow[Any] = source.buffer(chunk) if chunk > 1 else source
+    pooled: Flow[Any] = from_push(
+        lambda downstream: _ExecutorWorkers(
+            downstream,
+            chunks,
+            ReorderBuffer[Any](concurrency, ordered=ordered),
+            ThreadPoolExecutor(concurrency, f"reactive_aio-{name}"),
+            None if pickled is None else _Processes(concurrency, pickled),
+            many if chunk > 1 else one,
+        ),
+        name=f"{name}({describe(mapper)}, concurrency={concurrency})",
+        holds=2 * concurrency,
+        checked=True,
+        upstreams=(chunks,),
+        one_by_one=False,
+    )
+    return pooled.via(_UNPACK, contents=1) if chunk > 1 else pooled
+
+
+class _ExecutorWorkers(WorkerPool):
+    """The tasks wait for calls on threads, which end with the subscription.
+
+    With *processes*, the threads make their calls there: to start a process, or to send it
+    something, would block the loop.
+    """
+
+    def __init__(
+        self,
+        downstream: Any,
+        source: "Flow[Any]",
+        buffer: ReorderBuffer[Any],
+        threads: ThreadPoolExecutor,
+        processes: "_Processes | None",
+        work: Callable[[Any], Any],
+    ) -> None:
+        super().__init__(downstream, source, self._submit, False, buffer)
+        self._threads = threads
+        self._processes = processes
+        self._call = work if processes is None else partial(processes.call, work)
+
+    def _submit(self, element: Any) -> Awaitable[Any]:
+        return self.loop_handle.run_in_executor(self._threads, self._call, element)
+
+    def on_stop(self) -> None:
+        super().on_stop()
+        if self._processes is not None:
+            self._threads.submit(self._processes.end)
+        self._threads.shutdown(wait=False)
+
+    async def settle(self) -> Sequence[FlowSubscription]:
+        above = await super().settle()
+        await self.loop_handle.run_in_executor(None, self._threads.shutdown)
+        return above
+
+
+class _Processes:
+    """The processes of one subscription. Its methods block, and are called on threads."""
+
+    def __init__(self, size: int, pickled: bytes) -> None:
+        self._size = size
+        self._pickled = pickled
+        self._lock = Lock()
+        self._pool: ProcessPoolExecutor | None = None
+
+    def call(self, work: Callable[[Any], Any], element: Any) -> Any:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ProcessPoolExecutor(
+                    self._size,
+                    get_context("spawn"),
+                    initializer=_receive,
+                    initargs=(self._pickled,),
+                )
+        return self._pool.submit(work, element).result()
+
+    def end(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+# -- in a thread, or in a process ------------------------------------------------------------------
+class _Chunk:
+    """The results for some elements, up to the first that failed."""
+
+    __slots__ = ("error", "results")
+
+    def __init__(self) -> None:
+        self.results: list[Any] = []
+        self.error: Exception | None = None
+
+
+def _call(name: str, mapper: Callable[[Any], Any], element: Any) -> Any:
+    result = mapper(element)
+    if result is None:
+        raise NotAnElement(
+            f"{name}: {describe(mapper)} returned None, which is not an element; for work without "
+            "a result, return the element"
+        )
+    refuse_awaitable(name, mapper, result)
+    return result
+
+
+def _call_each(
+    name: str, mapper: Callable[[Any], Any], elements: list[Any], *, in_process: bool = False
+) -> _Chunk:
+    chunk = _Chunk()
+    for element in elements:
+        try:
+            chunk.results.append(_call(name, mapper, element))
+        except Exception as error:
+            chunk.error = error
+            if in_process:  # the traceback stays behind
+                text = "".join(format_exception(error)).rstrip()
+                error.add_note(f"raised in a process:\n{text}")
+            note_element(error, element)
+            break
+    return chunk
+
+
+_received: list[Callable[[Any], Any]] = []
+"""The function of this process."""
+
+
+def _receive(pickled: bytes) -> None:
+    _received.append(pickle.loads(pickled))
+
+
+def _call_received(element: Any) -> Any:
+    return _call("map_in_process", _received[-1], element)
+
+
+def _call_received_each(elements: list[Any]) -> _Chunk:
+    return _call_each("map_in_process", _received[-1], elements, in_process=True)
+
+
+def unpacked(chunk: _Chunk) -> Iterator[Any]:
+    """The results, and then the error."""
+    yield from chunk.results
+    if chunk.error is not None:
+        raise chunk.error
+
+
+_UNPACK = InlineStage("unpack", uses=(unpacked,), each="emit each unpacked(x)\ndrop")

@@ -1,0 +1,173 @@
+"""map_in_thread and map_in_process: order, chunks, errors, cancellation, and what runs where."""
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import Any, cast
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio import Flow, Publisher
+from reactive_aio.errors import NotAnElement
+from reactive_aio.testing import SubscriberProbe
+from tests.cases import Identities
+from tests.operators.streams import MANY, slow
+from tests.operators.ways import Failed
+
+NAME: ContextVar[str] = ContextVar("NAME", default="unset")
+
+
+def same(x: Any) -> Any:
+    return x
+
+
+def double(x: int) -> int:
+    return 2 * x
+
+
+def process_of(_: int) -> int:
+    return os.getpid()
+
+
+def fails_at_two(x: int) -> int:
+    if x == 2:
+        raise Failed(x)
+    return x
+
+
+def gives_none(_: int) -> Any:
+    return None
+
+
+def dies(_: int) -> int:
+    os._exit(3)
+
+
+OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
+    "map_in_thread": lambda n: r.range(n).map_in_thread(same),
+    "map_in_thread: in chunks": lambda n: slow(range(n)).map_in_thread(same, chunk=3),
+}
+FAILING: Mapping[str, Callable[[], Publisher[object]]] = {
+    "map_in_thread": lambda: r.range(9).map_in_thread(fails_at_two),
+    "map_in_thread: in chunks": lambda: r.range(9).map_in_thread(fails_at_two, chunk=2),
+}
+BY_THREADS = {*OF_LENGTH, *FAILING}
+IDENTITIES: Identities = {"map_in_thread": lambda up: up.map_in_thread(same)}
+NO_IDENTITY: Mapping[str, str] = {"map_in_process": "each law would start processes"}
+
+
+class TestThreads:
+    @pytest.mark.parametrize("chunk", [1, 3, 100])
+    @pytest.mark.parametrize("feed", ["pulled", "pushed"])
+    async def test_results_keep_the_order(self, chunk: int, feed: str) -> None:
+        source = r.range(50) if feed == "pulled" else slow(range(50))
+        assert await source.map_in_thread(double, chunk=chunk).to_list() == [*range(0, 100, 2)]
+        unordered = source.map_in_thread(double, chunk=chunk, ordered=False)
+        assert sorted(await unordered.to_list()) == [*range(0, 100, 2)]
+
+    async def test_it_runs_on_threads_of_its_own_in_the_context(self) -> None:
+        def where(_: int) -> tuple[str, str]:
+            return threading.current_thread().name, NAME.get()
+
+        NAME.set("mine")
+        for thread, name in await r.range(3).map_in_thread(where).to_list():
+            assert thread.startswith("reactive_aio-map_in_thread")
+            assert name == "mine"
+
+    async def test_no_more_calls_run_at_the_same_time_than_allowed(self) -> None:
+        running: list[int] = []
+        most: list[int] = []
+        lock = threading.Lock()
+
+        def work(x: int) -> int:
+            with lock:
+                running.append(x)
+                most.append(len(running))
+            time.sleep(0.001)
+            with lock:
+                running.remove(x)
+            return x
+
+        assert await r.range(40).map_in_thread(work, concurrency=3).count() == 40
+        assert max(most) <= 3
+
+    @pytest.mark.parametrize("chunk", [1, 4])
+    async def test_an_error_follows_the_results_before_it(self, chunk: int) -> None:
+        probe = SubscriberProbe[int](MANY)
+        probe.subscribed_to(r.range(9).map_in_thread(fails_at_two, concurrency=1, chunk=chunk))
+        await probe.end()
+        assert probe.elements == [0, 1]
+        assert isinstance(probe.error, Failed)
+        assert "with the element 2" in probe.error.__notes__[-1]
+
+    @pytest.mark.parametrize("chunk", [1, 4])
+    async def test_none_is_not_an_element(self, chunk: int) -> None:
+        with pytest.raises(NotAnElement, match="map_in_thread: gives_none returned None"):
+            await r.range(9).map_in_thread(gives_none, chunk=chunk).run()
+
+    async def test_leaving_waits_for_the_call_that_runs(self) -> None:
+        released, ended = threading.Event(), threading.Event()
+
+        def work(x: int) -> int:
+            if x:
+                released.wait(10)
+                ended.set()
+            return x
+
+        async with r.range(9).map_in_thread(work, concurrency=2).stream() as elements:
+            assert await anext(elements) == 0
+            asyncio.get_running_loop().call_later(0.01, released.set)
+        assert ended.is_set()
+
+    async def test_its_threads_end_with_the_flow(self) -> None:
+        assert await r.range(9).map_in_thread(same).take(2).to_list() == [0, 1]
+        for thread in threading.enumerate():
+            if thread.name.startswith("reactive_aio-map_in_thread"):
+                await asyncio.to_thread(thread.join, 10)
+                assert not thread.is_alive()
+
+    def test_mistakes_are_refused(self) -> None:
+        async def work(x: int) -> int:
+            return x
+
+        with pytest.raises(TypeError, match="map_in_thread: mapper must be a plain function"):
+            r.just(1).map_in_thread(cast("Any", work))
+        with pytest.raises(ValueError, match="map_in_thread: concurrency must be at least 1"):
+            r.just(1).map_in_thread(same, concurrency=0)
+        with pytest.raises(ValueError, match="map_in_thread: chunk must be at least 1"):
+            r.just(1).map_in_thread(same, chunk=0)
+
+
+@pytest.mark.slow
+class TestProcesses:
+    async def test_it_runs_in_processes_that_end(self) -> None:
+        flow: Flow[int] = r.range(6).map_in_process(process_of, concurrency=2)
+        found = {*await flow.to_list()}
+        assert os.getpid() not in found
+        assert 1 <= len(found) <= 2
+        for process in found:
+            with pytest.raises(ProcessLookupError):
+                os.kill(process, 0)
+
+    async def test_an_error_comes_with_its_traceback_and_element(self) -> None:
+        probe = SubscriberProbe[int](MANY)
+        flow = r.range(9).map_in_process(fails_at_two, concurrency=1, chunk=4)
+        probe.subscribed_to(flow)
+        await probe.end()
+        assert probe.elements == [0, 1]
+        assert isinstance(probe.error, Failed)
+        notes = "\n".join(probe.error.__notes__)
+        assert "in fails_at_two" in notes
+        assert "with the element 2" in notes
+
+    async def test_a_process_that_dies_fails_the_flow(self) -> None:
+        with pytest.raises(Exception, match="terminated abruptly"):
+            await r.just(1).map_in_process(dies, concurrency=1).run()
+
+    def test_a_function_that_cannot_be_pickled_is_refused(self) -> None:
+        with pytest.raises(TypeError, match=r"map_in_process: .* cannot be pickled; define it"):
+            r.just(1).map_in_process(lambda x: x)

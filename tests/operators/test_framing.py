@@ -1,0 +1,152 @@
+"""lines, json_lines and delimited: chunks that end anywhere, limits, and errors."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+import reactive_aio as r
+from reactive_aio import Flow
+from reactive_aio._operators.framing import Splitter
+from reactive_aio.errors import FrameTooLong, NotAnElement
+from tests.cases import Identities
+from tests.operators.streams import slow
+from tests.operators.ways import WAYS, Failed, Sample, in_every_way
+
+
+def numbered(n: int) -> list[bytes]:
+    return [f"{x}\n".encode() for x in range(n)]
+
+
+OF_LENGTH: Mapping[str, Callable[[int], Flow[Any]]] = {
+    "lines": lambda n: r.from_iterable(numbered(n)).lines(),
+    "lines: of one chunk": lambda n: r.just(b"".join(numbered(n))).lines(),
+    "lines: asynchronous": lambda n: slow(numbered(n)).lines(),
+    "json_lines": lambda n: r.from_iterable(numbered(n)).json_lines(),
+    "delimited": lambda n: r.from_iterable(numbered(n)).delimited(b"\n"),
+}
+FAILING: Mapping[str, Callable[[], Flow[Any]]] = {
+    "lines": lambda: slow([b"a\n"], error=Failed()).lines(),
+    "json_lines": lambda: r.just(b"1\n{").json_lines(),
+    "delimited": lambda: r.just(b"12345").delimited(b"\n", limit=3),
+}
+INFINITE: Mapping[str, Callable[[], Flow[Any]]] = {
+    "lines": lambda: r.generate(lambda x: (b"%d\n" % x, x + 1), 0).lines(),
+    "json_lines": lambda: r.generate(lambda x: (b"%d\n" % x, x + 1), 0).json_lines(),
+    "delimited": lambda: r.generate(lambda x: (b"%d;" % x, x + 1), 0).delimited(b";"),
+}
+
+
+def as_json(x: Any) -> bytes:
+    return json.dumps(x).encode() + b"\n"
+
+
+IDENTITIES: Identities = {"json_lines": lambda up: up.map(as_json).json_lines()}
+NO_IDENTITY: Mapping[str, str] = {
+    "lines": "it makes text of bytes; json_lines has the same stage",
+    "delimited": "it makes bytes of bytes; json_lines has the same stage",
+}
+
+PIECES = st.lists(st.sampled_from([b"", b"a", b"-", b"--", b"b-c", b"---"]), max_size=12)
+
+
+@given(PIECES)
+def test_the_parts_do_not_depend_on_where_chunks_end(chunks: list[bytes]) -> None:
+    splitter = Splitter("delimited", b"--", 100)
+    found = [part for chunk in chunks for part in splitter.feed(chunk)]
+    found += splitter.end()
+    expected = b"".join(chunks).split(b"--")
+    assert found == (expected if expected[-1] else expected[:-1])
+
+
+@given(PIECES, st.integers(1, 5))
+def test_a_part_is_refused_beyond_the_limit(chunks: list[bytes], limit: int) -> None:
+    splitter = Splitter("delimited", b"--", limit)
+    longest = max(map(len, b"".join(chunks).split(b"--")))
+    try:
+        found = [part for chunk in chunks for part in splitter.feed(chunk)]
+        found += splitter.end()
+    except FrameTooLong:
+        assert longest > limit
+    else:
+        assert longest <= limit + 1  # the last byte may be half of a separator
+
+
+@pytest.mark.parametrize("way", WAYS)
+class TestInEveryWay:
+    async def test_lines(self, way: str) -> None:
+        def change(flow: Flow[bytes]) -> Flow[str]:
+            return flow.lines()
+
+        chunks = [b"a\nb", b"c\r\n", b"\n", b"d"]
+        await in_every_way(Sample(change, chunks, ["a", "bc", "", "d", "|"]), way)
+        await in_every_way(Sample(change, [b"a\nb"], ["a", Failed], fails=True), way)
+        await in_every_way(Sample(change, [], ["|"]), way)
+
+    async def test_json_lines(self, way: str) -> None:
+        def change(flow: Flow[bytes]) -> Flow[Any]:
+            return flow.json_lines()
+
+        chunks = [b'{"a": 1}\n[2', b"]\n\n \n", b"3"]
+        await in_every_way(Sample(change, chunks, [{"a": 1}, [2], 3, "|"]), way)
+
+
+async def outcome(flow: Flow[Any]) -> tuple[list[Any], Exception]:
+    found: list[Any] = []
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - the caller looks at it
+        await flow.for_each(found.append)
+    assert isinstance(raised.value, Exception)
+    return found, raised.value
+
+
+async def test_a_line_that_is_too_long_fails_after_the_others() -> None:
+    found, error = await outcome(r.just(b"abc\ndefg\nh\n").lines(limit=3))
+    assert found == ["abc"]
+    assert isinstance(error, FrameTooLong)
+    assert "lines: more than limit=3 bytes without a separator" in str(error)
+    endless = r.generate(lambda _: (b"xxx", None), None).lines(limit=1000)
+    assert isinstance((await outcome(endless))[1], FrameTooLong)
+
+
+async def test_other_encodings_and_errors() -> None:
+    flow = r.just("ä\nb".encode("latin-1"))
+    assert await flow.lines(encoding="latin-1").to_list() == ["ä", "b"]
+    assert await flow.lines(errors="replace").to_list() == ["\N{REPLACEMENT CHARACTER}", "b"]
+    assert isinstance((await outcome(flow.lines()))[1], UnicodeDecodeError)
+    with pytest.raises(LookupError):
+        flow.lines(encoding="klingon")
+
+
+async def test_json_errors_name_the_line() -> None:
+    found, error = await outcome(r.just(b"1\n\n{no}\n").json_lines())
+    assert found == [1]
+    assert "json_lines: line 3 is not a JSON document" in str(error)
+    assert "b'{no}'" in str(error)
+    found, error = await outcome(r.just(b"1\nnull\n").json_lines())
+    assert isinstance(error, NotAnElement)
+    assert "line 2 is null" in str(error)
+
+
+@pytest.mark.parametrize("element", ["text", 3, [b"a"]])
+async def test_other_elements_than_bytes_are_named(element: Any) -> None:
+    _, error = await outcome(r.just(element).lines())
+    assert "lines: its elements must be bytes" in str(error)
+
+
+async def test_bytearrays_and_views_are_bytes() -> None:
+    flow: Flow[Any] = r.just(bytearray(b"a;b"), memoryview(b"c;"))
+    assert await flow.delimited(b";").to_list() == [b"a", b"bc"]
+
+
+@pytest.mark.parametrize("separator", [b"", "\n", None])
+def test_a_wrong_separator_is_refused(separator: Any) -> None:
+    with pytest.raises(ValueError, match="delimited: separator must be bytes"):
+        r.just(b"a").delimited(separator)
+
+
+def test_a_wrong_limit_is_refused() -> None:
+    for make in (lambda: r.just(b"").lines(limit=0), lambda: r.just(b"").json_lines(limit=-1)):
+        with pytest.raises(ValueError, match="limit must be at least 1"):
+            make()
