@@ -31,6 +31,7 @@ from ._internals import is_context_stopped
 from .call_threads import CallThreads
 from .dataframe import from_dataframe
 from .errors import (
+    SparkSessionLost,
     UnsupportedDataFrame,
     explained,
     is_connect,
@@ -202,20 +203,28 @@ class QueryRun:
     # -- on a thread of the subscription ----------------------------------------------------------
     def run(self) -> None:
         """Run the query from its start to its end; raise its error."""
-        with explained(self._plan.df):
-            try:
-                query = self._plan.inherit(self._start)()
-                self._query = query
-                while not query.awaitTermination(_CHECK_LOOP_EVERY):
-                    if self._is_loop_closed():
-                        self.cancel()
-                    if self._is_cancelled:
-                        query.stop()
-            except Exception as error:
-                if self._was_stopped:
-                    raise StreamStopped(self._plan.name) from error
-                if not self._is_cancelled:
-                    raise
+        try:
+            with explained(self._plan.df):
+                self._run_query()
+        except SparkSessionLost:
+            raise  # the query of a lost session has stopped as well
+        except Exception as error:
+            if self._was_stopped:
+                raise StreamStopped(self._plan.name) from error
+            raise
+
+    def _run_query(self) -> None:
+        try:
+            query = self._plan.inherit(self._start)()
+            self._query = query
+            while not query.awaitTermination(_CHECK_LOOP_EVERY):
+                if self._is_loop_closed():
+                    self.cancel()
+                if self._is_cancelled:
+                    query.stop()
+        except Exception:
+            if self._was_stopped or not self._is_cancelled:
+                raise
 
     def _start(self) -> "StreamingQuery":
         plan = self._plan

@@ -12,7 +12,7 @@ from operator import add
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from reactive_aio import Flow, from_iterable
 from reactive_aio._core.compiler.loop_compiler import SLICE_OVER
@@ -348,8 +348,12 @@ def expected(elements: list[int], fails: bool, chain: list[Stage]) -> list[Any]:
     return [plain(each) for each in walked(xs)]
 
 
+# An element that is dropped is followed by the next one, whichever loop it came from.
 @pytest.mark.parametrize(("feed", "consumer"), RUNS)
 @given(source=sources, chain=chains)
+@example(source=([5, 6], False), chain=[starting(3), skipping(1)])
+@example(source=([5, 6], False), chain=[starting(3), filtering(2)])
+@example(source=([5, 6, 7, 8], False), chain=[last(3), filtering(2)])
 async def test_a_chain_is_equal_to_its_generators(
     feed: str, consumer: str, source: tuple[list[int], bool], chain: list[Stage]
 ) -> None:

@@ -74,7 +74,8 @@ def configure_hypothesis() -> None:
         "reactive_aio",
         deadline=None,
         print_blob=True,
-        suppress_health_check=[HealthCheck.too_slow],
+        # A test of a class has an instance for each loop that it runs on.
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors],
         derandomize="CI" in os.environ,
         max_examples=effort().value[1],
     )

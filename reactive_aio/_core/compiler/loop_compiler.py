@@ -354,7 +354,9 @@ class _Writer:
                 lines = self._proof(found["rest"], number) if self.proves else []
             case _:
                 each = found["rest"] if found["word"] == "emit each" else f"({found['rest']},)"
+                leave, self.leave = self.leave, "continue"  # with the next of these elements
                 rest = self._stage(number, number, counted=True, check=check)
+                self.leave = leave
                 # One element may expand into an endless iterable.
                 turn = self._yield_mid_element() if found["word"] == "emit each" else []
                 lines = self._positioned([f"for x in {each}:"], number)
