@@ -11,6 +11,8 @@ from tests.cases import PUBLIC, cases, identities, names, no_identity, sinks
 
 NO_CASE = {
     "never": "it emits no signal, which its own tests check",
+    "map_in_process": "each law would start processes; but for them it is map_in_thread",
+    "into": "it subscribes what it is given, and receives no signal itself",
 }
 """What the laws of one publisher cannot judge, and why."""
 NOT_OPERATORS = {"bound", "explain", "graph", "stats"}
