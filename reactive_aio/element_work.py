@@ -15,8 +15,8 @@ from .stage import (
     Duration,
     describe,
     is_awaitable,
-    refuse_awaitable,
     require_callable,
+    require_hashable,
     require_sync_callable,
     to_seconds,
 )
@@ -118,14 +118,8 @@ class ElementWork:
     async def _turn(self, element: Any, key: Callable[[Any], Hashable]) -> "AsyncGenerator[None]":
         """Wait until the elements before it with the same key are done."""
         name = key(element)
-        refuse_awaitable(self._operator, key, name)
-        try:
-            turns = self._keys.get(name)
-        except TypeError as error:
-            raise TypeError(
-                f"{self._operator}: {describe(key)} returned {describe(name)}, which cannot be "
-                "hashed; return a key such as a tuple"
-            ) from error
+        require_hashable(self._operator, key, name)
+        turns = self._keys.get(name)
         if turns is None:
             turns = self._keys[name] = _Turns(Lock())
         turns.elements += 1

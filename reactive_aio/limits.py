@@ -19,8 +19,8 @@ from ._core.arguments import (
     require_sync_callable,
     to_seconds,
 )
-from ._core.loop import Future, Lock, LoopHandle, Semaphore, sleep
-from .errors import WrongLoop
+from ._core.loop import Future, Lock, LoopHandle, Semaphore, running_handle, sleep
+from ._core.queues.recent import RecentCosts
 
 __all__ = ("AdaptiveLimit", "CircuitBreaker", "ConcurrencyLimit", "Limit", "RateLimit")
 
@@ -40,13 +40,11 @@ class _LoopBound(Limit):
     _loop_handle: LoopHandle | None = None
 
     def _loop(self) -> LoopHandle:
-        handle = self._loop_handle
-        if handle is None or handle.is_closed:
-            handle = self._loop_handle = LoopHandle(type(self).__name__)
+        what = f"{type(self).__name__}: admit()"
+        handle = running_handle(self._loop_handle, what, "make one for each event loop")
+        if handle is not self._loop_handle:
+            self._loop_handle = handle
             self._begin()
-        elif not handle.is_running_here:
-            remedy = "make one for each event loop"
-            raise WrongLoop(f"{type(self).__name__}: admit()", remedy, is_closed=False)
         return handle
 
     def _begin(self) -> None:
@@ -77,28 +75,18 @@ class RateLimit(_LoopBound):
 
     def _begin(self) -> None:
         self._turn = Lock()
-        self._begun: deque[tuple[float, float]] = deque()
-        """The times and costs of the work that has begun in the last period."""
-        self._used = 0.0
+        self._begun = RecentCosts(self._per)
 
     @asynccontextmanager
     async def admit(self, element: Any, /) -> AsyncGenerator[None]:
         loop_handle = self._loop()
         cost = self._cost_of(element)
+        begun = self._begun
         async with self._turn:
-            while self._used and self._used + cost > self._n:
-                await sleep(max(0.0, self._begun[0][0] + self._per - loop_handle.time()))
-                self._forget(loop_handle.time())
-            self._begun.append((loop_handle.time(), cost))
-            self._used += cost
+            while (used := begun.total_at(loop_handle.time())) and used + cost > self._n:
+                await sleep(begun.time_left(loop_handle.time()))
+            begun.add(loop_handle.time(), cost)
         yield
-
-    def _forget(self, now: float) -> None:
-        """Forget the work that has begun more than a period ago."""
-        while self._begun and self._begun[0][0] + self._per <= now:
-            self._used -= self._begun.popleft()[1]
-        if not self._begun:
-            self._used = 0.0  # without the rounding errors of its parts
 
     def _cost_of(self, element: Any) -> float:
         if self._cost is None:

@@ -22,12 +22,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from ._core.arguments import (
     Duration,
+    drop_handler,
     explain_await,
     is_coroutine_function,
     refuse_awaitable,
     require_async_callable,
     require_callable,
     require_element,
+    require_hashable,
     require_int,
     require_sync_callable,
     to_seconds,
@@ -46,7 +48,7 @@ from ._core.compiler.error_notes import add_bounded_note, note_element, short_te
 from ._core.compiler.inline import AppliedStage, InlineStage, describe
 from ._core.demand import UNBOUNDED, Demand, require_demand
 from ._core.flow_subscription import FlowSubscription
-from ._core.loop import LoopHandle, report
+from ._core.loop import LoopHandle, report, running_handle
 from ._core.queues.batch_timer import BatchTimer, TimerAction
 from ._core.queues.bounded_queue import (
     BoundedQueue,
@@ -55,6 +57,7 @@ from ._core.queues.bounded_queue import (
     require_policy,
 )
 from ._core.queues.output_buffer import OutputBuffer
+from ._core.queues.recent import RecentCosts, RecentElements
 from ._core.queues.reorder_buffer import ReorderBuffer
 from ._core.subscription.subscribing import subscribe
 from ._core.time_slice import TimeSlice
@@ -93,6 +96,8 @@ __all__ = (
     "MergingCoordinator",
     "OutputBuffer",
     "OverflowPolicy",
+    "RecentCosts",
+    "RecentElements",
     "ReorderBuffer",
     "SequentialCoordinator",
     "SplittingCoordinator",
@@ -103,6 +108,7 @@ __all__ = (
     "add_bounded_note",
     "combine_errors",
     "describe",
+    "drop_handler",
     "explain_await",
     "from_async",
     "from_pull",
@@ -119,10 +125,12 @@ __all__ = (
     "require_capacity",
     "require_demand",
     "require_element",
+    "require_hashable",
     "require_int",
     "require_policy",
     "require_sync_callable",
     "run_now",
+    "running_handle",
     "short_text",
     "to_seconds",
 )

@@ -158,6 +158,34 @@ def refuse_awaitable(operator: str, function: object, result: object) -> None:
         )
 
 
+def drop_handler(
+    operator: str, on_drop: Callable[[Any], object] | None
+) -> Callable[[Any], object] | None:
+    """A function that calls *on_drop* with an element dropped, and refuses an awaitable result."""
+    if on_drop is None:
+        return None
+    handler = on_drop
+    remedy = "pass the element on to a task of your own."
+    require_sync_callable(operator, "on_drop", handler, remedy, takes=1)
+
+    def drop(element: object) -> None:
+        refuse_awaitable(operator, handler, handler(element))
+
+    return drop
+
+
+def require_hashable(operator: str, function: object, key: object) -> None:
+    """*key*, which *function* returned for an element, must be hashable, and not awaitable."""
+    refuse_awaitable(operator, function, key)
+    try:
+        hash(key)
+    except TypeError as error:
+        raise TypeError(
+            f"{operator}: {describe(function)} returned {describe(key)}, which cannot be hashed; "
+            "return a key such as a tuple"
+        ) from error
+
+
 def require_int(operator: str, parameter: str, value: int, *, least: int = 0) -> int:
     """*value* must be an ``int`` of at least *least*."""
     given = cast("object", value)

@@ -33,7 +33,7 @@ from types import coroutine
 from typing import Any, Final, TypeVar
 from weakref import ReferenceType, ref
 
-from ..errors import NoRunningLoop
+from ..errors import NoRunningLoop, WrongLoop
 
 __all__ = (
     "QUEUE_SHUT_DOWN",
@@ -52,6 +52,7 @@ __all__ = (
     "cancel_task",
     "is_being_cancelled",
     "report",
+    "running_handle",
     "shield",
     "sleep",
     "timeout",
@@ -244,6 +245,19 @@ class LoopHandle:
     def report(self, message: str, error: BaseException, **details: object) -> None:
         """Call the loop's exception handler, for an error that no subscriber can receive (2.13)."""
         self.event_loop.call_exception_handler({"message": message, "exception": error, **details})
+
+
+def running_handle(before: LoopHandle | None, what: str, remedy: str) -> LoopHandle:
+    """The handle of something that belongs to the loop on which it is used first.
+
+    *before*, if its loop runs here; a new one, if there is none or its loop is closed. Raises
+    `WrongLoop` if its loop runs elsewhere.
+    """
+    if before is None or before.is_closed:
+        return LoopHandle(what)
+    if not before.is_running_here:
+        raise WrongLoop(what, remedy, is_closed=False)
+    return before
 
 
 def report(message: str, error: BaseException) -> None:

@@ -16,6 +16,7 @@ from ..stage import (
     InnerSubscriber,
     OutputBuffer,
     OverflowPolicy,
+    drop_handler,
     from_push,
     require_capacity,
     require_int,
@@ -257,13 +258,12 @@ def _backpressured(
     name: str,
     window: int = 0,
 ) -> "Flow[T]":
-    if on_drop is not None and not callable(on_drop):
-        raise TypeError(f"{name}: on_drop must be a function of an element, not {on_drop!r}")
+    handler = drop_handler(name.partition("(")[0], on_drop)
     if overflow == "latest":
         capacity = window = 1
     return from_push(
         lambda downstream: _Backpressured(
-            downstream, source, BoundedQueue(capacity, overflow), name, on_drop
+            downstream, source, BoundedQueue(capacity, overflow), name, handler
         ),
         name=name,
         holds=capacity + window,

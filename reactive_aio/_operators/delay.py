@@ -10,6 +10,7 @@ from ..stage import (
     Duration,
     ForwardingCoordinator,
     InnerSubscriber,
+    RecentCosts,
     Timer,
     from_push,
     require_int,
@@ -199,12 +200,11 @@ class _RateLimit(Coordinator[Any]):
     _source: "Flow[Any]"
     _n: int
     _seconds: float
-    _arrivals: deque[tuple[float, int]] = field(default_factory=deque[tuple[float, int]])
-    _recent: int = 0  # elements in `_arrivals`
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._timer = Timer(self, self.on_demand)
+        self._arrivals = RecentCosts(self._seconds)
 
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:
@@ -212,20 +212,17 @@ class _RateLimit(Coordinator[Any]):
 
     def on_demand(self) -> None:
         now = self.loop_handle.time()
-        while self._arrivals and self._arrivals[0][0] <= now - self._seconds:
-            self._recent -= self._arrivals.popleft()[1]
-        inner = self._inner
-        wanted = min(self.demand.outstanding, self._n - self._recent) - inner.outstanding
+        inner, recent = self._inner, int(self._arrivals.total_at(now))
+        wanted = min(self.demand.outstanding, self._n - recent) - inner.outstanding
         if wanted > 0:
             inner.request(wanted)
         is_limited = self.demand.outstanding > inner.outstanding and self._arrivals
         if is_limited and not self._timer.is_running:
-            self._timer.start(self._arrivals[0][0] + self._seconds - now)
+            self._timer.start(self._arrivals.time_left(now))
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         if elements := inner.take(len(inner.elements)):
-            self._recent += len(elements)
-            self._arrivals.append((self.loop_handle.time(), len(elements)))
+            self._arrivals.add(self.loop_handle.time(), len(elements))
             self.emit(elements)
             self.on_demand()
         self.end_with(inner)

@@ -2,9 +2,8 @@
 
 import pickle
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from threading import Lock
 from traceback import format_exception
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -24,6 +23,8 @@ from ..stage import (
 )
 
 if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
     from ..flow import Flow
 
 __all__ = ("map_in_process", "map_in_thread")
@@ -192,13 +193,16 @@ class _Processes:
     def call(self, work: Callable[[Any], Any], element: Any) -> Any:
         with self._lock:
             if self._pool is None:
-                self._pool = ProcessPoolExecutor(
-                    self._size,
-                    get_context("spawn"),
-                    initializer=_receive,
-                    initargs=(self._pickled,),
-                )
+                self._pool = self._start()
         return self._pool.submit(work, element).result()
+
+    def _start(self) -> "ProcessPoolExecutor":
+        from concurrent.futures import ProcessPoolExecutor  # 20 ms, which few programs need
+        from multiprocessing import get_context
+
+        return ProcessPoolExecutor(
+            self._size, get_context("spawn"), initializer=_receive, initargs=(self._pickled,)
+        )
 
     def end(self) -> None:
         if self._pool is not None:

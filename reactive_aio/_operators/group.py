@@ -13,9 +13,10 @@ from ..stage import (
     SplittingCoordinator,
     Timer,
     describe,
+    drop_handler,
     from_push,
     grouped_from_push,
-    refuse_awaitable,
+    require_hashable,
     require_int,
     require_sync_callable,
     short_text,
@@ -90,15 +91,13 @@ def group_by(
     if on_full not in get_args(OnFull):
         known = ", ".join(get_args(OnFull))
         raise ValueError(f"group_by: on_full must be one of {known}, not {on_full!r}")
-    if on_drop is not None:
-        require_sync_callable("group_by", "on_drop", on_drop, "start the work without awaiting.")
     limits = _Limits(
         max_groups,
         prefetch,
         on_full,
         None if idle is None else to_seconds(idle, "group_by: idle"),
         None if stalled_after is None else to_seconds(stalled_after, "group_by: stalled_after"),
-        on_drop,
+        drop_handler("group_by", on_drop),
     )
     return from_push(
         lambda downstream: _GroupBy(downstream, source, key, limits),
@@ -231,15 +230,9 @@ class _GroupBy(SplittingCoordinator[Any]):
         key = self._next_key
         if key is _NO_KEY:
             key = self._key(element)
-            refuse_awaitable("group_by", self._key, key)
-        try:
-            group = self._groups.get(key)
-        except TypeError as error:
-            raise TypeError(
-                f"group_by: {describe(self._key)} returned {describe(key)}, which cannot be "
-                "hashed; return a key such as a tuple"
-            ) from error
-        self._next_key = key
+            require_hashable("group_by", self._key, key)
+            self._next_key = key
+        group = self._groups.get(key)
         return self._open(key, element) if group is None else group
 
     def _open(self, key: Any, element: Any) -> Branch[Any] | None:

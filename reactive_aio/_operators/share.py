@@ -1,9 +1,9 @@
 """Operators that make a flow hot: its subscribers share one subscription to the source."""
 
-from collections import Counter, deque
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..errors import Overflow, WrongLoop
+from ..errors import Overflow
 from ..stage import (
     UNBOUNDED,
     BoundedQueue,
@@ -12,13 +12,14 @@ from ..stage import (
     Duration,
     FlowSubscription,
     InnerSubscriber,
-    LoopHandle,
     OutputBuffer,
     OverflowPolicy,
+    RecentElements,
     from_push,
     require_int,
     require_policy,
     run_now,
+    running_handle,
     to_seconds,
 )
 
@@ -161,14 +162,23 @@ class _Shared(Generic[T]):
     def _reset(self) -> None:
         self._inner: InnerSubscriber[T] | None = None
         self._outputs: tuple[OutputBuffer[T], ...] = ()
-        self._history: deque[tuple[float, T]] = deque(maxlen=self.replay)
+        self._history: RecentElements[T] = RecentElements(self.replay, self._ttl, self._now)
         self._is_passing_on = False
         self._is_completed = False
+
+    def _now(self) -> float:
+        now: float = self.loop_handle.time()
+        return now
 
     # -- subscribers ------------------------------------------------------------------------------
     def open(self, downstream: Downstream[T]) -> FlowSubscription:
         """Accept a subscriber."""
-        self._require_loop()
+        handle = running_handle(
+            self.loop_handle, f"{self._name}: subscribe()", "subscribe where the others do"
+        )
+        if handle is not self.loop_handle:
+            self.loop_handle = handle
+            self._reset()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -185,22 +195,8 @@ class _Shared(Generic[T]):
             self._outputs = (*self._outputs, output)
         return output
 
-    def _require_loop(self) -> None:
-        handle: LoopHandle | None = self.loop_handle
-        if handle is None or handle.is_closed:
-            self.loop_handle = LoopHandle(self._name)
-            self._reset()
-        elif not handle.is_running_here:
-            remedy = "subscribe where its other subscribers run"
-            raise WrongLoop(f"{self._name}: subscribe()", remedy, is_closed=False)
-
     def _repeated(self) -> list[T]:
-        history = self._history
-        if self._ttl is not None:
-            oldest = self.loop_handle.time() - self._ttl
-            while history and history[0][0] <= oldest:
-                history.popleft()
-        elements = [element for _, element in history]
+        elements = self._history.held()
         return elements[-1:] if self.policy == "latest" else elements
 
     def _on_cancel(self, output: OutputBuffer[T]) -> None:
@@ -251,7 +247,7 @@ class _Shared(Generic[T]):
         try:
             while inner.elements and (room := self._room()) > 0 and inner is self._inner:
                 chunk = inner.take(room)
-                self._record(chunk)
+                self._history.add(chunk)
                 for output in self._outputs:
                     output.offer_all(chunk)
         finally:
@@ -262,11 +258,6 @@ class _Shared(Generic[T]):
             self._refill(inner)
         elif not inner.elements:
             self._end(inner.error)
-
-    def _record(self, chunk: list[T]) -> None:
-        if self.replay:
-            now = self.loop_handle.time() if self._ttl is not None else 0.0
-            self._history.extend([(now, element) for element in chunk[-self.replay :]])
 
     def _end(self, error: BaseException | None) -> None:
         outputs, history = self._outputs, self._history
@@ -344,14 +335,12 @@ class _Cached(Generic[T]):
 
     def open(self, downstream: Downstream[T]) -> FlowSubscription:
         """Accept a subscriber."""
-        handle: LoopHandle | None = self.loop_handle
-        if handle is None or handle.is_closed:
-            self.loop_handle = LoopHandle("cache")
+        remedy = "subscribe where the others do"
+        handle = running_handle(self.loop_handle, "cache: subscribe()", remedy)
+        if handle is not self.loop_handle:
+            self.loop_handle = handle
             if not self.is_completed:
                 self._reset()  # the source has ended with its loop
-        elif not handle.is_running_here:
-            remedy = "subscribe where its other subscribers run"
-            raise WrongLoop("cache: subscribe()", remedy, is_closed=False)
         reader = _Reader(self, downstream)
         self._readers[reader] = None
         reader.deliver()  # the end, if there was no element

@@ -15,9 +15,8 @@ from ..stage import (
     Duration,
     InnerSubscriber,
     Timer,
+    drop_handler,
     from_push,
-    refuse_awaitable,
-    require_sync_callable,
     to_seconds,
 )
 
@@ -133,11 +132,9 @@ def _thinned(
     kind: "type[_Thinning]",
     holds: int = 2,
 ) -> "Flow[T]":
-    if on_drop is not None:
-        remedy = "pass the element on to a task of your own."
-        require_sync_callable(name, "on_drop", on_drop, remedy, takes=1)
+    handler = drop_handler(name, on_drop)
     return from_push(
-        lambda downstream: kind(downstream, source, name, seconds, on_drop),
+        lambda downstream: kind(downstream, source, seconds, handler),
         name=f"{name}({seconds:g})",
         holds=holds,
         checked=True,
@@ -152,7 +149,6 @@ class _Thinning(Coordinator[Any]):
     """Keeps the latest element; a subclass decides when it is due."""
 
     _source: "Flow[Any]"
-    _name: str
     _seconds: float
     _on_drop: OnDrop[Any]
     _latest: Any = field(default=_NOTHING, init=False)
@@ -228,7 +224,7 @@ class _Thinning(Coordinator[Any]):
     def _drop(self, elements: Iterable[Any]) -> None:
         if self._on_drop is not None:
             for element in elements:
-                refuse_awaitable(self._name, self._on_drop, self._on_drop(element))
+                self._on_drop(element)
 
 
 @dataclass(eq=False, repr=False)

@@ -1,7 +1,7 @@
 """Operators that split a flow into windows: flows of consecutive elements, one after another."""
 
+import time
 from dataclasses import dataclass, field
-from time import time as wall_clock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..coerce import WINDOW
@@ -158,7 +158,7 @@ class _Windows(SplittingCoordinator[Any]):
         return True
 
     def _time_left(self) -> float:
-        return self._seconds - wall_clock() % self._seconds if self._is_aligned else self._seconds
+        return self._seconds - time.time() % self._seconds if self._is_aligned else self._seconds
 
     def _close(self) -> None:
         """The window that has begun last is complete."""

@@ -1,6 +1,6 @@
 """LatestProcessor: a value that changes: it can be read, awaited and subscribed to."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from .._core.queues.bounded_queue import Emission
@@ -36,15 +36,16 @@ class LatestProcessor(ReplayProcessor[T]):
     Rules: 1.1, 1.11, 2.5, 3.14, 4.1, 4.2
     """
 
-    __slots__ = ("_value", "_waiters")
+    __slots__ = ("_changes", "_value", "_waiters")
 
     def __init__(self, initial: T, *, name: str = "") -> None:
         if initial is None:
             raise NotAnElement("LatestProcessor(None): None is not an element")
         self._waiters: list[Future[None]] = []
+        self._changes = 0
         super().__init__(1, capacity=1, overflow="latest", name=name)
         self._value = initial
-        self._history.append((0.0, initial))
+        self._history.add([initial])
 
     @property
     def value(self) -> T:
@@ -63,31 +64,32 @@ class LatestProcessor(ReplayProcessor[T]):
 
         Raises the processor's error, or `EmptyFlow` if it completes instead.
         """
-        return await self.wait_for(lambda _: True, _is_next=True)
+        await self._next_change()
+        return self._value
 
-    async def wait_for(self, predicate: Callable[[T], object], *, _is_next: bool = False) -> T:
+    async def wait_for(self, predicate: Callable[[T], object]) -> T:
         """Wait until ``predicate(value)`` is true, and return the value.
 
         Raises the processor's error, or `EmptyFlow` if it completes before.
         """
         require_sync_callable("wait_for", "predicate", predicate, "await before.", takes=1)
-        while _is_next or not predicate(self._value):
+        while not predicate(self._value):
+            await self._next_change()
+        return self._value
+
+    async def _next_change(self) -> None:
+        before = self._changes
+        while self._changes == before:
             if self._emitter.is_ended:
                 raise self._error or EmptyFlow(f"{self._name} has completed")
             waiter: Future[None] = self._emitter.loop_handle.create_future()
             self._waiters.append(waiter)
-            try:
-                await waiter
-            finally:
-                if waiter in self._waiters:
-                    self._waiters.remove(waiter)
-            if _is_next and not self._emitter.is_ended:
-                return self._value
-        return self._value
+            await waiter
 
-    def _record(self, elements: Iterable[T]) -> None:
+    def _record(self, elements: list[T]) -> None:
         super()._record(elements)
-        self._value = self._history[-1][1]
+        self._value = elements[-1]
+        self._changes += len(elements)
         self._wake_all()
 
     def _deliver(self, element: T) -> Emission:

@@ -1,15 +1,17 @@
 """ReplayProcessor: a hot flow that repeats its last elements to later subscribers."""
 
-from collections import deque
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from .._core.queues.bounded_queue import Emission
-from ..stage import BoundedQueue, Duration, OverflowPolicy, require_int, to_seconds
+from ..stage import (
+    BoundedQueue,
+    Duration,
+    OverflowPolicy,
+    RecentElements,
+    require_int,
+    to_seconds,
+)
 from .multicast import MulticastProcessor
-
-if TYPE_CHECKING:
-    from ..stage import LoopHandle
 
 T = TypeVar("T")
 
@@ -40,7 +42,7 @@ class ReplayProcessor(MulticastProcessor[T]):
     Rules: 1.1, 1.11, 2.5, 3.14, 4.1, 4.2
     """
 
-    __slots__ = ("_history", "_n", "_ttl")
+    __slots__ = ("_history", "_n")
 
     def __init__(
         self,
@@ -53,9 +55,12 @@ class ReplayProcessor(MulticastProcessor[T]):
     ) -> None:
         kind = type(self).__name__
         self._n = require_int(kind, "n", n, least=1)
-        self._ttl = None if ttl is None else to_seconds(ttl, f"{kind}: ttl")
-        self._history: deque[tuple[float, T]] = deque(maxlen=n)
+        seconds = None if ttl is None else to_seconds(ttl, f"{kind}: ttl")
+        self._history: RecentElements[T] = RecentElements(n, seconds, self._now)
         super().__init__(capacity, overflow=overflow, auto_cancel=False, name=name)
+
+    def _now(self) -> float:
+        return self._emitter.loop_handle.time()
 
     def _held_besides(self) -> int:
         return self._n + max(0, self._n - self._capacity)
@@ -64,17 +69,11 @@ class ReplayProcessor(MulticastProcessor[T]):
         return BoundedQueue(max(self._capacity, self._n), self._overflow, self._dropped)
 
     def _repeated(self) -> list[T]:
-        if self._ttl is not None:
-            oldest = self._emitter.loop_handle.time() - self._ttl
-            while self._history and self._history[0][0] <= oldest:
-                self._history.popleft()
-        elements = [element for _, element in self._history]
+        elements = self._history.held()
         return elements[-1:] if self._overflow == "latest" else elements
 
-    def _record(self, elements: Iterable[T]) -> None:
-        loop_handle: LoopHandle = self._emitter.loop_handle
-        now = loop_handle.time() if self._ttl is not None else 0.0
-        self._history.extend([(now, element) for element in elements])
+    def _record(self, elements: list[T]) -> None:
+        self._history.add(elements)
 
     def _find_sole(self) -> None:
         """None, so that every element passes through `_deliver`."""

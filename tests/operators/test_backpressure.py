@@ -361,6 +361,20 @@ class TestDrop:
         with pytest.raises(TypeError, match="on_drop"):
             r.range(3).on_backpressure_drop(on_drop=cast("Any", 5))
 
+    async def test_on_drop_is_not_awaited(self) -> None:
+        async def on_drop(_: int) -> None: ...
+
+        with pytest.raises(TypeError, match="on_backpressure_drop: on_drop must be a plain functi"):
+            r.range(3).on_backpressure_drop(on_drop=on_drop)
+        foreign = PublisherProbe[int]()
+        flow = r.from_publisher(foreign).on_backpressure_drop(on_drop=lambda x: on_drop(x))
+        probe = SubscriberProbe[int](1).subscribed_to(flow)
+        await asyncio.sleep(0)
+        foreign.emit(1, 2)
+        await probe.end()
+        assert "on_backpressure_drop: " in str(probe.error)
+        assert "which nothing would await" in str(probe.error)
+
 
 class TestLatest:
     async def test_the_latest_waits_for_the_next_request(self) -> None:

@@ -1,6 +1,6 @@
 """Queues and accounts: what holds elements, and what decides how many.
 
-Pure: `bounded_queue`, `merge_accounting`, `reorder_buffer`, `batch_timer`. On a
-loop: `output_buffer`, the subscription of a source that emits without demand, and `hot_emitter`,
-the producers' side of a hot source.
+Pure: `bounded_queue`, `merge_accounting`, `reorder_buffer`, `batch_timer`, `recent`. On a loop:
+`output_buffer`, the subscription of a source that emits without demand, and `hot_emitter`, the
+producers' side of a hot source.
 """

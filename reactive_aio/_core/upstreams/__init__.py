@@ -2,5 +2,6 @@
 
 `inner_subscriber` is one upstream, with the guards of a subscriber. `coordinator` is the base of
 every such operator: in `sequential` they have one upstream at a time, in `merging` several at once,
-and in `worker_pool` several tasks.
+in `worker_pool` several tasks, and in `splitting` one upstream and several flows that it is split
+into.
 """

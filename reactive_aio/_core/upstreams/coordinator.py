@@ -186,6 +186,10 @@ class Coordinator(FlowSubscription, Generic[R]):
     async def settle(self) -> Sequence[FlowSubscription]:
         """Cancel, and return every upstream whose cleanup is to be waited for."""
         self.cancel()
+        return self.close_upstreams()
+
+    def close_upstreams(self) -> Sequence[FlowSubscription]:
+        """The upstreams that were cancelled, and whose cleanup is to be waited for."""
         closing, self._closing = self._closing, []
         return [subscription for inner in closing for subscription in inner.close()]
 

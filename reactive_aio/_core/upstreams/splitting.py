@@ -29,7 +29,7 @@ class BranchOwner(Protocol):
         """The subscriber of *branch* has cancelled, or there will never be one."""
         ...
 
-    def close_upstream(self) -> Sequence[FlowSubscription]:
+    def close_upstreams(self) -> Sequence[FlowSubscription]:
         """The upstreams whose cleanup is to be waited for, if the last branch was cancelled."""
         ...
 
@@ -138,7 +138,7 @@ class Branch(FlowSubscription, Generic[T]):
 
     async def settle(self) -> Sequence[FlowSubscription]:
         self.cancel()
-        return self._owner.close_upstream()
+        return self._owner.close_upstreams()
 
 
 class BranchSource(Generic[T]):
@@ -195,10 +195,6 @@ class SplittingCoordinator(Coordinator[T]):
         branch.end(error)
         if self.is_left and not self.branches:
             super().cancel()
-
-    def close_upstream(self) -> Sequence[FlowSubscription]:
-        closing, self._closing = self._closing, []
-        return [subscription for inner in closing for subscription in inner.close()]
 
     def complete(self) -> None:
         self._end_branches(None)
