@@ -432,6 +432,8 @@ class Connection:
                 return False
             if self.is_exhausted(stream):
                 del self.streams[stream.id]
+                if self.has_flaw("completes after a while"):
+                    await asyncio.sleep(INTERVAL)
                 if not self.has_flaw("does not complete"):
                     await self.send(frames.payload(stream.id, flags=COMPLETE))
                 if self.has_flaw("sends an element after the end"):

@@ -70,6 +70,14 @@ def test_a_conforming_server_passes(websocket: bool) -> None:
     )
 
 
+async def test_a_server_may_complete_a_while_after_the_last_element() -> None:
+    async with running_server("completes after a while") as uri:
+        judge = NetworkJudge(ServerAddress.parse(uri), ServerProfile(), PATIENT)
+        laws = [name for name in WIRE_LAWS if name.startswith("wire15")]
+        report = await judge.run(uri, select_laws(laws))
+    assert report.having(Outcome.FAIL) == [], str(report)
+
+
 def test_every_rule_of_the_wire_has_a_law() -> None:
     # N.13 is judged after each law.
     missing = WIRE_RULES.keys() - {law.rule for law in WIRE_LAWS.values()} - {"N.13"}
